@@ -1,0 +1,40 @@
+# `make run`: set up and publish two rehearsals of made-up homes. `make test`: set up and pass the tests.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+OUT    ?= out
+
+.PHONY: run test check long clean
+
+run: $(VENV)/.run
+	@$(BIN)/agedp sample london $(OUT)/london --households 300 --days 60 --seed 7
+	@$(BIN)/agedp run $(OUT)/london/london.toml --flow
+	@$(BIN)/agedp sample ausgrid $(OUT)/ausgrid --households 300 --days 60 --seed 7
+	@$(BIN)/agedp run $(OUT)/ausgrid/ausgrid.toml --flow
+
+test: check
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(VENV)/.test
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+long: $(VENV)/.test
+	@$(BIN)/python -m pytest -m long
+
+clean:
+	rm -rf $(VENV) $(OUT)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once, about a minute) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	@echo "Adding the test tools ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $@

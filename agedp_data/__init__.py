@@ -1,0 +1,1 @@
+"""WHAT THINGS ARE."""

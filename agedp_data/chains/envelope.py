@@ -1,0 +1,251 @@
+"""The public part of a model: for each age and each loss, the most that any household lets through.
+
+An envelope holds L(a) on a fixed grid of losses, backward and (for temporal leakage) forward, and one total
+variation per age for each other method. Everything rests on three facts: L <= a; L does not decrease in a;
+and L is 1-Lipschitz, since d/da ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) = u - v with u, v in [0, 1], u = e^a
+Q / (1 + (e^a - 1) Q) and v likewise with D. So between grid points g < a < h the smaller of L(h) and L(g) + a
+- g is never below L(a).
+
+Decisions: all stored numbers are whole 1e-9, tables and distances rounded up, grid losses down (a table value
+stays an upper bound at a smaller loss). An age that is not tabulated uses the nearest smaller one; below
+the smallest, L(a) = a. Larger ages never bound worse than smaller ones, since a published figure holds for
+every later instant: running maximum from the right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.chains.rounding import from_integers, guarded, rounded_down, rounded_up, to_integers
+from agedp_data.errors import ChainError
+from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
+from agedp_data.privacy.leakage import through_distance
+from agedp_data.privacy.pieces import fixed_point, frontier_of, gain
+
+Document = dict[str, object]
+
+_ROUNDING = 1e-9  # what one evaluation may add by rounding up
+
+LOSS_GRID: Floats = np.concatenate(
+    (
+        rounded_up(np.geomspace(1e-6, 1e-3, 13)[:-1]),
+        rounded_up(np.geomspace(1e-3, 20.0, 169)),
+        np.arange(22.0, 65.0, 2.0),
+        [np.inf],
+    )
+)
+"""The public grid: coarse from 1e-6, about 6 % apart from 1e-3 to 20, then to 64 and infinity."""
+LOSS_GRID.flags.writeable = False
+
+
+def envelope(kernels: ArrayLike, losses: ArrayLike) -> Floats:
+    """Return the largest L_K(a) over households at each loss, in whole 1e-9 rounded up, never above the loss.
+
+    Shapes: (h, k, n), (m,) -> (m,). Units: [-]. Rows of NaN are left out.
+
+    Raises:
+        ChainError: as `leakage`.
+
+    >>> envelope([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()
+    [0.5, 2.0]
+
+    """
+    rows, loss = filled(kernels), checked_loss(losses)
+    over, under = frontier_of(rows.reshape((-1, *rows.shape[-2:])))
+    return np.minimum(guarded(gain(over, under, loss)), loss)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Envelope:
+    """An upper bound of the loss about the present, over all households, by age and loss at that age.
+
+    Attributes:
+        ages: (T,) ascending steps.
+        losses: (m,) ascending grid; infinity may be the last.
+        backward: (T, m) tight losses through the reversed chain, or None if only distances are known.
+        forward: (T, m) the same through the forward chain, or None.
+        bounds: per method, (T,) total variations in [0, 1]. Both directions if `forward` is given or if there
+            is no
+            table at all (a declared curve); the backward one otherwise.
+        steps_per_day: how many steps make a day.
+        assume: "curve" (distances alone: losses may not be composed) or "markov".
+
+    Raises:
+        ChainError: shapes that do not fit, numbers out of range, or an unknown assumption.
+
+    """
+
+    ages: NDArray[np.int64]
+    losses: Floats
+    backward: Floats | None = None
+    forward: Floats | None = None
+    bounds: Mapping[str, Floats] = field(default_factory=dict)
+    steps_per_day: int = 48
+    assume: str = "curve"
+
+    def __post_init__(self) -> None:
+        ages, losses = checked_steps(self.ages, what="ages"), rounded_down(checked_loss(self.losses))
+        if ages.ndim != 1 or losses.ndim != 1 or not ages.size or not losses.size:
+            raise ChainError("an envelope has at least one age and one loss")
+        if (np.diff(ages) <= 0).any() or not (losses[1:] > losses[:-1]).all():
+            raise ChainError("the ages and the losses of an envelope must ascend")
+        if self.assume not in {"curve", "markov"}:
+            raise ChainError(f'a model assumes "curve" or "markov", got "{self.assume}"')
+        if self.steps_per_day < 1:
+            raise ChainError(f"a day has at least one step, got {self.steps_per_day}")
+        shape = (ages.size, losses.size)
+        tables = {name: _table(getattr(self, name), losses, shape) for name in ("backward", "forward")}
+        bounds = {name: _distances(self.bounds[name], ages.size) for name in sorted(self.bounds)}
+        for name, value in {"ages": ages.copy(), "losses": losses, **tables, "bounds": bounds}.items():
+            for array in value.values() if isinstance(value, dict) else (value,):
+                if array is not None:
+                    array.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def __call__(self, age: int, loss: ArrayLike, *, direction: str, method: str) -> Floats:
+        """Return the loss about the present at this age in steps: never below the truth, never above `loss`.
+
+        Shapes: (), (...) -> (...). Units: [steps], [-] -> [-], in whole 1e-9 rounded up.
+
+        Args:
+            age: steps since the input; for a composition, between two inputs.
+            loss: already incurred about the input.
+            direction: "backward" or "forward".
+            method: "tight", or one of `bounds`.
+
+        Raises:
+            ChainError: a method or direction that was not tabulated, a negative age or loss.
+
+        """
+        losses, at = checked_loss(loss), self._row(age)
+        table = self._table(direction, method)
+        if at < 0:
+            return losses[()]
+        if method == "tight":
+            value = self._between(table[at], losses)
+        else:
+            value = guarded(through_distance(table[at], losses))
+        result: Floats = np.minimum(rounded_up(value), losses)[()]
+        return result
+
+    def supremum(self, gap: int, loss: float, *, direction: str, method: str) -> float:
+        """Return a bound of the limit of x -> loss + L_gap(x) from 0, `inf` if it grows for ever.
+
+        It is a point x with loss + self(gap, x) <= x, rounding included, so iterating this very envelope
+        never
+        passes it: with a table the smallest such point, with a distance the closed form with 1e-9 to spare.
+        Units: [steps], [-] -> [-]. Raises ChainError as calling.
+        """
+        each, at = checked_loss(loss), self._row(gap)
+        table = self._table(direction, method)
+        if each == 0:
+            return 0.0
+        if at < 0 or np.isinf(each):
+            return float("inf")
+        if method != "tight":
+            piece = np.array([table[at]]), np.zeros(1)
+            return float(guarded(fixed_point(*piece, each + _ROUNDING)))
+        # On (g, h] the table says L(h) at most: x = loss + L(h) will do if it lies there, or g if already
+        # above.
+        start = np.concatenate(([0.0], self.losses[:-1]))
+        reached = rounded_up(np.maximum(each + table[at], start))
+        return float(reached[reached <= self.losses].min(initial=np.inf))
+
+    def to_json(self) -> Document:
+        """Return the envelope as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
+        tables = {name: getattr(self, name) for name in ("backward", "forward")}
+        return {
+            "ages": self.ages.tolist(),
+            "losses": to_integers(self.losses),
+            **{
+                name: [to_integers(row) for row in table]
+                for name, table in tables.items()
+                if table is not None
+            },
+            "bounds": {name: to_integers(distances) for name, distances in self.bounds.items()},
+            "steps_per_day": self.steps_per_day,
+            "assume": self.assume,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Return the envelope that `to_json` wrote. Raises ChainError for any other document."""
+        unknown = set(document) - {name for name in cls.__dataclass_fields__}
+        if unknown:
+            raise ChainError(f"an envelope has no {', '.join(sorted(unknown))}")
+        try:
+            return cls(
+                ages=np.array([int(age) for age in document["ages"]], dtype=np.int64),
+                losses=from_integers(document["losses"]),
+                backward=_table_of(document.get("backward")),
+                forward=_table_of(document.get("forward")),
+                bounds={str(name): from_integers(row) for name, row in document["bounds"].items()},
+                steps_per_day=int(document["steps_per_day"]),
+                assume=str(document["assume"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ChainError(
+                "an envelope holds whole numbers of 1e-9 and names; this text is no envelope"
+            ) from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Envelope) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash((self.ages.tobytes(), self.losses.tobytes(), self.steps_per_day, self.assume))
+
+    def _row(self, age: int) -> int:
+        step = checked_steps(age, what="an age")
+        if step.ndim:
+            raise ChainError("one age at a time")
+        return int(np.searchsorted(self.ages, step, side="right")) - 1
+
+    def _table(self, direction: str, method: str) -> Floats:
+        if direction not in {"backward", "forward"}:
+            raise ChainError(f'a direction is "backward" or "forward", got "{direction}"')
+        both = self.forward is not None or self.backward is None
+        methods = ["tight"] * (getattr(self, direction) is not None)
+        methods += list(self.bounds) if direction == "backward" or both else []
+        if method not in methods:
+            there = ", ".join(f'"{name}"' for name in methods) or "nothing"
+            raise ChainError(f'this model has no {direction} figures by method "{method}"; it has {there}')
+        found: Floats = getattr(self, direction) if method == "tight" else self.bounds[method]
+        return found
+
+    def _between(self, values: Floats, losses: Floats) -> Floats:
+        """Return the smaller of the next value up and the last value plus the distance from it."""
+        up = np.searchsorted(self.losses, losses, side="left")
+        above = np.append(values, np.inf)[up]
+        down = np.searchsorted(self.losses, losses, side="right") - 1
+        with np.errstate(invalid="ignore"):
+            ahead = np.where(np.isinf(losses), np.inf, values[down] + (losses - self.losses[down]))
+        least: Floats = np.minimum(above, np.where(down >= 0, ahead, losses))
+        return least
+
+
+def _table(values: ArrayLike | None, losses: Floats, shape: tuple[int, int]) -> Floats | None:
+    if values is None:
+        return None
+    table = rounded_up(checked_loss(values))
+    if table.shape != shape:
+        raise ChainError(
+            f"a table of an envelope has a row per age and a column per loss, {shape}, got {table.shape}"
+        )
+    table = np.maximum.accumulate(np.maximum.accumulate(table, axis=1)[::-1], axis=0)[::-1]
+    return np.minimum(table, losses)
+
+
+def _distances(values: ArrayLike, count: int) -> Floats:
+    distance = rounded_up(values)
+    if distance.shape != (count,) or not ((distance >= 0) & (distance <= 1)).all():
+        raise ChainError("a bound of an envelope is one total variation from 0 to 1 per age")
+    return np.ascontiguousarray(np.maximum.accumulate(distance[::-1])[::-1])
+
+
+def _table_of(rows: list[list[int | str]] | None) -> Floats | None:
+    return None if rows is None else np.array([from_integers(row) for row in rows])

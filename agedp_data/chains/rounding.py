@@ -1,0 +1,58 @@
+"""Upper bounds as whole numbers of 1e-9, held as the floats nearest to them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.privacy.kernel import Floats
+
+NANO = 1_000_000_000
+
+# What evaluating a leakage in floats may lose. Added before rounding up wherever a figure is not exactly 0.
+SLACK = 1e-12
+
+
+def rounded_up(values: ArrayLike) -> Floats:
+    """Return the smallest whole 1e-9 that is not below each value; infinity stays.
+
+    >>> rounded_up([0.1, 0.1000000001, np.inf]).tolist()
+    [0.1, 0.100000001, inf]
+    """
+    value = np.asarray(values, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        whole = np.rint(value * NANO)
+    whole = np.where(whole / NANO < value, whole + 1, whole)
+    # Beyond 2^53 a float is coarser than 1e-9 and already whole.
+    return np.where(np.abs(whole) < 2**53, whole / NANO, value)
+
+
+def rounded_down(values: ArrayLike) -> Floats:
+    """Return the largest whole 1e-9 that is not above each value."""
+    return -rounded_up(-np.asarray(values, dtype=np.float64))
+
+
+def guarded(values: ArrayLike) -> Floats:
+    """Return computed upper bounds rounded up, with `SLACK` for the computation; an exact 0 stays 0."""
+    value = np.asarray(values, dtype=np.float64)
+    return rounded_up(np.where(value > 0, value + SLACK, value))
+
+
+def to_integers(values: ArrayLike) -> list[int | str]:
+    """Return values in whole 1e-9, rounded up, "inf" for infinity."""
+    floats: list[float] = rounded_up(values).tolist()
+    return ["inf" if value == np.inf else _whole(value) for value in floats]
+
+
+def from_integers(numbers: list[int | str]) -> NDArray[np.float64]:
+    """Return the floats of whole numbers of 1e-9; the inverse of `to_integers`."""
+    return np.array(
+        [np.inf if number == "inf" else int(number) / NANO for number in numbers], dtype=np.float64
+    )
+
+
+def _whole(value: float) -> int:
+    nearest = round(value * NANO)
+    return nearest if nearest / NANO == value else -int(-Fraction(value) * NANO // 1)

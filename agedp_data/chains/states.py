@@ -1,0 +1,90 @@
+"""Readings to states: cut points per household, and which side of a cut a reading falls on.
+
+A household has k states and k - 1 inner cut points. State i holds the readings from cut i - 1 (included) up
+to cut i (excluded): a reading that equals a cut belongs to the state above it. Cuts may coincide; the states
+between them are never visited, which is how a household with few different readings is told apart from one
+with many.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.errors import ChainError
+
+MISSING = -1
+
+
+def edges_equal_width(maximum: float, n_states: int) -> NDArray[np.float64]:
+    """Return the cuts of n equal intervals of [0, maximum]; what lies above the maximum is in the last state.
+
+    Shapes: () -> (n_states - 1,). Units: those of `maximum` [Wh].
+
+    Raises:
+        ChainError: a maximum that is negative or not finite, or fewer than one state.
+
+    >>> edges_equal_width(1200, 4).tolist()
+    [300.0, 600.0, 900.0]
+
+    """
+    if not 0 <= maximum < np.inf:
+        raise ChainError("the largest reading must be a number that is at least 0")
+    return np.arange(1, _count(n_states)) * float(maximum) / n_states
+
+
+def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArray[np.int64]:
+    """Return cuts that spread the readings evenly over the states, as far as their values allow.
+
+    Cut i is the smallest value below which there is a share of at least i/n of the readings, so that a value
+    that more than one cut falls into ends a state of its own; the first of these cuts moves to the value
+    itself, so that nothing smaller shares its state. Every value with a share of 2/n or more thus has its own
+    state.
+
+    Shapes: (v,), (v,) -> (n_states - 1,). Units: [Wh], [readings] -> [Wh].
+
+    Args:
+        values: the different readings, ascending and not negative.
+        counts: how often each occurs.
+        n_states: how many states.
+
+    Raises:
+        ChainError: no reading, values that do not ascend, negative values or counts, or fewer than one state.
+
+    >>> edges_quantile([0, 10, 20, 30, 40], [60, 10, 10, 10, 10], 5).tolist()  # 0 is 60 %: alone in its state
+    [10, 10, 10, 30]
+
+    """
+    value, count = np.asarray(values, dtype=np.int64), np.asarray(counts, dtype=np.int64)
+    if value.ndim != 1 or value.shape != count.shape:
+        raise ChainError("a histogram is one row of values and one of counts, equally long")
+    if (np.diff(value) <= 0).any() or (value < 0).any() or (count < 0).any():
+        raise ChainError("the values of a histogram must ascend, and neither values nor counts be negative")
+    value, count = value[count > 0], count[count > 0]
+    if not value.size:
+        raise ChainError("a household without any reading has no quantiles")
+    below = np.concatenate(([0], count.cumsum()))[: value.size]
+    # Whole numbers: i/n of the readings lie below, without rounding.
+    cut = np.searchsorted(below * n_states, np.arange(1, _count(n_states)) * int(count.sum()))
+    own = (cut[1:] == cut[:-1]) & (np.concatenate(([-1], cut[:-2])) != cut[1:]) & (cut[1:] > 1)
+    cut[:-1] -= own
+    return value[np.minimum(cut, value.size - 1)]
+
+
+def states(values: ArrayLike, edges: ArrayLike) -> NDArray[np.int64]:
+    """Return the state of each reading, -1 for a missing one (negative or NaN).
+
+    Shapes: (...), (n_states - 1,) -> (...). Units: those of the edges -> [-].
+
+    >>> states([0, 299, 300, 5000, -1], [300, 600]).tolist()
+    [0, 0, 1, 2, -1]
+    """
+    value = np.asarray(values)
+    state = np.searchsorted(np.asarray(edges), value, side="right").astype(np.int64)
+    return np.where(value >= 0, state, MISSING)
+
+
+def _count(n_states: int) -> int:
+    if n_states < 1:
+        raise ChainError(f"a chain has at least one state, asked for {n_states}")
+    return n_states

@@ -1,0 +1,207 @@
+"""Chains from counts: transition matrices, stationary laws, reversal and powers, for stacks of households.
+
+A state without visits has a row of NaN: there is no data for it. Everything below leaves such states out, and
+with them the transitions into them, which lead nowhere that is known, as if the reading after them were
+missing; what remains is scaled to one. A state from which only such states are reached is left out too.
+Result rows of states that are left out are NaN, result columns 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.errors import ChainError
+from agedp_data.privacy.kernel import Floats, Mask, checked, checked_steps
+
+Counts = NDArray[np.int64]
+
+
+def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int) -> Counts:
+    """Return how often each state follows each, counted only between readings exactly one step apart.
+
+    Shapes: (m,) int, (m-1,) bool -> (k, k); row: from, column: to. contiguous[i] says that i + 1 is one step
+    after i; a missing state (negative) and a gap break the chain and are never bridged. Units: [transitions].
+
+    Raises:
+        ChainError: lengths that do not fit, or a state that is not below `n_states`.
+
+    >>> count_transitions([0, 1, 1, -1, 0, 1], [True, True, True, True, False], 2).tolist()
+    [[0, 1], [0, 1]]
+
+    """
+    state, follows = np.asarray(states, dtype=np.int64), np.asarray(contiguous, dtype=np.bool_)
+    if state.ndim != 1 or follows.shape != (max(state.size - 1, 0),):
+        raise ChainError(
+            f"{state.size} readings have {max(state.size - 1, 0)} steps between them, got {follows.shape}"
+        )
+    if (state >= n_states).any():
+        raise ChainError(f"there are {n_states} states, got a higher one")
+    before, after = state[:-1], state[1:]
+    used = follows & (before >= 0) & (after >= 0)
+    flat = np.bincount(before[used] * n_states + after[used], minlength=n_states**2)
+    return flat.reshape(n_states, n_states).astype(np.int64)
+
+
+def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
+    """Return P(x, y) = N(x, y) / N(x); NaN in the rows without visits.
+
+    Shapes: (..., k, k) -> (..., k, k). Units: [-].
+
+    Args:
+        counts: transitions.
+        smoothing: s >= 0 of [T] eq. 28, (P + s) / (1 + k s), applied to probabilities; 0 wherever a risk
+            is computed, since smoothing lowers it (MATHS 2b).
+
+    Raises:
+        ChainError: counts that are no stack of square matrices or negative, or a negative smoothing.
+
+    >>> transition_matrix([[3, 1], [0, 0]], smoothing=0).tolist()
+    [[0.75, 0.25], [nan, nan]]
+
+    """
+    number = np.asarray(counts, dtype=np.float64)
+    _square(number)
+    if not (number >= 0).all() or not smoothing >= 0:
+        raise ChainError("neither transition counts nor smoothing may be negative")
+    visits = number.sum(axis=-1, keepdims=True)
+    chain = np.full(number.shape, np.nan)
+    np.divide(number, visits, out=chain, where=visits > 0)
+    return chain if smoothing == 0 else (chain + smoothing) / (1 + chain.shape[-1] * smoothing)
+
+
+def closed(transition: ArrayLike) -> tuple[Floats, Mask]:
+    """Return the chains on the states that have rows (zeros elsewhere), and which states these are.
+
+    Shapes: (..., k, k) -> (..., k, k), (..., k). Raises ChainError if no state remains in a chain.
+    """
+    _square(np.asarray(transition))
+    matrix, kept = checked(transition)
+    for _ in range(matrix.shape[-1]):  # each round but the last leaves at least one more state out
+        matrix = matrix * kept[..., None, :] * kept[..., :, None]
+        total = matrix.sum(axis=-1)
+        if ((total > 0) == kept).all():
+            break
+        kept = total > 0
+    if not kept.any(axis=-1).all():
+        raise ChainError("a chain has no state that it can be followed from; it bounds nothing")
+    return matrix / np.where(kept, total, 1.0)[..., None], kept
+
+
+def stationary(transition: ArrayLike) -> Floats:
+    """Return the stationary law; 0 for transient states and for those without a row.
+
+    Grassmann, Taksar and Heyman's elimination (Operations Research 1985): no subtraction, so every entry is
+    accurate to rounding however nearly the chain falls apart. Shapes: (..., k, k) -> (..., k). Units: [-].
+
+    Raises:
+        ChainError: several recurrent classes (the law then depends on the start), or no state at all.
+
+    >>> stationary([[0.9, 0.1], [0.3, 0.7]]).round(12).tolist()
+    [0.75, 0.25]
+
+    """
+    matrix, kept = closed(transition)
+    member = _recurrent(matrix, kept)
+    # Members first: then each elimination but the first state's has somewhere to go.
+    order = np.argsort(~member, axis=-1, kind="stable")
+    flow = matrix * member[..., None, :] * member[..., :, None]
+    flow = np.take_along_axis(
+        np.take_along_axis(flow, order[..., None], axis=-2), order[..., None, :], axis=-1
+    )
+    sorted_law = _eliminate(flow)
+    law = np.zeros_like(sorted_law)
+    np.put_along_axis(law, order, sorted_law, axis=-1)
+    return law
+
+
+def _eliminate(flow: Floats) -> Floats:
+    k = flow.shape[-1]
+    for n in range(k - 1, 0, -1):
+        out = flow[..., n, :n].sum(axis=-1)
+        flow[..., :n, n] /= np.where(out > 0, out, 1.0)[..., None]
+        flow[..., :n, :n] += flow[..., :n, n, None] * flow[..., n, None, :n]
+    law = np.zeros(flow.shape[:-1])
+    law[..., 0] = 1.0
+    for n in range(1, k):
+        law[..., n] = (law[..., :n] * flow[..., :n, n]).sum(axis=-1)
+    return law / law.sum(axis=-1, keepdims=True)
+
+
+def _recurrent(matrix: Floats, kept: Mask) -> Mask:
+    """Return the members of the one recurrent class of each chain; ChainError if there are several."""
+    reach = (matrix > 0) | np.eye(matrix.shape[-1], dtype=np.bool_)
+    for _ in range(max(1, matrix.shape[-1].bit_length())):
+        reach = reach @ reach
+    back = np.swapaxes(reach, -1, -2)
+    member: Mask = (~reach | back).all(axis=-1) & kept
+    both = member[..., :, None] & member[..., None, :]
+    if (both & ~reach).any():
+        raise ChainError("a chain has several recurrent classes, so its long-run law is not determined")
+    return member
+
+
+def reverse(transition: ArrayLike) -> Floats:
+    """Return the reversed chain pi(y) P(y, x) / pi(x); NaN rows for states that pi does not visit.
+
+    Shapes: (..., k, k) -> (..., k, k). Units: [-]. References: [A] eq. 1.
+
+    Raises:
+        ChainError: as `stationary`.
+
+    >>> reverse([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+
+    """
+    law = stationary(transition)
+    matrix, _ = closed(transition)
+    flow = np.swapaxes(law[..., :, None] * matrix, -1, -2)
+    total = flow.sum(axis=-1, keepdims=True)
+    return np.where(law[..., None] > 0, flow / np.where(total > 0, total, 1.0), np.nan)
+
+
+def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
+    """Return P^t by repeated squaring: NaN rows for states left out, t = 0 is the identity on the others.
+
+    Shapes: (..., k, k), (...) int -> (..., k, k), leading axes broadcast. Units: [-]. Rows are scaled to one
+    after each product, or rounding would grow in proportion to t.
+
+    Raises:
+        ChainError: steps that are no whole non-negative numbers, or as `closed`.
+
+    >>> power([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2])[:, 0, 1].round(12).tolist()
+    [0.0, 0.1, 0.18]
+
+    """
+    matrix, kept = closed(transition)
+    step = checked_steps(steps)
+    shape = np.broadcast_shapes(kept.shape[:-1], step.shape)
+    each = np.broadcast_to(step, shape)
+    result = np.empty((*shape, *matrix.shape[-2:]))
+    absent = ~kept[..., None]
+    for t in np.unique(step).tolist():
+        once = np.broadcast_to(np.where(absent, np.nan, _power(matrix, kept, t)), result.shape)
+        result[each == t] = once[each == t]
+    return result
+
+
+def _power(matrix: Floats, kept: Mask, t: int) -> Floats:
+    result = np.eye(matrix.shape[-1]) * kept[..., None]
+    square, left = matrix, t
+    while left:
+        if left & 1:
+            result = _scaled(result @ square)
+        left >>= 1
+        if left:
+            square = _scaled(square @ square)
+    return result
+
+
+def _scaled(matrix: Floats) -> Floats:
+    total = matrix.sum(axis=-1, keepdims=True)
+    return matrix / np.where(total > 0, total, 1.0)
+
+
+def _square(matrix: NDArray[np.generic]) -> None:
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ChainError(f"a chain is a square matrix or a stack of them, got shape {matrix.shape}")

@@ -1,0 +1,109 @@
+"""[input]: what comes in. One block per dataset, so that a key of another dataset is refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, model_validator
+
+from agedp_data.config.places import PLACE, Pattern
+from agedp_data.notions.parameters import (
+    FREE,
+    Block,
+    ListOf,
+    PositiveKwh,
+    Text,
+    Zone,
+    exact,
+    watt_hours,
+    wrong,
+)
+
+Order = Literal["name", "modified"]
+
+
+def _order(data: dict[str, Any]) -> Order | None:
+    return "name" if data.get("corrections") == "later-file" else None
+
+
+class Input(Block):
+    """What the datasets have in common; `file_order` is None where files that disagree are set aside."""
+
+    dataset: str
+    files: Annotated[ListOf[Pattern], PLACE, FREE]
+    corrections: Literal["set-aside", "later-file"] = "set-aside"
+    file_order: Order | None = Field(default_factory=_order)
+    max_half_hour_kwh: PositiveKwh = exact(50)
+
+    @property
+    def max_half_hour_wh(self) -> int:
+        """Return the energy above which a half-hour is set aside, in whole watt-hours."""
+        return watt_hours(self.max_half_hour_kwh)
+
+    @model_validator(mode="after")
+    def _order_only_where_used(self) -> Self:
+        if self.file_order is not None and self.corrections != "later-file":
+            raise wrong('is used by corrections = "later-file" only; remove it', "file_order")
+        return self
+
+
+class LondonInput(Input):
+    """Low Carbon London, in any of its layouts."""
+
+    dataset: Literal["london"]
+
+
+Category = Literal["GC", "CL", "GG"]
+Absent = Literal["zero", "missing"]
+
+
+def _absent(data: dict[str, Any]) -> Absent | None:
+    return "zero" if {"GC", "CL"} <= set(data.get("categories", ())) else None
+
+
+class AusgridInput(Input):
+    """Ausgrid solar homes; a household's use is the sum of its `categories`."""
+
+    dataset: Literal["ausgrid"]
+    categories: ListOf[Category] = ("GC", "CL")
+    missing_controlled_load: Absent | None = Field(default_factory=_absent)
+
+    @model_validator(mode="after")
+    def _categories_add_up(self) -> Self:
+        if len(set(self.categories)) < len(self.categories):
+            raise wrong("names a category twice", "categories")
+        if "GG" in self.categories and len(self.categories) > 1:
+            raise wrong('adds generation "GG" to use; write ["GC", "CL"], or "GG" alone', "categories")
+        if self.missing_controlled_load is not None and not {"GC", "CL"} <= set(self.categories):
+            raise wrong('is used with "GC" and "CL" only; remove it', "missing_controlled_load")
+        return self
+
+
+class LongColumns(Block):
+    """[input.columns]: how a table with one row per household and half-hour is to be understood."""
+
+    household: Text
+    time: Text
+    time_format: Text = "%Y-%m-%d %H:%M:%S"
+    stamp: Literal["end", "start"]
+    zone: Zone
+    day_zone: Zone
+    energy: Text
+    unit: Literal["kWh", "Wh"]
+    missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
+
+    @model_validator(mode="after")
+    def _three_columns(self) -> Self:
+        if len({self.household, self.time, self.energy}) < 3:
+            raise wrong("names a column that another key names; household, time and energy differ", "energy")
+        return self
+
+
+class LongInput(Input):
+    """Any other half-hourly table, one row per household and interval."""
+
+    dataset: Literal["long"]
+    columns: LongColumns
+
+
+AnyInput = Annotated[LondonInput | AusgridInput | LongInput, Discriminator("dataset")]

@@ -1,0 +1,118 @@
+"""[model]: what is held to be known about the households, declared by the user or estimated from readings."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import Discriminator, Field, PlainValidator, model_validator
+
+from agedp_data.config.places import OptionalPlace, Place
+from agedp_data.notions.notion import Method
+from agedp_data.notions.parameters import (
+    Block,
+    Fraction01,
+    Text,
+    ascending,
+    positive_kwh,
+    wrong,
+)
+
+METHODS: tuple[Method, ...] = get_args(Method)
+
+
+class Model(Block):
+    """What both sources have in common."""
+
+    source: str
+    assume: Literal["curve", "markov"]
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """Return the ways in which a risk can be read off this model, the sharpest first."""
+        return METHODS
+
+    @property
+    def sharpest(self) -> Method:
+        """Return the method of the figures that nobody chose one for."""
+        return self.methods[0]
+
+
+class Declared(Model):
+    """A forgetting curve or a kernel from elsewhere: nothing computed from the readings is published."""
+
+    source: Literal["declared"]
+    curve: OptionalPlace = None
+    kernel: OptionalPlace = None
+    basis: Text
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """Return all methods for a kernel; a curve is nothing but total variations."""
+        return ("total_variation",) if self.curve is not None else METHODS
+
+    @model_validator(mode="after")
+    def _curve_or_kernel(self) -> Self:
+        if (self.curve is None) == (self.kernel is None):
+            raise wrong('source = "declared" takes exactly one of curve and kernel', "curve")
+        return self
+
+
+def _edges(value: object) -> str | tuple[Decimal, ...]:
+    if isinstance(value, str):
+        if value not in ("quantile", "equal-width"):
+            raise wrong('must be "quantile", "equal-width" or a list of public kWh values')
+        return value
+    return ascending(value, positive_kwh)
+
+
+def _period(value: object) -> tuple[date, date]:
+    if not isinstance(value, list | tuple) or [type(day) for day in value] != [date, date]:
+        raise wrong("must be two dates without quotes, such as [2012-01-01, 2012-12-31]")
+    first, last = value
+    if last < first:
+        raise wrong("ends before it begins")
+    return first, last
+
+
+def _ages(value: object) -> tuple[int, ...]:
+    ages = ascending(value, _age)
+    return tuple(int(age) for age in ages)
+
+
+def _age(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise wrong("must be whole days, 1 or more")
+    return Decimal(value)
+
+
+class Estimated(Model):
+    """Chains counted from readings by `agedp calibrate`, whose envelope is published knowingly."""
+
+    source: Literal["estimated"]
+    file: Place
+    period: Annotated[tuple[date, date], PlainValidator(_period)]
+    step: Literal["half-hour", "day"]
+    states: Annotated[int, Field(ge=2, le=1000)] = 12
+    edges: Annotated[str | tuple[Decimal, ...], PlainValidator(_edges)]
+    chain: Literal["homogeneous", "cyclic"]
+    memory: Literal["one", "pair", "trailing-mean"] = "one"
+    min_visits: Annotated[int, Field(ge=1)]
+    confidence: Literal["plug-in", "sampling-bound"]
+    level: Fraction01 | None = None
+    ages_days: Annotated[tuple[int, ...], PlainValidator(_ages)] = (1, 2, 3, 7, 14, 28)
+    publish: Literal["envelope"]
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        if not isinstance(self.edges, str) and len(self.edges) != self.states - 1:
+            raise wrong(f"must list {self.states - 1} values for {self.states} states", "edges")
+        if self.confidence == "plug-in" and self.level is not None:
+            raise wrong('is not used by confidence = "plug-in"; remove it', "level")
+        if self.confidence != "plug-in" and self.level is None:
+            raise wrong(f'is missing; confidence = "{self.confidence}" needs one such as 0.95', "level")
+        return self
+
+
+AnyModel = Annotated[Declared | Estimated, Discriminator("source")]

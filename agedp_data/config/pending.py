@@ -1,0 +1,92 @@
+"""What a run file may ask for and this version cannot carry out yet: one table, which shrinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from agedp_data.config.messages import written
+from agedp_data.config.places import PLACE, is_url
+from agedp_data.config.run import RunFile
+from agedp_data.errors import RunFileError
+from agedp_data.notions.parameters import Block
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A key of a table ("series" stands for each of them) and which of its values must wait."""
+
+    table: str
+    key: str
+    waits: Callable[[Any], bool]
+
+
+def _is(*values: object) -> Callable[[Any], bool]:
+    return lambda value: value in values
+
+
+def _given(value: object) -> bool:
+    return value is not None
+
+
+def _elsewhere(value: object) -> bool:
+    places = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(place, str) and is_url(place) for place in places)
+
+
+PENDING = (
+    Pending("promise", "notion", _is("temporal", "discounted", "neighbourhood")),
+    Pending("input", "dataset", _is("long")),
+    Pending("input", "files", _elsewhere),
+    Pending("input", "corrections", _is("later-file")),
+    Pending("output", "release", _elsewhere),
+    Pending("output", "confidential", _elsewhere),
+    Pending("output", "ledger", lambda url: url.startswith("postgresql")),
+    Pending("population", "roster", _elsewhere),
+    Pending("schedule", "mode", _is("live")),
+    Pending("schedule", "wait_for", _given),
+    Pending("schedule", "give_up_days", _given),
+    Pending("series", "statistic", _is("distribution")),
+    Pending("series", "by", _given),
+    Pending("series", "values", _is("states")),
+    Pending("model", "step", _is("day")),
+    Pending("model", "chain", _is("cyclic")),
+    Pending("model", "memory", lambda memory: memory != "one"),
+    Pending("model", "confidence", _is("sampling-bound")),
+    Pending("model", "file", _elsewhere),
+    Pending("model", "curve", _elsewhere),
+    Pending("model", "kernel", _elsewhere),
+    Pending("engine", "scheduler", is_url),
+    Pending("engine", "keep_days", lambda days: days != 0),
+)
+
+
+def not_yet(run: RunFile) -> None:
+    """Raise RunFileError, naming table, key and value, for what is valid but cannot be carried out yet."""
+    found = list(_found(run))
+    if len(run.series) > 1:
+        found.insert(0, ("several [series.*] tables", ""))
+    if found:
+        key, value = found[0]
+        ending = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        public = f"{run.name}: not yet: {key}"
+        raise RunFileError(f"{public}{value}{ending}")
+
+
+def _found(run: RunFile) -> Iterator[tuple[str, str]]:
+    for pending in PENDING:
+        for name, block in _blocks(run, pending.table):
+            value = getattr(block, pending.key, None)
+            # A default is silent: only what was written asks for anything.
+            if pending.key in block.model_fields_set and pending.waits(value):
+                field = type(block).model_fields[pending.key]
+                shown = "" if PLACE in field.metadata else f" = {written(value)}"
+                yield f"[{name}] {pending.key}", shown
+
+
+def _blocks(run: RunFile, table: str) -> Iterator[tuple[str, Block]]:
+    if table == "series":
+        yield from ((f"series.{name}", each) for name, each in run.series.items())
+    elif (block := getattr(run, table)) is not None:
+        yield table, block

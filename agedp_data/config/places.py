@@ -1,0 +1,100 @@
+"""Where things are: paths against the run file's folder, URLs as written, and the ledger's address."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import PlainValidator, ValidationInfo
+
+from agedp_data.notions.parameters import FREE, Marker, text, wrong
+
+PLACE: Final = Marker()
+"""Names a file or folder: its value may stand in private texts only."""
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_DIALECTS = ("sqlite", "postgresql")
+
+
+def is_url(place: str) -> bool:
+    """Return whether a place is a URL, not a path.
+
+    >>> is_url("s3://meters/incoming"), is_url("/srv/meters")
+    (True, False)
+    """
+    return _URL.match(place) is not None
+
+
+def resolve(place: str, folder: Path) -> str:
+    """Return an absolute path for a path that is relative to the run file's folder; a URL as it stands."""
+    return place if is_url(place) else str(folder / place)
+
+
+def _folder(info: ValidationInfo) -> Path:
+    context = info.context
+    return context["folder"] if isinstance(context, Mapping) else Path.cwd()
+
+
+def _place(value: object, info: ValidationInfo) -> str:
+    written = text(value)
+    if is_url(written):
+        _split(written)
+    return resolve(written, _folder(info))
+
+
+def _pattern(value: object, info: ValidationInfo) -> str:
+    written = text(value)
+    if is_url(written):
+        _split(written)
+        return written
+    # The folder is no pattern, even if its name contains brackets.
+    return str(Path(glob.escape(str(_folder(info)))) / written)
+
+
+def _marker(value: object) -> str:
+    written = text(value)
+    if "{day}" not in written or re.search(r"[{}]", written.replace("{day}", "")):
+        raise wrong("must contain {day}, which stands for the date, and no other braces")
+    if is_url(written):
+        _split(written)
+    return written
+
+
+def _ledger(value: object, info: ValidationInfo) -> str:
+    written = text(value)
+    if not is_url(written):
+        raise wrong('must be a URL such as "sqlite:///out/ledger.sqlite"', hide=True)
+    parts = _split(written)
+    dialect = parts.scheme.partition("+")[0]
+    if dialect not in _DIALECTS:
+        raise wrong("must begin with sqlite:/// or postgresql://", hide=True)
+    if dialect == "postgresql":
+        if len(parts.path) < 2:
+            raise wrong("names no database; write postgresql://host/database", hide=True)
+        return written
+    path = written.partition(":///")[2]
+    if parts.netloc or parts.query or parts.fragment or path in ("", ":memory:"):
+        raise wrong("must be sqlite:/// and the path of a file: the ledger outlives the run", hide=True)
+    return f"{parts.scheme}:///{_folder(info) / path}"
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        raise wrong("is not a URL that can be read", hide=True) from None
+    if password is not None or re.search(r"(?i)(passw|pwd|secret|token)[a-z]*=", parts.query):
+        raise wrong("has a password in it; keep it in ~/.pgpass or the environment", hide=True)
+    return parts
+
+
+Place = Annotated[str, PlainValidator(_place), PLACE, FREE]
+OptionalPlace = Annotated[str | None, PlainValidator(_place), PLACE, FREE]
+Pattern = Annotated[str, PlainValidator(_pattern)]
+LedgerUrl = Annotated[str, PlainValidator(_ledger), PLACE, FREE]
+DayMarker = Annotated[str, PlainValidator(_marker)]

@@ -1,0 +1,82 @@
+"""From the bytes of a run file to a `RunFile`: TOML with exact numbers, then the rules."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agedp_data.config.messages import refusal
+from agedp_data.config.run import RunFile
+from agedp_data.errors import RunFileError
+
+_AT = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
+_LARGEST = 1_000_000
+
+
+def load(path: Path) -> RunFile:
+    """Return the run file at `path`.
+
+    Raises:
+        RunFileError: it cannot be read, is not TOML, or asks for something unknown or impossible.
+
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise _unreadable(path, "there is no such file; `agedp init` writes a first one") from None
+    except IsADirectoryError:
+        raise _unreadable(path, "is a folder; name the run file in it") from None
+    except OSError as error:
+        raise _unreadable(path, f"cannot be read ({error.strerror})") from None
+    if len(content) > _LARGEST:
+        raise _unreadable(path, "is larger than a megabyte; this is no run file")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise _unreadable(path, f"is not UTF-8 text (line {line}); save it as UTF-8") from None
+    return parse(text, base=path.absolute().parent, name=path.name)
+
+
+def parse(text: str, *, base: Path, name: str) -> RunFile:
+    """Return the run file with this text; relative paths are relative to the folder `base`.
+
+    Raises:
+        RunFileError: it is not TOML, or asks for something unknown or impossible; one line, the first error.
+
+    """
+    raw = _toml(text, name)
+    try:
+        return RunFile.model_validate(raw, context={"folder": base, "name": name})
+    except ValidationError as error:
+        raise refusal(error, raw, name=name) from None
+
+
+def _toml(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise RunFileError(f"{name}: {_where(str(error), text)}") from None
+    except (ValueError, ArithmeticError):
+        raise RunFileError(f"{name}: a number is too long to be read") from None
+    except RecursionError:
+        raise RunFileError(f"{name}: lists or tables are nested too deeply") from None
+
+
+def _where(message: str, text: str) -> str:
+    found = _AT.fullmatch(message)
+    if found is None:
+        return f"is not TOML: {message}"
+    lines = text.splitlines() or [""]
+    line = found["line"] or len(lines)
+    column = found["column"] or len(lines[-1]) + 1
+    return f"line {line}, column {column}: is not TOML: {found['what'][:1].lower()}{found['what'][1:]}"
+
+
+def _unreadable(path: Path, what: str) -> RunFileError:
+    return RunFileError(f"{path.name}: {what}", private=f"{path}: {what}")

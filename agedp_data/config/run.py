@@ -1,0 +1,191 @@
+"""The run file as one frozen value, and the rules that hold between its tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, model_validator
+
+from agedp_data.config.input import AnyInput
+from agedp_data.config.model import AnyModel, Declared, Estimated
+from agedp_data.config.places import is_url
+from agedp_data.config.schedule import AnySchedule
+from agedp_data.config.series import AnySeries, Mean
+from agedp_data.config.surroundings import Compare, Engine, Output, Population
+from agedp_data.errors import RunFileError
+from agedp_data.notions import AnyPromise
+from agedp_data.notions.age_dependent import AgeDependent
+from agedp_data.notions.aged import HALF_HOUR
+from agedp_data.notions.enforced import Enforced
+from agedp_data.notions.neighbourhood import Neighbourhood
+from agedp_data.notions.notion import Notion
+from agedp_data.notions.parameters import Block, wrong
+from agedp_data.notions.temporal import Temporal
+
+Problem = tuple[str, str, str]
+"""Table, key, and what is wrong with it."""
+
+
+def _version(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value != 1:
+        raise wrong("must be 1, the format that this agedp reads")
+    return value
+
+
+def _named(series: dict[str, Any]) -> dict[str, Any]:
+    if not series:
+        raise wrong("names no series; write a table such as [series.daily_mean]")
+    for name in series:
+        if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 64):
+            raise wrong("must be named by letters, digits, _ and -, 64 at most", name)
+    return series
+
+
+class RunFile(Block):
+    """One population, one promise, one or more series that share each day's loss."""
+
+    version: Annotated[int, PlainValidator(_version)]
+    input: AnyInput
+    output: Output
+    population: Population
+    schedule: AnySchedule
+    series: Annotated[dict[str, AnySeries], AfterValidator(_named)]
+    promise: AnyPromise
+    model: AnyModel | None = None
+    compare: Compare = Field(default_factory=Compare)
+    engine: Engine = Field(default_factory=Engine)
+
+    _name: str = PrivateAttr(default="run file")
+    _folder: Path = PrivateAttr(default=Path())
+
+    @property
+    def name(self) -> str:
+        """Return the file's name, for messages."""
+        return self._name
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder against which relative paths were resolved."""
+        return self._folder
+
+    @property
+    def notion(self) -> Notion:
+        """Return the promise as it is enforced.
+
+        Raises:
+            RunFileError: a notion that this version cannot enforce yet.
+
+        """
+        if not isinstance(self.promise, Enforced):
+            raise RunFileError(f'{self.name}: not yet: [promise] notion = "{self.promise.notion}"')
+        return self.promise
+
+    @property
+    def shares(self) -> dict[str, Decimal]:
+        """Return each series' part of a day's epsilon; they add up to exactly 1."""
+        return {name: Decimal(1) if each.share is None else each.share for name, each in self.series.items()}
+
+    @model_validator(mode="after")
+    def _tables_agree(self, info: ValidationInfo) -> Self:
+        problems = [problem for rule in _RULES for problem in rule(self)]
+        if problems:
+            table, key, what = problems[0]
+            raise wrong(what, *table.split("."), key, more=len(problems) - 1)
+        if isinstance(info.context, Mapping):
+            self._name, self._folder = info.context["name"], info.context["folder"]
+        return self
+
+
+def _ages(run: RunFile) -> Iterator[Problem]:
+    age, mode = run.promise.age_days, run.schedule.mode
+    if age is None and mode != "archive":
+        yield "promise", "age_days", f'is missing; mode = "{mode}" releases a day when it is that old'
+    if age is not None and mode == "archive" and not isinstance(run.promise, AgeDependent):
+        yield "promise", "age_days", f'is not used by "{run.promise.notion}" in an archive; remove it'
+
+
+def _shares(run: RunFile) -> Iterator[Problem]:
+    unsaid = [name for name, each in run.series.items() if each.share is None]
+    if len(run.series) > 1 and unsaid:
+        for name in unsaid:
+            yield f"series.{name}", "share", "is missing; several series divide each day's epsilon"
+        return
+    total = sum(map(Fraction, run.shares.values()), Fraction())
+    if total != 1:
+        yield f"series.{next(iter(run.series))}", "share", f"the shares add up to {float(total):.15g}, not 1"
+
+
+def _states(run: RunFile) -> Iterator[Problem]:
+    public = isinstance(run.model, Estimated) and not isinstance(run.model.edges, str)
+    for name, each in run.series.items():
+        if isinstance(each, Mean) and each.values == "states" and not public:
+            yield f"series.{name}", "values", "needs public edges; list them in [model] edges"
+
+
+def _model_there(run: RunFile) -> Iterator[Problem]:
+    if run.promise.needs_model and run.model is None:
+        yield "promise", "notion", "needs a [model]; declare one or estimate one with `agedp calibrate`"
+
+
+def _model_fits(run: RunFile) -> Iterator[Problem]:
+    promise, model = run.promise, run.model
+    if isinstance(promise, AgeDependent) and model is not None:
+        if promise.method not in model.methods:
+            yield "promise", "method", 'needs a chain; a declared curve allows "total_variation" only'
+        if promise.secret == HALF_HOUR and isinstance(model, Estimated) and model.step == "day":
+            yield "promise", "secret", 'needs [model] step = "half-hour"; a chain of days knows no half-hours'
+    if isinstance(promise, Temporal) and model is not None:
+        if model.assume != "markov":
+            yield "model", "assume", 'must be "markov" for notion = "temporal"'
+        if isinstance(model, Declared) and model.curve is not None:
+            yield "model", "curve", 'is not enough for notion = "temporal"; declare a kernel'
+
+
+def _model_before(run: RunFile) -> Iterator[Problem]:
+    live = run.schedule.mode == "live"
+    if live and isinstance(run.model, Estimated) and run.model.period[1] >= run.schedule.first_day:
+        yield "model", "period", f'must end before first_day = {run.schedule.first_day} when mode = "live"'
+
+
+def _small_moves(run: RunFile) -> Iterator[Problem]:
+    for name, each in run.series.items():
+        if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > each.clamp_kwh:
+            yield "promise", "delta_kwh", f"exceeds clamp_kwh of [series.{name}]; no day can move that far"
+
+
+def _stays_in_the_house(run: RunFile) -> Iterator[Problem]:
+    release = run.output.release
+    inside = {("output", "confidential"): run.output.confidential}
+    inside["population", "roster"] = run.population.roster
+    if isinstance(run.model, Estimated):
+        inside["model", "file"] = run.model.file
+    for (table, key), place in inside.items():
+        if _within(place, release):
+            yield table, key, "lies in the release folder, which is handed over; move it"
+    if _within(release, run.output.confidential):
+        yield "output", "release", "lies in the confidential folder, which stays in the house; move it"
+
+
+def _within(place: str, folder: str) -> bool:
+    if is_url(place) != is_url(folder):
+        return False
+    if is_url(place):
+        return (place.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
+    return Path(os.path.normpath(place)).is_relative_to(os.path.normpath(folder))
+
+
+_RULES = (
+    _model_there,
+    _ages,
+    _shares,
+    _states,
+    _model_fits,
+    _model_before,
+    _small_moves,
+    _stays_in_the_house,
+)

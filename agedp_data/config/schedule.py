@@ -1,0 +1,96 @@
+"""[schedule]: when days are due. One block per mode, so that a key of another mode is refused."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, PlainValidator, model_validator
+
+from agedp_data.config.places import DayMarker
+from agedp_data.notions.parameters import FREE, Block, Days, Zone, text, wrong
+
+_CRON = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?")
+
+
+def _cron(value: object) -> str:
+    line = text(value)
+    fields = line.split()
+    if len(fields) != 5 or not all(_CRON.fullmatch(part) for field in fields for part in field.split(",")):
+        raise wrong('must be a cron line of five fields, such as "30 6 * * *"')
+    return line
+
+
+def _day(value: object) -> date:
+    if type(value) is not date:
+        raise wrong("must be a date without quotes, such as 2013-01-31")
+    return value
+
+
+Day = Annotated[date, PlainValidator(_day)]
+Cron = Annotated[str, PlainValidator(_cron)]
+
+
+class Schedule(Block):
+    """What the modes have in common."""
+
+    mode: str
+    first_day: Day
+    last_day: Day | None = None
+
+    @model_validator(mode="after")
+    def _ends_after_it_begins(self) -> Self:
+        if self.last_day is not None and self.last_day < self.first_day:
+            raise wrong(f"lies before first_day = {self.first_day}", "last_day")
+        return self
+
+
+class Archive(Schedule):
+    """Every day of the period now, at its true publication time."""
+
+    mode: Literal["archive"]
+    last_day: Day
+
+
+def _patience(data: dict[str, Any]) -> int | None:
+    return None if data.get("wait_for") is None else 14
+
+
+class Rehearsal(Schedule):
+    """A simulated clock steps from day to day; `wait_for` is as written, {day} standing for the date."""
+
+    mode: Literal["rehearsal"]
+    wait_for: DayMarker | None = None
+    give_up_days: Days | None = Field(default_factory=_patience)
+
+    @model_validator(mode="after")
+    def _patience_needs_a_marker(self) -> Self:
+        if self.give_up_days is not None and self.wait_for is None:
+            raise wrong("is used with wait_for only; name the marker or remove it", "give_up_days")
+        return self
+
+
+def _zone(data: dict[str, Any]) -> str | None:
+    return None if data.get("cron") is None else "UTC"
+
+
+class Live(Schedule):
+    """The system's clock: a day is released at its age and, if asked for, once its marker is there."""
+
+    mode: Literal["live"]
+    wait_for: DayMarker | None = None
+    give_up_days: Days | None = Field(default_factory=_patience)
+    cron: Annotated[Cron | None, FREE] = None
+    zone: Annotated[Zone | None, FREE] = Field(default_factory=_zone)
+
+    @model_validator(mode="after")
+    def _parts_go_together(self) -> Self:
+        if self.give_up_days is not None and self.wait_for is None:
+            raise wrong("is used with wait_for only; name the marker or remove it", "give_up_days")
+        if self.zone is not None and self.cron is None:
+            raise wrong("is the zone of the cron line; write cron or remove it", "zone")
+        return self
+
+
+AnySchedule = Annotated[Archive | Live | Rehearsal, Discriminator("mode")]

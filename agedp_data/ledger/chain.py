@@ -1,0 +1,188 @@
+"""What the rows of a ledger add up to, checked row by row as they are added.
+
+The same class audits a whole ledger (`verify`), guards what is about to be written, and is the memory of an
+open ledger, so that a release reads only the rows that came since the last one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from agedp_data import losses
+from agedp_data.ledger import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+STATES = ("released", "skipped")
+INT64 = range(-(2**63), 2**63)
+
+
+class Chain:
+    """The rows so far: `length`, `head`, and what later rows refer to."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.head = rows.NO_HASH
+        self.heads: dict[str, int] = {}
+        self.contracts: dict[str, list[rows.Contract]] = defaultdict(list)
+        self.models: dict[str, rows.Model] = {}
+        self.releases: dict[str, list[rows.Release]] = defaultdict(list)
+        self.statements: dict[str, list[rows.Statement]] = defaultdict(list)
+        self.by_key: dict[tuple[str, str, str, int], rows.Release] = {}
+        self.published_on = ""
+
+    def sealed(self, row: rows.Row) -> str:
+        """Return the hash that a row has as the next one of this chain."""
+        return rows.sha256(self.head + rows.text_of(row))
+
+    def add(self, table: str, columns: Mapping[str, Any]) -> tuple[rows.Fault, ...]:
+        """Take the next row as the database holds it; return everything that is wrong with it."""
+        seq = columns["seq"]
+        what = list(self._place(seq))
+        row: rows.Row | None = None
+        try:
+            row = rows.row_of(table, columns)
+        except ValueError as error:
+            what.append(str(error))
+        if row is not None:
+            what += self._sealing(row, columns)
+            what += self.flaws(row)
+            self._keep(row)
+        self.length, self.head = seq, str(columns["hash"])
+        self.heads[self.head] = seq
+        return tuple(rows.Fault(seq, table, each) for each in what)
+
+    def flaws(self, row: rows.Row) -> tuple[str, ...]:
+        """Return what is wrong with a row's meaning, given the rows before it."""
+        match row:
+            case rows.Contract():
+                found = _contract(row)
+            case rows.Model():
+                found = self._model(row)
+            case rows.Statement():
+                found = _statement(row)
+            case rows.Release():
+                found = self._release(row)
+        return (*(() if _is_date(row.at) else ("at is not an ISO date",)), *found)
+
+    def _place(self, seq: int) -> Iterator[str]:
+        if seq <= self.length:
+            yield f"a second row numbered {seq}"
+        elif seq > self.length + 1:
+            yield f"row {self.length + 1} to {seq - 1} missing before it"
+
+    def _sealing(self, row: rows.Row, columns: Mapping[str, Any]) -> Iterator[str]:
+        expected = rows.columns_of(row)
+        for name in sorted(expected.keys() - {"hash", "text"}):
+            if columns[name] != expected[name]:
+                yield f"{name} is not written canonically"
+        if columns["text"] != expected["text"]:
+            yield "the columns are not those of the text that was hashed"
+        if columns["hash"] != self.sealed(row):
+            yield "the hash does not follow from the row and the one before it"
+
+    def _keep(self, row: rows.Row) -> None:
+        match row:
+            case rows.Contract():
+                self.contracts[row.population].append(row)
+            case rows.Model():
+                self.models[row.model] = row
+            case rows.Statement():
+                self.statements[row.population].append(row)
+            case rows.Release():
+                self.releases[row.population].append(row)
+                self.by_key[key_of(row)] = row
+                self.published_on = max(self.published_on, row.published_on)
+
+    def _model(self, row: rows.Model) -> Iterator[str]:
+        if row.model != rows.sha256(row.envelope):
+            yield "the model's id is not the hash of its public part"
+        if row.model in self.models:
+            yield "a model stored twice"
+
+    def _release(self, row: rows.Release) -> Iterator[str]:
+        if key_of(row) in self.by_key:
+            yield f"{row.day} of series {row.series!r} is released already"
+        contracts = self.contracts[row.population]
+        if not contracts or contracts[-1].hash != row.contract:
+            yield "the contract it names is not the one in force"
+        if row.model and row.model not in self.models:
+            yield "the model it names is not in the ledger"
+        if row.published_on < self.published_on:
+            yield f"published on {row.published_on}, before {self.published_on} of an earlier row"
+        yield from _dates(row)
+        yield from _draw(row)
+
+
+def key_of(row: rows.Release) -> tuple[str, str, str, int]:
+    """Return what names a release within a ledger."""
+    return row.population, row.series, row.day, row.revision
+
+
+def _contract(row: rows.Contract) -> Iterator[str]:
+    try:
+        if rows.canonical(json.loads(row.promise)) == row.promise:
+            return
+    except (ValueError, TypeError, RecursionError):
+        pass  # reported below, together with text that is JSON but not canonical
+    yield "the promise is not canonical JSON"
+
+
+def _statement(row: rows.Statement) -> Iterator[str]:
+    for name, digest in row.files:
+        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            yield f"file {name!r} has no SHA-256"
+
+
+def _dates(row: rows.Release) -> Iterator[str]:
+    for name in ("day", "published_on"):
+        if not _is_date(getattr(row, name)):
+            yield f"{name} is not an ISO date"
+    if not _is_utc(row.input_ended_at):
+        yield "input_ended_at is not a UTC instant"
+
+
+def _draw(row: rows.Release) -> Iterator[str]:
+    """Yield what is wrong with state, cells and loss; a skipped day says nothing and costs nothing."""
+    if row.state not in STATES:
+        yield f"state is neither {' nor '.join(STATES)}"
+    if len(set(row.cells)) < len(row.cells):
+        yield "a cell is named twice"
+    if not all(value in INT64 for value in row.values):
+        yield "a value is beyond 64 bits"
+    if row.revision < 0 or any(count < 0 for count in row.households):
+        yield "a revision or a number of households is negative"
+    if row.state == "skipped":
+        if row.values or row.loss:
+            yield "a skipped day with values or a loss"
+        return
+    if not row.cells or not len(row.cells) == len(row.values) == len(row.households):
+        yield f"{len(row.cells)} cells, {len(row.values)} values, {len(row.households)} numbers of households"
+    if row.sensitivity < 1 or not 0 < row.scale < math.inf:
+        yield "sensitivity or scale is not positive"
+    elif not losses.recorded(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
+        yield (
+            f"loss {losses.epsilon(row.loss)} is below sensitivity {row.sensitivity} / scale {row.scale!r},"
+            " or beyond 64 bits"
+        )
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _is_utc(text: str) -> bool:
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return instant.utcoffset() == timedelta(0)

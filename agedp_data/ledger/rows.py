@@ -1,0 +1,245 @@
+"""The four kinds of row, and the one canonical text by which each is hashed.
+
+A row's text holds all its fields but the hash: sorted keys, no spaces, integers and strings (and lists and
+objects of them) only. The hash is SHA-256 of the previous row's hash followed by that text, over all tables
+in the order of `seq`. A scale is written as the shortest text that reads back as the same float.
+
+DESIGN calls two different things "text"; here `text` is always what is hashed, a contract's own text is its
+`promise`, a statement's its `claim`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+NO_HASH = "0" * 64
+
+Plain = str | int | list["Plain"] | dict[str, "Plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What is promised to a population: `promise` is canonical JSON."""
+
+    population: str
+    promise: str
+    seq: int = 0
+    at: str = ""
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The public part of a model, named by its SHA-256."""
+
+    model: str
+    envelope: str
+    seq: int = 0
+    at: str = ""
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One draw for one series and one day: `values[i]` is what was said of `cells[i]`.
+
+    `day` and `published_on` are ISO dates, `input_ended_at` a UTC instant; `sensitivity` and `scale` in the
+    unit of the values; `loss` in whole 1e-9 epsilon, at least sensitivity/scale; `contract` the hash of the
+    contract in force, `model` a model's id or "". A skipped day has no values and no loss.
+    """
+
+    population: str
+    series: str
+    day: str
+    revision: int
+    state: str
+    cells: tuple[str, ...]
+    values: tuple[int, ...]
+    households: tuple[int, ...]
+    sensitivity: int
+    scale: float
+    mechanism: str
+    loss: int
+    input_ended_at: str
+    published_on: str
+    contract: str
+    model: str
+    seq: int = 0
+    at: str = ""
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What was claimed about the releases so far, with the files (name, sha256) that carried it."""
+
+    population: str
+    claim: str
+    files: tuple[tuple[str, str], ...]
+    software: str
+    seq: int = 0
+    at: str = ""
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a row of a ledger (`seq` 0: with the ledger as a whole)."""
+
+    seq: int
+    table: str
+    what: str
+
+
+Row = Contract | Model | Release | Statement
+TABLES: dict[str, type[Row]] = {
+    "contract": Contract,
+    "model": Model,
+    "release": Release,
+    "statement": Statement,
+}
+
+
+def canonical(value: object) -> str:
+    """Return the one JSON text of a value made of strings, integers, booleans, lists and objects.
+
+    >>> canonical({"b": [1, 2], "a": "x"})
+    '{"a":"x","b":[1,2]}'
+
+    Raises:
+        TypeError: anything else, above all floats: they have more than one text.
+
+    """
+    _require_plain(value)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def _require_plain(value: object) -> None:
+    match value:
+        case str() | int():
+            return
+        case list() | tuple():
+            for item in value:
+                _require_plain(item)
+        case dict():
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise TypeError(f"canonical text has string keys, not {type(key).__name__}")
+                _require_plain(item)
+        case _:
+            raise TypeError(f"canonical text holds strings and integers, not {type(value).__name__}")
+
+
+def sha256(text: str) -> str:
+    """Return the hexadecimal SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def table_of(row: Row) -> str:
+    """Return the name of the table that holds rows of this kind."""
+    return type(row).__name__.lower()
+
+
+def text_of(row: Row) -> str:
+    """Return the canonical text of a row: all its fields but the hash."""
+    return canonical({name: _plain(kind, getattr(row, name)) for name, kind in _kinds(type(row))})
+
+
+def columns_of(row: Row) -> dict[str, str | int]:
+    """Return a row as its table's columns: lists and objects as canonical text, plus `text` and `hash`."""
+    columns: dict[str, str | int] = {"text": text_of(row), "hash": row.hash}
+    for name, kind in _kinds(type(row)):
+        plain = _plain(kind, getattr(row, name))
+        columns[name] = plain if isinstance(plain, (str, int)) else canonical(plain)
+    return columns
+
+
+def row_of(table: str, columns: Mapping[str, Any]) -> Row:
+    """Return the row that a table's columns hold.
+
+    Raises:
+        ValueError: a column that does not hold what it should; the message names the column.
+
+    """
+    read = {name: _read(name, kind, columns[name]) for name, kind in _kinds(TABLES[table])}
+    return TABLES[table](**read, hash=str(columns["hash"]))
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what changed from one promise to another, one line for each dotted key.
+
+    >>> differences({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "1"}, "title": "x"})
+    ('promise.epsilon: "0.5" -> "1"', 'title: (absent) -> "x"')
+    """
+    before, after = dict(_leaves("", old)), dict(_leaves("", new))
+    return tuple(
+        f"{key}: {before.get(key, '(absent)')} -> {after.get(key, '(absent)')}"
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    )
+
+
+def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON
+    """Yield (dotted key, canonical value); lists are opened only if they hold objects."""
+    inner: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        inner = list(value.items())
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, dict) for item in value):
+        inner = [(str(number), item) for number, item in enumerate(value, start=1)]
+    if not inner:
+        yield key, canonical(value)
+    for name, item in inner:
+        yield from _leaves(f"{key}.{name}" if key else name, item)
+
+
+def _kinds(row: type[Row]) -> list[tuple[str, str]]:
+    """Return (field, annotation) of all fields but the hash."""
+    return [(field.name, str(field.type)) for field in fields(row) if field.name != "hash"]
+
+
+def _plain(kind: str, value: Any) -> Plain:  # noqa: ANN401 - a field of any row
+    """Return a field as JSON can hold it without losing anything."""
+    if kind == "float":
+        return repr(float(value))
+    if kind == "tuple[tuple[str, str], ...]":
+        return dict(value)
+    return list(value) if kind.startswith("tuple") else value
+
+
+def _read(name: str, kind: str, column: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Return a column as the field that it was, or raise ValueError naming the column."""
+    if kind == "int":
+        if type(column) is int:
+            return column
+    elif type(column) is str:
+        if kind == "str":
+            return column
+        value = _number(column) if kind == "float" else _json(column)
+        if kind == "float" and value is not None:
+            return value
+        if kind == "tuple[tuple[str, str], ...]" and isinstance(value, dict):
+            return tuple(sorted(value.items()))
+        item = str if kind == "tuple[str, ...]" else int
+        if isinstance(value, list) and all(type(entry) is item for entry in value):
+            return tuple(value)
+    raise ValueError(f"{name} does not hold what it should")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,101 @@
+"""The tables, made from the row classes, and the triggers that keep them append-only.
+
+Only the part common to SQLite and PostgreSQL is used for the tables; the triggers are SQLite's. They guard
+against slips (an UPDATE, a DELETE, an INSERT OR REPLACE), not against whoever owns the file: that is what the
+hash chain, `verify` and the heads in published folders are for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, Text, UniqueConstraint, false
+from sqlalchemy import inspect as inspector
+from sqlalchemy import select as select_
+from sqlalchemy.exc import DatabaseError
+
+from agedp_data.ledger import rows
+
+VERSION = "1"
+
+METADATA = MetaData()
+META = Table(
+    "meta",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("content", Text, nullable=False),
+)
+
+
+def _table(name: str, row: type[rows.Row]) -> Table:
+    """Declare a row class as a table: whole numbers as 64-bit integers, everything else as text."""
+    kinds = {field.name: field.type for field in fields(row)}
+    number = BigInteger().with_variant(Integer(), "sqlite")
+    others = [key for key in kinds if key not in ("seq", "at", "hash")]
+    columns = [
+        Column(key, number if kinds[key] == "int" else Text(), nullable=False) for key in ("at", *others)
+    ]
+    unique = [UniqueConstraint("population", "series", "day", "revision")] if name == "release" else []
+    return Table(
+        name,
+        METADATA,
+        Column("seq", number, primary_key=True, autoincrement=False),
+        *columns,
+        Column("text", Text, nullable=False),
+        Column("hash", Text, nullable=False, unique=True),
+        *unique,
+    )
+
+
+TABLES = {name: _table(name, row) for name, row in rows.TABLES.items()}
+
+
+def create(connection: Connection) -> None:
+    """Create tables, triggers and version in an empty SQLite database, inside the caller's transaction."""
+    METADATA.create_all(connection, checkfirst=False)
+    connection.execute(META.insert().values(name="version", content=VERSION))
+    for trigger in _triggers():
+        connection.exec_driver_sql(trigger)
+
+
+def require_writable(connection: Connection) -> None:
+    """Make SQLite take its write lock, which BEGIN IMMEDIATE silently leaves out for a file it cannot write."""
+    connection.execute(META.delete().where(false()))
+
+
+def is_empty(connection: Connection) -> bool:
+    """Tell whether the database holds no table at all."""
+    return not inspector(connection).get_table_names()
+
+
+def version(connection: Connection) -> str | None:
+    """Return the schema version that a database claims, None if it is no ledger."""
+    names = set(inspector(connection).get_table_names())
+    if not names >= {"meta", *TABLES}:
+        return None
+    try:
+        return connection.execute(select_(META.c.content).where(META.c.name == "version")).scalar()
+    except DatabaseError:
+        return None
+
+
+def _triggers() -> list[str]:
+    """Return the statements that make SQLite refuse changes, deletions and rows out of turn."""
+    newest = ", ".join(f'coalesce((SELECT max(seq) FROM "{name}"), 0)' for name in TABLES)  # noqa: S608 - our own names
+    refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+    kept = [
+        f'CREATE TRIGGER "{name}_{verb.lower()}" BEFORE {verb} ON "{name}" {refuse}'
+        for name in ("meta", *TABLES)
+        for verb in ("UPDATE", "DELETE")
+    ]
+    out_of_turn = f"NEW.seq IS NOT 1 + max({newest})"
+    in_turn = [
+        f'CREATE TRIGGER "{name}_next" BEFORE INSERT ON "{name}" WHEN {out_of_turn} {refuse}'
+        for name in TABLES
+    ]
+    same = " AND ".join(f"{key} = NEW.{key}" for key in ("population", "series", "day", "revision"))
+    known = f'EXISTS (SELECT 1 FROM "release" WHERE {same})'  # noqa: S608 - our own names
+    once = f'CREATE TRIGGER "release_once" BEFORE INSERT ON "release" WHEN {known} {refuse}'
+    same_name = "EXISTS (SELECT 1 FROM meta WHERE name = NEW.name)"
+    meta = f'CREATE TRIGGER "meta_once" BEFORE INSERT ON "meta" WHEN {same_name} {refuse}'
+    return [*kept, *in_turn, once, meta]

@@ -1,0 +1,44 @@
+"""Losses as whole numbers of 1e-9 epsilon: granted budgets round down, recorded losses round up.
+
+Arithmetic on recorded losses is integer arithmetic: sums are exact, order-free and never drift. A float is
+taken at its exact binary value, a `Decimal` (how the run file is read) at its written one.
+
+>>> granted(Decimal("0.5")), recorded(1 / 3), epsilon(500_000_000)
+(500000000, 333333334, '0.5')
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+NANO = 10**9
+
+Amount = int | float | Decimal | Fraction
+
+
+def granted(amount: Amount) -> int:
+    """Return `amount` of epsilon in whole 1e-9, rounded down."""
+    exact = Fraction(amount) * NANO
+    return exact.numerator // exact.denominator
+
+
+def recorded(amount: Amount) -> int:
+    """Return `amount` of epsilon in whole 1e-9, rounded up."""
+    return -granted(-Fraction(amount))
+
+
+def epsilon(loss: int) -> str:
+    """Return a loss as exact decimal text.
+
+    >>> epsilon(1), epsilon(182_500_000_000), epsilon(0)
+    ('0.000000001', '182.5', '0')
+    """
+    whole, rest = divmod(abs(loss), NANO)
+    digits = f"{rest:09d}".rstrip("0")
+    return f"{'-' if loss < 0 else ''}{whole}{'.' + digits if digits else ''}"
+
+
+def number(loss: int) -> float:
+    """Return a loss as the float nearest to it, for formulas that round their own result up."""
+    return loss / NANO

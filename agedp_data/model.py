@@ -1,0 +1,183 @@
+"""What is held to be known about the households: the public part of a model, named by its hash.
+
+DECLARED models come from the run file (a forgetting curve or a kernel with its source), ESTIMATED ones from
+`agedp calibrate`, which leaves the public part in `public.json` of the model's folder. Only the public part is
+read here: noise, ages, dates and refusals never depend on anything else.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agedp_data.chains.envelope import LOSS_GRID, Envelope
+from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.transitions import reverse
+from agedp_data.config import RunFile
+from agedp_data.config.model import Declared, Estimated
+from agedp_data.errors import ChainError, RunFileError
+
+PUBLIC = "public.json"
+_SLOTS = 48
+_KERNEL_AGES = [*range(1, 63), 90, 120, 180, 270, 365]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model's public part: `text` is canonical JSON, `id` its SHA-256."""
+
+    text: str
+    envelope: Envelope
+
+    @property
+    def id(self) -> str:
+        """Return the name under which the ledger keeps the model."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Return the public part as it was written."""
+        found: Mapping[str, Any] = json.loads(self.text)
+        return found
+
+
+def public_text(facts: Mapping[str, Any], envelope: Envelope) -> str:
+    """Return the canonical text of a public part."""
+    return json.dumps({**facts, "envelope": envelope.to_json()}, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def model_of(run: RunFile) -> Model | None:
+    """Return the model of a run file, if it has one.
+
+    Raises:
+        RunFileError: a curve, kernel or model folder that cannot be used, or one made under other settings.
+    """
+    match run.model:
+        case Declared() as declared:
+            return _declared(declared)
+        case Estimated() as estimated:
+            return _estimated(estimated)
+        case _:
+            return None
+
+
+def facts_of(model: Estimated) -> dict[str, Any]:
+    """Return the settings of an estimated model that belong to its public part."""
+    edges = model.edges if isinstance(model.edges, str) else [str(edge) for edge in model.edges]
+    return {
+        "source": "estimated",
+        "assume": model.assume,
+        "period": [day.isoformat() for day in model.period],
+        "step": model.step,
+        "states": model.states,
+        "edges": edges,
+        "chain": model.chain,
+        "memory": model.memory,
+        "min_visits": model.min_visits,
+        "confidence": model.confidence,
+        "ages_days": list(model.ages_days),
+    }
+
+
+def _estimated(model: Estimated) -> Model:
+    path = Path(model.file) / PUBLIC
+    try:
+        text = path.read_text(encoding="ascii")
+        public = json.loads(text)
+        envelope = Envelope.from_json(public["envelope"])
+    except FileNotFoundError:
+        raise RunFileError(
+            "[model] file: there is no model yet; `agedp calibrate RUN.toml` makes it",
+            private=f"[model] file: {model.file} holds no model yet; `agedp calibrate RUN.toml` makes it",
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, ChainError):
+        raise RunFileError(
+            f"[model] file: {PUBLIC} is damaged; put back the copy that the ledger knows, or calibrate under a new name",
+            private=f"{path}: damaged; put back the copy that the ledger knows, or calibrate under a new name",
+        ) from None
+    wanted = facts_of(model)
+    changed = [key for key, value in wanted.items() if public.get(key) != value]
+    if changed:
+        raise RunFileError(
+            f"[model] {', '.join(changed)}: the model was made under other settings; "
+            "restore them, or calibrate anew under another file name"
+        )
+    return Model(text, envelope)
+
+
+def _declared(model: Declared) -> Model:
+    facts: dict[str, Any] = {"source": "declared", "assume": model.assume, "basis": model.basis}
+    if model.curve is not None:
+        envelope = _curve(Path(model.curve), assume=model.assume)
+        return Model(public_text({**facts, "given": "curve"}, envelope), envelope)
+    envelope = _kernel(Path(str(model.kernel)), assume=model.assume, step=model.step)
+    return Model(public_text({**facts, "given": "kernel", "step": model.step}, envelope), envelope)
+
+
+def _curve(path: Path, *, assume: str) -> Envelope:
+    """Return the envelope of a declared curve: total variation by age, which holds from each age on."""
+    rows = _numbers(path, "curve")
+    pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
+    if len(pairs) != len(rows) or not pairs:
+        raise _error(path, "curve", "must have two columns, age_days,total_variation")
+    ages = [math.ceil(age * _SLOTS) for age, _ in pairs]
+    values = [float(value) for _, value in pairs]
+    if any(later <= earlier for earlier, later in zip(ages, ages[1:], strict=False)) or ages[0] < 0:
+        raise _error(path, "curve", "must have ascending ages, at least half an hour apart")
+    if not all(0 <= value <= 1 for value in values):
+        raise _error(path, "curve", "must have total variations between 0 and 1")
+    if any(later > earlier for earlier, later in zip(values, values[1:], strict=False)):
+        raise ChainError("[model] curve: a declared curve must not increase with age; an output stays public for ever")
+    return Envelope(np.array(ages), LOSS_GRID, None, None, {"total_variation": np.array(values)}, _SLOTS, assume)
+
+
+def _kernel(path: Path, *, assume: str, step: str) -> Envelope:
+    """Return the envelope of a declared one-step kernel; rows: the state now, columns: one step later."""
+    rows = _numbers(path, "kernel")
+    if any(len(row) != len(rows) for row in rows):
+        raise _error(path, "kernel", "must be a square table of probabilities, one row per state")
+    matrix = np.array(rows, dtype=np.float64)
+    if (matrix < 0).any() or np.abs(matrix.sum(axis=1) - 1).max() > 1e-9:
+        raise _error(path, "kernel", "must have rows of probabilities that add up to 1")
+    steps_per_day = 1 if step == "day" else _SLOTS
+    ages = np.array(_KERNEL_AGES) * steps_per_day
+    found = tabulate(
+        reverse(matrix)[None], ages, LOSS_GRID, forgets=np.array([True]), steps_per_day=steps_per_day
+    )
+    return Envelope(ages, found.losses, found.backward, None, found.bounds, steps_per_day, assume)
+
+
+def _numbers(path: Path, key: str) -> list[list[Decimal]]:
+    """Return the rows of a table of numbers; a first line of words is its header."""
+    try:
+        lines = [line for line in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if line]
+    except OSError as error:
+        raise _error(path, key, f"cannot be read ({error.strerror})") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise _error(path, key, "is not a CSV text") from None
+    first = [] if not lines else _row(lines[0])
+    rows = [_row(line) for line in (lines[1:] if first is None else lines)]
+    if not rows or None in rows:
+        raise _error(path, key, "must hold numbers only, below an optional header line")
+    return [row for row in rows if row is not None]
+
+
+def _row(cells: Sequence[str]) -> list[Decimal] | None:
+    try:
+        row = [Decimal(cell.strip()) for cell in cells]
+    except InvalidOperation:
+        return None
+    return row if all(cell.is_finite() for cell in row) else None
+
+
+def _error(path: Path, key: str, what: str) -> RunFileError:
+    return RunFileError(f"[model] {key}: {what}", private=f"[model] {key} = {path}: {what}")

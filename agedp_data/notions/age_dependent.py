@@ -1,0 +1,132 @@
+"""Age-dependent privacy: what old data say about the present (Zhang, Sun et al., IEEE TIT 2024: [A])."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import PrivateAttr, model_validator
+
+from agedp_data.errors import ChainError, Refused
+from agedp_data.losses import granted
+from agedp_data.notions.aged import ABOUT, AgedLoss, Forgotten, Secret, utc_midnight
+from agedp_data.notions.classical import refuse_day_above_caps
+from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.notion import Account, Figure, Forgetting, Method, Row, day_losses, spent_figures
+from agedp_data.notions.parameters import AgeDays, Epsilon, wrong
+
+if TYPE_CHECKING:
+    from agedp_data.config.run import RunFile
+
+
+class AgeDependent(Enforced):
+    """Days are published `age_days` old; a constant loss a day, or the largest one that keeps `risk`.
+
+    With `risk` and assume = "markov" the day's loss is the largest constant e whose periodic schedule peaks
+    at or below it: L_A(z*) <= risk, z* the supremum of z -> e + L_1day(z) ([A] Theorem 3). With "curve"
+    it is the largest e of a single release, spent until the sum rule (`aged.Forgotten`) is exhausted.
+    """
+
+    name: ClassVar[str] = "age-dependent"
+    needs_model: ClassVar[bool] = True
+
+    notion: Literal["age-dependent"]
+    age_days: AgeDays
+    epsilon_per_day: Epsilon | None = None
+    risk: Epsilon | None = None
+    method: Method
+    secret: Secret
+
+    _solved: tuple[Forgetting, int, Forgotten] | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if self.epsilon_per_day is None and self.risk is None:
+            raise wrong("is missing; write it, or risk to have it solved", "epsilon_per_day")
+        if self.epsilon_per_day is not None and self.risk is not None:
+            raise wrong("stands beside risk; write exactly one of the two", "epsilon_per_day")
+        if self.epsilon_per_day is not None:
+            refuse_day_above_caps(self, granted(self.epsilon_per_day))
+        return self
+
+    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+        """Return `epsilon_per_day`, or the solved loss, or what `losses` leave of it under the bound."""
+        if self.risk is None:
+            return granted(self.epsilon_per_day or 0)
+        constant, forgotten = self._constant(envelope)
+        bound, age = granted(self.risk), self.age_days * forgotten.envelope.steps_per_day
+
+        def fits(loss: int) -> bool:
+            return forgotten.risk({**losses, day: loss}, age) <= bound
+
+        if forgotten.envelope.assume == "markov":
+            return _largest(fits, constant)
+        return constant if fits(constant) else 0
+
+    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused if `next` is younger than `age_days`, or a day or the risk exceeds its bound."""
+        self._refuse_young(next)
+        if self.epsilon_per_day is not None:
+            spent = day_losses((*history, next))[next.day]
+            refuse_above(next.day, "the day", spent, ("epsilon_per_day", granted(self.epsilon_per_day)))
+        if self.risk is not None:
+            rows = [row for row in (*history, next) if row.state == "released"]
+            _, forgotten = self._constant(envelope)
+            risk = self._account.risk_at(rows, forgotten, next.published_on)
+            refuse_above(next.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", granted(self.risk)))
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest loss of a day, the total, and last the largest risk from `at` on."""
+        return [*spent_figures(day_losses(history)), *self._account.figures(history, envelope, at)]
+
+    @classmethod
+    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+        """Return the risk that follows from the model, if there is one and the promise is another."""
+        if run.model is None or isinstance(run.promise, cls):
+            return ()
+        return (AgedLoss(run.promise.age_days or 0, run.model.sharpest, "day"),)
+
+    @property
+    def _account(self) -> AgedLoss:
+        return AgedLoss(self.age_days, self.method, self.secret)
+
+    def _refuse_young(self, next: Row) -> None:
+        # The date is all that is recorded, so its last instant must already be too early.
+        end_of_date = utc_midnight(next.published_on) + timedelta(days=1)
+        if end_of_date < datetime.fromisoformat(next.input_ended_at) + timedelta(days=self.age_days):
+            raise Refused(
+                f"{next.day}: published on {next.published_on} it would be younger than "
+                f"age_days = {self.age_days}; nothing was drawn"
+            )
+
+    def _constant(self, envelope: Forgetting | None) -> tuple[int, Forgotten]:
+        if envelope is None:
+            raise ChainError("a promise of risk needs a model; declare one, or run `agedp calibrate`")
+        if self._solved is None or self._solved[0] is not envelope:
+            forgotten = Forgotten(envelope, method=self.method)
+            self._solved = (envelope, self._solve(forgotten), forgotten)
+        return self._solved[1:]
+
+    def _solve(self, forgotten: Forgotten) -> int:
+        age = self.age_days * forgotten.envelope.steps_per_day
+        bound = granted(self.risk or 0)
+
+        def keeps(loss: int) -> bool:
+            if forgotten.envelope.assume != "markov":
+                return forgotten(age, loss) <= bound
+            peak = forgotten.peak(loss, age)
+            return peak is not None and peak <= bound
+
+        return _largest(keeps, self.day_cap)
+
+
+def _largest(holds: Callable[[int], bool], most: int) -> int:
+    """Return the largest whole loss up to `most` that `holds`, which is true up to some loss; or 0."""
+    if holds(most):
+        return most
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,51 @@
+"""Classical differential privacy: every day spends its amount and the amounts add up (Dwork et al. 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from agedp_data.losses import granted
+from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.notion import Figure, Forgetting, Row, day_losses, spent_figures
+from agedp_data.notions.parameters import Epsilon, wrong
+
+
+class Classical(Enforced):
+    """Each day of the data spends at most `epsilon_per_day`; nothing is assumed about the households."""
+
+    name: ClassVar[str] = "classical"
+
+    notion: Literal["classical"]
+    epsilon_per_day: Epsilon
+
+    @model_validator(mode="after")
+    def _within_caps(self) -> Self:
+        refuse_day_above_caps(self, granted(self.epsilon_per_day))
+        return self
+
+    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+        """Return `epsilon_per_day`, whatever was published before."""
+        del losses, day, envelope
+        return granted(self.epsilon_per_day)
+
+    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused if the day would spend more than `epsilon_per_day`."""
+        del envelope
+        spent = day_losses((*history, next))[next.day]
+        refuse_above(next.day, "the day", spent, ("epsilon_per_day", granted(self.epsilon_per_day)))
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest loss of a day and the total."""
+        del envelope, at
+        return spent_figures(day_losses(history))
+
+
+def refuse_day_above_caps(promise: Enforced, day: int, key: str = "epsilon_per_day") -> None:
+    """Refuse parameters under which one day's amount exceeds a cap: the series would never begin."""
+    if day > promise.day_cap:
+        raise wrong("is more than max_day_epsilon permits; lower it or raise the cap", key)
+    if promise.total_cap is not None and day > promise.total_cap:
+        raise wrong("is less than one day spends; no day would ever be released", "epsilon_total")

@@ -1,0 +1,61 @@
+"""How a promise is kept, for every notion alike: caps first, then the rule of the notion."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from agedp_data.errors import Refused
+from agedp_data.losses import epsilon
+from agedp_data.notions.notion import Forgetting, Promise, Row, day_losses
+
+
+class Enforced(Promise, ABC):
+    """A promise that sets the loss of each day and refuses what would break it."""
+
+    @abstractmethod
+    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+        """Return what the notion wants the whole of `day` to spend, given the losses of all other days."""
+
+    @abstractmethod
+    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused if `next` after `history` breaks the rule of the notion (the caps hold already)."""
+
+    def loss(self, history: Sequence[Row], day: str, envelope: Forgetting | None) -> int:
+        """Return what `day` may still spend in all, whole 1e-9 epsilon; 0 once the series has ended.
+
+        A day whose whole planned amount no longer fits in `epsilon_total` ends the series: a rest of the
+        budget would buy a release that is nothing but noise.
+        """
+        losses = day_losses(history)
+        spent = losses.pop(day, 0)
+        planned = min(self.day_cap, self.planned(losses, day, envelope))
+        if self.total_cap is not None and planned > self.total_cap - sum(losses.values()):
+            return 0
+        return max(0, planned - spent)
+
+    def admit(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused if `next` breaks a cap or the rule of the notion; a skipped day spends nothing."""
+        if next.state != "released":
+            return
+        if next.loss < 0:
+            raise Refused(f"{next.day}: a loss cannot be negative; nothing was drawn")
+        losses = day_losses((*history, next))
+        refuse_above(next.day, "the day", losses[next.day], ("max_day_epsilon", self.day_cap))
+        if self.total_cap is not None:
+            refuse_above(
+                next.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap)
+            )
+        self.check(history, next, envelope)
+
+
+def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int]) -> None:
+    """Raise Refused if `what` would come to more than the bound (its key and amount); None is infinite."""
+    key, limit = bound
+    if value is None:
+        raise Refused(f"{day}: {what} would be infinite, {key} = {epsilon(limit)}; nothing was drawn")
+    if value > limit:
+        raise Refused(
+            f"{day}: {what} would come to {epsilon(value)}, {epsilon(value - limit)} more than "
+            f"{key} = {epsilon(limit)}; nothing was drawn"
+        )

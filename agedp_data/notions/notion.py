@@ -1,0 +1,153 @@
+"""What a notion of privacy is: a promise's parameters, what a day may spend, what rows come to under it.
+
+Losses are whole numbers of 1e-9 epsilon (`losses`); a day's loss is the sum over its released rows, whatever
+their series: all releases of a population enter every figure. Days are ISO text, as in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, SupportsFloat
+
+from agedp_data.losses import granted
+from agedp_data.notions.parameters import AgeDays, Block, Epsilon, Total
+
+if TYPE_CHECKING:
+    from agedp_data.config.run import RunFile
+
+Kind = Literal["assumption-free", "conditional"]
+Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
+
+
+class Row(Protocol):
+    """What a notion reads of a release: of the ledger, or of one that is only planned."""
+
+    @property
+    def population(self) -> str:
+        """The people."""
+
+    @property
+    def series(self) -> str:
+        """The statistic."""
+
+    @property
+    def day(self) -> str:
+        """Day of the data, ISO text."""
+
+    @property
+    def state(self) -> str:
+        """Either "released" or "skipped"."""
+
+    @property
+    def loss(self) -> int:
+        """Whole 1e-9 epsilon."""
+
+    @property
+    def input_ended_at(self) -> str:
+        """UTC instant at which the day of the data ended, such as 2013-03-05T00:00:00Z."""
+
+    @property
+    def published_on(self) -> str:
+        """UTC date of publication, ISO text."""
+
+
+class Forgetting(Protocol):
+    """What a notion needs of a model's envelope (`chains.envelope.Envelope`)."""
+
+    @property
+    def steps_per_day(self) -> int:
+        """Steps of the chain in a day."""
+
+    @property
+    def assume(self) -> str:
+        """Either "markov" or "curve"."""
+
+    def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:
+        """Return L(loss) at an age in steps, rounded up."""
+
+    def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:
+        """Return the supremum of x -> loss + L(x) at a gap in steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a set of releases comes to: `value` in whole 1e-9 epsilon, None if infinite or not to be had.
+
+    `kind` says whether it is always true or holds under `assumption`; `about` names what is protected.
+    """
+
+    name: str
+    value: int | None
+    kind: Kind
+    about: str
+    assumption: str = ""
+
+
+class Account(Protocol):
+    """What says how much rows come to under one notion, whether or not that notion was promised."""
+
+    @property
+    def name(self) -> str:
+        """The notion."""
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the figures of all released rows, rounded up; `at` (ISO date) is the first instant."""
+
+
+class Notion(Account, Protocol):
+    """A promise that can be kept: what each day may spend, and a veto on every single release."""
+
+    def loss(self, history: Sequence[Row], day: str, envelope: Forgetting | None) -> int:
+        """Return what the day may still spend, beyond what its rows in `history` have spent, rounded down."""
+
+    def admit(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused, with the day, the bound and the excess, if `next` would break the promise."""
+
+
+class Promise(Block):
+    """The parameters common to all notions: which one, and the caps, which hold whatever a model says."""
+
+    name: ClassVar[str]
+    needs_model: ClassVar[bool] = False
+
+    notion: str
+    age_days: AgeDays | None = None
+    max_day_epsilon: Epsilon
+    epsilon_total: Total
+
+    @property
+    def day_cap(self) -> int:
+        """Return the cap of any one day, whole 1e-9 epsilon."""
+        return granted(self.max_day_epsilon)
+
+    @property
+    def total_cap(self) -> int | None:
+        """Return the sum at which the series ends, whole 1e-9 epsilon; None if unlimited."""
+        return None if self.epsilon_total == "unlimited" else granted(self.epsilon_total)
+
+    @classmethod
+    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+        """Return the accounts of this notion that the run file asks to see beside its promise."""
+        del run
+        return ()
+
+
+def day_losses(history: Iterable[Row]) -> dict[str, int]:
+    """Return the loss of each day of the data: the sum over its released rows."""
+    losses: dict[str, int] = {}
+    for row in history:
+        if row.state == "released":
+            losses[row.day] = losses.get(row.day, 0) + row.loss
+    return losses
+
+
+def spent_figures(losses: dict[str, int]) -> list[Figure]:
+    """Return the two figures that are always true: the largest loss of a day, and the sum.
+
+    >>> [figure.value for figure in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
+    [7, 12]
+    """
+    day = Figure("day", max(losses.values(), default=0), "assumption-free", "any one day of one household")
+    total = Figure("total", sum(losses.values()), "assumption-free", "all published days of one household")
+    return [day, total]

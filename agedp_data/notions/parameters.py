@@ -1,0 +1,198 @@
+"""What a value of a run file may be (exact amounts, whole watt-hours, zones), and how to say that it is not.
+
+Every kind of value has one validator with one message, so that a wrong line gives one clear sentence. Numbers
+stay what was written: `Decimal`, never a float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from itertools import pairwise
+from typing import Annotated, Final, Literal, TypeVar
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict
+from pydantic_core import PydanticCustomError
+
+Unlimited = Literal["unlimited"]
+
+# Beyond these an amount is a slip of the pen, and exact arithmetic on 1e-999999999 would never end.
+LARGEST: Final = Decimal(1_000_000)
+DECIMALS: Final = 15
+SMALLEST_EPSILON: Final = Decimal("0.000000001")
+
+
+class Marker:
+    """A note on a key, found among the metadata of its field."""
+
+
+FREE: Final = Marker()
+"""May change at any time: no part of the contract."""
+
+
+class Block(BaseModel):
+    """A table of the run file: frozen, strict about types, closed to unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def wrong(what: str, *at: str, hide: bool = False, more: int = 0) -> PydanticCustomError:
+    """Return the error that says `what` is wrong and what would help, `at` a key below the table in hand.
+
+    `hide` keeps the value out of the message (a password), `more` counts errors that come with it.
+    """
+    return PydanticCustomError("agedp", "{what}", {"what": what, "at": at, "hide": hide, "more": more})
+
+
+def exact(value: object) -> Decimal:
+    """Return a written number as it stands.
+
+    >>> exact(2), exact(Decimal("0.5"))
+    (Decimal('2'), Decimal('0.5'))
+    """
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise wrong("must be a number, without quotes")
+    amount = Decimal(value)
+    if not amount.is_finite():
+        raise wrong("must be a finite number")
+    if abs(amount) > LARGEST:
+        raise wrong(f"is too large; at most {LARGEST}")
+    if -int(amount.as_tuple().exponent) > DECIMALS:
+        raise wrong(f"has more than {DECIMALS} decimals; write fewer")
+    return amount
+
+
+def positive(value: object) -> Decimal:
+    """Return a number above 0."""
+    amount = exact(value)
+    if amount <= 0:
+        raise wrong("must be above 0")
+    return amount
+
+
+def fraction(value: object) -> Decimal:
+    """Return a number strictly between 0 and 1."""
+    amount = exact(value)
+    if not 0 < amount < 1:
+        raise wrong("must lie between 0 and 1, both excluded")
+    return amount
+
+
+def _share(value: object) -> Decimal:
+    amount = exact(value)
+    if not 0 < amount <= 1:
+        raise wrong("must be above 0 and at most 1")
+    return amount
+
+
+def _epsilon(value: object) -> Decimal:
+    amount = positive(value)
+    if amount < SMALLEST_EPSILON:
+        raise wrong("is below 0.000000001, the smallest amount that the ledger keeps")
+    return amount
+
+
+def _total(value: object) -> Decimal | Unlimited:
+    if value == "unlimited":
+        return "unlimited"
+    if isinstance(value, str):
+        raise wrong('must be a number, or "unlimited"')
+    return _epsilon(value)
+
+
+def kwh(value: object) -> Decimal:
+    """Return an energy in kWh that is a whole number of watt-hours, 0 or more.
+
+    >>> kwh(Decimal("0.125"))
+    Decimal('0.125')
+    """
+    amount = exact(value)
+    if amount < 0:
+        raise wrong("must not be negative")
+    if amount * 1000 % 1:
+        raise wrong("must be a whole number of watt-hours; write at most three decimals")
+    return amount
+
+
+def positive_kwh(value: object) -> Decimal:
+    """Return an energy in kWh that is a whole number of watt-hours, above 0."""
+    amount = kwh(value)
+    if amount == 0:
+        raise wrong("must be above 0")
+    return amount
+
+
+def watt_hours(energy: Decimal) -> int:
+    """Return an energy in kWh in whole watt-hours.
+
+    >>> watt_hours(Decimal("0.125"))
+    125
+    """
+    return int(energy * 1000)
+
+
+def ascending(values: object, read: Callable[[object], Decimal]) -> tuple[Decimal, ...]:
+    """Return a list of numbers, each read by `read`, that increases strictly."""
+    if not isinstance(values, list | tuple) or not values:
+        raise wrong("must be a list of numbers, such as [1, 2, 5]")
+    numbers = tuple(read(value) for value in values)
+    if any(later <= earlier for earlier, later in pairwise(numbers)):
+        raise wrong("must increase from each number to the next")
+    return numbers
+
+
+def text(value: object) -> str:
+    """Return one line of text that says something."""
+    if not isinstance(value, str):
+        raise wrong("must be text in quotes")
+    if not value.strip():
+        raise wrong("must not be empty")
+    if not value.isprintable():
+        raise wrong("must be one line without control characters")
+    return value
+
+
+def _zone(value: object) -> str:
+    name = text(value)
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        raise wrong('is not a known time zone; write one such as "UTC" or "Europe/London"') from None
+    return name
+
+
+def horizon(value: object) -> int | Unlimited:
+    """Return a number of releases after which the series closes, or "unlimited"."""
+    if value == "unlimited":
+        return "unlimited"
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MANY_DAYS:
+        raise wrong(f'must be a whole number of days from 1 to {MANY_DAYS}, or "unlimited"')
+    return value
+
+
+MANY_DAYS: Final = 100_000
+_T = TypeVar("_T")
+
+
+def _listed(value: object) -> tuple[object, ...]:
+    if not isinstance(value, list | tuple):
+        raise wrong("must be a list, in square brackets")
+    if not value:
+        raise wrong("must not be empty")
+    return tuple(value)
+
+
+Amount = Annotated[Decimal, PlainValidator(positive)]
+Fraction01 = Annotated[Decimal, PlainValidator(fraction)]
+Share = Annotated[Decimal, PlainValidator(_share)]
+Epsilon = Annotated[Decimal, PlainValidator(_epsilon)]
+Total = Annotated[Decimal | Unlimited, PlainValidator(_total)]
+Kwh = Annotated[Decimal, PlainValidator(kwh)]
+PositiveKwh = Annotated[Decimal, PlainValidator(positive_kwh)]
+Text = Annotated[str, PlainValidator(text)]
+Zone = Annotated[str, PlainValidator(_zone)]
+Horizon = Annotated[int | Unlimited, PlainValidator(horizon)]
+Days = Annotated[int, Field(ge=1, le=MANY_DAYS)]
+AgeDays = Annotated[int, Field(ge=0, le=MANY_DAYS)]
+ListOf = Annotated[tuple[_T, ...], Strict(False), BeforeValidator(_listed)]

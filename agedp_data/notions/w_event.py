@@ -1,0 +1,115 @@
+"""w-event privacy: what any window of consecutive days says together (Kellaris et al., VLDB 2014)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from agedp_data.losses import granted
+from agedp_data.notions.classical import refuse_day_above_caps
+from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.notion import Account, Figure, Forgetting, Row, day_losses, spent_figures
+from agedp_data.notions.parameters import Days, Epsilon, wrong
+
+if TYPE_CHECKING:
+    from agedp_data.config.run import RunFile
+
+
+class WEvent(Enforced):
+    """Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window`."""
+
+    name: ClassVar[str] = "w-event"
+
+    notion: Literal["w-event"]
+    window_days: Days
+    epsilon_per_window: Epsilon
+    spend: Literal["even", "remaining"]
+
+    @model_validator(mode="after")
+    def _first_day_fits(self) -> Self:
+        first = min(self.planned({}, "2000-01-01", None), self.day_cap)
+        if first == 0:
+            raise wrong("is too little for the window: a day's part rounds to nothing", "epsilon_per_window")
+        refuse_day_above_caps(self, first, "epsilon_per_window")
+        return self
+
+    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+        """Return a window_days-th of the window's amount, or half of what the fullest window has left."""
+        del envelope
+        window = granted(self.epsilon_per_window)
+        left = max(0, window - fullest_window(losses, day, days=self.window_days))
+        if self.spend == "remaining":
+            return left // 2
+        return min(left, window // self.window_days)
+
+    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused if a window that contains the day, before or after it, would spend too much."""
+        del envelope
+        spent = fullest_window(day_losses((*history, next)), next.day, days=self.window_days)
+        bound = ("epsilon_per_window", granted(self.epsilon_per_window))
+        refuse_above(next.day, f"a window of {self.window_days} days", spent, bound)
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest loss of a day, the total, and the largest loss of a window."""
+        windows = WindowLoss(self.window_days).figures(history, envelope, at)
+        return [*spent_figures(day_losses(history)), *windows]
+
+    @classmethod
+    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+        """Return the window of [compare], unless it is the one promised."""
+        days = run.compare.window_days
+        promised = run.promise.window_days if isinstance(run.promise, cls) else None
+        return () if days is None or days == promised else (WindowLoss(days),)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLoss:
+    """What any `window_days` consecutive days of the data come to."""
+
+    window_days: int
+    name: ClassVar[str] = "w-event"
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest sum over windows."""
+        del envelope, at
+        value = largest_window(day_losses(history), days=self.window_days)
+        about = f"any {self.window_days} consecutive days of one household"
+        return [Figure(f"window of {self.window_days} days", value, "assumption-free", about)]
+
+
+def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
+    """Return the largest sum over the windows of so many days that contain `day`.
+
+    >>> fullest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, "2013-01-03", days=2)
+    5
+    """
+    middle, reach = date.fromisoformat(day), timedelta(days=days - 1)
+    first, last = _text(middle, -reach), _text(middle, reach)
+    near = {other: loss for other, loss in losses.items() if first <= other <= last}
+    return largest_window(near, days=days)
+
+
+def largest_window(losses: Mapping[str, int], *, days: int) -> int:
+    """Return the largest sum over any so many consecutive days; a day without a release counts 0.
+
+    >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=3)
+    7
+    """
+    kept = sorted((date.fromisoformat(day).toordinal(), loss) for day, loss in losses.items())
+    largest = total = start = 0
+    for ordinal, loss in kept:
+        total += loss
+        while kept[start][0] <= ordinal - days:
+            total -= kept[start][1]
+            start += 1
+        largest = max(largest, total)
+    return largest
+
+
+def _text(day: date, shift: timedelta) -> str:
+    ordinal = min(max(day.toordinal() + shift.days, 1), date.max.toordinal())
+    return date.fromordinal(ordinal).isoformat()

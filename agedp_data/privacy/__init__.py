@@ -1,0 +1,1 @@
+"""How much a mechanism tells about the present: losses, how they age, and how they add up."""

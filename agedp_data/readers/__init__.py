@@ -1,0 +1,1 @@
+"""How the files of each dataset are understood: from bytes to records of whole watt-hours."""

@@ -1,0 +1,167 @@
+"""Ausgrid solar homes: one row per customer, category and day, 48 columns labelled with the END of the half-hour.
+
+Household use is general consumption GC plus controlled load CL; GG is generation. Days are Sydney civil days:
+the two half-hours that the spring day does not have are written as 0 and are not readings, the repeated autumn
+hour is summed into its two columns by the publisher and stays in the day's sum.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp_data.errors import InputError
+from agedp_data.readers.civil import ZoneDays
+from agedp_data.readers.layout import (
+    MISSING,
+    SLOTS,
+    Columns,
+    Flags,
+    Header,
+    Ints,
+    Reason,
+    Records,
+    Rules,
+    first_reason,
+    household_ids,
+    whole_wh,
+)
+
+_LABELS = tuple(f"{m // 60 % 24}:{m % 60:02d}" for m in range(30, 24 * 60 + 1, 30))
+_FIXED = ("Customer", "Generator Capacity", "Postcode", "Consumption Category", "date")
+_ROLES = {"Customer": "household", "Consumption Category": "category", "date": "date", "Row Quality": "quality"}
+READINGS = tuple(f"energy_{slot}" for slot in range(SLOTS))
+_TEXT = pa.dictionary(pa.int32(), pa.binary())
+_FORMATS = ("%d/%m/%Y", "%d-%b-%y")
+_OTHER_FORMATS = ("%m/%d/%Y", "%Y-%m-%d")
+
+
+class Ausgrid:
+    """The layout of the Ausgrid solar home data, all three years."""
+
+    name = "ausgrid"
+    day_zone = "Australia/Sydney"
+    width = SLOTS
+    channels = 2
+
+    def __init__(self) -> None:
+        self._days = ZoneDays("Australia/Sydney")
+
+    def recognise(self, lines: Sequence[str]) -> Header | None:
+        """Return the header if it is in the first or, below the title, in the second line."""
+        for skip, line in enumerate(lines[:2]):
+            names = [name.strip().strip('"') for name in line.rstrip(",").split(",")]
+            if names[:5] == list(_FIXED) and tuple(names[5 : 5 + SLOTS]) == _LABELS:
+                quality = names[5 + SLOTS :]
+                if quality not in ([], ["Row Quality"]):
+                    return None
+                return _header(skip + 1, bool(quality), line.count(",") + 1)
+        return None
+
+    def known_headers(self) -> tuple[str, ...]:
+        """Return the known header line, shortened."""
+        return (",".join(_FIXED) + ",0:30,1:00,...,23:30,0:00[,Row Quality]",)
+
+    def records(self, columns: Columns, header: Header, rules: Rules) -> Records:
+        """Return one record of 48 readings per row; the hour that does not exist is missing."""
+        ids, household, no_household = household_ids(columns.values["household"])
+        day, no_day = _days(columns.values["date"])
+        channel = _channels(columns.values["category"], rules)
+        energy, cell_reasons = _energies(columns, rules)
+        for index in np.unique(day[~no_day]):
+            absent = self.absent_slots(date.fromordinal(int(index) + _EPOCH))
+            if absent:
+                energy[np.ix_(day == index, absent)] = MISSING
+        reason = first_reason(
+            columns.rows,
+            [
+                (Reason.HOUSEHOLD, no_household),
+                (Reason.DATE, no_day),
+                (Reason.CATEGORY, channel < 0),
+                (Reason.MISSING, (energy == MISSING).all(axis=1)),
+                *cell_reasons,
+            ],
+        )
+        slot = np.zeros(columns.rows, np.int64)
+        return Records(ids, household, channel, day, slot, energy, reason, _notes(columns, header))
+
+    def absent_slots(self, day: date) -> tuple[int, ...]:
+        """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes forward."""
+        return self._days.absent_slots(day)
+
+    def repeated_slots(self, day: date) -> tuple[int, ...]:
+        """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes back."""
+        return self._days.repeated_slots(day)
+
+    def day_end(self, day: date) -> datetime:
+        """Return the instant (UTC) at which the Sydney day ends."""
+        return self._days.day_end(day)
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def _header(lines: int, quality: bool, width: int) -> Header:
+    names = [_ROLES.get(name, f"unused_{i}") for i, name in enumerate(_FIXED)] + list(READINGS)
+    names += ["quality"] * quality
+    names += [f"unused_{i}" for i in range(len(names), width)]
+    types = {"household": _TEXT, "category": _TEXT, "date": _TEXT, **dict.fromkeys(READINGS, pa.float64())}
+    if quality:
+        types["quality"] = _TEXT
+    return Header("with Row Quality" if quality else "without Row Quality", lines, tuple(names), types)
+
+
+def _days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
+    texts = [(raw or b"").decode("latin-1").strip() for raw in column.dictionary.to_pylist()]
+    days = [_parse(text, _FORMATS) for text in texts]
+    if any(day is None and _parse(text, _OTHER_FORMATS) for day, text in zip(days, texts, strict=True)):
+        raise InputError("no single date format fits: dates must be day first (1/07/2011 or 1-Jul-10)")
+    lookup = np.array([MISSING if day is None else day.toordinal() - _EPOCH for day in days] + [MISSING], np.int64)
+    found = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    return found, found == MISSING
+
+
+def _parse(text: str, formats: Sequence[str]) -> date | None:
+    if not re.fullmatch(r"[\w/-]{6,11}", text, re.ASCII):
+        return None
+    for pattern in formats:
+        try:
+            return datetime.strptime(text, pattern).date()  # noqa: DTZ007  (a civil date has no zone)
+        except ValueError:
+            continue
+    return None
+
+
+def _channels(column: pa.DictionaryArray, rules: Rules) -> Ints:
+    order = {category: i for i, category in enumerate(rules.categories)}
+    texts = [(raw or b"").decode("latin-1").strip() for raw in column.dictionary.to_pylist()]
+    lookup = np.array([order.get(text, -1) for text in texts] + [-1], np.int64)
+    return lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+
+
+def _energies(columns: Columns, rules: Rules) -> tuple[Ints, list[tuple[Reason, Flags]]]:
+    """Return (n, 48) watt-hours and, per reason, the rows with such a cell: one bad cell sets the row aside."""
+    energy = np.full((columns.rows, SLOTS), MISSING, np.int64)
+    kinds = (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)
+    marks: dict[Reason, Flags] = {kind: np.zeros(columns.rows, bool) for kind in (Reason.TEXT, *kinds)}
+    for slot, name in enumerate(READINGS):
+        column = columns.values[name]
+        empty = pc.is_null(column).to_numpy(zero_copy_only=False)
+        wh, why = whole_wh(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), rules)
+        energy[:, slot] = np.where(empty, MISSING, wh)
+        marks[Reason.TEXT] |= columns.bad(name)
+        for kind in kinds:
+            marks[kind] |= why == kind
+    return energy, list(marks.items())
+
+
+def _notes(columns: Columns, header: Header) -> dict[str, int]:
+    if "quality" not in header.types:
+        return {}
+    cells = columns.values["quality"].cast(pa.binary()).to_pylist()
+    return {"rows with Row Quality NA (kept)": sum(cell is not None and cell.strip() == b"NA" for cell in cells)}

@@ -1,0 +1,255 @@
+"""Input files as bytes: which ones, in what order, unpacked, cut at line ends, named by content.
+
+A block is a range of whole CSV rows. A line end inside quotes does not end a row, so in a file with quotes
+the cuts are made where an even number of quotes precedes; where quotes are used in any other way than around
+whole fields, parity proves nothing and the file is read as one block. Results therefore never depend on the
+block size.
+
+Messages name a file in their private text only: file names can be household ids.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+
+from agedp_data.errors import InputError
+
+EXTENSIONS = (".csv", ".csv.gz", ".csv.zip", ".csv.zst", ".gz", ".zip", ".zst")
+HEAD_BYTES = 64 * 1024
+_CHUNK = 8 * 1024 * 1024
+_QUOTE, _LF = ord('"'), ord("\n")
+_BESIDE_QUOTE = np.isin(np.arange(256), list(b',\r\n"'))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input file; `label` ("input 12 of 40") is all that may leave the house."""
+
+    path: Path
+    label: str
+    size: int
+    modified_ns: int
+
+    def error(self, what: str) -> InputError:
+        """Return the error to raise about this file, its name in the private text only."""
+        return InputError(f"{self.label}: {what}", private=f"{self.path}: {what}")
+
+    def check_unchanged(self) -> None:
+        """Raise InputError if the file is no longer the one that was listed."""
+        try:
+            now = self.path.stat()
+        except OSError as error:
+            raise self.error(f"cannot be read ({error.strerror})") from None
+        if (now.st_size, now.st_mtime_ns) != (self.size, self.modified_ns):
+            raise self.error("changed while it was read; run again when the delivery is complete")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The input files in reading order, and how many names were passed over."""
+
+    sources: tuple[Source, ...]
+    ignored: int
+
+
+def list_sources(patterns: Sequence[str]) -> Listing:
+    """Return the files that the globs name, numerically ordered; hidden and unknown ones are counted.
+
+    Raises:
+        InputError: nothing usable, or a file that cannot be opened.
+    """
+    found: set[Path] = set()
+    for pattern in patterns:
+        path = Path(pattern)
+        if path.is_dir():
+            found.update(path.iterdir())
+        elif has_magic(pattern):
+            found.update(Path(name) for name in glob(pattern, recursive=True))
+        elif not path.exists():
+            raise InputError("[input] files: a named file does not exist", private=f"{path}: does not exist")
+        else:
+            found.add(path)
+    paths = sorted((p for p in found if p.is_file()), key=_numeric)
+    usable = [p for p in paths if not p.name.startswith(".") and p.name.lower().endswith(EXTENSIONS)]
+    if not usable:
+        raise InputError(
+            f"[input] files: no usable input file ({len(paths)} passed over); names end in .csv, .gz, .zip or .zst",
+            private=f"{', '.join(patterns)}: no usable input file; names end in .csv, .gz, .zip or .zst",
+        )
+    return Listing(
+        tuple(_source(path, f"input {i} of {len(usable)}") for i, path in enumerate(usable, 1)),
+        len(paths) - len(usable),
+    )
+
+
+def _source(path: Path, label: str) -> Source:
+    try:
+        status = path.stat()
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{label}: cannot be opened ({error.strerror})", private=f"{path}: cannot be opened ({error.strerror})"
+        ) from None
+    return Source(path, label, status.st_size, status.st_mtime_ns)
+
+
+def _numeric(path: Path) -> list[tuple[int, int, str]]:
+    parts = re.split(r"(\d+)", str(path))
+    return [(0, int(part), part) if part.isdigit() else (1, 0, part) for part in parts]
+
+
+def content_id(source: Source) -> str:
+    """Return the SHA-256 of the file's bytes as they lie there (packed if packed)."""
+    digest = hashlib.sha256()
+    try:
+        with source.path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise source.error(f"cannot be read ({error.strerror})") from None
+    return digest.hexdigest()
+
+
+def _packed(source: Source) -> str:
+    return source.path.suffix.lower() if source.path.suffix.lower() in (".gz", ".zip", ".zst") else ""
+
+
+def _open(source: Source) -> IO[bytes]:
+    match _packed(source):
+        case ".gz":
+            return gzip.open(source.path)
+        case ".zip":
+            return _open_zip(source)
+        case ".zst":
+            return pa.CompressedInputStream(pa.OSFile(os.fspath(source.path)), "zstd")  # type: ignore[no-any-return]
+        case _:
+            return source.path.open("rb")
+
+
+def _open_zip(source: Source) -> IO[bytes]:
+    archive = zipfile.ZipFile(source.path)
+    members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+    if len(members) != 1:
+        raise source.error(f"the archive holds {len(members)} files; one is expected, unpack it first")
+    return archive.open(members[0])
+
+
+def read_bytes(source: Source, start: int = 0, stop: int | None = None) -> bytes:
+    """Return bytes [start, stop) of the unpacked file.
+
+    Raises:
+        InputError: cut-off or damaged archive, a packing that cannot be opened here, no permission.
+    """
+    length = -1 if stop is None else stop - start
+    try:
+        with _open(source) as stream:
+            if start and not _packed(source):
+                stream.seek(start)
+            elif start:
+                _skip(stream, start)
+            return bytes(stream.read() if length < 0 else stream.read(length))
+    except NotImplementedError:
+        raise source.error("this kind of zip (deflate64?) cannot be read; unpack it and pack it again as .gz") from None
+    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
+        raise source.error("the archive is cut off or damaged; fetch it again") from None
+    except RuntimeError:  # zipfile's word for an encrypted member
+        raise source.error("the archive is encrypted; unpack it first") from None
+    except OSError as error:
+        what = "the archive is cut off or damaged; fetch it again" if _packed(source) else "cannot be read"
+        raise source.error(f"{what} ({error.strerror})" if error.strerror else what) from None
+
+
+def _skip(stream: IO[bytes], count: int) -> None:
+    while count > 0 and (chunk := stream.read(min(count, _CHUNK))):
+        count -= len(chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Bytes [start, stop) of one file, whole rows; `number` counts the blocks of the file from 0."""
+
+    source: Source
+    number: int
+    start: int
+    stop: int | None
+
+
+def cut(source: Source, *, start: int, block_bytes: int) -> tuple[Block, ...]:
+    """Cut a file from `start` (its first data row) into blocks of whole rows.
+
+    A packed file is one block: it can only be read from its beginning.
+    """
+    if _packed(source):
+        return (Block(source, 0, start, None),)
+    ends = [*_row_ends(source, start, block_bytes), source.size]
+    starts = [start, *ends[:-1]]
+    return tuple(
+        Block(source, i, a, b) for i, (a, b) in enumerate((a, b) for a, b in zip(starts, ends, strict=True) if b > a)
+    )
+
+
+def _row_ends(source: Source, start: int, block_bytes: int) -> Iterator[int]:
+    """Yield positions behind line ends, at least `block_bytes` apart, at which a row surely ends."""
+    quoted = _quotes(source, start)
+    if quoted is None:
+        return
+    last, parity = start, 0
+    for offset, chunk in _chunks(source, start):
+        array = np.frombuffer(chunk, np.uint8)
+        ends = np.flatnonzero(array == _LF)
+        if quoted:
+            quotes_before = np.searchsorted(np.flatnonzero(array == _QUOTE), ends)
+            ends = ends[(quotes_before + parity) % 2 == 0]
+            parity += chunk.count(b'"')
+        for end in _spaced(ends + offset + 1, last, block_bytes):
+            last = end
+            yield end
+
+
+def _spaced(ends: np.ndarray[tuple[int], np.dtype[np.int64]], last: int, least: int) -> Iterator[int]:
+    while (i := int(np.searchsorted(ends, last + least))) < len(ends):
+        last = int(ends[i])
+        yield last
+
+
+def _quotes(source: Source, start: int) -> bool | None:
+    """Return whether the file has quotes; None if they are not simply around whole fields."""
+    parity, before, any_quote = 0, _LF, False
+    for _, chunk in _chunks(source, start):
+        if b'"' in chunk or before == _QUOTE:
+            array = np.concatenate([[np.uint8(before)], np.frombuffer(chunk, np.uint8), [np.uint8(_LF)]])
+            at = np.flatnonzero(array[1:-1] == _QUOTE) + 1
+            opens = (np.arange(len(at)) + parity) % 2 == 0
+            follows = array[at + 1]
+            # the byte behind the chunk's last quote is seen as `before` of the next chunk
+            follows[at == len(array) - 2] = _LF
+            if before == _QUOTE and parity == 0 and any_quote and not _BESIDE_QUOTE[array[1]]:
+                return None
+            if not (_BESIDE_QUOTE[array[at - 1][opens]].all() and _BESIDE_QUOTE[follows[~opens]].all()):
+                return None
+            any_quote, parity = any_quote or len(at) > 0, (parity + len(at)) % 2
+        before = chunk[-1]
+    return None if parity else any_quote
+
+
+def _chunks(source: Source, start: int) -> Iterator[tuple[int, bytes]]:
+    with source.path.open("rb") as stream:
+        stream.seek(start)
+        offset = start
+        while chunk := stream.read(_CHUNK):
+            yield offset, chunk
+            offset += len(chunk)

@@ -1,0 +1,189 @@
+"""The interface of a dataset: what a new one has to say, and nothing else.
+
+A layout recognises a header, names the columns to parse with their declared types, and turns the parsed
+columns of a block into records. A record is one input row: a household, a channel (series that add up to the
+household's use), the day, the first slot and `width` readings in whole watt-hours (-1: missing). Every row
+gets a reason: `Reason.KEPT`, or why it was set aside. All civil-time arithmetic ends here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import IntEnum
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+SLOTS = 48
+MISSING = -1
+
+
+class Reason(IntEnum):
+    """Why a row is not among the readings; the order is that of precedence."""
+
+    KEPT = 0
+    FIELDS = 1
+    HOUSEHOLD = 2
+    DATE = 3
+    CATEGORY = 4
+    MISSING = 5
+    TEXT = 6
+    NOT_FINITE = 7
+    NEGATIVE = 8
+    ABOVE_BOUND = 9
+    OFF_GRID = 10
+    DUPLICATE = 11
+    CONFLICT = 12
+
+    @property
+    def words(self) -> str:
+        """Return the reason as the reports print it."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Reason.KEPT: "kept",
+    Reason.FIELDS: "wrong number of fields",
+    Reason.HOUSEHOLD: "no household id, or one that is not UTF-8",
+    Reason.DATE: "impossible date",
+    Reason.CATEGORY: "consumption category not asked for",
+    Reason.MISSING: "no reading (Null or empty)",
+    Reason.TEXT: "text in a number",
+    Reason.NOT_FINITE: "infinite or not a number",
+    Reason.NEGATIVE: "negative energy",
+    Reason.ABOVE_BOUND: "above the physical bound of a half-hour",
+    Reason.OFF_GRID: "stamp is not on a half-hour",
+    Reason.DUPLICATE: "exact duplicate",
+    Reason.CONFLICT: "disagrees with another row about the same reading",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What of the run file decides how a row is read (part of a stored part's name)."""
+
+    max_half_hour_wh: int = 50_000
+    categories: tuple[str, ...] = ("GC", "CL")
+    absent_channel_is_zero: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What was recognised in the first lines of a file.
+
+    `names` are the columns in file order, the ones to be parsed under the layout's own names; `types` their
+    declared Arrow types; `time_format` a strptime pattern, or "iso".
+    """
+
+    variant: str
+    lines: int
+    names: tuple[str, ...]
+    types: Mapping[str, pa.DataType]
+    time_format: str = "iso"
+    null_values: tuple[str, ...] = ("", "Null")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The parsed columns of a block; `unreadable[name]` marks cells that are not of the declared type."""
+
+    rows: int
+    values: Mapping[str, pa.Array]
+    unreadable: Mapping[str, Flags]
+
+    def bad(self, name: str) -> Flags:
+        """Return which cells of a column could not be read."""
+        found = self.unreadable.get(name)
+        return np.zeros(self.rows, bool) if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """One line per input row (n): household code into `ids`, channel, day and slot, (n, width) energy, reason."""
+
+    ids: tuple[str, ...]
+    household: Ints
+    channel: Ints
+    day: Ints
+    slot: Ints
+    energy_wh: Ints
+    reason: Ints
+    notes: Mapping[str, int]
+
+
+class Layout(Protocol):
+    """One dataset. `width` readings a row (1 or 48); `channels` that add up to a household's use; days of `day_zone`."""
+
+    name: str
+    day_zone: str
+    width: int
+    channels: int
+
+    def recognise(self, lines: Sequence[str]) -> Header | None:
+        """Return the header if the first lines of a file are this layout's, else None."""
+
+    def known_headers(self) -> tuple[str, ...]:
+        """Return the known header lines, to name the nearest in a message."""
+
+    def records(self, columns: Columns, header: Header, rules: Rules) -> Records:
+        """Return the records of a block."""
+
+    def absent_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that this day does not have (the clock goes forward)."""
+
+    def repeated_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that hold two half-hours (the clock goes back); no transition uses them."""
+
+    def day_end(self, day: date) -> datetime:
+        """Return the instant (UTC) at which a day of this layout ends."""
+
+
+def expected_readings(layout: Layout, day: date) -> int:
+    """Return how many readings a complete day of this layout has: 48, or 46 when the clock goes forward."""
+    return SLOTS - len(layout.absent_slots(day))
+
+
+def whole_wh(kwh: np.ndarray[Any, np.dtype[np.float64]], rules: Rules) -> tuple[Ints, Ints]:
+    """Return energies in whole watt-hours (-1 where unusable) and the reason of each cell.
+
+    Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh.
+    """
+    finite = np.isfinite(kwh)
+    wh = np.rint(np.where(finite, kwh, 0.0) * 1000.0)
+    above, negative = wh > rules.max_half_hour_wh, wh < 0
+    reason = np.select(
+        [~finite, negative, above],
+        [int(Reason.NOT_FINITE), int(Reason.NEGATIVE), int(Reason.ABOVE_BOUND)],
+        int(Reason.KEPT),
+    )
+    return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int64), reason
+
+
+def household_ids(column: pa.DictionaryArray) -> tuple[tuple[str, ...], Ints, Flags]:
+    """Return distinct ids, a code per row (-1: unusable) and which rows have no usable id."""
+    texts: list[str | None] = []
+    for raw in column.dictionary.to_pylist():
+        try:
+            text = raw.decode("utf-8").strip(" \t") if raw is not None else ""
+        except UnicodeDecodeError:
+            text = ""
+        texts.append(text or None)
+    ids = sorted({text for text in texts if text is not None})
+    position = {text: i for i, text in enumerate(ids)}
+    lookup = np.array([-1 if text is None else position[text] for text in texts] + [-1], np.int64)
+    codes = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    return tuple(ids), codes, codes < 0
+
+
+def first_reason(rows: int, marks: Sequence[tuple[Reason, Flags]]) -> Ints:
+    """Return each row's first reason in the order of precedence, `KEPT` where no mark is set."""
+    reason = np.zeros(rows, np.int64)
+    for why, mark in sorted(marks, key=lambda pair: -pair[0]):
+        reason[mark] = why
+    return reason

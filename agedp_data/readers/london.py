@@ -1,0 +1,124 @@
+"""Low Carbon London: one row per household and half-hour, stamped in GMT at the END of the half-hour.
+
+All headers in the wild are recognised: the publisher's four columns (with its trailing space), the older
+six-column release and its 1 MB sample (day-first dates), the Kaggle re-cut and users' extracts. A London day
+is a GMT day: 48 slots all year. The 00:00 reading belongs to the day before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp_data.readers.layout import SLOTS, Columns, Header, Reason, Records, Rules, first_reason, household_ids, whole_wh
+
+_HEADERS = {
+    "publisher": "LCLid,stdorToU,DateTime,KWH/hh (per half hour)",
+    "older": "LCLid,stdorToU,DateTime,KWH/hh (per half hour),Acorn,Acorn_grouped",
+    "kaggle": "LCLid,tstp,energy(kWh/hh)",
+    "extract": "LCLid,DateTime,KWH/hh (per half hour)",
+}
+_ROLES = {"lclid": "household", "datetime": "time", "tstp": "time"}
+_TYPES = {
+    "household": pa.dictionary(pa.int32(), pa.binary()),
+    "time": pa.timestamp("ns"),
+    "energy": pa.float64(),
+}
+_DAY_FIRST = "%d/%m/%Y %H:%M:%S"
+_HALF_HOUR_NS = 1800 * 10**9
+
+
+class London:
+    """The layout of Low Carbon London."""
+
+    name = "london"
+    day_zone = "GMT"
+    width = 1
+    channels = 1
+
+    def recognise(self, lines: Sequence[str]) -> Header | None:
+        """Return the header if the first line is one of the known ones, blanks and case aside."""
+        if not lines:
+            return None
+        found = _plain(lines[0])
+        for variant, text in _HEADERS.items():
+            if found == _plain(text):
+                names = tuple(_role(name, i) for i, name in enumerate(found.split(",")))
+                return Header(variant, 1, names, _TYPES, _time_format(lines[1:], names.index("time")))
+        return None
+
+    def known_headers(self) -> tuple[str, ...]:
+        """Return the known header lines."""
+        return tuple(_HEADERS.values())
+
+    def records(self, columns: Columns, header: Header, rules: Rules) -> Records:  # noqa: ARG002
+        """Return one record per row; a row without a reading is `MISSING` whatever its stamp."""
+        ids, household, no_household = household_ids(columns.values["household"])
+        stamp, cell = columns.values["time"], columns.values["energy"]
+        no_time = pc.is_null(stamp).to_numpy(zero_copy_only=False) | columns.bad("time")
+        ns = pc.fill_null(stamp.cast(pa.int64()), _HALF_HOUR_NS).to_numpy(zero_copy_only=False)
+        missing = pc.is_null(cell).to_numpy(zero_copy_only=False) & ~columns.bad("energy")
+        kwh = pc.fill_null(cell, 0.0).to_numpy(zero_copy_only=False)
+        energy, why = whole_wh(kwh, rules)
+        ended, off_grid = np.divmod(ns, _HALF_HOUR_NS)
+        day, slot = np.divmod(ended - 1, SLOTS)  # the reading that ends at 00:00 is the last of the day before
+        reason = first_reason(
+            columns.rows,
+            [
+                (Reason.HOUSEHOLD, no_household),
+                (Reason.DATE, no_time),
+                (Reason.MISSING, missing),
+                (Reason.TEXT, columns.bad("energy")),
+                (Reason.OFF_GRID, off_grid != 0),
+                *((kind, why == kind) for kind in (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)),
+            ],
+        )
+        channel = np.zeros(columns.rows, np.int64)
+        return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, {})
+
+    def absent_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
+        """Return none: GMT all year."""
+        return ()
+
+    def repeated_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
+        """Return none: GMT all year."""
+        return ()
+
+    def day_end(self, day: date) -> datetime:
+        """Return the instant at which the day ends: midnight GMT."""
+        return datetime.combine(day + timedelta(days=1), time(), UTC)
+
+
+def _plain(line: str) -> str:
+    return ",".join(name.strip().strip('"').lower() for name in line.split(","))
+
+
+def _role(name: str, position: int) -> str:
+    if name.startswith(("kwh/hh", "energy(kwh/hh)")):
+        return "energy"
+    return _ROLES.get(name, f"unused_{position}")
+
+
+def _time_format(rows: Sequence[str], position: int) -> str:
+    """Return the date format of the first rows; the parser stops the file where it stops fitting."""
+    for row in rows:
+        cells = row.split(",")
+        if len(cells) > position and re.match(r"\s*\d{1,2}/\d{1,2}/\d{4}", cells[position]):
+            return _DAY_FIRST
+        if len(cells) > position and fits_iso(cells[position]):
+            return "iso"
+    return "iso"
+
+
+def fits_iso(text: str) -> bool:
+    """Return whether a stamp is an ISO one, any number of digits in its fraction."""
+    try:
+        datetime.fromisoformat(re.sub(r"\.\d+$", "", text.strip()))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,192 @@
+"""From the bytes of one block to records: `pyarrow.csv` with declared types, never inferred.
+
+A block whose cells all have their declared type is parsed once. Where one has not, the block is parsed again
+as text and only the odd cells are tried one by one with the same converter, so what is accepted does not
+depend on what else stands in the block. Rows with a wrong number of fields, and rows set aside, come back as
+text for the quarantine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from agedp_data.errors import InputError
+from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, Reason, Records, Rules
+
+_LONGEST_BLOCK = 2**31 - 2**16
+_STAMPS = {
+    "iso": r"\s*\d{4}-\d{1,2}-\d{1,2}([ T].*)?",
+    "%d/%m/%Y %H:%M:%S": r"\s*(0?[1-9]|[12]\d|3[01])/(0?[1-9]|1[0-2])/\d{4}.*",
+    "month first": r"\s*(0?[1-9]|1[0-2])/(0?[1-9]|[12]\d|3[01])/\d{4}.*",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What one block says: its records, the row number of each within the block, and the rows set aside."""
+
+    rows_read: int
+    records: Records
+    row: Ints
+    aside_row: Ints
+    aside_reason: Ints
+    aside_text: tuple[str, ...]
+
+
+def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parsed:
+    """Parse a block of whole rows.
+
+    Raises:
+        InputError: dates of two formats in one file, or a block that is no text.
+    """
+    if len(data) > _LONGEST_BLOCK:
+        raise InputError("more than 2 GB that cannot be cut into blocks; unpack it, or quote whole fields only")
+    broken: list[tuple[int, str]] = []
+    columns = _columns(data, header, broken)
+    records = layout.records(columns, header, rules)
+    broken_rows = np.array([number for number, _ in broken], np.int64)
+    rows_read = columns.rows + len(broken)
+    row = np.setdiff1d(np.arange(rows_read), broken_rows, assume_unique=True)
+    quiet = (records.reason == Reason.KEPT) | (records.reason == Reason.CATEGORY)
+    odd = np.flatnonzero(~quiet)
+    texts = dict(broken) | _texts(data, row[odd], rows_read)
+    aside = np.sort(np.concatenate([broken_rows, row[odd]]))
+    reason = np.full(rows_read, int(Reason.FIELDS))
+    reason[row] = records.reason
+    return Parsed(rows_read, records, row, aside, reason[aside], tuple(texts[int(i)] for i in aside))
+
+
+def _columns(data: bytes, header: Header, broken: list[tuple[int, str]]) -> Columns:
+    try:
+        table = _read(data, header, header.types, broken)
+        return Columns(table.num_rows, {name: _whole(table[name]) for name in header.types}, {})
+    except pa.ArrowInvalid:
+        broken.clear()
+    text = {name: kind if pa.types.is_dictionary(kind) else pa.binary() for name, kind in header.types.items()}
+    try:
+        table = _read(data, header, text, broken)
+    except pa.ArrowException:
+        raise InputError("cannot be read as CSV text") from None
+    values: dict[str, pa.Array] = {}
+    unreadable: dict[str, Flags] = {}
+    for name, kind in header.types.items():
+        column = _whole(table[name])
+        if pa.types.is_dictionary(kind):
+            values[name] = column
+        else:
+            values[name], unreadable[name] = _convert(column, kind, header)
+    return Columns(table.num_rows, values, unreadable)
+
+
+def _read(
+    data: bytes, header: Header, types: Any, broken: list[tuple[int, str]]  # noqa: ANN401  (Arrow is untyped)
+) -> pa.Table:
+    def keep(row: Any) -> str:  # noqa: ANN401
+        broken.append((int(row.number) - 1, row.text))
+        return "skip"
+
+    if not data.strip(b"\r\n"):
+        return pa.table({name: pa.array([], kind) for name, kind in types.items()})
+    return csv.read_csv(
+        pa.BufferReader(data),
+        read_options=csv.ReadOptions(
+            column_names=list(header.names), use_threads=False, block_size=len(data) + 1, encoding="utf8"
+        ),
+        parse_options=csv.ParseOptions(invalid_row_handler=keep, newlines_in_values=True),
+        convert_options=_convert_options(header, types),
+    )
+
+
+def _convert_options(header: Header, types: Any) -> csv.ConvertOptions:  # noqa: ANN401
+    return csv.ConvertOptions(
+        check_utf8=False,
+        column_types=dict(types),
+        include_columns=list(types),
+        null_values=list(header.null_values),
+        strings_can_be_null=False,
+        timestamp_parsers=[csv.ISO8601 if header.time_format == "iso" else header.time_format],
+    )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    return combined
+
+
+def _convert(cells: pa.BinaryArray, kind: pa.DataType, header: Header) -> tuple[pa.Array, Flags]:
+    """Convert a text column cell by distinct cell; return the values and which cells were unreadable."""
+    encoded = pc.dictionary_encode(cells)
+    distinct: list[bytes] = encoded.dictionary.to_pylist()
+    nulls = {text.encode() for text in header.null_values}
+    tried = [i for i, cell in enumerate(distinct) if cell.strip(b" \t") not in nulls]
+    readable: dict[int, Any] = {}
+    _try(distinct, tried, kind, header, readable)
+    bad = [i for i in tried if i not in readable]
+    if pa.types.is_timestamp(kind):
+        _refuse_other_formats([distinct[i] for i in bad], header.time_format)
+    values = pa.array([readable.get(i) for i in range(len(distinct))], pa.int64() if pa.types.is_timestamp(kind) else kind)
+    codes = encoded.indices
+    is_bad = np.zeros(len(distinct) + 1, bool)
+    is_bad[bad] = True
+    return values.cast(kind).take(codes), is_bad[codes.to_numpy(zero_copy_only=False)]
+
+
+def _try(cells: Sequence[bytes], which: Sequence[int], kind: pa.DataType, header: Header, readable: dict[int, Any]) -> None:
+    """Enter the value of every readable cell; halve where one of them is not."""
+    if not which:
+        return
+    sound = [i for i in which if not re.search(rb'[\r\n",]', cells[i])]
+    one = Header(header.variant, 0, ("cell",), {"cell": kind}, header.time_format, header.null_values)
+    try:
+        table = _read(b"\n".join(cells[i] for i in sound) + b"\n", one, one.types, []) if sound else None
+    except pa.ArrowInvalid:
+        if len(sound) > 1:
+            half = len(sound) // 2
+            _try(cells, sound[:half], kind, header, readable)
+            _try(cells, sound[half:], kind, header, readable)
+        return
+    if table is not None and table.num_rows == len(sound):
+        column = _whole(table["cell"])
+        plain = column.cast(pa.int64()) if pa.types.is_timestamp(kind) else column
+        readable.update(zip(sound, plain.to_pylist(), strict=True))
+
+
+def _refuse_other_formats(cells: Sequence[bytes], time_format: str) -> None:
+    own = _STAMPS[time_format]
+    for cell in cells:
+        text = cell.decode("latin-1")
+        others = (pattern for pattern in _STAMPS.values() if pattern != own)
+        if not re.fullmatch(own, text) and any(re.fullmatch(pattern, text) for pattern in others):
+            raise InputError("no single date format fits all rows of the file; dates must be ISO or day first")
+
+
+def _texts(data: bytes, rows: Ints, rows_read: int) -> dict[int, str]:
+    """Return the raw text of some rows; where quotes hold line ends, rows are told apart by quote parity."""
+    if len(rows) == 0:
+        return {}
+    lines = [line for line in data.splitlines() if line]
+    if len(lines) != rows_read:
+        lines = [line for line in _quoted_lines(data) if line]
+    known = len(lines) == rows_read
+    return {int(i): lines[i].decode("utf-8", "replace") if known else "" for i in rows}
+
+
+def _quoted_lines(data: bytes) -> list[bytes]:
+    lines: list[bytes] = []
+    open_line = b""
+    for line in data.splitlines(keepends=True):
+        open_line += line
+        if open_line.count(b'"') % 2 == 0:
+            lines.append(open_line.rstrip(b"\r\n"))
+            open_line = b""
+    return [*lines, open_line] if open_line else lines

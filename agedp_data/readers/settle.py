@@ -1,0 +1,105 @@
+"""What a month says: duplicates and disagreements among its rows decided, channels added up.
+
+One pure function of the stored rows, in any order: the same reading twice counts once; rows that disagree
+about a reading are all set aside, within one file and between files. What is left has at most one row per
+household, channel and time, so the readings of one household are a function of its own rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agedp_data.readers.layout import MISSING, SLOTS, Flags, Ints, Reason, Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Stored rows (n): household code into `ids`, channel, time = day x 48 + slot, file and row of origin, energy (n, width)."""
+
+    ids: tuple[str, ...]
+    household: Ints
+    channel: Ints
+    time: Ints
+    file: Ints
+    row: Ints
+    energy_wh: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Readings (m), sorted by household and time = day x 48 + slot, each key once; rows set aside (a) by file and row."""
+
+    ids: tuple[str, ...]
+    household: Ints
+    time: Ints
+    energy_wh: Ints
+    aside_file: Ints
+    aside_row: Ints
+    aside_reason: Ints
+
+
+def settle(rows: Rows, *, rules: Rules, channels: int) -> Readings:
+    """Decide what the rows say; see the module's text."""
+    span = int(rows.time.max()) + 1 if len(rows.time) else 1
+    key = (rows.household * channels + rows.channel) * span + rows.time
+    order = np.lexsort((rows.row, rows.file, key)) if np.any(key[1:] <= key[:-1]) else np.arange(len(key))
+    key, energy = key[order], rows.energy_wh[order]
+    reason = _judge(key, energy)
+    kept = order[reason == Reason.KEPT]
+    lost = order[reason != Reason.KEPT]
+    household, time, energy_wh = _combine(rows, kept, rules=rules, channels=channels)
+    return Readings(
+        rows.ids, household, time, energy_wh, rows.file[lost], rows.row[lost], reason[reason != Reason.KEPT]
+    )
+
+
+def _judge(key: Ints, energy: Ints) -> Ints:
+    """Return a reason per row of sorted keys: the first of equal rows is kept, rows that disagree are not."""
+    reason = np.full(len(key), int(Reason.KEPT))
+    first = np.ones(len(key), bool)
+    first[1:] = key[1:] != key[:-1]
+    if first.all():
+        return reason
+    starts = np.flatnonzero(first)
+    lengths = np.diff([*starts, len(key)])
+    agree = np.minimum.reduceat(energy, starts) == np.maximum.reduceat(energy, starts)
+    agreed: Flags = np.repeat(agree.all(axis=1), lengths)
+    reason[~first & agreed] = Reason.DUPLICATE
+    reason[~agreed] = Reason.CONFLICT
+    return reason
+
+
+def _combine(rows: Rows, kept: Ints, *, rules: Rules, channels: int) -> tuple[Ints, Ints, Ints]:
+    """Return household, time and energy of every reading, the channels of a household added up.
+
+    The first channel must be there; a missing reading in any channel is a missing reading.
+    """
+    household, time, energy = rows.household[kept], rows.time[kept], rows.energy_wh[kept]
+    if channels > 1:
+        household, time, energy = _add_channels(household, rows.channel[kept], time, energy, rules=rules)
+    if energy.shape[1] == 1:
+        return household, time, energy[:, 0]
+    household = np.repeat(household, SLOTS)
+    time = (time[:, None] + np.arange(SLOTS)).ravel()
+    flat = energy.ravel()
+    there = flat != MISSING
+    return household[there], time[there], flat[there]
+
+
+def _add_channels(household: Ints, channel: Ints, time: Ints, energy: Ints, *, rules: Rules) -> tuple[Ints, Ints, Ints]:
+    order = np.lexsort((channel, time, household))
+    household, channel, time, energy = household[order], channel[order], time[order], energy[order]
+    first = np.ones(len(household), bool)
+    first[1:] = (household[1:] != household[:-1]) | (time[1:] != time[:-1])
+    starts = np.flatnonzero(first)
+    if len(starts) == 0:
+        return household, time, energy
+    total = np.add.reduceat(energy, starts)
+    total[np.minimum.reduceat(energy, starts) == MISSING] = MISSING
+    counted = channel[starts] == 0
+    if not rules.absent_channel_is_zero:
+        counted &= np.diff([*starts, len(household)]) == len(rules.categories)
+    return household[starts][counted], time[starts][counted], total[counted]

@@ -1,0 +1,40 @@
+"""Made-up households in the publishers' own formats, with the publishers' own flaws, and their roster.
+
+For tests, for trying the project out and for `agedp audit`: every file comes with an `Accounting` that says what
+a right reader must find in it. The same arguments and seed give the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+from agedp_data.errors import RunFileError
+from agedp_data.readers.synthetic_accounting import Accounting
+from agedp_data.readers.synthetic_ausgrid import write_ausgrid
+from agedp_data.readers.synthetic_london import write_london
+
+__all__ = ["Accounting", "write_ausgrid", "write_london", "write_roster"]
+
+
+def write_roster(
+    path: Path, *, household_ids: Sequence[str], first_day: date, groups: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Write `household_id,from,to[,group columns]`: all households from one day on, with no end.
+
+    `groups` gives one value per household for each group column.
+
+    Raises:
+        RunFileError: a group column that has not one value per household.
+    """
+    columns = dict(groups or {})
+    for name, values in columns.items():
+        if len(values) != len(household_ids):
+            raise RunFileError(f"group column {name!r} has {len(values)} values for {len(household_ids)} households")
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["household_id", "from", "to", *columns])
+        for household, *values in zip(household_ids, *columns.values(), strict=True):
+            writer.writerow([household, first_day.isoformat(), "", *values])

@@ -1,0 +1,131 @@
+"""Who is counted on which day: `household_id,from,to[,group columns]`.
+
+Both days are included; an empty `to` means still there. A household may have several rows (it left and came
+back, or changed group), on different days. Who is a customer is known to everybody in the guarantee; the file
+itself stays confidential, so messages name a line, never a household.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from agedp_data.errors import InputError
+from agedp_data.readers.layout import Flags, Ints
+
+READ_OFF = "# read off the input files"
+_FIXED = ["household_id", "from", "to"]
+_EPOCH = date(1970, 1, 1).toordinal()
+_OPEN = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Roster rows (n): code into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
+
+    `read_off` says that the file still begins with the line that `agedp init` leaves.
+    """
+
+    ids: tuple[str, ...]
+    household: Ints
+    first: Ints
+    last: Ints
+    groups: dict[str, tuple[str, ...]]
+    read_off: bool = False
+
+    def on(self, day: date) -> Flags:
+        """Return which rows count on a day."""
+        number = day.toordinal() - _EPOCH
+        counted: Flags = (self.first <= number) & (number <= self.last)
+        return counted
+
+    def households(self, day: date) -> int:
+        """Return how many households are counted on a day."""
+        return int(self.on(day).sum())
+
+
+def read_roster(path: Path) -> Roster:
+    """Return the roster of a file.
+
+    Raises:
+        InputError: the file or one of its lines cannot be understood; overlapping rows of one household.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise _error(path, f"cannot be read ({error.strerror}); `agedp init` writes a first one") from None
+    except UnicodeDecodeError:
+        raise _error(path, "is not UTF-8 text") from None
+    read_off = text.startswith(READ_OFF)
+    text = text.partition("\n")[2] if read_off else text
+    try:
+        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise _error(path, f"is not CSV ({error})") from None
+    header = [name.strip() for name in lines[0]] if lines else []
+    if header[:3] != _FIXED or len(set(header)) != len(header):
+        raise _error(path, "must begin with household_id,from,to, then group columns with names of their own")
+    rows = [_row(path, number, header, cells) for number, cells in enumerate(lines[1:], 2) if any(cells)]
+    if not rows:
+        raise _error(path, "has no households; `agedp init` writes a first one from the files")
+    return _roster(path, header[3:], rows, read_off=read_off)
+
+
+def _row(path: Path, number: int, header: list[str], cells: list[str]) -> tuple[str, int, int, list[str], int]:
+    if len(cells) != len(header):
+        raise _error(path, f"line {number}: {len(cells)} fields where the header has {len(header)}")
+    household, first, last, *groups = (cell.strip() for cell in cells)
+    if not household:
+        raise _error(path, f"line {number}: no household_id")
+    begin = _day(path, number, "from", first)
+    end = _OPEN if last == "" else _day(path, number, "to", last)
+    if end < begin:
+        raise _error(path, f"line {number}: `to` lies before `from`")
+    return household, begin, end, groups, number
+
+
+def _day(path: Path, number: int, column: str, text: str) -> int:
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH
+    except ValueError:
+        raise _error(path, f"line {number}: `{column}` must be a date like 2013-01-31") from None
+
+
+def _roster(
+    path: Path, names: list[str], rows: list[tuple[str, int, int, list[str], int]], *, read_off: bool
+) -> Roster:
+    rows.sort(key=lambda row: (row[0], row[1]))
+    for before, after in zip(rows, rows[1:], strict=False):
+        if before[0] == after[0] and after[1] <= before[2]:
+            raise _error(path, f"lines {before[4]} and {after[4]} count one household twice on the same day")
+    ids = tuple(sorted({row[0] for row in rows}))
+    code = {household: i for i, household in enumerate(ids)}
+    return Roster(
+        ids,
+        np.array([code[row[0]] for row in rows], np.int64),
+        np.array([row[1] for row in rows], np.int64),
+        np.array([row[2] for row in rows], np.int64),
+        {name: tuple(row[3][i] for row in rows) for i, name in enumerate(names)},
+        read_off,
+    )
+
+
+def roster_text(spans: Iterable[tuple[str, date, date | None]]) -> str:
+    """Return a roster file, marked as read off the data, for (household, first day, last day) triples."""
+    out = io.StringIO(newline="")
+    out.write(f"{READ_OFF} by `agedp init`; delete this line once the list comes from your customer records\n")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_FIXED)
+    for household, first, last in spans:
+        writer.writerow([household, first.isoformat(), "" if last is None else last.isoformat()])
+    return out.getvalue()
+
+
+def _error(path: Path, what: str) -> InputError:
+    return InputError(f"[population] roster: {what}", private=f"{path}: {what}")

@@ -1,0 +1,111 @@
+"""The tables that are written, each declared once: columns, Arrow types, units and meaning.
+
+`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `TRUE_MEANS`, `HOUSEHOLD_*` are confidential; `DAILY_AVERAGES` is what is
+released.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from agedp_data.readers.layout import SLOTS
+
+_TEXT = pa.string()
+_IDS = pa.dictionary(pa.int32(), pa.string())
+
+
+def _table(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=False, metadata={"description": text}) for name, kind, text in columns])
+
+
+READINGS = _table(
+    ("household_id", _IDS, "household"),
+    ("day", pa.date32(), "day of the layout (GMT for London, Sydney civil for Ausgrid)"),
+    ("slot", pa.uint8(), "half-hour of the day, 0 to 47"),
+    ("energy_wh", pa.int32(), "energy of the half-hour, Wh"),
+    ("row", pa.int64(), "data row of the input file, from 0"),
+)
+READINGS_WIDE = _table(
+    ("household_id", _IDS, "household"),
+    ("channel", pa.uint8(), "series of the household that add up to its use"),
+    ("day", pa.date32(), "day of the layout"),
+    ("row", pa.int64(), "data row of the input file, from 0"),
+    *((f"energy_wh_{slot}", pa.int32(), "energy of the half-hour, Wh; -1: missing") for slot in range(SLOTS)),
+)
+DAYS = _table(
+    ("household_id", _IDS, "household"),
+    ("day", pa.date32(), "day of the layout"),
+    ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; never scaled up"),
+    ("readings", pa.uint8(), "how many of the day's readings are there"),
+)
+SETTLED = _table(
+    ("file", pa.int32(), "input file, by its place in the delivery"),
+    ("row", pa.int64(), "data row of the input file, from 0"),
+    ("reason", pa.uint8(), "why settling the month set it aside"),
+)
+QUALITY = _table(
+    ("input", _TEXT, "name of the input file"),
+    ("content", _TEXT, "content id: SHA-256 of the file and of the rules it was read under"),
+    ("note", _TEXT, "header recognised, or why the file was passed over"),
+    ("what", _TEXT, "rows read, kept, or set aside for this reason"),
+    ("rows", pa.int64(), "number of input rows"),
+)
+QUARANTINE = _table(
+    ("content", _TEXT, "content id of the input file"),
+    ("row", pa.int64(), "data row of the input file, from 0"),
+    ("reason", _TEXT, "why the row was set aside"),
+    ("text", _TEXT, "the row as it stood there; empty for duplicates and disagreements"),
+)
+SUMS = _table(
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "all, or the group"),
+    ("households", pa.int64(), "households on the roster"),
+    ("usable", pa.int64(), "of these with a usable day"),
+    ("clamped", pa.int64(), "of these above the clamp"),
+    ("sum_wh", pa.int64(), "sum of the clamped days, Wh; a household without a usable day counts as missing_kwh"),
+)
+TRUE_MEANS = _table(
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "all, or the group"),
+    ("households", pa.int64(), "households on the roster"),
+    ("true_mean_kwh", pa.float64(), "mean before noise, kWh"),
+    ("released_mean_kwh", pa.float64(), "mean as released, kWh"),
+)
+DAILY_AVERAGES = _table(
+    ("day", pa.date32(), "day of the data"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("revision", pa.int32(), "0: days are released once"),
+    ("households", pa.int64(), "households on the roster that day"),
+    ("noisy_sum_wh", pa.int64(), "what was drawn: sum of the clamped days plus noise, Wh"),
+    ("mean_kwh", pa.float64(), "noisy_sum_wh / households / 1000, kWh"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release about one household's day [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
+
+
+def columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (whatever Arrow takes)
+    """Return a table of this schema; every column must be given, none besides.
+
+    Raises:
+        ValueError: a column is missing or unknown.
+    """
+    if set(values) != set(schema.names):
+        raise ValueError(f"columns {sorted(set(values) ^ set(schema.names))} missing or unknown")
+    arrays = [_array(values[field.name], field.type) for field in schema]
+    return pa.table(arrays, schema=schema)
+
+
+def _array(value: Any, kind: pa.DataType) -> pa.Array:  # noqa: ANN401
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return value.cast(kind)
+    if pa.types.is_date32(kind) and getattr(value, "dtype", None) is not None:
+        return pa.array(value.astype("int32"), pa.int32()).cast(kind)
+    return pa.array(value, kind)

@@ -1,0 +1,1 @@
+"""HOW it is run: Prefect flows and the `agedp` command."""

@@ -1,0 +1,41 @@
+"""Prefect's own server as a child that cannot outlive its parent: it stops when its standard input ends.
+
+Started by `flows.server` by file path. It binds a free port on 127.0.0.1 itself and says which on standard
+output, so there is no race for it; however the parent ends, the pipe closes and the server with it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+
+import uvicorn
+from prefect.server.api.server import create_app
+
+_GRACE_SECONDS = 5
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    config = uvicorn.Config(create_app(ephemeral=True, final=True), log_level="critical", lifespan="on")
+    server = uvicorn.Server(config)
+    threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
+    sys.stdout.write(f"{listening.getsockname()[1]}\n")
+    sys.stdout.flush()
+    server.run(sockets=[listening])
+
+
+def _end_with_parent(server: uvicorn.Server) -> None:
+    sys.stdin.buffer.read()
+    server.should_exit = True
+    time.sleep(_GRACE_SECONDS)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

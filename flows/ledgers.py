@@ -1,0 +1,65 @@
+"""What `agedp ledger show` and `agedp ledger verify` say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agedp_data.config import load
+from agedp_data.errors import LedgerError
+from agedp_data.ledger import Ledger
+from agedp_data.losses import epsilon
+
+
+def shown(run_file: Path) -> list[dict[str, Any]]:
+    """Return the releases to the run file's population, oldest first."""
+    run = load(run_file)
+    with Ledger.open(run.output.ledger) as ledger:
+        rows = ledger.rows(run.population.name)
+    return [
+        {
+            "seq": row.seq,
+            "day": row.day,
+            "series": row.series,
+            "state": row.state,
+            "epsilon": epsilon(row.loss),
+            "published_on": row.published_on,
+            "households": list(row.households),
+            "values": list(row.values),
+            "hash": row.hash,
+        }
+        for row in rows
+    ]
+
+
+def show_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the releases for people."""
+    lines = ["seq    day         series          state     epsilon       published   hash"]
+    for row in rows:
+        lines.append(
+            f"{row['seq']:<5d}  {row['day']}  {row['series']:14s}  {row['state']:8s}  {row['epsilon']:12s}  "
+            f"{row['published_on']}  {row['hash'][:16]}"
+        )
+    return lines
+
+
+def verified(run_file: Path, *, as_json: bool) -> str:
+    """Return what was verified.
+
+    Raises:
+        LedgerError: the first fault, and how many there are.
+    """
+    with Ledger.open(load(run_file).output.ledger) as ledger:
+        faults = ledger.verify()
+        head, length = ("", 0) if faults else (ledger.head(), ledger.length())
+    if faults:
+        first = faults[0]
+        raise LedgerError(
+            f"the ledger is not as it was written: row {first.seq} ({first.table}): {first.what}"
+            + (f"; and {len(faults) - 1} more" if len(faults) > 1 else "")
+            + "; put back a good copy"
+        )
+    if as_json:
+        return json.dumps({"rows": length, "head": head})
+    return f"{length} rows, every hash as it was written; head {head}"

@@ -1,0 +1,90 @@
+"""The Prefect server that a run talks to: the one of PREFECT_API_URL, or one of our own that ends with the run.
+
+Import nothing of Prefect before `settled` has been called: Prefect reads its settings when it is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agedp_data.errors import AgedpError
+
+_START_SECONDS = 120
+_QUIET = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_LEVEL": "WARNING",
+    "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
+    "PREFECT_UI_ENABLED": "false",
+}
+
+
+class ServerError(AgedpError):
+    """No Prefect server could be reached or started."""
+
+
+@contextmanager
+def served(home: Path) -> Iterator[str]:
+    """Yield the address of the API: PREFECT_API_URL if set, else a server of our own with its files in `home`.
+
+    Raises:
+        ServerError: the server does not start.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    if address := os.environ.get("PREFECT_API_URL"):
+        yield address
+        return
+    os.environ.setdefault("PREFECT_HOME", str(home))
+    child = subprocess.Popen(  # noqa: S603  (our own file, our own interpreter)
+        [sys.executable, str(Path(__file__).with_name("embedded.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        address = _wait(child)
+        os.environ["PREFECT_API_URL"] = address
+        yield address
+    finally:
+        os.environ.pop("PREFECT_API_URL", None)
+        _end(child)
+
+
+def _wait(child: subprocess.Popen[bytes]) -> str:
+    if child.stdout is None:
+        raise ServerError("Prefect's embedded server has no output to read its port from")
+    port = child.stdout.readline().strip().decode()
+    address = f"http://127.0.0.1:{port}/api"
+    until = time.monotonic() + _START_SECONDS
+    while port and child.poll() is None and time.monotonic() < until:
+        try:
+            with urllib.request.urlopen(f"{address}/health", timeout=5) as answer:  # noqa: S310  (loopback http)
+                if answer.status == 200:
+                    return address
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise ServerError(
+        "Prefect's embedded server did not start; `agedp run` without --flow needs none, PREFECT_API_URL names another"
+    )
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        child.stdin.close()
+    try:
+        child.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+    if child.stdout is not None:
+        child.stdout.close()

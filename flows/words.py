@@ -1,0 +1,116 @@
+"""What the command and the artifacts say about a run: public facts in a few lines.
+
+Everything here is a function of run file, model's public part and ledger; counts of input rows appear on the
+terminal only (`quality_line`), never in `--json`, a log or an artifact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agedp_data import noise
+from agedp_data.ledger import Release
+from agedp_data.losses import epsilon
+from agedp_data.statement import markdown
+from pipelines.publish import ReleaseFolder
+from pipelines.sanitise import Work
+
+_YARDSTICK_DAY_KWH, _YARDSTICK_CHANGE_KWH = 10.0, 1.0
+
+
+def statement_words(work: Work) -> str:
+    """Return the statement of the release folder in plain words."""
+    folder = ReleaseFolder(Path(work.run.output.release))
+    return markdown(folder.statement) if (folder.path / "statement.json").exists() else "Nothing was due yet."
+
+
+def result(work: Work) -> dict[str, Any]:
+    """Return the result of a run for machines: public facts only."""
+    done = [row for row in work.released if row.state == "released"]
+    return {
+        "population": work.run.population.name,
+        "mode": work.run.schedule.mode,
+        "released": [{"series": row.series, "day": row.day, "epsilon": epsilon(row.loss)} for row in done],
+        "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
+        "folder": str(work.run.output.release),
+    }
+
+
+def result_lines(work: Work) -> list[str]:
+    """Return the result of a run for people."""
+    lines = [_quality_line(work)] if work.delivery else []
+    fresh = [row for row in work.released if row.state == "released"]
+    skipped = len(work.released) - len(fresh)
+    lines.append(
+        f"{len(fresh)} day{'s' * (len(fresh) != 1)} released now"
+        + (f", {skipped} skipped (fewer than {work.run.population.min_households} homes on the roster)" if skipped else "")
+        + ("" if work.released else ": nothing was due that is not released already")
+    )
+    folder = ReleaseFolder(Path(work.run.output.release))
+    if (folder.path / "statement.json").exists():
+        table = folder.table()
+        lines += [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))]
+        lines += [_figure_line(figure) for figure in folder.statement["figures"][:2]]
+        lines.append(f"release folder: {folder.path}")
+    return lines
+
+
+def _quality_line(work: Work) -> str:
+    found = work.delivery
+    if found is None:
+        return ""
+    aside = ", ".join(f"{number:,} {reason}" for reason, number in found.aside.items()) or "none"
+    return (
+        f"{found.files} input files ({found.files_new} new): {found.rows_read:,} rows = "
+        f"{found.rows_kept:,} kept + {found.rows_read - found.rows_kept:,} set aside ({aside})"
+    )
+
+
+def _table_lines(table: Any) -> list[str]:  # noqa: ANN401  (a data frame; pandas is not imported here)
+    lines = ["day         homes   mean kWh   noise interval       published"]
+    for row in table.to_dict("records"):
+        lines.append(
+            f"{row['day']:%Y-%m-%d}  {row['households']:5d}   {row['mean_kwh']:8.3f}   "
+            f"{row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}   {row['published_on']:%Y-%m-%d}"
+        )
+    return lines
+
+
+def _figure_line(figure: Mapping[str, str]) -> str:
+    return f"epsilon {figure['epsilon']} about {figure['about']}"
+
+
+def noise_line(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return one line that says how large the noise is against the day-to-day change of the published series.
+
+    The change of published means has the noise of two days in it; what is left of its mean square is the estimate
+    of the true change. All of it is computed from what is published.
+    """
+    deviation = math.sqrt(sum(row["noise_sd_kwh"] ** 2 for row in rows) / len(rows))
+    pairs = [(b["mean_kwh"] - a["mean_kwh"], b["day"] - a["day"]) for a, b in zip(rows, rows[1:], strict=False)]
+    changes = [change for change, gap in pairs if gap.days == 1]
+    if not changes:
+        return yardstick_line(deviation)
+    seen = math.sqrt(sum(change**2 for change in changes) / len(changes))
+    true = math.sqrt(max(seen**2 - 2 * deviation**2, 0.0))
+    share = f"{deviation / true:.2f} of it" if true > 0 else "the noise hides it"
+    return (
+        f"noise: {deviation:.3f} kWh a home (standard deviation); from day to day the published mean changes by "
+        f"{seen:.3f}, of which {true:.3f} is not noise: {share}"
+    )
+
+
+def yardstick_line(deviation: float) -> str:
+    """Return how large the noise is against 10 kWh a home and 1 kWh from day to day."""
+    return (
+        f"noise: {deviation:.3f} kWh a home (standard deviation), {deviation / _YARDSTICK_DAY_KWH:.1%} of 10 kWh a home, "
+        f"{deviation / _YARDSTICK_CHANGE_KWH:.2f} of a change of 1 kWh from day to day"
+    )
+
+
+def deviation_kwh(row: Release) -> float:
+    """Return the standard deviation of the noise of a planned day's mean."""
+    return noise.standard_deviation(row.scale) / (1000.0 * row.households[0])

@@ -1,0 +1,1 @@
+"""WHAT happens: one verb per stage."""

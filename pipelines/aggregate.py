@@ -1,0 +1,132 @@
+"""READINGS (as DAYS) + roster -> SUMS: one exact integer vector per day and series; the clamp acts here.
+
+Locality: what a household adds to a day is a function of its own rows of that day and of the run file. Its day
+is usable if at most `max_missing` of the readings that the day can have are lacking; then it adds its energy,
+at most the clamp, never scaled up. Otherwise it adds the public `missing_wh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp_data import tables
+from agedp_data.errors import InputError
+from agedp_data.readers.layout import Ints, expected_readings
+from agedp_data.roster import Roster
+from pipelines import folders
+from pipelines.days import read_days
+from pipelines.read import Delivery
+from pipelines.store import Store, months_between
+
+_EPOCH = date(1970, 1, 1)
+_ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How one series counts a household's day (public, from the run file)."""
+
+    series: str
+    clamp_wh: int
+    missing_wh: int
+    max_missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """One day of one series over named cells: what the release adds noise to (confidential)."""
+
+    cells: tuple[str, ...]
+    sum_wh: tuple[int, ...]
+    households: tuple[int, ...]
+
+
+def aggregate(
+    store: Store, delivery: Delivery, roster: Roster, *, days: Sequence[date], counting: Sequence[Counting], path: Path
+) -> None:
+    """Write the SUMS of these days.
+
+    Raises:
+        InputError: no roster household has a reading in the files.
+    """
+    lines: list[tuple[int, str, str, int, int, int, int]] = []
+    seen = False
+    for month in months_between(days[0], days[-1]) if days else ():
+        of_month = [day for day in days if f"{day:%Y-%m}" == month]
+        energy, readings, found = _matrices(store, delivery, roster, month)
+        seen = seen or found
+        for day in of_month:
+            lines += _day(store, roster, day, energy[:, day.day - 1], readings[:, day.day - 1], counting)
+    if days and not seen and not _any_household(store, delivery, roster):
+        raise InputError(
+            "no household of the roster has a reading in the input files; are roster and files of the same homes?"
+        )
+    names = tables.SUMS.names
+    table = tables.columns(tables.SUMS, **{name: [line[i] for line in lines] for i, name in enumerate(names)})
+    folders.write_table(path, table)
+
+
+def _matrices(store: Store, delivery: Delivery, roster: Roster, month: str) -> tuple[Ints, Ints, bool]:
+    """Return (household, day of month) energy and number of readings of a month."""
+    energy = np.zeros((len(roster.ids), 31), np.int64)
+    readings = np.zeros((len(roster.ids), 31), np.int64)
+    if month not in delivery.months:
+        return energy, readings, False
+    table = read_days(store, month, delivery.contents)
+    code, on_roster = _codes(table, roster)
+    first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
+    day = table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first
+    energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
+    readings[code, day] = table["readings"].to_numpy()[on_roster]
+    return energy, readings, bool(on_roster.any())
+
+
+def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    column = table["household_id"].unify_dictionaries().combine_chunks()
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    position = pc.index_in(column.dictionary, pa.array(roster.ids, pa.string()))
+    lookup = pc.fill_null(position, _ABSENT).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = lookup[column.indices.to_numpy(zero_copy_only=False)] if len(lookup) else np.zeros(0, np.int64)
+    on_roster = codes != _ABSENT
+    return codes[on_roster], on_roster
+
+
+def _any_household(store: Store, delivery: Delivery, roster: Roster) -> bool:
+    return any(len(_codes(read_days(store, month, delivery.contents), roster)[0]) for month in delivery.months)
+
+
+def _day(
+    store: Store, roster: Roster, day: date, energy: Ints, readings: Ints, counting: Sequence[Counting]
+) -> list[tuple[int, str, str, int, int, int, int]]:
+    members = roster.household[roster.on(day)]
+    lines = []
+    for one in counting:
+        usable = readings[members] >= max(1, expected_readings(store.layout, day) - one.max_missing)
+        days_wh = np.where(usable, np.minimum(energy[members], one.clamp_wh), one.missing_wh)
+        clamped = int((usable & (energy[members] > one.clamp_wh)).sum())
+        number = (day - _EPOCH).days
+        lines.append((number, one.series, "all", len(members), int(usable.sum()), clamped, int(days_wh.sum())))
+    return lines
+
+
+def read_sums(path: Path) -> dict[tuple[date, str], Sum]:
+    """Return SUMS by day and series."""
+    found: dict[tuple[date, str], list[tuple[str, int, int]]] = {}
+    for row in folders.read_table(path).to_pylist():
+        found.setdefault((row["day"], row["series"]), []).append((row["cell"], row["sum_wh"], row["households"]))
+    return {
+        key: Sum(*(tuple(column) for column in zip(*cells, strict=True)))  # type: ignore[arg-type]
+        for key, cells in found.items()
+    }
+
+
+def days_of(first: date, last: date) -> tuple[date, ...]:
+    """Return the days of a period, both ends included."""
+    return tuple(first + timedelta(days=i) for i in range((last - first).days + 1))

@@ -1,0 +1,41 @@
+"""Readings -> MODEL, rarely and by hand: read, quantize, estimate, bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from agedp_data.config import load, not_yet
+from agedp_data.config.model import Estimated
+from agedp_data.errors import RunFileError
+from agedp_data.roster import read_roster
+from pipelines import folders
+from pipelines.bound import Calibration, bound
+from pipelines.estimate import estimate
+from pipelines.quantize import Period, quantize
+from pipelines.read import read
+from pipelines.sanitise import engine_of, store_of
+
+
+def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibration:
+    """Estimate the model of a run file from its input files and write its folder.
+
+    Raises:
+        RunFileError: the run file declares its model, has none, or names a folder that holds one.
+        InputError: an input file that cannot be understood.
+    """
+    run = load(Path(run_file))
+    not_yet(run)
+    model = run.model
+    if not isinstance(model, Estimated):
+        raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has no such one')
+    folders.make_private(run.output.confidential)
+    engine = engine_of(run, scheduler)
+    roster = read_roster(run.population.roster)
+    store = store_of(run)
+    period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
+    kind = model.edges if isinstance(model.edges, str) else [float(edge) * 1000 for edge in model.edges]
+    edges = quantize(period, edges=kind, n_states=model.states, engine=engine)
+    transitions = estimate(period, np.asarray(edges), n_states=model.states, engine=engine)
+    return bound(transitions, edges, roster, model)

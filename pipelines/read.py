@@ -1,0 +1,255 @@
+"""files -> READINGS (confidential store) and QUALITY: every input row kept, or counted with its reason.
+
+Only files that the store does not hold yet are parsed. The same bytes given twice are noted and ignored. A file
+that cannot be understood stops the run with one line before anything is drawn.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agedp_data import tables
+from agedp_data.errors import InputError
+from agedp_data.readers import files
+from agedp_data.readers.datasets import LAYOUTS
+from agedp_data.readers.files import Block, Source
+from agedp_data.readers.layout import SLOTS, Header, Layout, Reason, Rules
+from agedp_data.readers.parse import Parsed, parse
+from agedp_data.readers.settle import Readings
+from pipelines import folders
+from pipelines.blocks import Engine, map_each, map_merge
+from pipelines.days import settle_month
+from pipelines.store import Manifest, Store, add_file, month_readings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file whose content and header are known; `header` is None for a file without rows."""
+
+    source: Source
+    content: str
+    header: Header | None
+    data_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What the input files hold, all of it in the store: content ids in file order, months, counts by reason."""
+
+    contents: tuple[str, ...]
+    months: tuple[str, ...]
+    rows_read: int
+    rows_kept: int
+    aside: dict[str, int]
+    files: int
+    files_new: int
+    files_ignored: int
+
+
+def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
+    """Bring the files into the store and account for every row.
+
+    Raises:
+        InputError: a file that cannot be understood; nothing of it is stored.
+    """
+    folders.make_private(store.folder / "files")
+    listing = files.list_sources(patterns)
+    opened = map_each("open", listing.sources, each=partial(open_file, store=store), engine=engine)
+    unique = {one.content: one for one in reversed(opened)}  # the first of equal files is the one that is read
+    fresh = [one for one in opened if unique[one.content] is one and store.manifest(one.content) is None]
+    _add(store, fresh, engine=engine)
+    for one in opened:
+        one.source.check_unchanged()
+    contents = tuple(one.content for one in opened if unique[one.content] is one)
+    manifests = {content: _known(store, content) for content in contents}
+    months = tuple(sorted({month for manifest in manifests.values() for month in manifest.months}))
+    decided = map_each("days", months, each=partial(_decide, store=store, contents=contents), engine=engine)
+    delivery = _account(manifests, contents, months, decided, len(opened), len(fresh), listing.ignored)
+    _write_quality(store, opened, unique, manifests, decided)
+    return delivery
+
+
+def _known(store: Store, content: str) -> Manifest:
+    manifest = store.manifest(content)
+    if manifest is None:
+        raise InputError("the confidential store changed while it was read; run again")
+    return manifest
+
+
+def open_file(source: Source, *, store: Store) -> Opened:
+    """Return a file's content id and header.
+
+    Raises:
+        InputError: binary or UTF-16, an unknown header (naming the columns found and the nearest known layout).
+    """
+    head = files.read_bytes(source, 0, files.HEAD_BYTES)
+    content = store.content(files.content_id(source))
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise source.error("is UTF-16; save it as UTF-8")
+    if b"\x00" in head:
+        raise source.error("is binary, not CSV")
+    bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
+    kept = head[bom:].splitlines(keepends=True)
+    if not head[bom:].strip():
+        return Opened(source, content, None, len(head))
+    lines = [line.decode("latin-1").rstrip("\r\n") for line in kept]
+    header = store.layout.recognise(lines)
+    if header is None:
+        raise source.error(_unknown_header(lines, store.layout))
+    return Opened(source, content, header, bom + sum(len(line) for line in kept[: header.lines]))
+
+
+def _unknown_header(lines: Sequence[str], layout: Layout) -> str:
+    found = lines[0] if len(lines[0].replace(",", "")) > 0 else (lines[1] if len(lines) > 1 else "")
+    every = [(name, text) for name, other in LAYOUTS.items() for text in other.known_headers()]
+    nearest = difflib.get_close_matches(found, [text for _, text in every], n=1, cutoff=0.0)
+    name = next((name for name, text in every if [text] == nearest), layout.name)
+    shown = found if len(found) <= 120 else f"{found[:120]}..."
+    hint = f'did you mean dataset = "{name}"?' if name != layout.name else "correct the header line"
+    return f'columns "{shown}" are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
+
+
+def _add(store: Store, fresh: Sequence[Opened], *, engine: Engine) -> None:
+    groups: list[Sequence[tuple[Opened, Block]]] = []
+    for one in fresh:
+        if one.header is None:
+            groups.append([(one, Block(one.source, 0, 0, 0))])
+            continue
+        found = files.cut(one.source, start=one.data_start, block_bytes=engine.block_bytes)
+        groups.append([(one, block) for block in found] or [(one, Block(one.source, 0, 0, 0))])
+    map_merge(
+        "read", groups, each=partial(_parse, store=store), merge=partial(_store, store=store), engine=engine
+    )
+
+
+def _parse(item: tuple[Opened, Block], *, store: Store) -> tuple[Opened, Parsed | None]:
+    one, block = item
+    if one.header is None:
+        return one, None
+    data = files.read_bytes(block.source, block.start, block.stop) if block.stop != 0 else b""
+    try:
+        return one, parse(data, layout=store.layout, header=one.header, rules=store.rules)
+    except InputError as error:
+        raise one.source.error(str(error)) from None
+
+
+def _store(results: list[tuple[Opened, Parsed | None]], *, store: Store) -> None:
+    one = results[0][0]
+    one.source.check_unchanged()
+    add_file(store, one.content, [parsed for _, parsed in results if parsed is not None])
+
+
+def _decide(month: str, *, store: Store, contents: Sequence[str]) -> list[tuple[int, int, int]]:
+    aside = settle_month(store, month, contents)
+    return list(zip(*(aside[name].to_pylist() for name in ("file", "row", "reason")), strict=True))
+
+
+def _account(
+    manifests: dict[str, Manifest],
+    contents: tuple[str, ...],
+    months: tuple[str, ...],
+    decided: list[list[tuple[int, int, int]]],
+    opened: int,
+    fresh: int,
+    ignored: int,
+) -> Delivery:
+    aside: dict[str, int] = {}
+    for manifest in manifests.values():
+        for reason, number in manifest.aside.items():
+            aside[reason] = aside.get(reason, 0) + number
+    kept = sum(manifest.kept for manifest in manifests.values())
+    for _, _, reason_code in (row for rows in decided for row in rows):
+        words = Reason(reason_code).words
+        aside[words] = aside.get(words, 0) + 1
+        kept -= 1
+    rows = sum(manifest.rows_read for manifest in manifests.values())
+    if rows != kept + sum(aside.values()):
+        raise RuntimeError(f"{rows} rows read are not {kept} kept and {sum(aside.values())} set aside")
+    return Delivery(contents, months, rows, kept, dict(sorted(aside.items())), opened, fresh, ignored)
+
+
+def _write_quality(
+    store: Store,
+    opened: Sequence[Opened],
+    unique: dict[str, Opened],
+    manifests: dict[str, Manifest],
+    decided: list[list[tuple[int, int, int]]],
+) -> None:
+    contents = list(manifests)
+    counts: dict[int, dict[str, int]] = {}
+    late = [row for rows in decided for row in rows]
+    for file, _, reason in late:
+        words = Reason(reason).words
+        counts.setdefault(file, {})[words] = counts.get(file, {}).get(words, 0) + 1
+    lines: list[tuple[str, str, str, str, int]] = []
+    for one in opened:
+        name = str(one.source.path)
+        if unique[one.content] is not one:
+            lines.append((name, one.content, "same bytes as an earlier input, ignored", "rows read", 0))
+            continue
+        manifest = manifests[one.content]
+        note = one.header.variant if one.header else "empty"
+        extra = counts.get(contents.index(one.content), {})
+        kept = manifest.kept - sum(extra.values())
+        figures = {"rows read": manifest.rows_read, "kept": kept, **manifest.aside, **extra, **manifest.notes}
+        lines += [(name, one.content, note, what, number) for what, number in figures.items()]
+    names = tables.QUALITY.names
+    table = tables.columns(tables.QUALITY, **{name: [line[i] for line in lines] for i, name in enumerate(names)})
+    folders.write_table(store.folder.parent / "quality.parquet", table)
+    rows = [(contents[file], row, Reason(reason).words) for file, row, reason in late]
+    settled = tables.columns(
+        tables.QUARANTINE,
+        content=[row[0] for row in rows],
+        row=[row[1] for row in rows],
+        reason=[row[2] for row in rows],
+        text=[""] * len(rows),
+    )
+    folders.write_table(store.folder.parent / "quarantine_settled.parquet", settled)
+
+
+def readings(
+    patterns: Sequence[str | Path], *, dataset: str, columns: Any = None, rules: Rules | None = None  # noqa: ANN401
+) -> pd.DataFrame:
+    """Return the readings of files as a data frame: household_id, day, slot (0..47), energy_wh.
+
+    For notebooks inside the house: this is confidential. `columns` is for dataset "long", which is not built yet.
+
+    Raises:
+        InputError: a file that cannot be understood, or an unknown dataset.
+    """
+    import pandas as pd  # noqa: PLC0415  (0.4 s that the command does not need)
+
+    if dataset not in LAYOUTS or columns is not None:
+        raise InputError(f'dataset "{dataset}" is not one of {", ".join(LAYOUTS)}; "long" with its columns: not yet')
+    with TemporaryDirectory(prefix="agedp-") as folder:
+        store = Store(Path(folder) / "store", dataset, rules or Rules())
+        delivery = read(store, [str(pattern) for pattern in patterns], engine=Engine())
+        months = [month_readings(store, month, delivery.contents) for month in delivery.months]
+    frames = [_frame(pd, found) for found in months] or [_frame(pd, None)]
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
+
+
+def _frame(pd: Any, found: Readings | None) -> pd.DataFrame:  # noqa: ANN401  (the lazily imported module)
+    empty = np.zeros(0, np.int64)
+    time = found.time if found else empty
+    day, slot = np.divmod(time, SLOTS)
+    return pd.DataFrame(
+        {
+            "household_id": pd.array(np.array(found.ids, object)[found.household] if found else [], dtype="str"),
+            "day": day.astype("datetime64[D]").astype("datetime64[s]"),
+            "slot": slot,
+            "energy_wh": found.energy_wh if found else empty,
+        }
+    )

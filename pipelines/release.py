@@ -1,0 +1,49 @@
+"""SUMS + PLAN -> LEDGER: drawn once, charged and stored in one transaction.
+
+The true value reaches the ledger only inside `draw`, called within the transaction that admits and stores the
+release. Of two runs at once one draws and the other reads what was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+import numpy as np
+
+from agedp_data import noise
+from agedp_data.errors import InputError
+from agedp_data.ledger import Ledger, Release
+from pipelines.aggregate import Sum
+from pipelines.plan import Due, Planned, Terms, planned_release
+
+
+def release(
+    ledger: Ledger, terms: Terms, due: Sequence[Due], sums: Mapping[tuple[date, str], Sum]
+) -> tuple[Release, ...]:
+    """Release the due days, oldest first; return their rows, drawn now or found.
+
+    Raises:
+        Refused: the promise does not permit a day; the days before it stay released.
+    """
+    return tuple(_one(ledger, terms, one, series, sums) for one in due for series in terms.run.series)
+
+
+def _one(
+    ledger: Ledger, terms: Terms, due: Due, series: str, sums: Mapping[tuple[date, str], Sum]
+) -> Release:
+    planned: list[Planned] = []
+
+    def admit(history: tuple[Release, ...]) -> Release:
+        planned.append(planned_release(terms, due, series, history))
+        return planned[-1].row
+
+    def draw(row: Release) -> Sequence[int]:
+        true = sums[(due.day, series)]
+        if true.cells != row.cells or true.households != row.households:
+            raise InputError("the roster changed while the run was under way; run again")
+        exact = np.array(true.sum_wh, np.int64)
+        drawn = noise.discrete_laplace(exact, sensitivity=row.sensitivity, loss=planned[-1].loss)
+        return [int(value) for value in drawn]
+
+    return ledger.release(terms.run.population.name, series, due.day, admit=admit, draw=draw)
