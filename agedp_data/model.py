@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ class Model:
 
 def public_text(facts: Mapping[str, Any], envelope: Envelope) -> str:
     """Return the canonical text of a public part."""
-    return json.dumps({**facts, "envelope": envelope.to_json()}, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    public = {**facts, "envelope": envelope.to_json()}
+    return json.dumps(public, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def model_of(run: RunFile) -> Model | None:
@@ -101,8 +103,8 @@ def _estimated(model: Estimated) -> Model:
         ) from None
     except (OSError, ValueError, KeyError, TypeError, ChainError):
         raise RunFileError(
-            f"[model] file: {PUBLIC} is damaged; put back the copy that the ledger knows, or calibrate under a new name",
-            private=f"{path}: damaged; put back the copy that the ledger knows, or calibrate under a new name",
+            f"[model] file: {PUBLIC} is damaged; put back a good copy, or calibrate under a new name",
+            private=f"{path}: damaged; put back a good copy, or calibrate under a new name",
         ) from None
     wanted = facts_of(model)
     changed = [key for key, value in wanted.items() if public.get(key) != value]
@@ -131,12 +133,12 @@ def _curve(path: Path, *, assume: str) -> Envelope:
         raise _error(path, "curve", "must have two columns, age_days,total_variation")
     ages = [math.ceil(age * _SLOTS) for age, _ in pairs]
     values = [float(value) for _, value in pairs]
-    if any(later <= earlier for earlier, later in zip(ages, ages[1:], strict=False)) or ages[0] < 0:
+    if any(later <= earlier for earlier, later in pairwise(ages)) or ages[0] < 0:
         raise _error(path, "curve", "must have ascending ages, at least half an hour apart")
     if not all(0 <= value <= 1 for value in values):
         raise _error(path, "curve", "must have total variations between 0 and 1")
-    if any(later > earlier for earlier, later in zip(values, values[1:], strict=False)):
-        raise ChainError("[model] curve: a declared curve must not increase with age; an output stays public for ever")
+    if any(later > earlier for earlier, later in pairwise(values)):
+        raise ChainError("[model] curve: must not increase with age; an output stays public for ever")
     return Envelope(np.array(ages), LOSS_GRID, None, None, {"total_variation": np.array(values)}, _SLOTS, assume)
 
 
@@ -150,9 +152,7 @@ def _kernel(path: Path, *, assume: str, step: str) -> Envelope:
         raise _error(path, "kernel", "must have rows of probabilities that add up to 1")
     steps_per_day = 1 if step == "day" else _SLOTS
     ages = np.array(_KERNEL_AGES) * steps_per_day
-    found = tabulate(
-        reverse(matrix)[None], ages, LOSS_GRID, forgets=np.array([True]), steps_per_day=steps_per_day
-    )
+    found = tabulate(reverse(matrix)[None], ages, LOSS_GRID, forgets=np.array([True]), steps_per_day=steps_per_day)
     return Envelope(ages, found.losses, found.backward, None, found.bounds, steps_per_day, assume)
 
 

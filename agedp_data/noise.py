@@ -43,7 +43,6 @@ def discrete_laplace(values: ArrayLike, *, sensitivity: int, loss: losses.Amount
         TypeError: `values` is not a vector of integers.
         InputError: a value too large for noise in 64 bits.
         ChainError: a sensitivity or loss for which no scale exists.
-
     """
     vector = np.asarray(values)
     if vector.ndim != 1 or vector.dtype.kind not in "iu" or not np.can_cast(vector.dtype, np.int64):
@@ -67,7 +66,6 @@ def laplace_scale(*, sensitivity: int, loss: losses.Amount) -> float:
 
     Raises:
         ChainError: a sensitivity below 1, a loss that is not a positive number, a scale that no float holds.
-
     """
     whole, allowed = _whole(sensitivity), _positive(loss)
     exact = whole / allowed
@@ -92,7 +90,6 @@ def recorded_loss(*, sensitivity: int, scale: float) -> int:
 
     Raises:
         ChainError: a sensitivity below 1 or a scale that is not a positive number.
-
     """
     return losses.recorded(_whole(sensitivity) / _positive(scale, "noise scale"))
 
@@ -107,7 +104,6 @@ def standard_deviation(scale: float) -> float:
 
     Raises:
         ChainError: a scale that is not a positive number.
-
     """
     x = float(1 / (2 * _positive(scale, "noise scale")))
     return math.sqrt(2.0) * math.exp(-x) / -math.expm1(-2.0 * x)
@@ -125,7 +121,6 @@ def interval(scale: float, coverage: losses.Amount) -> int:
 
     Raises:
         ChainError: a scale that is not a positive number, a coverage outside (0, 1).
-
     """
     exact, share = _positive(scale, "noise scale"), _positive(coverage, "coverage")
     if share >= 1:

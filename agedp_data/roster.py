@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,8 @@ def read_roster(path: Path) -> Roster:
     header = [name.strip() for name in lines[0]] if lines else []
     if header[:3] != _FIXED or len(set(header)) != len(header):
         raise _error(path, "must begin with household_id,from,to, then group columns with names of their own")
-    rows = [_row(path, number, header, cells) for number, cells in enumerate(lines[1:], 2) if any(cells)]
+    numbered = enumerate(lines[1:], 3 if read_off else 2)
+    rows = [_row(path, number, header, cells) for number, cells in numbered if any(cells)]
     if not rows:
         raise _error(path, "has no households; `agedp init` writes a first one from the files")
     return _roster(path, header[3:], rows, read_off=read_off)
@@ -101,7 +103,7 @@ def _roster(
     path: Path, names: list[str], rows: list[tuple[str, int, int, list[str], int]], *, read_off: bool
 ) -> Roster:
     rows.sort(key=lambda row: (row[0], row[1]))
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in pairwise(rows):
         if before[0] == after[0] and after[1] <= before[2]:
             raise _error(path, f"lines {before[4]} and {after[4]} count one household twice on the same day")
     ids = tuple(sorted({row[0] for row in rows}))

@@ -20,8 +20,7 @@ PROTECTS = (
     "probability of anything released about the day by at most a factor e^epsilon, the day's figure below."
 )
 NOT_PROTECTED = (
-    "The past days themselves lose nothing more with time, and regain nothing: what a day's release said about that "
-    "day it says for ever.",
+    "The past: what the release of a day said about that day, it says for ever. Ageing protects the present only.",
     "Who is on the roster, and in which group, is taken as known to everybody and is not protected.",
     "Whether a household has left shows in all its later days: it is protected by the total only.",
     "What somebody knows from elsewhere (a bill, a later reading, a neighbour) is not undone.",
@@ -42,14 +41,20 @@ ESTIMATED = (
     "The model was estimated from protected readings and its envelope is published without noise: one odd household "
     "decides it, exactly."
 )
-OVERLAP = "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."
+OVERLAP = (
+    "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."
+)
+OWN_DAYS = "The model was estimated from the very days that are released here."
 ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
 REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a statement is made of; `model` is the public part, `head` the ledger's newest row that is no statement."""
+    """What a statement is made of.
+
+    `model` is the public part; `head` the hash of the ledger's newest row that is not itself a statement.
+    """
 
     title: Mapping[str, str]
     contract: Mapping[str, Any]
@@ -121,8 +126,9 @@ def markdown(claim: Mapping[str, Any]) -> str:
     lines += [f"**{note}**\n" for note in claim["notes"]]
     days = claim["days"]
     lines += [
-        f"{days['released']} days released, {days['first']} to {days['last']}, published {claim['published']['first']} to "
-        f"{claim['published']['last']}" + (f"; {len(days['skipped'])} days skipped." if days["skipped"] else "."),
+        f"{days['released']} days released, {days['first']} to {days['last']}, published "
+        f"{claim['published']['first']} to {claim['published']['last']}"
+        + (f"; {len(days['skipped'])} days skipped." if days["skipped"] else "."),
         "",
         "## What the releases say at most",
         "",

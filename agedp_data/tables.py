@@ -17,7 +17,8 @@ _IDS = pa.dictionary(pa.int32(), pa.string())
 
 
 def _table(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
-    return pa.schema([pa.field(name, kind, nullable=False, metadata={"description": text}) for name, kind, text in columns])
+    fields = (pa.field(name, kind, nullable=False, metadata={"description": text}) for name, kind, text in columns)
+    return pa.schema(fields)
 
 
 READINGS = _table(

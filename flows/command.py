@@ -29,7 +29,9 @@ app.add_typer(ledger_app, name="ledger")
 
 RunFileArgument = Annotated[Path, typer.Argument(metavar="RUN.toml", help="the run file", show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
-AsOfOption = Annotated[datetime | None, typer.Option("--as-of", formats=["%Y-%m-%d"], help="simulated date of a rehearsal")]
+AsOfOption = Annotated[
+    datetime | None, typer.Option("--as-of", formats=["%Y-%m-%d"], help="simulated date of a rehearsal")
+]
 
 
 def main() -> None:
@@ -54,7 +56,7 @@ def init(
 
     made = make(files, folder=folder)
     typer.echo(f"{made.run_file}: read it, decide what it asks, then `agedp plan {made.run_file}`")
-    typer.echo(f"{made.roster}: {made.households:,} households, read off the files; correct it from your customer records")
+    typer.echo(f"{made.roster}: {made.households:,} households, read off the files; correct it from your records")
 
 
 @app.command()
@@ -72,10 +74,12 @@ def calibrate(run_file: RunFileArgument, as_json: JsonOption = False) -> None:
     typer.echo(f"model {found.model.id[:16]}: {found.households:,} households")
     if found.remembered:
         typer.echo(
-            f"{found.remembered:,} of them never forget (a state seen too rarely, or no readings: {found.without_readings:,}): "
-            "the envelope credits no age. Fewer states, quantile edges, a longer period or a smaller min_visits would help."
+            f"{found.remembered:,} of them never forget (a state seen too rarely; without readings "
+            f"{found.without_readings:,}): the envelope credits no age. "
+            "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
         )
-    typer.echo("Confidential figures per household lie in the model's folder. Publishing its envelope is publishing without noise.")
+    typer.echo("Confidential figures per household lie in the model's folder.")
+    typer.echo("Using the model publishes its envelope, which comes from readings, without noise.")
 
 
 @app.command()

@@ -22,7 +22,6 @@ from flows.words import statement_words
 from pipelines import folders
 from pipelines.sanitise import Work, begin, run_stages
 
-
 Result = TypeVar("Result")
 _watching: ContextVar[list[Work] | None] = ContextVar("watching", default=None)
 
@@ -50,7 +49,7 @@ def _task(name: str, stage: Callable[[Work], None], work: Work) -> None:
     def run() -> None:
         _crossing(lambda: stage(work), name, work)
 
-    task(run, name=name, task_run_name=name, persist_result=False, cache_policy=NO_CACHE)()
+    task(name=name, task_run_name=name, persist_result=False, cache_policy=NO_CACHE)(run)()
 
 
 def _crossing(call: Callable[[], Result], stage: str, work: Work | None) -> Result:
@@ -60,7 +59,7 @@ def _crossing(call: Callable[[], Result], stage: str, work: Work | None) -> Resu
     except AgedpError as error:
         error.__cause__ = error.__context__ = None
         leaving: Exception = error.with_traceback(None)
-    except Exception as error:  # noqa: BLE001  (raised again below, without its values)
+    except Exception as error:
         if work is not None:
             folders.write(work.confidential / "traceback.txt", traceback.format_exc().encode())
         leaving = StageFailed(f"{type(error).__name__} in {stage}; the confidential folder holds traceback.txt")

@@ -35,13 +35,14 @@ def shown(run_file: Path) -> list[dict[str, Any]]:
 
 def show_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Return the releases for people."""
-    lines = ["seq    day         series          state     epsilon       published   hash"]
-    for row in rows:
-        lines.append(
-            f"{row['seq']:<5d}  {row['day']}  {row['series']:14s}  {row['state']:8s}  {row['epsilon']:12s}  "
-            f"{row['published_on']}  {row['hash'][:16]}"
-        )
-    return lines
+    return ["seq    day         series          state     epsilon       published   hash", *map(_show_line, rows)]
+
+
+def _show_line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['seq']:<5d}  {row['day']}  {row['series']:14s}  {row['state']:8s}  {row['epsilon']:12s}  "
+        f"{row['published_on']}  {row['hash'][:16]}"
+    )
 
 
 def verified(run_file: Path, *, as_json: bool) -> str:

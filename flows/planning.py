@@ -13,6 +13,7 @@ from flows.words import deviation_kwh, yardstick_line
 from pipelines.sanitise import Work, planned
 
 _SHOWN = 5
+_HEADING = "day         publish on  series          homes   epsilon   noise sd kWh a home"
 
 
 def plan_json(work: Work) -> dict[str, Any]:
@@ -52,10 +53,9 @@ def plan_lines(work: Work) -> list[str]:
 def _due_lines(rows: tuple[Release, ...]) -> list[str]:
     if not rows:
         return ["nothing is due that is not released already"]
-    lines = [f"{len(rows)} releases are due:", "day         publish on  series          homes   epsilon   noise sd kWh a home"]
+    lines = [f"{len(rows)} releases are due:", _HEADING]
     shown = list(rows) if len(rows) <= 2 * _SHOWN else [*rows[:_SHOWN], None, *rows[-_SHOWN:]]
-    for row in shown:
-        lines.append("..." if row is None else _due_line(row))
+    lines += ["..." if row is None else _due_line(row) for row in shown]
     deviations = [deviation_kwh(row) for row in rows if row.state == "released"]
     if deviations:
         lines.append(yardstick_line(max(deviations)))

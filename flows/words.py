@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def result_lines(work: Work) -> list[str]:
     skipped = len(work.released) - len(fresh)
     lines.append(
         f"{len(fresh)} day{'s' * (len(fresh) != 1)} released now"
-        + (f", {skipped} skipped (fewer than {work.run.population.min_households} homes on the roster)" if skipped else "")
+        + (f", {skipped} skipped (fewer than {work.run.population.min_households} homes)" if skipped else "")
         + ("" if work.released else ": nothing was due that is not released already")
     )
     folder = ReleaseFolder(Path(work.run.output.release))
@@ -70,27 +71,31 @@ def _quality_line(work: Work) -> str:
 
 
 def _table_lines(table: Any) -> list[str]:  # noqa: ANN401  (a data frame; pandas is not imported here)
-    lines = ["day         homes   mean kWh   noise interval       published"]
-    for row in table.to_dict("records"):
-        lines.append(
-            f"{row['day']:%Y-%m-%d}  {row['households']:5d}   {row['mean_kwh']:8.3f}   "
-            f"{row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}   {row['published_on']:%Y-%m-%d}"
-        )
-    return lines
+    return [
+        "day         homes   mean kWh   noise interval       published",
+        *map(_table_line, table.to_dict("records")),
+    ]
+
+
+def _table_line(row: Mapping[Any, Any]) -> str:
+    return (
+        f"{row['day']:%Y-%m-%d}  {row['households']:5d}   {row['mean_kwh']:8.3f}   "
+        f"{row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}   {row['published_on']:%Y-%m-%d}"
+    )
 
 
 def _figure_line(figure: Mapping[str, str]) -> str:
     return f"epsilon {figure['epsilon']} about {figure['about']}"
 
 
-def noise_line(rows: Sequence[Mapping[str, Any]]) -> str:
+def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:
     """Return one line that says how large the noise is against the day-to-day change of the published series.
 
     The change of published means has the noise of two days in it; what is left of its mean square is the estimate
     of the true change. All of it is computed from what is published.
     """
     deviation = math.sqrt(sum(row["noise_sd_kwh"] ** 2 for row in rows) / len(rows))
-    pairs = [(b["mean_kwh"] - a["mean_kwh"], b["day"] - a["day"]) for a, b in zip(rows, rows[1:], strict=False)]
+    pairs = [(b["mean_kwh"] - a["mean_kwh"], b["day"] - a["day"]) for a, b in pairwise(rows)]
     changes = [change for change, gap in pairs if gap.days == 1]
     if not changes:
         return yardstick_line(deviation)
@@ -106,8 +111,8 @@ def noise_line(rows: Sequence[Mapping[str, Any]]) -> str:
 def yardstick_line(deviation: float) -> str:
     """Return how large the noise is against 10 kWh a home and 1 kWh from day to day."""
     return (
-        f"noise: {deviation:.3f} kWh a home (standard deviation), {deviation / _YARDSTICK_DAY_KWH:.1%} of 10 kWh a home, "
-        f"{deviation / _YARDSTICK_CHANGE_KWH:.2f} of a change of 1 kWh from day to day"
+        f"noise: {deviation:.3f} kWh a home (standard deviation), {deviation / _YARDSTICK_DAY_KWH:.1%} of 10 kWh "
+        f"a home, {deviation / _YARDSTICK_CHANGE_KWH:.2f} of a change of 1 kWh from day to day"
     )
 
 

@@ -121,10 +121,7 @@ def read_sums(path: Path) -> dict[tuple[date, str], Sum]:
     found: dict[tuple[date, str], list[tuple[str, int, int]]] = {}
     for row in folders.read_table(path).to_pylist():
         found.setdefault((row["day"], row["series"]), []).append((row["cell"], row["sum_wh"], row["households"]))
-    return {
-        key: Sum(*(tuple(column) for column in zip(*cells, strict=True)))  # type: ignore[arg-type]
-        for key, cells in found.items()
-    }
+    return {key: Sum(*(tuple(column) for column in zip(*cells, strict=True))) for key, cells in found.items()}
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:

@@ -13,10 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import dask
+from dask.base import compute as _untyped_compute
 from dask.delayed import delayed
 
 from agedp_data.errors import AgedpError
+
+
+_compute: Callable[..., tuple[Any, ...]] = _untyped_compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def map_merge(
             parts.append(delayed(_guarded, pure=False)(each, item, dask_key_name=f"{stage}-{number}"))
         number += 1
         tasks.append(delayed(_merged, pure=False)(merge, parts, dask_key_name=f"{stage}-{number}"))
-    results = list(dask.compute(*tasks, scheduler=engine.scheduler, num_workers=engine.workers)) if tasks else []
+    results = list(_compute(*tasks, scheduler=engine.scheduler, num_workers=engine.workers)) if tasks else []
     for result in results:
         if isinstance(result, Failure):
             result.throw()
@@ -84,7 +87,7 @@ def _guarded(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN
         return function(argument)
     except AgedpError as error:
         return Failure(error.with_traceback(None), "")
-    except Exception:  # noqa: BLE001  (raised again, by class and text, where the graph was started)
+    except Exception:
         return Failure(None, traceback.format_exc())
 
 

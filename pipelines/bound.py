@@ -12,10 +12,11 @@ forgotten: L(a) = a, total variation 1. One of those decides the envelope; how m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +72,9 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
     envelope = tabulate(backward, ages, LOSS_GRID, forgets=forgets, steps_per_day=SLOTS)
     made = Model(public_text(facts_of(model), envelope), envelope)
     curves = _curves(counts, forgets, ages)
-    _write(folder, made, roster, included, transitions, edges, forgets, curves, model.ages_days)
+    _write_counts(folder, roster, included, transitions, edges)
+    _write_households(folder, roster, included, transitions, {"forgets": forgets} | curves, model.ages_days)
+    folders.write(folder / PUBLIC, made.text.encode())
     without = int((transitions.readings[included] == 0).sum())
     return Calibration(made, len(included), int((~forgets).sum()), without, curves["total_variation"])
 
@@ -103,10 +106,10 @@ def _hangs_together(counts: Ints) -> bool:
 
 
 def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
-    """Return per household exact Delta(t) (h, T), the bound for all chains, the paper's where it applies, the gap (h,)."""
+    """Return per household Delta(t) (h, T) exactly, by the bound for all chains and by the paper's, and the gap (h,)."""
     size = (len(counts), len(ages))
-    found = {name: np.ones(size) for name in ("total_variation", "reversibilised", "spectral")}
-    found["spectral_gap"] = np.zeros(len(counts))
+    found: dict[str, Floats] = {name: np.ones(size) for name in ("total_variation", "reversibilised", "spectral")}
+    found |= {"spectral_gap": np.zeros(len(counts))}
     for i in np.flatnonzero(forgets):
         chain = transition_matrix(counts[i], smoothing=0)
         found["total_variation"][i] = total_variation(chain, ages)
@@ -119,37 +122,38 @@ def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
     return found
 
 
-def _write(
+def _write_households(
     folder: Path,
-    made: Model,
     roster: Roster,
     included: Ints,
     transitions: Transitions,
-    edges: Floats,
-    forgets: Flags,
-    curves: dict[str, Floats],
+    curves: Mapping[str, Any],
     ages_days: Sequence[int],
 ) -> None:
-    folders.make_private(folder)
-    ids = pa.array([roster.ids[i] for i in included], pa.string())
     counts = transitions.counts[included]
     visits = np.maximum(counts.sum(axis=1), counts.sum(axis=2))
     rarest = np.where(visits > 0, visits, np.iinfo(np.int64).max).min(axis=1)
-    households = {
-        "household_id": ids,
+    columns = {
+        "household_id": [roster.ids[i] for i in included],
         "readings": transitions.readings[included],
         "gaps": transitions.gaps[included],
         "states_visited": (visits > 0).sum(axis=1),
         "rarest_state_visits": np.where((visits > 0).any(axis=1), rarest, 0),
-        "forgets": forgets,
+        "forgets": curves["forgets"],
         "spectral_gap": curves["spectral_gap"],
     }
     for name in ("total_variation", "reversibilised", "spectral"):
-        households |= {f"{name}_{age}_days": curves[name][:, i] for i, age in enumerate(ages_days)}
+        columns |= {f"{name}_{age}_days": curves[name][:, i] for i, age in enumerate(ages_days)}
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    folders.write_table(folder / "households.parquet", table)
+
+
+def _write_counts(folder: Path, roster: Roster, included: Ints, transitions: Transitions, edges: Floats) -> None:
+    folders.make_private(folder)
+    ids = pa.array([roster.ids[i] for i in included], pa.string())
+    counts = transitions.counts[included]
     k = counts.shape[1]
-    folders.write_table(folder / "households.parquet", pa.table({n: pa.array(v) for n, v in households.items()}))
     cuts = {f"edge_{i + 1}_wh": pa.array(edges[included, i]) for i in range(k - 1)}
     folders.write_table(folder / "edges.parquet", pa.table({"household_id": ids, **cuts}))
     cells = {f"from_{i}_to_{j}": pa.array(counts[:, i, j]) for i in range(k) for j in range(k)}
     folders.write_table(folder / "transitions.parquet", pa.table({"household_id": ids, **cells}))
-    folders.write(folder / PUBLIC, made.text.encode())

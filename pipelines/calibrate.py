@@ -29,10 +29,10 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibrat
     not_yet(run)
     model = run.model
     if not isinstance(model, Estimated):
-        raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has no such one')
-    folders.make_private(run.output.confidential)
+        raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
+    folders.make_private(Path(run.output.confidential))
     engine = engine_of(run, scheduler)
-    roster = read_roster(run.population.roster)
+    roster = read_roster(Path(run.population.roster))
     store = store_of(run)
     period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
     kind = model.edges if isinstance(model.edges, str) else [float(edge) * 1000 for edge in model.edges]

@@ -18,7 +18,7 @@ from agedp_data.chains.envelope import Envelope
 from agedp_data.config import RunFile
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import Release
-from agedp_data.losses import NANO
+from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import Notion
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.roster import Roster
@@ -60,7 +60,9 @@ def last_as_of(run: RunFile) -> date:
     return _due_on(run, run.schedule.last_day)
 
 
-def due_days(run: RunFile, roster: Roster, rows: Sequence[Release], *, today: date, as_of: date | None) -> tuple[Due, ...]:
+def due_days(
+    run: RunFile, roster: Roster, rows: Sequence[Release], *, today: date, as_of: date | None
+) -> tuple[Due, ...]:
     """Return the days that are due and not in the ledger for every series, oldest first."""
     until = as_of or today
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
@@ -116,7 +118,7 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     share = run.series[series].share
     loss = granted if share is None else int(Fraction(share) * granted)
     if loss <= 0:
-        raise Refused(f"{day}: the promise permits no further release ({_ended(terms, others, day)}); nothing was drawn")
+        raise Refused(f"{day}: {_ended(terms, others)}; nothing was drawn")
     spend = Fraction(loss, NANO)
     scale = noise.laplace_scale(sensitivity=run.series[series].clamp_wh, loss=spend)
     recorded = noise.recorded_loss(sensitivity=run.series[series].clamp_wh, scale=scale)
@@ -125,10 +127,13 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     return Planned(row, spend)
 
 
-def _ended(terms: Terms, history: Sequence[Release], day: str) -> str:
-    spent = sum(row.loss for row in history)
-    cap = terms.run.promise.epsilon_total
-    return f"{spent / NANO:.6g} spent by other days, epsilon_total = {cap}"
+def _ended(terms: Terms, history: Sequence[Release]) -> str:
+    """Return why a day is granted nothing: what is spent, or a promise that no loss keeps."""
+    promise = terms.run.promise
+    if not any(row.state == RELEASED for row in history):
+        return f'no loss, however small, keeps the promise of notion = "{promise.notion}" with this model'
+    spent = epsilon(sum(row.loss for row in history))
+    return f"the promise permits no further release: {spent} is spent, epsilon_total = {promise.epsilon_total}"
 
 
 def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss: int) -> Release:

@@ -158,7 +158,7 @@ class ReleaseFolder:
             listed = (self.path / SUMS).read_text(encoding="ascii").splitlines()
         except (OSError, UnicodeDecodeError):
             raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
-        wanted = dict(reversed(line.split("  ", 1)) for line in listed if "  " in line)
+        wanted = {name: digest for digest, _, name in (line.partition("  ") for line in listed)}
         if not {AVERAGES, STATEMENT, WORDS} <= set(wanted):
             raise InputError(f"{SUMS} does not name every file of a release")
         for name, digest in wanted.items():

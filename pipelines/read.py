@@ -237,15 +237,16 @@ def readings(
         delivery = read(store, [str(pattern) for pattern in patterns], engine=Engine())
         months = [month_readings(store, month, delivery.contents) for month in delivery.months]
     frames = [_frame(pd, found) for found in months] or [_frame(pd, None)]
-    frame = pd.concat(frames, ignore_index=True)
-    return frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
+    frame: pd.DataFrame = pd.concat(frames, ignore_index=True)
+    ordered: pd.DataFrame = frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
+    return ordered
 
 
 def _frame(pd: Any, found: Readings | None) -> pd.DataFrame:  # noqa: ANN401  (the lazily imported module)
     empty = np.zeros(0, np.int64)
     time = found.time if found else empty
     day, slot = np.divmod(time, SLOTS)
-    return pd.DataFrame(
+    frame: pd.DataFrame = pd.DataFrame(
         {
             "household_id": pd.array(np.array(found.ids, object)[found.household] if found else [], dtype="str"),
             "day": day.astype("datetime64[D]").astype("datetime64[s]"),
@@ -253,3 +254,4 @@ def _frame(pd: Any, found: Readings | None) -> pd.DataFrame:  # noqa: ANN401  (t
             "energy_wh": found.energy_wh if found else empty,
         }
     )
+    return frame

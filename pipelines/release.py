@@ -29,9 +29,7 @@ def release(
     return tuple(_one(ledger, terms, one, series, sums) for one in due for series in terms.run.series)
 
 
-def _one(
-    ledger: Ledger, terms: Terms, due: Due, series: str, sums: Mapping[tuple[date, str], Sum]
-) -> Release:
+def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Mapping[tuple[date, str], Sum]) -> Release:
     planned: list[Planned] = []
 
     def admit(history: tuple[Release, ...]) -> Release:

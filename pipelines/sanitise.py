@@ -18,6 +18,8 @@ from typing import Any
 
 from agedp_data import clock
 from agedp_data.config import RunFile, contract, load, not_yet
+from agedp_data.config.input import AusgridInput
+from agedp_data.config.model import Estimated
 from agedp_data.errors import AgedpError, LedgerError, RunFileError
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.model import Model, model_of
@@ -25,7 +27,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Figure
 from agedp_data.readers.layout import Rules
 from agedp_data.roster import Roster, read_roster
-from agedp_data.statement import OVERLAP, ROSTER_READ_OFF, Facts, markdown, statement
+from agedp_data.statement import OVERLAP, OWN_DAYS, ROSTER_READ_OFF, Facts, markdown, statement
 from pipelines import folders, publish
 from pipelines.aggregate import Counting, aggregate, read_sums
 from pipelines.blocks import Engine
@@ -63,7 +65,7 @@ class Work:
     @property
     def confidential(self) -> Path:
         """Return the folder that stays in the house."""
-        return self.run.output.confidential
+        return Path(self.run.output.confidential)
 
 
 def begin(
@@ -81,10 +83,9 @@ def begin(
         raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
     if run.schedule.mode == "rehearsal" and as_of is None:
         as_of = last_as_of(run)
-    folders.make_private(run.output.confidential)
-    return Work(
-        run, today or clock.today(), as_of, engine_of(run, scheduler), read_roster(run.population.roster), model_of(run)
-    )
+    folders.make_private(Path(run.output.confidential))
+    roster = read_roster(Path(run.population.roster))
+    return Work(run, today or clock.today(), as_of, engine_of(run, scheduler), roster, model_of(run))
 
 
 def engine_of(run: RunFile, scheduler: str | None) -> Engine:
@@ -98,13 +99,13 @@ def engine_of(run: RunFile, scheduler: str | None) -> Engine:
 def store_of(run: RunFile) -> Store:
     """Return where the readings of a run file lie."""
     rules = Rules(max_half_hour_wh=run.input.max_half_hour_wh)
-    if run.input.dataset == "ausgrid":
+    if isinstance(run.input, AusgridInput):
         rules = Rules(
             max_half_hour_wh=run.input.max_half_hour_wh,
-            categories=tuple(run.input.categories),
-            absent_channel_is_zero=run.input.missing_controlled_load == "zero",
+            categories=tuple(category for category in ("GC", "CL", "GG") if category in run.input.categories),
+            absent_channel_is_zero=run.input.missing_controlled_load != "missing",
         )
-    return Store(run.output.confidential / "store", run.input.dataset, rules)
+    return Store(Path(run.output.confidential) / "store", run.input.dataset, rules)
 
 
 @contextmanager
@@ -140,9 +141,8 @@ def aggregate_days(work: Work) -> None:
     """Sum the due days."""
     if work.delivery is None:
         raise LedgerError("the input was not read")
-    counting = [
-        Counting(name, series.clamp_wh, series.missing_wh, series.max_missing) for name, series in work.run.series.items()
-    ]
+    series = work.run.series.items()
+    counting = [Counting(name, one.clamp_wh, one.missing_wh, one.max_missing) for name, one in series]
     path = work.confidential / "sums.parquet"
     aggregate(work.store, work.delivery, work.roster, days=[due.day for due in work.due], counting=counting, path=path)
 
@@ -157,7 +157,7 @@ def release_days(work: Work) -> None:
 def terms_of(work: Work) -> Terms:
     """Return what every release of the run refers to."""
     envelope = work.model.envelope if work.model else None
-    return Terms(work.run, work.run.promise, envelope, work.contract, work.model.id if work.model else "")
+    return Terms(work.run, work.run.notion, envelope, work.contract, work.model.id if work.model else "")
 
 
 def publish_folder(work: Work) -> None:
@@ -175,9 +175,7 @@ STAGES: tuple[tuple[str, Callable[[Work], None]], ...] = (
 )
 
 
-def sanitise(
-    run_file: str | Path, *, scheduler: str | None = None, as_of: date | None = None
-) -> ReleaseFolder:
+def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date | None = None) -> ReleaseFolder:
     """Release every due day of a run file and return its release folder.
 
     Raises:
@@ -186,7 +184,7 @@ def sanitise(
     """
     work = begin(run_file, scheduler=scheduler, as_of=as_of)
     run_stages(work, lambda _, stage: stage(work))
-    return ReleaseFolder(work.run.output.release)
+    return ReleaseFolder(Path(work.run.output.release))
 
 
 def run_stages(work: Work, call: Callable[[str, Callable[[Work], None]], None]) -> None:
@@ -219,7 +217,7 @@ def project(work: Work, ledger: Ledger) -> None:
         software=json.dumps(claim["software"], sort_keys=True),
         at=max(row.published_on for row in rows),
     )
-    publish.publish(run.output.release, files)
+    publish.publish(Path(run.output.release), files)
 
 
 def _files(
@@ -245,7 +243,8 @@ def _facts(work: Work, ledger: Ledger, contracts: tuple[Contract, ...], rows: tu
     output = work.run.output
     titles = {"title": output.title, "source": output.source, "licence": output.licence, "contact": output.contact}
     others = {one.population for one in ledger.contracts()} - {work.run.population.name}
-    newest = [*ledger.rows(), *ledger.contracts(), *ledger.models()]
+    heads = {row.seq: row.hash for row in ledger.rows()}
+    heads |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
     return Facts(
         title={key: text for key, text in titles.items() if text},
         contract=json.loads(contracts[-1].promise),
@@ -254,18 +253,25 @@ def _facts(work: Work, ledger: Ledger, contracts: tuple[Contract, ...], rows: tu
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
         figures=figures(work, rows),
         model=work.model.public if work.model else None,
-        notes=[*([ROSTER_READ_OFF] if work.roster.read_off else []), *([OVERLAP] if others else [])],
+        notes=_notes(work, several=bool(others)),
         ledger_id=ledger.id,
-        head=max(newest, key=lambda row: row.seq).hash,
+        head=heads[max(heads)],
         version=len(contracts),
         software={name: version(name) for name in SOFTWARE},
     )
 
 
+def _notes(work: Work, *, several: bool) -> list[str]:
+    model, schedule = work.run.model, work.run.schedule
+    own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
+    said = ((ROSTER_READ_OFF, work.roster.read_off), (OWN_DAYS, own), (OVERLAP, several))
+    return [note for note, holds in said if holds]
+
+
 def figures(work: Work, rows: tuple[Release, ...]) -> list[Figure]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     envelope = work.model.envelope if work.model else None
-    accounts = [work.run.promise, *(account for notion in NOTIONS for account in notion.compared(work.run))]
+    accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
     return [figure for account in accounts for figure in account.figures(rows, envelope, None)]
 
 

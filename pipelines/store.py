@@ -175,9 +175,9 @@ def month_readings(store: Store, month: str, contents: Sequence[str]) -> Reading
     parts = [_rows(store.layout, table, i, position) for i, table in loaded]
     width = store.layout.width
     empty = np.zeros(0, np.int64)
-    stacked = [np.concatenate([empty, *column]) for column in zip(*(part[:5] for part in parts), strict=True)] or [empty] * 5
+    household, channel, time, file, row = (np.concatenate([empty, *(part[i] for part in parts)]) for i in range(5))
     energy = np.concatenate([np.zeros((0, width), np.int64), *(part[5] for part in parts)])
-    rows = Rows(ids, *stacked, energy)
+    rows = Rows(ids, household, channel, time, file, row, energy)
     return settle(rows, rules=store.rules, channels=len(store.rules.categories) if store.layout.channels > 1 else 1)
 
 

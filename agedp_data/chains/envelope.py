@@ -53,7 +53,6 @@ def envelope(kernels: ArrayLike, losses: ArrayLike) -> Floats:
 
     >>> envelope([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()
     [0.5, 2.0]
-
     """
     rows, loss = filled(kernels), checked_loss(losses)
     over, under = frontier_of(rows.reshape((-1, *rows.shape[-2:])))
@@ -77,7 +76,6 @@ class Envelope:
 
     Raises:
         ChainError: shapes that do not fit, numbers out of range, or an unknown assumption.
-
     """
 
     ages: NDArray[np.int64]
@@ -120,7 +118,6 @@ class Envelope:
 
         Raises:
             ChainError: a method or direction that was not tabulated, a negative age or loss.
-
         """
         losses, at = checked_loss(loss), self._row(age)
         table = self._table(direction, method)
@@ -175,7 +172,7 @@ class Envelope:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the envelope that `to_json` wrote. Raises ChainError for any other document."""
-        unknown = set(document) - {name for name in cls.__dataclass_fields__}
+        unknown = set(document) - set(cls.__dataclass_fields__)
         if unknown:
             raise ChainError(f"an envelope has no {', '.join(sorted(unknown))}")
         try:

@@ -35,7 +35,6 @@ def total_variation(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     >>> total_variation([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2]).round(12).tolist()
     [1.0, 0.8, 0.64]
-
     """
     backward = reverse(transition)
     return _per_step(steps, backward.shape[:-2], lambda t: largest_distance(power(backward, t)))
@@ -66,7 +65,6 @@ def spectral_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     >>> spectral_bound([[0.9, 0.1], [0.1, 0.9]], [1, 2]).round(12).tolist()
     [0.8, 0.64]
-
     """
     if not is_reversible(transition).all():
         raise ChainError(
@@ -93,7 +91,6 @@ def reversibilised_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     >>> reversibilised_bound([[0.9, 0.1], [0.1, 0.9]], [1, 2]).round(12).tolist()
     [0.8, 0.64]
-
     """
     law = stationary(transition)
     second, smallest = _two_smallest(law)

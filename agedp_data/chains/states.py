@@ -26,7 +26,6 @@ def edges_equal_width(maximum: float, n_states: int) -> NDArray[np.float64]:
 
     >>> edges_equal_width(1200, 4).tolist()
     [300.0, 600.0, 900.0]
-
     """
     if not 0 <= maximum < np.inf:
         raise ChainError("the largest reading must be a number that is at least 0")
@@ -53,7 +52,6 @@ def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArr
 
     >>> edges_quantile([0, 10, 20, 30, 40], [60, 10, 10, 10, 10], 5).tolist()  # 0 is 60 %: alone in its state
     [10, 10, 10, 30]
-
     """
     value, count = np.asarray(values, dtype=np.int64), np.asarray(counts, dtype=np.int64)
     if value.ndim != 1 or value.shape != count.shape:

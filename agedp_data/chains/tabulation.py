@@ -48,7 +48,6 @@ def tabulate(
 
     Raises:
         ChainError: no household, kernels that are no chains, or shapes that do not fit.
-
     """
     kernels = np.asarray(backward, dtype=np.float64)
     steps, grid, reliable = (

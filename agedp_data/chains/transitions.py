@@ -28,7 +28,6 @@ def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int) -
 
     >>> count_transitions([0, 1, 1, -1, 0, 1], [True, True, True, True, False], 2).tolist()
     [[0, 1], [0, 1]]
-
     """
     state, follows = np.asarray(states, dtype=np.int64), np.asarray(contiguous, dtype=np.bool_)
     if state.ndim != 1 or follows.shape != (max(state.size - 1, 0),):
@@ -58,16 +57,16 @@ def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
 
     >>> transition_matrix([[3, 1], [0, 0]], smoothing=0).tolist()
     [[0.75, 0.25], [nan, nan]]
-
     """
-    number = np.asarray(counts, dtype=np.float64)
+    number: Floats = np.asarray(counts, dtype=np.float64)
     _square(number)
+    n_states = number.shape[-1]
     if not (number >= 0).all() or not smoothing >= 0:
         raise ChainError("neither transition counts nor smoothing may be negative")
     visits = number.sum(axis=-1, keepdims=True)
-    chain = np.full(number.shape, np.nan)
+    chain: Floats = np.full_like(number, np.nan)
     np.divide(number, visits, out=chain, where=visits > 0)
-    return chain if smoothing == 0 else (chain + smoothing) / (1 + chain.shape[-1] * smoothing)
+    return chain if smoothing == 0 else (chain + smoothing) / (1 + n_states * smoothing)
 
 
 def closed(transition: ArrayLike) -> tuple[Floats, Mask]:
@@ -99,7 +98,6 @@ def stationary(transition: ArrayLike) -> Floats:
 
     >>> stationary([[0.9, 0.1], [0.3, 0.7]]).round(12).tolist()
     [0.75, 0.25]
-
     """
     matrix, kept = closed(transition)
     member = _recurrent(matrix, kept)
@@ -125,7 +123,8 @@ def _eliminate(flow: Floats) -> Floats:
     law[..., 0] = 1.0
     for n in range(1, k):
         law[..., n] = (law[..., :n] * flow[..., :n, n]).sum(axis=-1)
-    return law / law.sum(axis=-1, keepdims=True)
+    scaled: Floats = law / law.sum(axis=-1, keepdims=True)
+    return scaled
 
 
 def _recurrent(matrix: Floats, kept: Mask) -> Mask:
@@ -151,7 +150,6 @@ def reverse(transition: ArrayLike) -> Floats:
 
     >>> reverse([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
-
     """
     law = stationary(transition)
     matrix, _ = closed(transition)
@@ -171,7 +169,6 @@ def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     >>> power([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2])[:, 0, 1].round(12).tolist()
     [0.0, 0.1, 0.18]
-
     """
     matrix, kept = closed(transition)
     step = checked_steps(steps)

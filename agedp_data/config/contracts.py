@@ -25,9 +25,7 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
     registered: dict[str, Any] = {"version": run.version}
     registered |= {name: _plain(getattr(run, name)) for name in _TABLES if getattr(run, name) is not None}
     shares = run.shares
-    registered["series"] = {
-        name: {**_plain(each), "share": _plain(shares[name])} for name, each in run.series.items()
-    }
+    registered["series"] = {name: {**_plain(each), "share": _plain(shares[name])} for name, each in run.series.items()}
     if model is not None:
         registered.setdefault("model", {})["hash"] = model
     return registered

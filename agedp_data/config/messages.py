@@ -149,11 +149,7 @@ def _unknown(place: _Place, raw: Mapping[str, Any]) -> str:
     if not place.table or place.key == "":
         name = place.key or place.table[0]
         known = list(RunFile.model_fields)
-        what = (
-            f"unknown table [{name}]"
-            if _is_table(raw.get(name))
-            else f"unknown key '{name}' outside of any table"
-        )
+        what = f"unknown table [{name}]" if _is_table(raw.get(name)) else f"unknown key '{name}' outside of any table"
         return f"{what}{_near(name, known) or '; known are ' + ', '.join(known)}"
     own, others = _fields_of(place, raw)
     takers = [tag for tag, fields in others.items() if place.key in fields]

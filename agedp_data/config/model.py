@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
@@ -39,8 +39,15 @@ class Model(Block):
         return self.methods[0]
 
 
+def _kernel_step(data: dict[str, Any]) -> str | None:
+    return "day" if data.get("kernel") is not None else None
+
+
 class Declared(Model):
-    """A forgetting curve or a kernel from elsewhere: nothing computed from the readings is published."""
+    """A forgetting curve or a kernel from elsewhere: nothing computed from the readings is published.
+
+    A kernel's `step` is a day where nothing else is said: of the two readings the one that forgets more slowly.
+    """
 
     source: Literal["declared"]
     curve: OptionalPlace = None
@@ -56,6 +63,8 @@ class Declared(Model):
     def _curve_or_kernel(self) -> Self:
         if (self.curve is None) == (self.kernel is None):
             raise wrong('source = "declared" takes exactly one of curve and kernel', "curve")
+        if self.kernel is None and self.step is not None:
+            raise wrong("is the step of a kernel; a curve has its ages, remove it", "step")
         return self
 
 

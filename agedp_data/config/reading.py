@@ -23,7 +23,6 @@ def load(path: Path) -> RunFile:
 
     Raises:
         RunFileError: it cannot be read, is not TOML, or asks for something unknown or impossible.
-
     """
     try:
         content = path.read_bytes()
@@ -48,7 +47,6 @@ def parse(text: str, *, base: Path, name: str) -> RunFile:
 
     Raises:
         RunFileError: it is not TOML, or asks for something unknown or impossible; one line, the first error.
-
     """
     raw = _toml(text, name)
     try:

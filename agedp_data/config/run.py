@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -79,7 +78,6 @@ class RunFile(Block):
 
         Raises:
             RunFileError: a notion that this version cannot enforce yet.
-
         """
         if not isinstance(self.promise, Enforced):
             raise RunFileError(f'{self.name}: not yet: [promise] notion = "{self.promise.notion}"')
@@ -115,9 +113,9 @@ def _shares(run: RunFile) -> Iterator[Problem]:
         for name in unsaid:
             yield f"series.{name}", "share", "is missing; several series divide each day's epsilon"
         return
-    total = sum(map(Fraction, run.shares.values()), Fraction())
+    total = sum(run.shares.values(), Decimal())
     if total != 1:
-        yield f"series.{next(iter(run.series))}", "share", f"the shares add up to {float(total):.15g}, not 1"
+        yield f"series.{next(iter(run.series))}", "share", f"the shares add up to {total}, not 1"
 
 
 def _states(run: RunFile) -> Iterator[Problem]:

@@ -61,7 +61,6 @@ class Ledger:
 
         Raises:
             LedgerError: an address or a file that cannot be used; one line says why and what would help.
-
         """
         path = storage.path_of(url)
         return cls(storage.prepared(path, create=create), path)
@@ -85,7 +84,6 @@ class Ledger:
         Raises:
             ContractChanged: another promise was made; the message lists the difference key by key.
             TypeError: a contract with anything but strings, integers, booleans, lists and objects.
-
         """
         promise = canonical(contract)
         with self._writing() as connection:
@@ -136,7 +134,6 @@ class Ledger:
 
         Raises:
             LedgerError: the admitted release breaks a rule of the ledger; nothing is stored.
-
         """
         key = (population, series, _day(day), 0)
         with self._writing() as connection:
@@ -151,9 +148,8 @@ class Ledger:
             planned = replace(planned, seq=0, at=planned.at or planned.published_on, hash="")
             if planned.state == "skipped":
                 return self._store(connection, planned)
-            self._require(
-                replace(planned, values=(0,) * len(planned.cells))
-            )  # no draw for what cannot be stored
+            # No draw for what cannot be stored: every rule is tried with zeros in place of the values.
+            self._require(connection, replace(planned, values=(0,) * len(planned.cells)))
             values = tuple(operator.index(value) for value in draw(planned))
             return self._store(connection, replace(planned, values=values))
 
@@ -201,7 +197,6 @@ class Ledger:
 
         Raises:
             LedgerError: the file cannot be read at all.
-
         """
         chain = Chain()
         faults: list[Fault] = []
@@ -232,7 +227,7 @@ class Ledger:
         """Seal a row and insert it; memory takes it from the file once it is committed, not before."""
         row = replace(row, seq=self._chain.length + 1)
         row = replace(row, hash=self._chain.sealed(row))
-        self._require(row)
+        self._require(connection, row)
         connection.execute(schema.TABLES[table_of(row)].insert().values(columns_of(row)))
         return row
 
@@ -252,7 +247,9 @@ class Ledger:
                     " put back a good copy; `agedp ledger verify` lists everything"
                 )
 
-    def _require(self, row: Row) -> None:
+    def _require(self, connection: Connection, row: Row) -> None:
+        """Refuse a row that breaks a rule, or any row if the file cannot be written."""
+        schema.require_writable(connection)
         flaws = self._chain.flaws(row)
         if flaws:
             raise LedgerError(f"the ledger cannot take this {table_of(row)}: {'; '.join(flaws)}")

@@ -114,7 +114,6 @@ def canonical(value: object) -> str:
 
     Raises:
         TypeError: anything else, above all floats: they have more than one text.
-
     """
     _require_plain(value)
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -165,7 +164,6 @@ def row_of(table: str, columns: Mapping[str, Any]) -> Row:
 
     Raises:
         ValueError: a column that does not hold what it should; the message names the column.
-
     """
     read = {name: _read(name, kind, columns[name]) for name, kind in _kinds(TABLES[table])}
     return TABLES[table](**read, hash=str(columns["hash"]))

@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, Text, UniqueConstraint, false
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    select,
+)
 from sqlalchemy import inspect as inspector
-from sqlalchemy import select as select_
-from sqlalchemy.exc import DatabaseError
 
 from agedp_data.ledger import rows
 
@@ -59,7 +68,7 @@ def create(connection: Connection) -> None:
 
 
 def require_writable(connection: Connection) -> None:
-    """Make SQLite take its write lock, which BEGIN IMMEDIATE silently leaves out for a file it cannot write."""
+    """Make SQLite take its write lock, which BEGIN IMMEDIATE leaves out for a read-only file."""
     connection.execute(META.delete().where(false()))
 
 
@@ -70,13 +79,12 @@ def is_empty(connection: Connection) -> bool:
 
 def version(connection: Connection) -> str | None:
     """Return the schema version that a database claims, None if it is no ledger."""
-    names = set(inspector(connection).get_table_names())
-    if not names >= {"meta", *TABLES}:
+    looked = inspector(connection)
+    if not {"meta", *TABLES} <= set(looked.get_table_names()):
         return None
-    try:
-        return connection.execute(select_(META.c.content).where(META.c.name == "version")).scalar()
-    except DatabaseError:
+    if {column["name"] for column in looked.get_columns("meta")} != set(META.c.keys()):
         return None
+    return connection.execute(select(META.c.content).where(META.c.name == "version")).scalar()
 
 
 def _triggers() -> list[str]:

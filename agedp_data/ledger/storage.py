@@ -51,7 +51,6 @@ def path_of(url: str) -> Path:
 
     Raises:
         LedgerError: an address with a password, of another database than SQLite, or without a file.
-
     """
     try:
         parts = make_url(url)
@@ -76,7 +75,6 @@ def prepared(path: Path, *, create: bool) -> Engine:
 
     Raises:
         LedgerError: no such file and not `create`; a folder; a file that is no ledger or a newer one.
-
     """
     if path.is_dir():
         raise LedgerError(f"the ledger {str(path)!r} is a folder; name a file in it")
@@ -112,7 +110,6 @@ def transaction(engine: Engine, path: Path, *, write: bool) -> Iterator[Connecti
 
     Raises:
         LedgerError: in one line, whatever the database has to complain about.
-
     """
     try:
         with engine.connect().execution_options(agedp_write=write) as connection, connection.begin():

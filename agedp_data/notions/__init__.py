@@ -19,3 +19,15 @@ NOTIONS: tuple[type[Promise], ...] = (Classical, WEvent, AgeDependent, Temporal,
 AnyPromise = Annotated[
     Classical | WEvent | AgeDependent | Temporal | Discounted | Neighbourhood, Discriminator("notion")
 ]
+
+__all__ = [
+    "NOTIONS",
+    "AgeDependent",
+    "AnyPromise",
+    "Classical",
+    "Discounted",
+    "Neighbourhood",
+    "Promise",
+    "Temporal",
+    "WEvent",
+]

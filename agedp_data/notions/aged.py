@@ -9,16 +9,19 @@ clock changes. Days that are released out of order take their place by the time 
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, SupportsFloat
 
-from agedp_data.errors import ChainError
-from agedp_data.losses import NANO, number
+import numpy as np
+
+from agedp_data.chains.rounding import to_integers
+from agedp_data.losses import number
 from agedp_data.notions.notion import Figure, Forgetting, Method, Row, day_losses
+from agedp_data.privacy.ageing import compose_through
+from agedp_data.privacy.kernel import Floats
 
 Secret = Literal["day", "half-hour"]
 DAY: Final = "day"
@@ -35,21 +38,17 @@ _ASSUMED = {
 NO_MODEL = "there is no model"
 
 
-def whole(loss: float) -> int | None:
-    """Return a float loss in whole 1e-9, rounded up: the smallest n with n/1e9 >= loss; None if infinite.
+def whole(loss: SupportsFloat) -> int | None:
+    """Return a float loss in whole 1e-9, rounded up; None if infinite.
 
     The float nearest to a whole number of 1e-9 stands for that number (`losses.recorded` would take its
     binary value and go one further).
 
-    >>> whole(0.1), whole(0.1000000001), whole(math.inf)
+    >>> whole(0.1), whole(0.1000000001), whole(float("inf"))
     (100000000, 100000001, None)
     """
-    if math.isnan(loss) or loss < 0:
-        raise ChainError("the envelope gave a loss that is negative or not a number")
-    if math.isinf(loss):
-        return None
-    near = round(loss * NANO)
-    return near if number(near) >= loss else near + 1
+    nano = to_integers([float(loss)])[0]
+    return nano if isinstance(nano, int) else None
 
 
 class Forgotten:
@@ -72,7 +71,7 @@ class Forgotten:
         key = (age_steps, loss)
         if key not in self._known:
             left = self.envelope(age_steps, number(loss), direction="backward", method=self.method)
-            rounded = whole(float(left))
+            rounded = whole(left)
             self._known[key] = loss if rounded is None else min(rounded, loss)
         return self._known[key]
 
@@ -81,7 +80,7 @@ class Forgotten:
         composed = self.envelope.supremum(
             self.envelope.steps_per_day, number(loss), direction="backward", method=self.method
         )
-        at_age = whole(float(self.envelope(age_steps, composed, direction="backward", method=self.method)))
+        at_age = whole(self.envelope(age_steps, composed, direction="backward", method=self.method))
         return at_age if age_steps > 0 else whole(composed)
 
     def risk(self, losses: Mapping[str, int], age_steps: int) -> int:
@@ -93,12 +92,15 @@ class Forgotten:
         return rule(days, age_steps)
 
     def _composed(self, days: Sequence[tuple[int, int]], age_steps: int) -> int:
-        steps = self.envelope.steps_per_day
-        left, previous = 0, days[0][0]
-        for day, loss in days:
-            left = loss + self((day - previous) * steps, left)
-            previous = day
-        return self(age_steps, left)
+        # In whole 1e-9, which floats hold exactly up to 2^53 (9 million epsilon).
+        inputs = [day * self.envelope.steps_per_day for day, _ in days]
+        now = inputs[-1] + age_steps
+        ages, losses = [now - read for read in inputs], [loss for _, loss in days]
+        published = [now] * len(days)
+        return int(compose_through(published, ages, losses, [now], through=self._passed)[0])
+
+    def _passed(self, gap: int, loss: Floats) -> Floats:
+        return np.asarray(self(gap, int(loss)), dtype=np.float64)
 
     def _sum_but_one(self, days: Sequence[tuple[int, int]], age_steps: int) -> int:
         # loss - L(loss) grows with the loss and with the age: only a loss above all older ones can win.

@@ -43,9 +43,7 @@ class Enforced(Promise, ABC):
         losses = day_losses((*history, next))
         refuse_above(next.day, "the day", losses[next.day], ("max_day_epsilon", self.day_cap))
         if self.total_cap is not None:
-            refuse_above(
-                next.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap)
-            )
+            refuse_above(next.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
         self.check(history, next, envelope)
 
 

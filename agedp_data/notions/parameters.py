@@ -56,7 +56,7 @@ def exact(value: object) -> Decimal:
     amount = Decimal(value)
     if not amount.is_finite():
         raise wrong("must be a finite number")
-    if abs(amount) > LARGEST:
+    if amount.copy_abs() > LARGEST:
         raise wrong(f"is too large; at most {LARGEST}")
     if -int(amount.as_tuple().exponent) > DECIMALS:
         raise wrong(f"has more than {DECIMALS} decimals; write fewer")

@@ -9,7 +9,7 @@ Households are independent, and each is the Markov chain that is stated; without
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
 from agedp_data.privacy.leakage import leakage, through_distance
 
 Through = Callable[[int, Floats], Floats]
+
+_GAPS = 8  # kernels of a stack kept at a time; schedules repeat few gaps
 
 _DISTANCES = {
     "total_variation": total_variation,
@@ -46,7 +48,6 @@ def risk(transition: ArrayLike, loss: ArrayLike, age_steps: ArrayLike, *, method
 
     >>> risk([[0.9, 0.1], [0.1, 0.9]], 2.0, [3, 6, 10], method="tight").round(4).tolist()
     [0.8234, 0.4047, 0.1639]
-
     """
     through = _through(transition, method)
     steps, losses = _line(age_steps, "ages"), checked_loss(loss)
@@ -66,12 +67,11 @@ def risk_of_curve(curve: ArrayLike, loss: ArrayLike, ages: ArrayLike) -> Floats:
 
     >>> risk_of_curve([1.0, 0.64], 0.5, [0, 48]).round(6).tolist()
     [0.5, 0.347258]
-
     """
     distances, steps = np.asarray(curve, dtype=np.float64), _line(ages, "ages")
     if distances.shape != steps.shape:
         raise ChainError(f"a curve has one value per age: {steps.size} ages, got shape {distances.shape}")
-    if (np.diff(distances[np.lexsort((-distances, steps))]) > 0).any():
+    if (np.diff(distances[np.lexsort((distances, steps))]) > 0).any():
         raise ChainError(
             "a declared curve must not increase with age; the promise holds for every later instant"
         )
@@ -122,7 +122,6 @@ def compose_through(
 
     Raises:
         ChainError: negative ages, losses or gaps that are no numbers of steps, or lengths that differ.
-
     """
     instants, until = _instants(published, "publications"), _instants(at, "instants")
     loss, age = checked_loss(losses), _line(ages, "ages")
@@ -179,7 +178,6 @@ def compose_without_markov(kernels: Sequence[ArrayLike], losses: ArrayLike) -> F
 
     >>> compose_without_markov([[[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0, 1]]], [0.5, 0.25]).item()
     0.25
-
     """
     loss = checked_loss(losses)
     if loss.shape != (len(kernels),):
@@ -199,7 +197,6 @@ def sum_rule(aged: ArrayLike, losses: ArrayLike) -> Floats:
 
     >>> sum_rule([0.1, 0.4], [0.5, 0.6]).item()  # min(0.1 + 0.6, 0.4 + 0.5)
     0.7
-
     """
     each, loss = checked_loss(aged), checked_loss(losses)
     if loss.ndim != 1 or each.shape[-1:] != loss.shape:
@@ -226,7 +223,6 @@ def age_of_information(published: ArrayLike, ages: ArrayLike, horizon: int) -> N
 
     >>> age_of_information([4, 8], [2, 1], 9).tolist()
     [0, 1, 2, 3, 2, 3, 4, 5, 1, 2]
-
     """
     instants, age, last = _line(published, "publications"), _line(ages, "ages"), int(checked_steps(horizon))
     if instants.shape != age.shape or (instants < 1).any():
@@ -245,13 +241,13 @@ def _through(transition: ArrayLike, method: str) -> Through:
     """Return how a loss passes over a gap of steps by one of the methods."""
     if method == "tight":
         backward = reverse(transition)
-        kernel = cache(lambda gap: power(backward, gap))
+        kernel = lru_cache(_GAPS)(lambda gap: power(backward, gap))
         return lambda gap, loss: leakage(kernel(gap), loss)
     if method not in _DISTANCES:
         known = ", ".join(f'"{name}"' for name in ("tight", *_DISTANCES))
         raise ChainError(f'there is no method "{method}"; there are {known}')
     figure = _DISTANCES[method]
-    distance = cache(lambda gap: figure(transition, [gap])[..., 0])
+    distance = lru_cache(_GAPS)(lambda gap: figure(transition, [gap])[..., 0])
     return lambda gap, loss: through_distance(distance(gap), loss)
 
 

@@ -30,7 +30,6 @@ def checked(kernel: ArrayLike) -> tuple[Floats, Mask]:
     >>> rows, kept = checked([[0.5, 0.5], [np.nan, np.nan]])
     >>> rows.tolist(), kept.tolist()
     ([[0.5, 0.5], [0.0, 0.0]], [True, False])
-
     """
     matrix = np.array(kernel, dtype=np.float64)
     if matrix.ndim < 2 or 0 in matrix.shape[-2:]:

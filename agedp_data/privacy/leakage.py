@@ -38,7 +38,6 @@ def leakage(kernel: ArrayLike, loss: ArrayLike) -> Floats:
     (inf, 0.0)
     >>> bool(np.isclose(leakage([[0.9, 0.1], [0.1, 0.9]], np.log(11)), np.log(10 / 2)))
     True
-
     """
     return _each(kernel, loss, gain)
 
@@ -67,7 +66,6 @@ def through_distance(distance: ArrayLike, loss: ArrayLike) -> Floats:
 
     >>> round(float(through_distance(0.64, 0.5)), 15)
     0.347257871444443
-
     """
     distances, losses = np.broadcast_arrays(np.asarray(distance, dtype=np.float64), checked_loss(loss))
     if not ((distances >= 0) & (distances <= 1)).all():
@@ -93,7 +91,6 @@ class LeakageFunction:
 
     >>> LeakageFunction([[0.8, 0.2], [0.0, 1.0]]).breakpoints.tolist()
     []
-
     """
 
     __slots__ = ("breakpoints", "over", "under")

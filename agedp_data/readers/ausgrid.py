@@ -131,7 +131,7 @@ def _parse(text: str, formats: Sequence[str]) -> date | None:
         return None
     for pattern in formats:
         try:
-            return datetime.strptime(text, pattern).date()  # noqa: DTZ007  (a civil date has no zone)
+            return datetime.strptime(text, pattern).date()
         except ValueError:
             continue
     return None
@@ -141,7 +141,8 @@ def _channels(column: pa.DictionaryArray, rules: Rules) -> Ints:
     order = {category: i for i, category in enumerate(rules.categories)}
     texts = [(raw or b"").decode("latin-1").strip() for raw in column.dictionary.to_pylist()]
     lookup = np.array([order.get(text, -1) for text in texts] + [-1], np.int64)
-    return lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    found: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    return found
 
 
 def _energies(columns: Columns, rules: Rules) -> tuple[Ints, list[tuple[Reason, Flags]]]:

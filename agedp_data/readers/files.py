@@ -131,7 +131,7 @@ def _packed(source: Source) -> str:
 def _open(source: Source) -> IO[bytes]:
     match _packed(source):
         case ".gz":
-            return gzip.open(source.path)
+            return gzip.GzipFile(source.path)  # type: ignore[return-value]  # it is one in all but name
         case ".zip":
             return _open_zip(source)
         case ".zst":

@@ -15,7 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.readers.layout import SLOTS, Columns, Header, Reason, Records, Rules, first_reason, household_ids, whole_wh
+from agedp_data.readers.layout import (
+    SLOTS,
+    Columns,
+    Header,
+    Reason,
+    Records,
+    Rules,
+    first_reason,
+    household_ids,
+    whole_wh,
+)
 
 _HEADERS = {
     "publisher": "LCLid,stdorToU,DateTime,KWH/hh (per half hour)",

@@ -7,7 +7,6 @@ household, channel and time, so the readings of one household are a function of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Made-up households in the publishers' own formats, with the publishers' own flaws, and their roster.
 
-For tests, for trying the project out and for `agedp audit`: every file comes with an `Accounting` that says what
-a right reader must find in it. The same arguments and seed give the same bytes.
+For tests, for trying the project out and for `agedp audit`: every file comes with an `Accounting` that says
+what a right reader must find in it. The same arguments and seed give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ __all__ = ["Accounting", "write_ausgrid", "write_london", "write_roster"]
 
 
 def write_roster(
-    path: Path, *, household_ids: Sequence[str], first_day: date, groups: Mapping[str, Sequence[str]] | None = None
+    path: Path,
+    *,
+    household_ids: Sequence[str],
+    first_day: date,
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write `household_id,from,to[,group columns]`: all households from one day on, with no end.
 

@@ -1,4 +1,4 @@
-"""What made-up files contain: the answer that a right reader must come to, written down while they are made."""
+"""What made-up files contain: what a right reader must come to, written down while they are made."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     energy = size_h x shape(slot) x factor(day) x LEVELS[kind, state],      state ~ KERNELS[kind]
 
-The state is the household's activity and the only thing that remembers; size, time of day and the factor of
-the day (weather, season, weekend: the same for everybody) are not protected by anything and hide the chain as
-they do in real data. A plain chain leaves shape and factor out: then the readings themselves follow the kernel.
+The state is the household's activity and the only thing of its own that remembers; size, time of day and the
+factor of the day (weather, season, weekend: the same for everybody) hide the chain as in real data. A plain
+chain leaves shape and factor out: then the readings themselves follow the kernel.
 
 numpy's generators are good enough here, and only here: made-up data are not a release. The streams are
 numbered, so that the energies of a seed stay the same whatever flaws are added to them.
@@ -45,7 +45,7 @@ def stream(seed: int, purpose: str, number: int = 0) -> np.random.Generator:
 
 
 def kernel(*, reach: float, lean: float, stay: float) -> Floats:
-    """Return a (12, 12) row-stochastic matrix [-]: stay, or move by about `reach` states, rather down than up.
+    """Return a (12, 12) row-stochastic matrix [-]: stay, or move about `reach` states, rather down than up.
 
     P = stay I + (1 - stay) M, M(x, y) proportional to exp(-|x - y| / reach - lean y).
 
@@ -93,7 +93,7 @@ LEVELS = _levels()
 
 
 def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Homes:
-    """Return households of different sizes around a mean day, kWh; about 3 %, and surely the fourth, are mostly zero."""
+    """Return households of different sizes around a mean day, kWh; 3 % and the fourth are mostly zero."""
     generator = stream(seed, "homes")
     draws = generator.random((households, 2))
     kind = np.searchsorted(np.cumsum(_SHARES), draws[:, 0]).clip(max=MOSTLY_ZERO)
@@ -104,7 +104,7 @@ def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Homes:
 
 
 def draw_states(kind: Ints, *, steps: int, generator: np.random.Generator) -> Ints:
-    """Return (n, steps) states of households of these kinds (n): stationary start, then one row of P a step."""
+    """Return (n, steps) states of households of these kinds (n): stationary start, then a row of P a step."""
     later, first = np.cumsum(KERNELS, axis=2)[kind], np.cumsum(STATIONARY, axis=1)[kind]
     households = np.arange(len(kind))
     states = np.empty((steps, len(kind)), np.int64)
@@ -119,8 +119,8 @@ def draw_states(kind: Ints, *, steps: int, generator: np.random.Generator) -> In
 def day_factors(first_day: date, days: int, *, seed: int, coldest: date) -> Floats:
     """Return (days,) factors around 1 that all households share [-].
 
-    Season (8 %, highest on the day of the year of `coldest`), weekend (8 %), and weather as two AR(1) series of
-    5 % each, one that forgets within days and one that moves over the weeks.
+    Season (8 %, highest on the day of the year of `coldest`), weekend (8 %), and weather as two AR(1) series
+    of 5 % each, one that forgets within days and one that moves over the weeks.
     """
     generator = stream(seed, "factor")
     dates = [first_day + timedelta(days=i) for i in range(days)]
@@ -137,7 +137,7 @@ def day_factors(first_day: date, days: int, *, seed: int, coldest: date) -> Floa
 
 
 def day_shape() -> Floats:
-    """Return (48,) shares of the day around 1 [-]: base load at night, a small morning and a high evening peak."""
+    """Return (48,) shares of the day around 1 [-]: base load at night, small morning, high evening peak."""
     hour = (np.arange(SLOTS) + 0.5) / 2
     bumps = 0.5 * np.exp(-(((hour - 7.5) / 1.6) ** 2)) + 1.2 * np.exp(-(((hour - 18.8) / 2.6) ** 2))
     shape = 0.55 + 0.35 * (hour > 7) * (hour < 23) + bumps
@@ -145,9 +145,7 @@ def day_shape() -> Floats:
     return found
 
 
-def energies(
-    homes: Homes, *, slots: Sequence[int], factors: Floats | None, seed: int
-) -> Iterator[tuple[slice, Ints]]:
+def energies(homes: Homes, *, slots: Sequence[int], factors: Floats | None, seed: int) -> Iterator[tuple[slice, Ints]]:
     """Yield, per batch of households, their places and (batch, steps) whole watt-hours.
 
     `slots` (steps) is the half-hour of the day of each step, `factors` (steps) the shared factor; without
@@ -164,7 +162,7 @@ def energies(
 
 
 def draw_gaps(households: int, steps: int, *, generator: np.random.Generator) -> Flags:
-    """Return (n, steps), True where nothing was recorded: about two gaps a household-year, up to two days long."""
+    """Return (n, steps), True where nothing was recorded: two gaps a household-year, up to two days long."""
     lost = np.zeros((households, steps), bool)
     for household in range(households):
         for _ in range(generator.poisson(2.1 * steps / (365 * SLOTS))):

@@ -1,14 +1,12 @@
-"""Made-up Low Carbon London files: the publisher's layout, the other headers in the wild, and their flaws.
+"""Made-up Low Carbon London files: the publisher's layout and the other headers in the wild.
 
-The flaws of the published set (`quirks`): exact duplicates, adjacent, at 00:00:00 every 31 days; one off-grid
-`Null` row per household at 12:3x:xx on 2012-12-19, or in the middle of a period without that day; gaps; float
-noise; a household cut between two files. The second household lacks a whole day, the third stops early and the
-fourth reports mostly zeros, whatever the seed. Ids begin at MAC900001, beyond the real ones.
+Values are padded (` 0.143 `), stamps are GMT at the END of the half-hour, rows sorted by tariff, household
+and time. The flaws are those of `synthetic_flaws`, and a household cut between two files; the fourth
+household reports mostly zeros, whatever the seed. Ids begin at MAC900001, beyond the real ones.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -18,25 +16,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data.errors import RunFileError
-from agedp_data.readers.layout import SLOTS, Flags, Ints, Reason
+from agedp_data.readers.layout import SLOTS, Ints, Reason
 from agedp_data.readers.synthetic_accounting import Accounting
 from agedp_data.readers.synthetic_files import ChunkFiles, energy_texts, noisy_texts
-from agedp_data.readers.synthetic_households import MAX_WH, Homes, day_factors, draw_gaps, draw_homes, energies, stream
+from agedp_data.readers.synthetic_flaws import NULL_SECONDS, NULL_SLOT, Flaws, draw_flaws, null_day, sound
+from agedp_data.readers.synthetic_households import MAX_WH, Floats, day_factors, draw_homes, energies
 
 _FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
 _SIX = _FOUR + ",Acorn,Acorn_grouped"
+_THREE = "LCLid,DateTime,KWH/hh (per half hour)"
 _ACORN = (",ACORN-C,Affluent", ",ACORN-H,Comfortable", ",ACORN-P,Adversity")
 _ISO, _SEVEN_DIGITS, _DAY_FIRST = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.0000000", "%d/%m/%Y %H:%M:%S"
 _MEAN_KWH, _COLDEST, _STANDARD_TARIFF = 10.0, date(2013, 1, 20), 0.8
 _HALF_HOUR = timedelta(minutes=30)
-_NULL_DAY, _NULL_SLOT = date(2012, 12, 19), 24
-_NULL = 2 * (MAX_WH + 1)  # behind the clean and the noisy texts
+_NOISY, _NULL = MAX_WH + 1, 2 * (MAX_WH + 1)  # places in the table of texts: clean, noisy, Null
 _ROWS_A_FILE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How one header's files look; `chunked` files are named by number and cut by rows."""
+    """How one header's files look; files that are not `chunked` are one file unless asked otherwise."""
 
     header: str
     name: str
@@ -46,32 +45,26 @@ class _Form:
     duplicates: bool = True
     final_line_end: bool = True
 
+    def rows_a_file(self, rows: int, *, quirks: bool) -> int:
+        """Return how many rows a file takes: a million as published, fewer where a household is to be cut."""
+        if not self.chunked:
+            return 10 * rows
+        return min(_ROWS_A_FILE, rows * 3 // 5 + 7) if quirks else _ROWS_A_FILE
+
+    def around(self, household_id: str, place: int, households: int) -> tuple[str, str]:
+        """Return what stands before the stamp and behind the reading in every row of a household."""
+        tariff = "Std" if place < _STANDARD_TARIFF * households else "ToU"
+        before = f"{household_id},{tariff}," if ",stdorToU," in self.header else f"{household_id},"
+        return before, (_ACORN[place % 3] if ",Acorn," in self.header else "") + self.line_end
+
 
 _FORMS = {
     "publisher": _Form(_FOUR, "LCL-June2015v2_{}.csv"),
     "older": _Form(_SIX, "Power-Networks-LCL-June2015(withAcornGps)v2_{}.csv"),
     "sample": _Form(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", stamp=_DAY_FIRST, chunked=False),
     "kaggle": _Form("LCLid,tstp,energy(kWh/hh)", "block_{}.csv", stamp=_ISO, line_end="\n", duplicates=False),
-    "extract": _Form(
-        "LCLid,DateTime,KWH/hh (per half hour)",
-        "extract_{}.csv",
-        stamp=_ISO,
-        line_end="\n",
-        chunked=False,
-        final_line_end=False,
-    ),
+    "extract": _Form(_THREE, "extract_{}.csv", stamp=_ISO, line_end="\n", chunked=False, final_line_end=False),
 }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Flaws:
-    """What is wrong with a batch: lost and noisy half-hours (batch, steps), doubled ones (steps), `Null` rows."""
-
-    lost: Flags
-    noisy: Flags
-    doubled: Flags
-    null_after: int | None
-    null_seconds: Ints
 
 
 def write_london(  # noqa: PLR0913  (each says something else about the files)
@@ -86,33 +79,94 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
     quirks: bool = True,
     plain_chain: bool = False,
 ) -> Accounting:
-    """Write made-up London files, sorted by tariff, household and time, and say what is in them.
+    """Write made-up London files into a folder and say what is in them.
 
-    `header` is one of publisher, older, sample, kaggle, extract. `per_file` rows go into a file; if not given,
-    a million as published, fewer where the flaws ask for a household cut between two files. `plain_chain`
-    leaves time of day and weather out, so that the readings themselves follow the known chains.
+    `header` is one of publisher, older, sample, kaggle, extract. `per_file` rows go into a file; if not
+    given, a million as published, fewer where the flaws ask for a household cut between two files.
+    `plain_chain` leaves time of day and weather out, so that the readings themselves follow the known chains.
 
     Raises:
-        RunFileError: an unknown header, an empty period, or files of that name in the folder.
+        RunFileError: an unknown header, no households or days, or files of that name in the folder.
     """
-    form = _form(header, households=households, days=days, per_file=per_file)
+    form = _form(header, households, days, per_file)
     homes = draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
-    factors = None if plain_chain else np.repeat(day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
-    stamps = _stamps(first_day, days, form)
-    texts = pa.array([*energy_texts(MAX_WH, pad=" "), *noisy_texts(MAX_WH, pad=" "), "Null"])
+    ids = tuple(f"MAC{900_001 + place:06d}" for place in range(households))
+    factors = None if plain_chain else _factors(first_day, days, seed)
+    sheet = _Sheet(form, ids, _stamps(first_day, days, form), _texts(), null_day(first_day, days) * SLOTS + NULL_SLOT)
     use, there = np.zeros((2, households, days), np.int64)
-    counts: Counter[Reason] = Counter()
-    rows = per_file or _rows_a_file(form, households * days * SLOTS, quirks=quirks)
+    doubled = nulls = 0
+    rows = per_file or form.rows_a_file(households * days * SLOTS, quirks=quirks)
     with ChunkFiles(folder, form.name, header=form.header + form.line_end, rows_a_file=rows) as files:
         for places, energy in energies(homes, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed):
-            flaws = _flaws(places, energy, first_day=first_day, form=form, seed=seed) if quirks else None
-            use[places], there[places] = _days(energy, flaws)
-            for place in range(places.start, places.stop):
-                picked, codes, null = _rows(energy[place - places.start], place - places.start, flaws)
-                line = _line(place, households, form)
-                files.add(_lines(line, stamps, picked, null=null and _null_stamp(first_day, days, null, form), texts=texts.take(codes)))
-                counts[Reason.MISSING] += null is not None
-                counts[Reason.DUPLICATE] += len(picked) - int(there[place].sum()) - (null is not None)
+            flaws = sound(*energy.shape)
+            if quirks:
+                flaws = draw_flaws(places, energy, first_day=first_day, duplicates=form.duplicates, seed=seed)
+            _write_batch(files, sheet, places, energy, flaws)
+            use[places] = np.where(flaws.lost, 0, energy).reshape(-1, days, SLOTS).sum(axis=2)
+            there[places] = (~flaws.lost).reshape(-1, days, SLOTS).sum(axis=2)
+            doubled += int(flaws.doubled.sum())
+            nulls += int((flaws.null_seconds >= 0).sum())
         if not form.final_line_end:
             files.drop_last(len(form.line_end))
-    return Accounting(...)
+    return Accounting(
+        dataset="london",
+        files=tuple(files.files),
+        rows_written=files.rows,
+        rows_kept=int(there.sum()),
+        set_aside={reason: n for reason, n in ((Reason.MISSING, nulls), (Reason.DUPLICATE, doubled)) if n},
+        household_ids=ids,
+        kind=homes.kind,
+        first_day=first_day,
+        energy_wh=use,
+        readings=there,
+        cut=files.cut,
+        notes={},
+    )
+
+
+def _form(header: str, households: int, days: int, per_file: int | None) -> _Form:
+    if header not in _FORMS:
+        raise RunFileError(f"header {header!r} is not one of {', '.join(_FORMS)}")
+    if households < 1 or days < 1 or (per_file is not None and per_file < 1):
+        raise RunFileError(f"{households} households, {days} days, {per_file} rows a file: each must be at least 1")
+    return _FORMS[header]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sheet:
+    """What all rows share: stamps (steps, then seconds of `Null` rows), energies as text, the `Null` step."""
+
+    form: _Form
+    ids: tuple[str, ...]
+    stamps: pa.StringArray
+    texts: pa.StringArray
+    null_step: int
+
+
+def _factors(first_day: date, days: int, seed: int) -> Floats:
+    return np.repeat(day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
+
+
+def _texts() -> pa.StringArray:
+    return pa.array([*energy_texts(MAX_WH, pad=" "), *noisy_texts(MAX_WH, pad=" "), "Null"])
+
+
+def _stamps(first_day: date, days: int, form: _Form) -> pa.StringArray:
+    start = datetime.combine(first_day, time())
+    null = start + timedelta(days=null_day(first_day, days), hours=12, minutes=31)
+    stamps = [start + (step + 1) * _HALF_HOUR for step in range(days * SLOTS)]
+    stamps += [null + timedelta(seconds=second) for second in range(NULL_SECONDS)]
+    return pa.array([stamp.strftime(form.stamp) + "," for stamp in stamps])
+
+
+def _write_batch(files: ChunkFiles, sheet: _Sheet, places: slice, energy_wh: Ints, flaws: Flaws) -> None:
+    times = np.where(flaws.lost, 0, 1 + flaws.doubled)
+    for row, place in enumerate(range(places.start, places.stop)):
+        stamp = np.repeat(np.arange(times.shape[1]), times[row])
+        text = energy_wh[row, stamp] + flaws.noisy[row, stamp] * _NOISY
+        if flaws.null_seconds[row] >= 0:
+            behind = np.searchsorted(stamp, sheet.null_step, side="right")
+            stamp = np.insert(stamp, behind, times.shape[1] + flaws.null_seconds[row])
+            text = np.insert(text, behind, _NULL)
+        before, after = sheet.form.around(sheet.ids[place], place, len(sheet.ids))
+        files.add(pc.binary_join_element_wise(before, sheet.stamps.take(stamp), sheet.texts.take(text), after, ""))

@@ -1,0 +1,106 @@
+"""Made-up lines onto disk: energies as the publishers write them, rows cut into numbered files.
+
+An Arrow array of lines holds their bytes one behind the other, so a file is written from its buffer without a
+Python string per row.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import numpy as np
+import pyarrow as pa
+
+from agedp_data.errors import RunFileError
+
+
+def energy_texts(largest_wh: int, *, pad: str = "") -> list[str]:
+    """Return the texts of 0 to `largest_wh` watt-hours in kWh, up to three decimals, none that is not needed.
+
+    >>> energy_texts(1200, pad=" ")[0], energy_texts(1200)[143], energy_texts(1200)[1200]
+    (' 0 ', '0.143', '1.2')
+    """
+    return [pad + f"{wh / 1000:.3f}".rstrip("0").rstrip(".") + pad for wh in range(largest_wh + 1)]
+
+
+def noisy_texts(largest_wh: int, *, pad: str = "") -> list[str]:
+    """Return the same energies with the float noise of the published files: the seventh decimal is 1 off.
+
+    >>> noisy_texts(1453)[1453], noisy_texts(1452)[1452]
+    ('1.4529999', '1.4520001')
+    """
+    return [f"{pad}{(wh * 10_000 + (-1 if wh % 2 else 1)) / 1e7:.7f}{pad}" for wh in range(largest_wh + 1)]
+
+
+class ChunkFiles:
+    """Files `name.format(0)`, `name.format(1)`, ... of at most `rows_a_file` rows, each with the header.
+
+    `rows` counts the rows written, `cut` the households (calls of `add`) whose rows are in several files.
+
+    Raises:
+        RunFileError: the folder already holds files of that name; made-up data never replace anything.
+    """
+
+    def __init__(self, folder: Path, name: str, *, header: str, rows_a_file: int) -> None:
+        if any(folder.glob(name.format("*"))):
+            raise RunFileError(
+                f"the folder already holds files named {name.format('*')}; name an empty one",
+                private=f"{folder} already holds files named {name.format('*')}; name an empty one",
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._name, self._header, self._room = folder, name, header.encode(), rows_a_file
+        self._stream: IO[bytes] | None = None
+        self._left = 0
+        self.files: list[Path] = []
+        self.rows = 0
+        self.cut = 0
+
+    def __enter__(self) -> Self:
+        self._next()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def add(self, lines: pa.StringArray) -> None:
+        """Write the lines of one household, beginning a new file wherever one is full."""
+        done, cut = 0, False
+        while done < len(lines):
+            if self._left == 0:
+                cut |= done > 0
+                self._next()
+            taken = min(self._left, len(lines) - done)
+            self._write(lines, done, done + taken)
+            done += taken
+            self._left -= taken
+        self.rows += done
+        self.cut += cut
+
+    def drop_last(self, count: int) -> None:
+        """Take the last bytes off the last file: extracts end without a line end."""
+        stream = self._open()
+        stream.truncate(stream.seek(-count, 2))
+
+    def _next(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        path = self._folder / self._name.format(len(self.files))
+        self._stream = path.open("xb")
+        self._stream.write(self._header)
+        self.files.append(path)
+        self._left = self._room
+
+    def _open(self) -> IO[bytes]:
+        if self._stream is None:
+            raise RuntimeError("used outside its with block")
+        return self._stream
+
+    def _write(self, lines: pa.StringArray, start: int, stop: int) -> None:
+        _, offsets, data = lines.buffers()
+        edges = np.frombuffer(offsets, np.int32)[lines.offset + start : lines.offset + stop + 1]
+        self._open().write(memoryview(data)[edges[0] : edges[-1]])

@@ -1,0 +1,140 @@
+"""Made-up homes in a publisher's format, with a roster and a rehearsal's run file: something to try everything on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+from agedp_data.errors import InputError
+from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london, write_roster
+from pipelines import folders
+
+_HEAD = """# {name}.toml: a rehearsal on made-up homes, written by `agedp sample {name}`.
+# {households} homes, {days} days, seed {seed}.
+version = 1
+
+[input]
+dataset = "{name}"
+files   = ["input/*.csv"]
+
+[output]
+release      = "release"                 # may be handed over as it is
+confidential = "confidential"            # stays in the house
+ledger       = "sqlite:///ledger.sqlite" # the promise itself
+title        = "Daily electricity use of made-up homes, {name} format"
+source       = "Made up by agedp; no household exists"
+licence      = "CC0-1.0"
+
+[population]
+name   = "made-up-{name}-homes"
+roster = "roster.csv"
+min_households = {least}
+
+[schedule]
+mode      = "rehearsal"                  # a simulated clock: each day is released when it is age_days old
+first_day = {first}
+last_day  = {last}
+"""
+
+_LONDON = """
+[series.daily_mean]
+statistic = "mean"
+clamp_kwh = 30                           # a household's day counts at most this
+
+[promise]
+notion          = "age-dependent"
+age_days        = 2
+epsilon_per_day = 0.5
+method          = "total_variation"
+secret          = "day"
+max_day_epsilon = 0.5
+epsilon_total   = {total}
+
+[model]                                  # declared: nothing computed from the readings is published
+source = "declared"
+curve  = "forgetting.csv"
+basis  = "made up, like the homes: it shows the format"
+assume = "curve"
+
+[compare]
+window_days = 7
+"""
+
+_AUSGRID = """
+[series.daily_mean]
+statistic = "mean"
+clamp_kwh = 50                           # a household's day counts at most this
+
+[promise]
+notion             = "w-event"           # any 7 days in a row, whatever the households do
+age_days           = 1
+window_days        = 7
+epsilon_per_window = 3.5
+spend              = "even"
+max_day_epsilon    = 0.5
+epsilon_total      = {total}
+"""
+
+_CURVE = "age_days,total_variation\n1,0.9\n2,0.85\n7,0.8\n28,0.6\n60,0.4\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    write: Callable[..., Accounting]
+    first_day: date
+    promise: str
+
+
+_KINDS = {
+    "london": _Kind(write_london, date(2012, 11, 20), _LONDON),
+    "ausgrid": _Kind(write_ausgrid, date(2012, 9, 1), _AUSGRID),
+}
+
+
+def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> str:
+    """Write a folder with made-up input files, roster and run file; return one line that says so.
+
+    A folder that holds the very same sample is left alone.
+
+    Raises:
+        InputError: an unknown dataset, or a folder that holds something else.
+    """
+    if dataset not in _KINDS:
+        raise InputError(f'there are samples of {" and ".join(_KINDS)}, not of "{dataset}"')
+    kind, text = _KINDS[dataset], _run_file(dataset, households=households, days=days, seed=seed)
+    run_file = folder / f"{dataset}.toml"
+    if folder.exists():
+        if run_file.exists() and run_file.read_text(encoding="utf-8") == text:
+            return f"{run_file}: this sample is there already"
+        raise InputError(f"{folder}: is there already and holds something else; name another folder")
+    making = folder.with_name(f".{folder.name}.making")
+    shutil.rmtree(making, ignore_errors=True)
+    with folders.readable(folder):
+        (making / "input").mkdir(parents=True)
+        made = kind.write(making / "input", households=households, first_day=kind.first_day, days=days, seed=seed)
+        write_roster(making / "roster.csv", household_ids=made.household_ids, first_day=kind.first_day)
+        if dataset == "london":
+            (making / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
+        (making / run_file.name).write_text(text, encoding="utf-8")
+        making.rename(folder)
+    return (
+        f"{run_file}: {households} made-up homes, {days} days, {made.rows_written:,} rows in {len(made.files)} files; "
+        f"next: agedp run {run_file}"
+    )
+
+
+def _run_file(dataset: str, *, households: int, days: int, seed: int) -> str:
+    kind = _KINDS[dataset]
+    head = _HEAD.format(
+        name=dataset,
+        households=households,
+        days=days,
+        seed=seed,
+        least=max(2, households // 3),
+        first=kind.first_day,
+        last=kind.first_day + timedelta(days=days - 1),
+    )
+    return head + kind.promise.format(total=days / 2)

@@ -1,0 +1,112 @@
+"""The shipped examples are the specification: they load, and what cannot be carried out yet is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agedp_data.config import load, not_yet, parse
+from agedp_data.errors import RunFileError
+from agedp_data.notions.notion import Notion
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+LONDON = (EXAMPLES / "london.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["london", "london-live", "ausgrid", "ausgrid-full"])
+def test_every_example_loads_under_its_name(name):
+    run = load(EXAMPLES / f"{name}.toml")
+    assert run.name == f"{name}.toml"
+    assert run.folder == EXAMPLES
+
+
+def test_the_smallest_example_can_be_carried_out():
+    run = load(EXAMPLES / "london.toml")
+    not_yet(run)
+    promised: Notion = run.notion
+    assert promised.loss([], "2013-01-01", None) == 500_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("london-live", "london-live.toml: not yet: several [series.*] tables (and "),
+        ("ausgrid", 'ausgrid.toml: not yet: [promise] notion = "discounted"'),
+        ("ausgrid-full", "ausgrid-full.toml: not yet: several [series.*] tables (and "),
+    ],
+)
+def test_the_other_examples_say_what_they_wait_for(name, first):
+    with pytest.raises(RunFileError) as caught:
+        not_yet(load(EXAMPLES / f"{name}.toml"))
+    assert str(caught.value).startswith(first)
+
+
+MODEL = """
+[model]
+source = "estimated"
+assume = "markov"
+file = "model"
+period = [2012-01-01, 2012-12-31]
+step = "half-hour"
+edges = "quantile"
+chain = "homogeneous"
+min_visits = 200
+confidence = "plug-in"
+publish = "envelope"
+"""
+STATES = MODEL.replace('"quantile"', "[0.1, 0.2, 0.3]\nstates = 4")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('mode      = "archive"', 'mode = "live"', '[schedule] mode = "live"'),
+        ('mode      = "archive"', 'mode = "rehearsal"\nwait_for = "{day}"', '[schedule] wait_for = "{day}"'),
+        ('statistic = "mean"', 'statistic = "mean"\nby = "tariff"', '[series.daily_mean] by = "tariff"'),
+        ("[population]", "[engine]\nkeep_days = 30\n[population]", "[engine] keep_days = 30"),
+        ("[population]", '[engine]\nscheduler = "tls://a:1"\n[population]', '[engine] scheduler = "tls://a:1"'),
+        ("[population]", MODEL.replace('"half-hour"', '"day"') + "[population]", '[model] step = "day"'),
+        ("[population]", MODEL.replace('"homogeneous"', '"cyclic"') + "[population]", '[model] chain = "cyclic"'),
+        ("[population]", MODEL + 'memory = "pair"\n[population]', '[model] memory = "pair"'),
+        (
+            "[population]",
+            MODEL.replace('"plug-in"', '"sampling-bound"\nlevel = 0.9') + "[population]",
+            '[model] confidence = "sampling-bound"',
+        ),
+        ('"sqlite:///out/ledger.sqlite"', '"postgresql://h/d"', "[output] ledger"),
+        ('"out/release"', '"s3://b/release"', "[output] release"),
+        ('["incoming/*.csv"]', '["s3://b/MAC000002.csv"]', "[input] files"),
+        (
+            'dataset = "london"',
+            'dataset = "london"\ncorrections = "later-file"',
+            '[input] corrections = "later-file"',
+        ),
+    ],
+)
+def test_what_is_not_built_yet_is_named_with_table_key_and_value(old, new, said):
+    assert old in LONDON
+    text = LONDON.replace(old, new, 1)
+    if "archive" not in text.partition("[series")[0].replace("# everything", ""):
+        text = text.replace("epsilon_per_day = 0.5", "epsilon_per_day = 0.5\nage_days = 1")
+    run = parse(text, base=Path("/house"), name="r.toml")
+    with pytest.raises(RunFileError) as caught:
+        not_yet(run)
+    assert str(caught.value) == f"r.toml: not yet: {said}"
+
+
+def test_states_wait_and_the_model_they_need_does_not():
+    text = LONDON.replace('statistic = "mean"', 'statistic = "mean"\nvalues = "states"') + STATES
+    with pytest.raises(RunFileError, match=r'not yet: \[series\.daily_mean\] values = "states"$'):
+        not_yet(parse(text, base=Path("/house"), name="r.toml"))
+    not_yet(parse(LONDON + STATES, base=Path("/house"), name="r.toml"))
+
+
+@pytest.mark.parametrize("keys", ["keep_days = 0", "workers = 4", 'scheduler = "processes"'])
+def test_what_is_built_or_not_written_does_not_wait(keys):
+    not_yet(parse(f"{LONDON}\n[engine]\n{keys}\n", base=Path("/house"), name="r.toml"))
+
+
+def test_asking_an_unbuilt_notion_for_its_losses_is_refused_too():
+    with pytest.raises(RunFileError, match=r'not yet: \[promise\] notion = "discounted"$'):
+        _ = load(EXAMPLES / "ausgrid.toml").notion

@@ -1,0 +1,227 @@
+"""A run file is understood completely, or refused with one line that says where, what and what would help."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agedp_data.config import load, parse
+from agedp_data.errors import RunFileError
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+TEXTS = {name: (EXAMPLES / f"{name}.toml").read_text("utf-8") for name in ("london", "london-live", "ausgrid")}
+TEXTS["ausgrid-full"] = (EXAMPLES / "ausgrid-full.toml").read_text("utf-8")
+HOUSE = Path("/house")
+
+
+def changed(example: str, old: str, new: str):
+    """The example with one line changed, parsed."""
+    assert old in TEXTS[example]
+    return parse(TEXTS[example].replace(old, new, 1), base=HOUSE, name="r.toml")
+
+
+LEDGER = "sqlite:///out/ledger.sqlite"
+FILES = '["incoming/*.csv"]'
+
+
+def without(example: str, table: str) -> str:
+    """The example up to the table, which comes after everything else but [compare] and [engine]."""
+    return TEXTS[example].partition(f"\n[{table}]")[0] + "\n"
+
+
+@pytest.mark.parametrize("example", ["london-live", "ausgrid-full"])
+def test_a_promise_that_rests_on_a_model_needs_one(example):
+    with pytest.raises(RunFileError, match=r"notion = .*: needs a \[model\]"):
+        parse(without(example, "model"), base=HOUSE, name="r.toml")
+
+
+DECLARED = '[model]\nsource = "declared"\nbasis = "open data"\nassume = "markov"\n'
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        ('curve = "c.csv"', '[promise] method = "tight": needs a chain; a declared curve allows'),
+        ('curve = "c.csv"\nkernel = "k.csv"', "takes exactly one of curve and kernel"),
+        ("", "takes exactly one of curve and kernel"),
+    ],
+)
+def test_a_declared_model_is_a_curve_or_a_kernel_and_a_curve_has_no_tight_figure(model, what):
+    with pytest.raises(RunFileError) as caught:
+        parse(without("london-live", "model") + DECLARED + model, base=HOUSE, name="r.toml")
+    assert what in str(caught.value)
+
+
+def test_a_declared_curve_goes_with_total_variation_and_a_kernel_with_all_methods():
+    text = without("london-live", "model") + DECLARED
+    kernel = parse(text + 'kernel = "k.csv"', base=HOUSE, name="r.toml").model
+    assert (kernel.kernel, kernel.sharpest) == ("/house/k.csv", "tight")
+    text = text.replace('"tight" ', '"total_variation" ')
+    curve = parse(text.replace('= "tight"', '= "total_variation"') + 'curve = "c.csv"', base=HOUSE, name="r.toml")
+    assert curve.model.methods == ("total_variation",)
+
+
+def test_a_chain_of_days_knows_no_half_hours():
+    text = TEXTS["london-live"].replace('secret          = "day"', 'secret = "half-hour"')
+    text = text.replace('step       = "half-hour"', 'step = "day"')
+    with pytest.raises(RunFileError, match=r"\[promise\] secret = \"half-hour\": needs \[model\] step"):
+        parse(text, base=HOUSE, name="r.toml")
+
+
+def test_a_move_cannot_exceed_the_clamp():
+    text = TEXTS["london"].partition("[promise]")[0] + (
+        '[promise]\nnotion = "neighbourhood"\ndelta_kwh = 51\nwindow_days = 7\nepsilon_per_window = 1\n'
+        'spend = "per-request"\nmax_day_epsilon = 1\nepsilon_total = "unlimited"\n'
+    )
+    with pytest.raises(RunFileError, match=r"\[promise\] delta_kwh = 51: exceeds clamp_kwh of \[series\.daily_mean\]"):
+        parse(text, base=HOUSE, name="r.toml")
+
+
+LONG = """
+dataset = "long"
+[input.columns]
+household = "meter_id"
+time = "read_at"
+stamp = "end"
+zone = "UTC"
+day_zone = "Europe/London"
+energy = "kwh"
+unit = "kWh"
+"""
+
+
+def test_a_long_table_says_its_columns_stamps_zones_and_unit():
+    text = TEXTS["london"].replace('dataset = "london"', "").replace("[input]", "[input]", 1)
+    files = 'files   = ["incoming/*.csv"]'
+    text = text.replace(files, files + LONG)
+    columns = parse(text, base=HOUSE, name="r.toml").input.columns
+    assert (columns.time_format, columns.missing) == ("%Y-%m-%d %H:%M:%S", ("Null", ""))
+    for key in ("stamp", "zone", "day_zone", "unit"):
+        short = "\n".join(line for line in text.splitlines() if not line.startswith(key + " ="))
+        with pytest.raises(RunFileError, match=rf"\[input\.columns\] {key}: is missing"):
+            parse(short, base=HOUSE, name="r.toml")
+    with pytest.raises(RunFileError, match=r"\[input\.columns\] has no key 'stmp'; did you mean 'stamp'"):
+        parse(text.replace("stamp =", "stmp ="), base=HOUSE, name="r.toml")
+
+
+def test_the_first_error_is_told_and_the_others_counted():
+    text = TEXTS["london"].replace("clamp_kwh = 50", "clamp_kwh = 0").replace("= 182.5", "= 0")
+    text = text.replace("min_households = 30", "min_households = 0")
+    with pytest.raises(RunFileError, match=r"\[population\] min_households = 0: .* \(and 2 more\)$"):
+        parse(text, base=HOUSE, name="r.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (LEDGER, "postgresql://u:geheim@h/d"),
+        (LEDGER, "postgresql://u@h/d?password=geheim"),
+        (LEDGER, "mysql://u:geheim@h/d"),
+        (LEDGER, "postgresql://u:geheim@[h/d"),
+        (FILES, '["s3://u:geheim@h/d"]'),
+        ('"out/release"', '"s3://u:geheim@h/d"'),
+    ],
+)
+def test_a_password_is_refused_and_repeated_nowhere(old, new):
+    with pytest.raises(RunFileError) as caught:
+        changed("london", old, new)
+    assert "geheim" not in str(caught.value) + caught.value.private + repr(caught.value)
+
+
+def test_the_public_text_names_no_input_file_and_the_private_one_does():
+    with pytest.raises(RunFileError) as caught:
+        changed("london", FILES, '["MAC000002.csv", 5]')
+    assert "MAC000002" not in str(caught.value)
+    assert "MAC000002" in caught.value.private
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("version 1\n", "r.toml: line 1, column 9: is not TOML"),
+        ("version = 1\n\nversion = 2\n", "r.toml: line 3, column 12: is not TOML: cannot overwrite a value"),
+        ("version = ", "r.toml: line 1, column 11: is not TOML"),
+        ("a = " + "[" * 100_000, "r.toml: lists or tables are nested too deeply"),
+        ("version = " + "9" * 5000, "r.toml: a number is too long to be read"),
+    ],
+)
+def test_toml_errors_are_one_line_with_line_and_column(text, what):
+    with pytest.raises(RunFileError) as caught:
+        parse(text, base=HOUSE, name="r.toml")
+    assert str(caught.value).startswith(what)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_a_folder_and_bytes_that_are_not_utf_8_are_one_line_each(tmp_path):
+    with pytest.raises(RunFileError, match=r"^r\.toml: there is no such file"):
+        load(tmp_path / "r.toml")
+    with pytest.raises(RunFileError, match=r": is a folder"):
+        load(tmp_path)
+    (tmp_path / "r.toml").write_bytes(b"version = 1\n# caf\xe9\n")
+    with pytest.raises(RunFileError, match=r"^r\.toml: is not UTF-8 text \(line 2\)") as caught:
+        load(tmp_path / "r.toml")
+    assert str(tmp_path) not in str(caught.value)
+    assert str(tmp_path) in caught.value.private
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
+    text = TEXTS["london"].replace("\n", "\r\n")
+    (tmp_path / "r.toml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert load(tmp_path / "r.toml").population.min_households == 30
+
+
+def test_paths_are_relative_to_the_run_file_and_urls_stay():
+    run = parse(TEXTS["london"], base=HOUSE, name="r.toml")
+    assert run.input.files == ("/house/incoming/*.csv",)
+    assert (run.output.release, run.population.roster) == ("/house/out/release", "/house/roster.csv")
+    assert run.output.ledger == "sqlite:////house/out/ledger.sqlite"
+    live = parse(TEXTS["london-live"], base=HOUSE, name="r.toml")
+    assert live.input.files == ("s3://meters/incoming/*.csv*",)
+    assert live.output.confidential == "/srv/agedp/confidential/london"
+
+
+def test_brackets_in_the_name_of_the_folder_are_no_pattern(tmp_path):
+    folder = tmp_path / "meters[1]"
+    (folder / "incoming").mkdir(parents=True)
+    (folder / "incoming" / "a.csv").touch()
+    (folder / "r.toml").write_text(TEXTS["london"], "utf-8")
+    from glob import glob  # noqa: PLC0415 - what the readers do with a pattern
+
+    assert glob(load(folder / "r.toml").input.files[0]) == [str(folder / "incoming" / "a.csv")]  # noqa: PTH207
+
+
+def test_amounts_are_what_was_written_and_energies_whole_watt_hours():
+    run = changed("london-live", "clamp_kwh    = 50", "clamp_kwh = 49.999 #")
+    mean, counts = run.series["daily_mean"], run.series["daily_distribution"]
+    assert (mean.clamp_wh, mean.missing_wh, counts.bins_wh[:3]) == (49_999, 0, (0, 2000, 4000))
+    assert run.input.max_half_hour_wh == 50_000
+    assert run.promise.epsilon_per_day == Decimal("0.1")
+    assert run.shares == {"daily_mean": Decimal("0.7"), "daily_distribution": Decimal("0.3")}
+
+
+def test_a_run_file_cannot_be_changed_in_memory():
+    run = parse(TEXTS["london"], base=HOUSE, name="r.toml")
+    with pytest.raises(ValueError, match="frozen"):
+        run.promise.epsilon_per_day = Decimal(5)
+
+
+VALUES = st.sampled_from(
+    ["true", "-1", "0", "1e-400", "nan", "[]", "[[1]]", "{}", "{a = 1}", '""', '"\\u0000"', "2013-01-01", "07:32:00"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(number=st.integers(0, 200), value=VALUES)
+def test_any_value_anywhere_is_accepted_or_refused_as_a_run_file_error(number, value):
+    for example in ("london", "london-live", "ausgrid-full"):
+        lines = TEXTS[example].splitlines()
+        places = [i for i, line in enumerate(lines) if "=" in line.partition("#")[0]]
+        at = places[number % len(places)]
+        lines[at] = f"{lines[at].partition('=')[0]} = {value}"
+        with suppress(RunFileError):
+            parse("\n".join(lines), base=HOUSE, name="r.toml")
