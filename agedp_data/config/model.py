@@ -52,6 +52,7 @@ class Declared(Model):
     source: Literal["declared"]
     curve: OptionalPlace = None
     kernel: OptionalPlace = None
+    step: Literal["half-hour", "day"] | None = Field(default_factory=_kernel_step)
     basis: Text
 
     @property

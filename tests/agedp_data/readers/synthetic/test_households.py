@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from agedp_data.readers.synthetic_households import (
+from agedp_data.readers.synthetic.households import (
     KERNELS,
     LEVELS,
     MOSTLY_ZERO,

@@ -1,7 +1,7 @@
 """Made-up Low Carbon London files: the publisher's layout and the other headers in the wild.
 
 Values are padded (` 0.143 `), stamps are GMT at the END of the half-hour, rows sorted by tariff, household
-and time. The flaws are those of `synthetic_flaws`, and a household cut between two files; the fourth
+and time. The flaws are those of `flaws`, and a household cut between two files; the fourth
 household reports mostly zeros, whatever the seed. Ids begin at MAC900001, beyond the real ones.
 """
 
@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from agedp_data.errors import RunFileError
 from agedp_data.readers.layout import SLOTS, Ints, Reason
-from agedp_data.readers.synthetic_accounting import Accounting
-from agedp_data.readers.synthetic_files import ChunkFiles, energy_texts, noisy_texts
-from agedp_data.readers.synthetic_flaws import NULL_SECONDS, NULL_SLOT, Flaws, draw_flaws, null_day, sound
-from agedp_data.readers.synthetic_households import MAX_WH, Floats, day_factors, draw_homes, energies
+from agedp_data.readers.synthetic.accounting import Accounting
+from agedp_data.readers.synthetic.files import ChunkFiles, energy_texts, noisy_texts
+from agedp_data.readers.synthetic.flaws import NULL_SECONDS, NULL_SLOT, Flaws, draw_flaws, null_day, sound
+from agedp_data.readers.synthetic.households import MAX_WH, Floats, day_factors, draw_homes, energies
 
 _FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
 _SIX = _FOUR + ",Acorn,Acorn_grouped"

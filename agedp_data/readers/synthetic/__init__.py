@@ -12,9 +12,9 @@ from datetime import date
 from pathlib import Path
 
 from agedp_data.errors import RunFileError
-from agedp_data.readers.synthetic_accounting import Accounting
-from agedp_data.readers.synthetic_ausgrid import write_ausgrid
-from agedp_data.readers.synthetic_london import write_london
+from agedp_data.readers.synthetic.accounting import Accounting
+from agedp_data.readers.synthetic.ausgrid import write_ausgrid
+from agedp_data.readers.synthetic.london import write_london
 
 __all__ = ["Accounting", "write_ausgrid", "write_london", "write_roster"]
 

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from agedp_data.errors import RunFileError
 from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Reason
-from agedp_data.readers.synthetic_accounting import Accounting
-from agedp_data.readers.synthetic_files import ChunkFiles, energy_texts
-from agedp_data.readers.synthetic_households import BATCH, MAX_WH, day_factors, draw_homes, energies, stream
+from agedp_data.readers.synthetic.accounting import Accounting
+from agedp_data.readers.synthetic.files import ChunkFiles, energy_texts
+from agedp_data.readers.synthetic.households import BATCH, MAX_WH, day_factors, draw_homes, energies, stream
 
 _FILES = {
     "2010-2011": "2010-2011 Solar home electricity data.csv",

@@ -13,7 +13,7 @@ from datetime import date
 import numpy as np
 
 from agedp_data.readers.layout import SLOTS, Flags, Ints
-from agedp_data.readers.synthetic_households import BATCH, draw_gaps, stream
+from agedp_data.readers.synthetic.households import BATCH, draw_gaps, stream
 
 NULL_SLOT = 24  # the half-hour that ends at 12:30
 NULL_SECONDS = 540  # 12:31:00 to 12:39:59
