@@ -121,7 +121,7 @@ def _declared(model: Declared) -> Model:
     if model.curve is not None:
         envelope = _curve(Path(model.curve), assume=model.assume)
         return Model(public_text({**facts, "given": "curve"}, envelope), envelope)
-    envelope = _kernel(Path(str(model.kernel)), assume=model.assume, step=model.step)
+    envelope = _kernel(Path(str(model.kernel)), assume=model.assume, step=str(model.step))
     return Model(public_text({**facts, "given": "kernel", "step": model.step}, envelope), envelope)
 
 

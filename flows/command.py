@@ -16,7 +16,7 @@ import typer
 from agedp_data.errors import AgedpError
 
 if TYPE_CHECKING:
-    from pipelines.sanitise import Work
+    from pipelines.work import Work
 
 app = typer.Typer(
     help="Daily averages from half-hourly smart meters, published with privacy guarantees that take time into account.",
@@ -89,7 +89,7 @@ def plan(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: JsonOptio
     Example: agedp plan london.toml
     """
     from flows.planning import plan_json, plan_lines
-    from pipelines.sanitise import begin
+    from pipelines.work import begin
 
     work = begin(run_file, as_of=_date(as_of))
     typer.echo(json.dumps(plan_json(work), indent=1) if as_json else "\n".join(plan_lines(work)))
@@ -113,7 +113,8 @@ def run(
 
 
 def _run_stages(run_file: Path, as_of: date | None) -> Work:
-    from pipelines.sanitise import begin, run_stages
+    from pipelines.sanitise import run_stages
+    from pipelines.work import begin
 
     work = begin(run_file, as_of=as_of)
     run_stages(work, lambda _, stage: stage(work))
@@ -122,7 +123,7 @@ def _run_stages(run_file: Path, as_of: date | None) -> Work:
 
 def _run_flow(run_file: Path, as_of: date | None) -> Work:
     from flows.server import served
-    from pipelines.sanitise import begin
+    from pipelines.work import begin
 
     home = Path(begin(run_file, as_of=as_of).run.output.confidential) / "prefect"
     with served(home):

@@ -20,6 +20,7 @@ _GRACE_SECONDS = 5
 
 def main() -> None:
     """Serve until standard input ends."""
+    os.umask(0o077)  # its database is the run's own
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(create_app(ephemeral=True, final=True), log_level="critical", lifespan="on")

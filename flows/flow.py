@@ -20,7 +20,8 @@ from prefect.cache_policies import NO_CACHE
 from agedp_data.errors import AgedpError
 from flows.words import statement_words
 from pipelines import folders
-from pipelines.sanitise import Work, begin, run_stages
+from pipelines.sanitise import run_stages
+from pipelines.work import Work, begin
 
 Result = TypeVar("Result")
 _watching: ContextVar[list[Work] | None] = ContextVar("watching", default=None)

@@ -10,7 +10,8 @@ from agedp_data.errors import AgedpError
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from flows.words import deviation_kwh, yardstick_line
-from pipelines.sanitise import Work, planned
+from pipelines.sanitise import foresee
+from pipelines.work import Work
 
 _SHOWN = 5
 _HEADING = "day         publish on  series          homes   epsilon   noise sd kWh a home"
@@ -18,11 +19,11 @@ _HEADING = "day         publish on  series          homes   epsilon   noise sd k
 
 def plan_json(work: Work) -> dict[str, Any]:
     """Return the plan for machines."""
-    rows, refused = planned(work)
+    found = foresee(work)
     return {
         "population": work.run.population.name,
-        "due": [_row(row) for row in rows],
-        "refused": "" if refused is None else str(refused),
+        "due": [_row(row) for row in found.releases],
+        "refused": "" if found.refused is None else str(found.refused),
         "contract": _contract(work),
     }
 
@@ -41,10 +42,10 @@ def _row(row: Release) -> dict[str, Any]:
 
 def plan_lines(work: Work) -> list[str]:
     """Return the plan for people."""
-    rows, refused = planned(work)
+    found = foresee(work)
     return [
-        *_due_lines(rows),
-        *_spent_lines(rows, refused),
+        *_due_lines(found.releases),
+        *_spent_lines(found.releases, found.refused),
         "contract, as it will be registered:",
         *(f"  {line}" for line in json.dumps(_contract(work), indent=2).splitlines()),
     ]

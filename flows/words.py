@@ -16,8 +16,8 @@ from agedp_data import noise
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from agedp_data.statement import markdown
-from pipelines.publish import ReleaseFolder
-from pipelines.sanitise import Work
+from pipelines.received import ReleaseFolder
+from pipelines.work import Work
 
 _YARDSTICK_DAY_KWH, _YARDSTICK_CHANGE_KWH = 10.0, 1.0
 

@@ -18,7 +18,6 @@ from dask.delayed import delayed
 
 from agedp_data.errors import AgedpError
 
-
 _compute: Callable[..., tuple[Any, ...]] = _untyped_compute
 
 

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from agedp_data.config import load, not_yet
 from agedp_data.config.model import Estimated
 from agedp_data.errors import RunFileError
 from agedp_data.roster import read_roster
-from pipelines import folders
 from pipelines.bound import Calibration, bound
 from pipelines.estimate import estimate
 from pipelines.quantize import Period, quantize
 from pipelines.read import read
-from pipelines.sanitise import engine_of, store_of
+from pipelines.work import checked, engine_of, store_of
 
 
 def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibration:
@@ -25,12 +23,10 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibrat
         RunFileError: the run file declares its model, has none, or names a folder that holds one.
         InputError: an input file that cannot be understood.
     """
-    run = load(Path(run_file))
-    not_yet(run)
+    run = checked(run_file)
     model = run.model
     if not isinstance(model, Estimated):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
-    folders.make_private(Path(run.output.confidential))
     engine = engine_of(run, scheduler)
     roster = read_roster(Path(run.population.roster))
     store = store_of(run)

@@ -157,18 +157,27 @@ def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss:
     )
 
 
-def plan(terms: Terms, due: Sequence[Due], history: Sequence[Release]) -> tuple[tuple[Release, ...], Refused | None]:
-    """Return what would be released if it were done now, and what would be refused first; draws nothing."""
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """What would be released if it were done now, and what would be refused first."""
+
+    releases: tuple[Release, ...]
+    refused: Refused | None
+
+
+def foresee(terms: Terms, due: Sequence[Due], history: Sequence[Release]) -> Foresight:
+    """Go over the due days as `release` would, on a history that only exists here; draws nothing."""
     rows = list(history)
+    done = {(row.day, row.series) for row in history}
     planned: list[Release] = []
     for one in due:
         for series in terms.run.series:
-            if any(row.day == one.day.isoformat() and row.series == series for row in history):
+            if (one.day.isoformat(), series) in done:
                 continue
             try:
                 row = planned_release(terms, one, series, rows).row
             except Refused as refused:
-                return tuple(planned), refused
+                return Foresight(tuple(planned), refused)
             planned.append(row)
             rows.append(row)
-    return tuple(planned), None
+    return Foresight(tuple(planned), None)

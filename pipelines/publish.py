@@ -10,27 +10,109 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import noise, tables
-from agedp_data.errors import InputError
-from agedp_data.ledger import Release
+from agedp_data.config.model import Estimated
+from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.losses import NANO, recorded
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.notion import Figure
+from agedp_data.statement import OVERLAP, OWN_DAYS, ROSTER_READ_OFF, Facts, markdown, statement
 from pipelines import folders
+from pipelines.received import AVERAGES, METADATA_KEY, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
+from pipelines.work import Work
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
 
-AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
-METADATA_KEY = b"agedp"
+SOFTWARE = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
 _READABLE = 0o644
+
+
+def project(work: Work, ledger: Ledger) -> None:
+    """Write the folder that the ledger stands for, and keep its statement there; nothing if nothing was said yet."""
+    rows = ledger.rows(work.population)
+    if not rows:
+        return
+    contracts = ledger.contracts(work.population)
+    claim = statement(_facts(work, ledger, contracts, rows))
+    versions = {one.hash: number for number, one in enumerate(contracts, 1)}
+    released = [row for row in rows if row.state == "released"]
+    table = with_guarantee(
+        averages(released, coverage=work.run.output.interval, versions=versions), _guarantee(work, claim)
+    )
+    text = json.dumps(claim, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+    files = {AVERAGES: parquet_bytes(table), STATEMENT: text.encode(), WORDS: markdown(claim).encode()}
+    ledger.record(
+        json.dumps(claim, sort_keys=True, ensure_ascii=True),
+        population=work.population,
+        files=sums(files),
+        software=json.dumps(claim["software"], sort_keys=True),
+        at=max(row.published_on for row in rows),
+    )
+    publish(Path(work.run.output.release), files)
+
+
+def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "schema": "agedp-daily-averages-1",
+        **{key: claim[key] for key in ("title", "source", "licence", "contact") if key in claim},
+        "population": claim["population"],
+        "rehearsal": claim["rehearsal"],
+        "promise": claim["contract"]["promise"],
+        "series": claim["contract"]["series"],
+        "interval": {"coverage": str(work.run.output.interval), "covers": "the noise and nothing else"},
+        "day_zone": work.store.layout.day_zone,
+        "figures": claim["figures"],
+        "ledger": claim["ledger"],
+    }
+
+
+def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequence[Release]) -> Facts:
+    output = work.run.output
+    titles = {"title": output.title, "source": output.source, "licence": output.licence, "contact": output.contact}
+    others = {one.population for one in ledger.contracts()} - {work.population}
+    return Facts(
+        title={key: text for key, text in titles.items() if text},
+        contract=json.loads(contracts[-1].promise),
+        days=sorted({row.day for row in rows if row.state == "released"}),
+        skipped=sorted({row.day for row in rows if row.state == "skipped"}),
+        published_on=sorted({row.published_on for row in rows if row.state == "released"}),
+        figures=figures(work, rows),
+        model=work.model.public if work.model else None,
+        notes=_notes(work, several=bool(others)),
+        ledger_id=ledger.id,
+        head=_head(ledger),
+        version=len(contracts),
+        software={name: version(name) for name in SOFTWARE},
+    )
+
+
+def _head(ledger: Ledger) -> str:
+    """Return the hash of the newest row that is no statement: a statement cannot name the row that it becomes."""
+    heads = {row.seq: row.hash for row in ledger.rows()}
+    heads |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
+    return heads[max(heads)]
+
+
+def _notes(work: Work, *, several: bool) -> list[str]:
+    model, schedule = work.run.model, work.run.schedule
+    own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
+    said = ((ROSTER_READ_OFF, work.roster.read_off), (OWN_DAYS, own), (OVERLAP, several))
+    return [note for note, holds in said if holds]
+
+
+def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
+    """Return what these releases come to under the promise and under every other notion that applies."""
+    accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
+    return [figure for account in accounts for figure in account.figures(rows, work.terms.envelope, None)]
 
 
 def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
@@ -105,82 +187,3 @@ def _holds(folder: Path, files: Mapping[str, bytes]) -> bool:
         return all((folder / name).read_bytes() == content for name, content in files.items())
     except OSError:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseFolder:
-    """A release as it is handed over: Parquet, statement, checksums."""
-
-    path: Path
-
-    def table(self) -> pd.DataFrame:
-        """Return the daily averages as a data frame."""
-        frame: pd.DataFrame = self._arrow().to_pandas(date_as_object=False)
-        return frame
-
-    def _arrow(self) -> pa.Table:
-        try:
-            return pq.read_table(self.path / AVERAGES)
-        except (OSError, pa.ArrowException):
-            raise InputError(f"{AVERAGES} is missing or damaged; ask for the release again") from None
-
-    @property
-    def statement(self) -> dict[str, Any]:
-        """Return the statement."""
-        try:
-            claim = json.loads((self.path / STATEMENT).read_bytes())
-        except (OSError, ValueError):
-            raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
-        if not isinstance(claim, dict):
-            raise InputError(f"{STATEMENT} is no statement; ask for the release again")
-        return claim
-
-    def verify(self) -> None:
-        """Check sums, schema and arithmetic.
-
-        Raises:
-            InputError: which file or figure is not as it was published.
-        """
-        self._verify_sums()
-        table = self._arrow()
-        if table.schema.remove_metadata() != tables.DAILY_AVERAGES.remove_metadata():
-            raise InputError(f"{AVERAGES} has other columns than it was published with")
-        guarantee = (table.schema.metadata or {}).get(METADATA_KEY)
-        if guarantee is None:
-            raise InputError(f"{AVERAGES} carries no guarantee in its metadata")
-        if json.loads(guarantee)["ledger"] != self.statement["ledger"]:
-            raise InputError(f"{AVERAGES} and {STATEMENT} are of different releases")
-        for line in table.to_pylist():
-            _check_line(line)
-
-    def _verify_sums(self) -> None:
-        try:
-            listed = (self.path / SUMS).read_text(encoding="ascii").splitlines()
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
-        wanted = {name: digest for digest, _, name in (line.partition("  ") for line in listed)}
-        if not {AVERAGES, STATEMENT, WORDS} <= set(wanted):
-            raise InputError(f"{SUMS} does not name every file of a release")
-        for name, digest in wanted.items():
-            path = self.path / Path(name).name
-            if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                raise InputError(f"{Path(name).name} is not the file that was published; ask for the release again")
-
-
-def _check_line(line: Mapping[str, Any]) -> None:
-    mean = line["noisy_sum_wh"] / (1000.0 * line["households"])
-    sound = line["mean_kwh"] == mean and line["low_kwh"] <= mean <= line["high_kwh"]
-    if not (sound and line["noise_sd_kwh"] > 0 and line["epsilon"] > 0 and line["households"] > 0):
-        raise InputError(f"{AVERAGES}: the figures of {line['day']} do not agree with each other")
-
-
-def open_release(path: str | Path) -> ReleaseFolder:
-    """Return the release in a folder.
-
-    Raises:
-        InputError: there is no such folder.
-    """
-    folder = Path(path)
-    if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; name the release folder itself")
-    return ReleaseFolder(folder)

@@ -123,10 +123,7 @@ class Envelope:
         table = self._table(direction, method)
         if at < 0:
             return losses[()]
-        if method == "tight":
-            value = self._between(table[at], losses)
-        else:
-            value = guarded(through_distance(table[at], losses))
+        value = self._between(table[at], losses) if method == "tight" else guarded(through_distance(table[at], losses))
         result: Floats = np.minimum(rounded_up(value), losses)[()]
         return result
 

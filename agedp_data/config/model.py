@@ -19,6 +19,7 @@ from agedp_data.notions.parameters import (
     wrong,
 )
 
+Step = Literal["half-hour", "day"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 
@@ -39,7 +40,7 @@ class Model(Block):
         return self.methods[0]
 
 
-def _kernel_step(data: dict[str, Any]) -> str | None:
+def _kernel_step(data: dict[str, Any]) -> Step | None:
     return "day" if data.get("kernel") is not None else None
 
 
@@ -52,7 +53,7 @@ class Declared(Model):
     source: Literal["declared"]
     curve: OptionalPlace = None
     kernel: OptionalPlace = None
-    step: Literal["half-hour", "day"] | None = Field(default_factory=_kernel_step)
+    step: Step | None = Field(default_factory=_kernel_step)
     basis: Text
 
     @property
@@ -103,7 +104,7 @@ class Estimated(Model):
     source: Literal["estimated"]
     file: Place
     period: Annotated[tuple[date, date], PlainValidator(_period)]
-    step: Literal["half-hour", "day"]
+    step: Step
     states: Annotated[int, Field(ge=2, le=1000)] = 12
     edges: Annotated[str | tuple[Decimal, ...], PlainValidator(_edges)]
     chain: Literal["homogeneous", "cyclic"]

@@ -135,7 +135,7 @@ def _model_fits(run: RunFile) -> Iterator[Problem]:
     if isinstance(promise, AgeDependent) and model is not None:
         if promise.method not in model.methods:
             yield "promise", "method", 'needs a chain; a declared curve allows "total_variation" only'
-        if promise.secret == HALF_HOUR and isinstance(model, Estimated) and model.step == "day":
+        if promise.secret == HALF_HOUR and model.step == "day":
             yield "promise", "secret", 'needs [model] step = "half-hour"; a chain of days knows no half-hours'
     if isinstance(promise, Temporal) and model is not None:
         if model.assume != "markov":

@@ -85,18 +85,11 @@ class Ledger:
             ContractChanged: another promise was made; the message lists the difference key by key.
             TypeError: a contract with anything but strings, integers, booleans, lists and objects.
         """
-        promise = canonical(contract)
         with self._writing() as connection:
             known = self._chain.contracts.get(population)
-            if not known:
-                return self._store(connection, Contract(population, promise, at=_day(at)))
-            if known[-1].promise == promise:
-                return known[-1]
-            changes = differences(json.loads(known[-1].promise), json.loads(promise))
-        raise ContractChanged(
-            f"the promise to {population!r} of {known[-1].at} says otherwise: {'; '.join(changes)};"
-            " undo the change or record it with `agedp ledger amend`"
-        )
+            if known:
+                return _unchanged(known[-1], contract)
+            return self._store(connection, Contract(population, canonical(contract), at=_day(at)))
 
     def adopt(self, envelope: str, *, at: str | date) -> Model:
         """Return the model whose public part is `envelope`, stored if it is not there yet."""
@@ -165,6 +158,12 @@ class Ledger:
         """Return the releases, oldest first, of one population or series or of all."""
         found = _of(self._read().releases, population)
         return tuple(row for row in found if series is None or row.series == series)
+
+    def require_unchanged(self, contract: Mapping[str, Any], *, population: str) -> None:
+        """Raise ContractChanged if another promise was made to the population; writes nothing."""
+        known = self.contracts(population)
+        if known:
+            _unchanged(known[-1], contract)
 
     def contracts(self, population: str | None = None) -> tuple[Contract, ...]:
         """Return the contracts, oldest first; the last of a population is in force."""
@@ -253,6 +252,18 @@ class Ledger:
         flaws = self._chain.flaws(row)
         if flaws:
             raise LedgerError(f"the ledger cannot take this {table_of(row)}: {'; '.join(flaws)}")
+
+
+def _unchanged(known: Contract, contract: Mapping[str, Any]) -> Contract:
+    """Return the known contract if it says the same."""
+    promise = canonical(contract)
+    if known.promise == promise:
+        return known
+    changes = differences(json.loads(known.promise), json.loads(promise))
+    raise ContractChanged(
+        f"the promise to {known.population!r} of {known.at} says otherwise: {'; '.join(changes)};"
+        " undo the change or record it with `agedp ledger amend`"
+    )
 
 
 def _newer(connection: Connection, since: int) -> list[tuple[str, Mapping[str, Any]]]:

@@ -102,6 +102,11 @@ def test_states_wait_and_the_model_they_need_does_not():
     not_yet(parse(LONDON + STATES, base=Path("/house"), name="r.toml"))
 
 
+def test_a_declared_kernel_of_days_does_not_wait():
+    model = '[model]\nsource = "declared"\nbasis = "open"\nassume = "markov"\nkernel = "k.csv"\nstep = "day"\n'
+    not_yet(parse(LONDON + model, base=Path("/house"), name="r.toml"))
+
+
 @pytest.mark.parametrize("keys", ["keep_days = 0", "workers = 4", 'scheduler = "processes"'])
 def test_what_is_built_or_not_written_does_not_wait(keys):
     not_yet(parse(f"{LONDON}\n[engine]\n{keys}\n", base=Path("/house"), name="r.toml"))

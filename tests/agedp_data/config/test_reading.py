@@ -73,6 +73,16 @@ def test_a_chain_of_days_knows_no_half_hours():
         parse(text, base=HOUSE, name="r.toml")
 
 
+def test_a_declared_kernel_is_of_days_unless_it_says_otherwise_and_a_curve_has_no_step():
+    text = without("london-live", "model") + DECLARED + 'kernel = "k.csv"\n'
+    assert parse(text, base=HOUSE, name="r.toml").model.step == "day"
+    assert parse(text + 'step = "half-hour"', base=HOUSE, name="r.toml").model.step == "half-hour"
+    with pytest.raises(RunFileError, match=r"needs \[model\] step = \"half-hour\""):
+        parse(text.replace('secret          = "day"', 'secret = "half-hour"'), base=HOUSE, name="r.toml")
+    with pytest.raises(RunFileError, match=r'\[model\] step = "day": is the step of a kernel'):
+        parse(text.replace("kernel", "curve") + 'step = "day"', base=HOUSE, name="r.toml")
+
+
 def test_a_move_cannot_exceed_the_clamp():
     text = TEXTS["london"].partition("[promise]")[0] + (
         '[promise]\nnotion = "neighbourhood"\ndelta_kwh = 51\nwindow_days = 7\nepsilon_per_window = 1\n'

@@ -1,0 +1,41 @@
+"""SUMS beside LEDGER: what the means were before noise. Confidential; never leaves the house."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+from agedp_data import tables
+from agedp_data.ledger import Release
+from pipelines import folders
+from pipelines.aggregate import Sum
+
+
+def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
+    """Add the means of these sums to the table; a day that is there already is written anew."""
+    known = folders.read_table(path).to_pylist() if path.exists() else []
+    lines = {(line["day"], line["series"], line["cell"]): line for line in known}
+    for row in rows:
+        true = sums.get((date.fromisoformat(row.day), row.series))
+        if true is not None and row.state == "released":
+            for line in _lines(row, true):
+                lines[line["day"], line["series"], line["cell"]] = line
+    ordered = [lines[key] for key in sorted(lines)]
+    names = tables.TRUE_MEANS.names
+    table = tables.columns(tables.TRUE_MEANS, **{name: [line[name] for line in ordered] for name in names})
+    folders.write_table(path, table)
+
+
+def _lines(row: Release, true: Sum) -> list[dict[str, object]]:
+    return [
+        {
+            "day": date.fromisoformat(row.day),
+            "series": row.series,
+            "cell": cell,
+            "households": households,
+            "true_mean_kwh": sum_wh / households / 1000,
+            "released_mean_kwh": value / households / 1000,
+        }
+        for cell, sum_wh, households, value in zip(true.cells, true.sum_wh, true.households, row.values, strict=True)
+    ]

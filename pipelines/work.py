@@ -1,0 +1,124 @@
+"""What one run works with: its run file, date, roster and model, and what its stages have made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from agedp_data import clock
+from agedp_data.config import RunFile, load, not_yet
+from agedp_data.config.input import AusgridInput
+from agedp_data.errors import RunFileError
+from agedp_data.ledger import Ledger, Release
+from agedp_data.model import Model, model_of
+from agedp_data.readers.layout import Rules
+from agedp_data.roster import Roster, read_roster
+from pipelines import folders
+from pipelines.blocks import Engine
+from pipelines.plan import Due, Terms, last_as_of
+from pipelines.read import Delivery
+from pipelines.store import Store
+
+_CATEGORIES = ("GC", "CL", "GG")
+
+
+@dataclass(slots=True)
+class Work:
+    """One run; the lower half is filled by its stages. Stays inside one process: it holds what is confidential."""
+
+    run: RunFile
+    today: date
+    as_of: date | None
+    engine: Engine
+    roster: Roster
+    model: Model | None
+    contract: str = ""
+    due: Sequence[Due] = ()
+    delivery: Delivery | None = None
+    released: Sequence[Release] = ()
+
+    @property
+    def population(self) -> str:
+        """Return the name of the people."""
+        return self.run.population.name
+
+    @property
+    def store(self) -> Store:
+        """Return where the readings lie."""
+        return store_of(self.run)
+
+    @property
+    def confidential(self) -> Path:
+        """Return the folder that stays in the house."""
+        return Path(self.run.output.confidential)
+
+    @property
+    def sums(self) -> Path:
+        """Return where the sums of the due days lie."""
+        return self.confidential / "sums.parquet"
+
+    @property
+    def terms(self) -> Terms:
+        """Return what every release of the run refers to."""
+        envelope = self.model.envelope if self.model else None
+        return Terms(self.run, self.run.notion, envelope, self.contract, self.model.id if self.model else "")
+
+    def ledger(self, *, create: bool = False) -> Ledger:
+        """Open the ledger."""
+        return Ledger.open(self.run.output.ledger, create=create)
+
+
+def begin(
+    run_file: str | Path, *, scheduler: str | None = None, as_of: date | None = None, today: date | None = None
+) -> Work:
+    """Load everything that a run rests on; nothing is written but the confidential folder itself.
+
+    Raises:
+        RunFileError: the run file, or something in it that is not built yet.
+        InputError: the roster or a declared model.
+    """
+    run = checked(run_file)
+    if as_of is not None and run.schedule.mode != "rehearsal":
+        raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
+    if run.schedule.mode == "rehearsal" and as_of is None:
+        as_of = last_as_of(run)
+    roster = read_roster(Path(run.population.roster))
+    return Work(run, today or clock.today(), as_of, engine_of(run, scheduler), roster, model_of(run))
+
+
+def checked(run_file: str | Path) -> RunFile:
+    """Return a run file that this version can carry out, its confidential folder made.
+
+    Raises:
+        RunFileError: the run file, or something in it that is not built yet.
+    """
+    run = load(Path(run_file))
+    not_yet(run)
+    folders.make_private(Path(run.output.confidential))
+    return run
+
+
+def engine_of(run: RunFile, scheduler: str | None) -> Engine:
+    """Return how the data work is run; `scheduler` goes before the run file's.
+
+    Raises:
+        RunFileError: a scheduler that is not built yet.
+    """
+    chosen = scheduler or run.engine.scheduler
+    if chosen not in ("threads", "processes"):
+        raise RunFileError(f'[engine] scheduler = "{chosen}": not yet; "threads" and "processes" are built')
+    return Engine(chosen, run.engine.workers, run.engine.block_mib * 2**20)
+
+
+def store_of(run: RunFile) -> Store:
+    """Return where the readings of a run file lie, and the rules they are read under."""
+    rules = Rules(max_half_hour_wh=run.input.max_half_hour_wh)
+    if isinstance(run.input, AusgridInput):
+        rules = Rules(
+            max_half_hour_wh=run.input.max_half_hour_wh,
+            categories=tuple(category for category in _CATEGORIES if category in run.input.categories),
+            absent_channel_is_zero=run.input.missing_controlled_load != "missing",
+        )
+    return Store(Path(run.output.confidential) / "store", run.input.dataset, rules)
