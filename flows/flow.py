@@ -1,8 +1,9 @@
 """The Prefect flow: the stages of `pipelines.sanitise`, one task each.
 
 Prefect stores parameters, names, log lines, states and artifacts: it is given the path of the run file, a date,
-stage names and public text, nothing else. Tasks hand values to each other inside the process. An error crosses
-as its class and public text.
+stage names and public text, nothing else. Tasks hand values to each other inside the process. What the user can
+mend ends a task and the flow as a Failed state with the error's class and public text, without a traceback;
+the error itself reaches `run_flow` in this process only.
 """
 
 from __future__ import annotations
@@ -10,69 +11,119 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import date
-from typing import TypeVar
+from typing import Any
 
 from prefect import flow, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.states import Failed
 
 from agedp_data.errors import AgedpError
+from flows.planning import plan_words
 from flows.words import statement_words
 from pipelines import folders
-from pipelines.sanitise import run_stages
+from pipelines.sanitise import STAGES, Stage, run_stages
 from pipelines.work import Work, begin
 
-Result = TypeVar("Result")
-_watching: ContextVar[list[Work] | None] = ContextVar("watching", default=None)
+State = Any  # Prefect's states are generic in what they hold; ours hold nothing
 
 
 class StageFailed(RuntimeError):
     """A bug in a stage; its traceback is in the confidential folder."""
 
 
+@dataclass(slots=True)
+class Watched:
+    """What a flow run made, and why it ended; never seen by Prefect."""
+
+    work: Work | None = None
+    error: AgedpError | None = None
+
+
+_watched: ContextVar[Watched | None] = ContextVar("watched", default=None)
+
+
 @flow(name="agedp", flow_run_name="agedp", persist_result=False, log_prints=False)
-def sanitise_flow(run_file: str, as_of: date | None = None) -> None:
+def sanitise_flow(run_file: str, as_of: date | None = None) -> State:
     """Release every due day of a run file.
 
     Args:
         run_file: path of the run file.
         as_of: in rehearsals, the simulated date up to which days are released.
     """
-    work = _crossing(lambda: begin(run_file, as_of=as_of), "begin", None)
-    if (watching := _watching.get()) is not None:
-        watching.append(work)
-    run_stages(work, lambda name, stage: _task(name, stage, work))
-    create_markdown_artifact(statement_words(work), key="agedp-statement", description="What was promised and kept")
-
-
-def _task(name: str, stage: Callable[[Work], None], work: Work) -> None:
-    def run() -> None:
-        _crossing(lambda: stage(work), name, work)
-
-    task(name=name, task_run_name=name, persist_result=False, cache_policy=NO_CACHE)(run)()
-
-
-def _crossing(call: Callable[[], Result], stage: str, work: Work | None) -> Result:
-    """Call, and let nothing but an error's class and public text out."""
+    watched = _watched.get() or Watched()
     try:
-        return call()
+        watched.work = work = begin(run_file, as_of=as_of)
+        run_stages(work, lambda name, stage: _task(name, stage, work))
     except AgedpError as error:
-        error.__cause__ = error.__context__ = None
-        leaving: Exception = error.with_traceback(None)
-    except Exception as error:
-        if work is not None:
-            folders.write(work.confidential / "traceback.txt", traceback.format_exc().encode())
-        leaving = StageFailed(f"{type(error).__name__} in {stage}; the confidential folder holds traceback.txt")
-    raise leaving
+        watched.error = error
+        return _failed(error)
+    return None
+
+
+def _task(name: str, stage: Stage, work: Work) -> None:
+    """Run a stage as a task and raise what it raises."""
+    met: list[AgedpError] = []
+
+    def run() -> State:
+        try:
+            _unless_bug(stage, name, work)
+        except AgedpError as error:
+            met.append(error)
+            return _failed(error)
+        return None
+
+    made = task(name=name, task_run_name=name, persist_result=False, cache_policy=NO_CACHE)(run)
+    state: State = made(return_state=True)
+    if met:
+        raise met[0]
+    if not state.is_completed():
+        raise StageFailed(str(state.message))
+    if stage in _ARTIFACTS:
+        key, words, description = _ARTIFACTS[stage]
+        create_markdown_artifact(words(work), key=key, description=description)
+
+
+_ARTIFACTS: dict[Stage, tuple[str, Callable[[Work], str], str]] = {
+    STAGES[0][1]: ("agedp-plan", plan_words, "What is due"),
+    STAGES[-1][1]: ("agedp-statement", statement_words, "What was promised and kept"),
+}
+
+
+def _failed(error: AgedpError) -> State:
+    return Failed(message=f"{type(error).__name__}: {error}")
+
+
+def _unless_bug(stage: Stage, name: str, work: Work) -> None:
+    """Run a stage; a bug leaves the process as its class, its traceback stays in the house."""
+    try:
+        stage(work)
+        return
+    except AgedpError:
+        raise
+    except Exception as error:  # noqa: BLE001  (raised again below, without its values)
+        folders.write(work.confidential / "traceback.txt", traceback.format_exc().encode())
+        failed = StageFailed(f"{type(error).__name__} in {name}; the confidential folder holds traceback.txt")
+    raise failed
 
 
 def run_flow(run_file: str, as_of: date | None) -> Work:
-    """Run the flow in this process and return what it made, which Prefect itself never sees."""
-    made: list[Work] = []
-    token = _watching.set(made)
+    """Run the flow in this process and return what it made, which Prefect itself never sees.
+
+    Raises:
+        AgedpError: as the stages.
+        StageFailed: a bug in a stage.
+    """
+    watched = Watched()
+    token = _watched.set(watched)
     try:
-        sanitise_flow(run_file, as_of)
+        state: State = sanitise_flow(run_file, as_of, return_state=True)
     finally:
-        _watching.reset(token)
-    return made[0]
+        _watched.reset(token)
+    if watched.error is not None:
+        raise watched.error
+    if watched.work is None or not state.is_completed():
+        raise StageFailed(str(state.message))
+    return watched.work

@@ -40,6 +40,15 @@ def _row(row: Release) -> dict[str, Any]:
     return line | ({"noise_sd_kwh": deviation_kwh(row)} if row.state == "released" else {})
 
 
+def plan_words(work: Work) -> str:
+    """Return the due days of a run that was planned, as a public table."""
+    days = work.due
+    if not days:
+        return "Nothing is due that is not released already."
+    head = ["| day | publish on | homes |", "|---|---|---|"]
+    return "\n".join([*head, *(f"| {due.day} | {due.publish_on} | {due.households} |" for due in days)])
+
+
 def plan_lines(work: Work) -> list[str]:
     """Return the plan for people."""
     found = foresee(work)

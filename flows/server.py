@@ -1,6 +1,6 @@
 """The Prefect server that a run talks to: the one of PREFECT_API_URL, or one of our own that ends with the run.
 
-Import nothing of Prefect before `settled` has been called: Prefect reads its settings when it is imported.
+Import nothing of Prefect before `served` is entered: Prefect reads its settings when it is imported.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ _QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
-    "PREFECT_LOGGING_LEVEL": "WARNING",
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
+}
+_OURS = {  # nobody reads the log of a server that ends with the run, nor opens its pages
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
     "PREFECT_UI_ENABLED": "false",
 }
 
@@ -39,9 +42,10 @@ def served(home: Path) -> Iterator[str]:
     Raises:
         ServerError: the server does not start.
     """
-    for name, value in _QUIET.items():
+    address = os.environ.get("PREFECT_API_URL")
+    for name, value in (_QUIET if address else {**_QUIET, **_OURS}).items():
         os.environ.setdefault(name, value)
-    if address := os.environ.get("PREFECT_API_URL"):
+    if address:
         yield address
         return
     os.environ.setdefault("PREFECT_HOME", str(home))

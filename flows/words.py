@@ -36,7 +36,7 @@ def result(work: Work) -> dict[str, Any]:
         "mode": work.run.schedule.mode,
         "released": [{"series": row.series, "day": row.day, "epsilon": epsilon(row.loss)} for row in done],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
-        "folder": str(work.run.output.release),
+        "folder": shown(Path(work.run.output.release)),
     }
 
 
@@ -55,8 +55,13 @@ def result_lines(work: Work) -> list[str]:
         table = folder.table()
         lines += [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))]
         lines += [_figure_line(figure) for figure in folder.statement["figures"][:2]]
-        lines.append(f"release folder: {folder.path}")
+        lines.append(f"release folder: {shown(folder.path)}")
     return lines
+
+
+def shown(path: Path) -> str:
+    """Return a path as it is reached from the current folder, where it lies below it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _quality_line(work: Work) -> str:

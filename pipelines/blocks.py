@@ -86,8 +86,9 @@ def _guarded(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN
         return function(argument)
     except AgedpError as error:
         return Failure(error.with_traceback(None), "")
-    except Exception:
-        return Failure(None, traceback.format_exc())
+    except Exception as error:
+        # without its message: Arrow's quote rows
+        return Failure(None, "".join([*traceback.format_tb(error.__traceback__), type(error).__name__]))
 
 
 def _merged(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:  # noqa: ANN401

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agedp_data import tables
 from agedp_data.readers.layout import SLOTS
@@ -35,8 +34,8 @@ def settle_month(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
     """Settle a month unless that was done before; return the rows that it set aside (SETTLED)."""
     path = days_path(store, month, contents)
     aside_path = path.with_suffix(".aside.parquet")
-    if path.exists() and aside_path.exists():
-        return pq.ParquetFile(aside_path).read()
+    if folders.rows_in(path) is not None and folders.rows_in(aside_path) is not None:
+        return folders.read_table(aside_path)
     found = month_readings(store, month, contents)
     folders.make_private(path.parent)
     aside = tables.columns(
@@ -65,4 +64,4 @@ def daily(found: Readings) -> pa.Table:
 
 def read_days(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
     """Return the DAYS of a settled month."""
-    return pq.ParquetFile(days_path(store, month, contents)).read()
+    return folders.read_table(days_path(store, month, contents))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,13 +14,14 @@ import pyarrow.parquet as pq
 from agedp_data.errors import InputError
 
 _PRIVATE = 0o600
-_numbers = itertools.count()
 
 
 def make_private(folder: Path) -> Path:
-    """Return a folder that only its owner may enter, made if need be."""
+    """Return a folder that only its owner may enter; it and the parents that it lacks are made if need be."""
     with readable(folder):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lacking = [parent for parent in folder.parents if not parent.exists()]
+        for one in (*reversed(lacking), folder):  # mkdir's own parents=True would let others in
+            one.mkdir(exist_ok=True, mode=0o700)
         if folder.stat().st_mode & 0o077:
             folder.chmod(0o700)
     return folder
@@ -40,7 +40,8 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, **options:
 def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE) -> None:
     """Fill a temporary file beside `path`, sync it and rename it."""
     with readable(path):
-        temporary = path.with_name(f".{path.name}.{os.getpid()}-{next(_numbers)}.tmp")
+        # by chance, not by process number: in a container that comes again, and meets what a killed run left
+        temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with os.fdopen(descriptor, "wb") as stream:
@@ -66,7 +67,15 @@ def readable(path: Path) -> Iterator[None]:
 def read_table(path: Path) -> pa.Table:
     """Return a confidential table that an earlier stage wrote."""
     try:
-        return pq.ParquetFile(path).read()
+        return pq.ParquetFile(path, page_checksum_verification=True).read()
     except (OSError, pa.ArrowException):
         what = "is missing or damaged; run again to make it anew"
         raise InputError(f"a confidential table {what}", private=f"{path}: {what}") from None
+
+
+def rows_in(path: Path) -> int | None:
+    """Return how many rows a table has by its footer; None if it is missing or cut off, and must be made anew."""
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (OSError, pa.ArrowException):
+        return None

@@ -67,7 +67,8 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
     listing = files.list_sources(patterns)
     opened = map_each("open", listing.sources, each=partial(open_file, store=store), engine=engine)
     unique = {one.content: one for one in reversed(opened)}  # the first of equal files is the one that is read
-    fresh = [one for one in opened if unique[one.content] is one and store.manifest(one.content) is None]
+    held = dict(zip(unique, map_each("held", list(unique), each=store.holds, engine=engine), strict=True))
+    fresh = [one for one in opened if unique[one.content] is one and not held[one.content]]
     _add(store, fresh, engine=engine)
     for one in opened:
         one.source.check_unchanged()
@@ -101,23 +102,25 @@ def open_file(source: Source, *, store: Store) -> Opened:
         raise source.error("is binary, not CSV")
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     kept = head[bom:].splitlines(keepends=True)
-    if not head[bom:].strip():
+    if not head[bom:].strip() and len(head) < files.HEAD_BYTES:
         return Opened(source, content, None, len(head))
     lines = [line.decode("latin-1").rstrip("\r\n") for line in kept]
     header = store.layout.recognise(lines)
     if header is None:
-        raise source.error(_unknown_header(lines, store.layout))
+        raise _unknown_header(source, lines, store.layout)
     return Opened(source, content, header, bom + sum(len(line) for line in kept[: header.lines]))
 
 
-def _unknown_header(lines: Sequence[str], layout: Layout) -> str:
+def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> InputError:
+    """Return the error; what was found stays private: without a header line it is a household's first row."""
     found = lines[0] if len(lines[0].replace(",", "")) > 0 else (lines[1] if len(lines) > 1 else "")
     every = [(name, text) for name, other in LAYOUTS.items() for text in other.known_headers()]
     nearest = difflib.get_close_matches(found, [text for _, text in every], n=1, cutoff=0.0)
     name = next((name for name, text in every if [text] == nearest), layout.name)
     shown = found if len(found) <= 120 else f"{found[:120]}..."
     hint = f'did you mean dataset = "{name}"?' if name != layout.name else "correct the header line"
-    return f'columns "{shown}" are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
+    rest = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
+    return source.error(f"its columns {rest}", private=f'columns "{shown}" {rest}')
 
 
 def _add(store: Store, fresh: Sequence[Opened], *, engine: Engine) -> None:

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agedp_data import tables
+from agedp_data.errors import InputError
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.layout import SLOTS, Ints, Layout, Reason, Rules
 from agedp_data.readers.parse import Parsed
@@ -54,9 +54,17 @@ class Store:
     def manifest(self, content: str) -> Manifest | None:
         """Return what is known of a stored file; None if it is not wholly in the store."""
         try:
-            return Manifest(**json.loads((self.folder / "files" / f"{content}.json").read_bytes()))
-        except (OSError, ValueError, TypeError):
+            found = Manifest(**json.loads((self.folder / "files" / f"{content}.json").read_bytes()))
+            return found if found.adds_up() else None
+        except (OSError, ValueError, TypeError, AttributeError):
             return None
+
+    def holds(self, content: str) -> bool:
+        """Return whether a file is wholly in the store, every part of it as many rows as its manifest says."""
+        manifest = self.manifest(content)
+        return manifest is not None and all(
+            folders.rows_in(self.part(month, content)) == rows for month, rows in manifest.months.items()
+        )
 
     def part(self, month: str, content: str) -> Path:
         """Return the path of a part."""
@@ -72,6 +80,10 @@ class Manifest:
     aside: dict[str, int] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     months: dict[str, int] = field(default_factory=dict)
+
+    def adds_up(self) -> bool:
+        """Return whether rows read = kept + set aside, and kept = the rows of the months."""
+        return self.rows_read == self.kept + sum(self.aside.values()) and self.kept == sum(self.months.values())
 
 
 def month_of(day: Ints) -> Ints:
@@ -102,7 +114,8 @@ def add_file(store: Store, content: str, blocks: Sequence[Parsed]) -> Manifest:
         part = table.filter(pa.array(months == month))
         name = month_name(int(month))
         folders.make_private(store.part(name, content).parent)
-        folders.write_table(store.part(name, content), part, use_dictionary=["household_id"])
+        path = store.part(name, content)
+        folders.write_table(path, part, use_dictionary=["household_id"], write_page_checksum=True)
         found[name] = part.num_rows
     aside, notes = _aside(store, content, blocks, offsets)
     manifest = Manifest(int(offsets[-1]), kept, aside, notes, found)
@@ -166,7 +179,7 @@ def write_quarantine(store: Store, name: str, rows: Iterable[tuple[int, str, str
 def month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
     """Return what a month says, from the parts of these files in their order."""
     loaded = [
-        (i, pq.ParquetFile(store.part(month, content)).read())
+        (i, _load(store.part(month, content)))
         for i, content in enumerate(contents)
         if store.part(month, content).exists()
     ]
@@ -179,6 +192,14 @@ def month_readings(store: Store, month: str, contents: Sequence[str]) -> Reading
     energy = np.concatenate([np.zeros((0, width), np.int64), *(part[5] for part in parts)])
     rows = Rows(ids, household, channel, time, file, row, energy)
     return settle(rows, rules=store.rules, channels=len(store.rules.categories) if store.layout.channels > 1 else 1)
+
+
+def _load(part: Path) -> pa.Table:
+    try:
+        return folders.read_table(part)
+    except InputError:
+        part.unlink(missing_ok=True)  # so that the next run misses it and parses the file again
+        raise
 
 
 def _names(table: pa.Table) -> list[str]:

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from agedp_data.errors import InputError
 from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.layout import (
+    FIRST_DAY,
+    LAST_DAY,
     MISSING,
     SLOTS,
     Columns,
@@ -27,6 +29,7 @@ from agedp_data.readers.layout import (
     Reason,
     Records,
     Rules,
+    cells,
     first_reason,
     household_ids,
     whole_wh,
@@ -60,7 +63,8 @@ class Ausgrid:
                 quality = names[5 + SLOTS :]
                 if quality not in ([], ["Row Quality"]):
                     return None
-                return _header(skip + 1, bool(quality), line.count(",") + 1)
+                time_format = _time_format(lines[skip + 1 :])
+                return _header(skip + 1, bool(quality), line.count(",") + 1, time_format)
         return None
 
     def known_headers(self) -> tuple[str, ...]:
@@ -70,9 +74,9 @@ class Ausgrid:
     def records(self, columns: Columns, header: Header, rules: Rules) -> Records:
         """Return one record of 48 readings per row; the hour that does not exist is missing."""
         ids, household, no_household = household_ids(columns.values["household"])
-        day, no_day = _days(columns.values["date"])
+        day, no_day = _days(columns.values["date"], header.time_format)
         channel = _channels(columns.values["category"], rules)
-        energy, cell_reasons = _energies(columns, rules)
+        energy, empty, cell_reasons = _energies(columns, rules)
         for index in np.unique(day[~no_day]):
             absent = self.absent_slots(date.fromordinal(int(index) + _EPOCH))
             if absent:
@@ -83,7 +87,7 @@ class Ausgrid:
                 (Reason.HOUSEHOLD, no_household),
                 (Reason.DATE, no_day),
                 (Reason.CATEGORY, channel < 0),
-                (Reason.MISSING, (energy == MISSING).all(axis=1)),
+                (Reason.MISSING, empty),
                 *cell_reasons,
             ],
         )
@@ -106,35 +110,49 @@ class Ausgrid:
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def _header(lines: int, quality: bool, width: int) -> Header:
+def _header(lines: int, quality: bool, width: int, time_format: str) -> Header:
     names = [_ROLES.get(name, f"unused_{i}") for i, name in enumerate(_FIXED)] + list(READINGS)
     names += ["quality"] * quality
     names += [f"unused_{i}" for i in range(len(names), width)]
     types = {"household": _TEXT, "category": _TEXT, "date": _TEXT, **dict.fromkeys(READINGS, pa.float64())}
     if quality:
         types["quality"] = _TEXT
-    return Header("with Row Quality" if quality else "without Row Quality", lines, tuple(names), types)
+    variant = "with Row Quality" if quality else "without Row Quality"
+    return Header(variant, lines, tuple(names), types, time_format)
 
 
-def _days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
+def _time_format(rows: Sequence[str]) -> str:
+    """Return the date format of the first rows; a later row in another one stops the file."""
+    for cell in cells(rows, _FIXED.index("date")):
+        for pattern in _FORMATS:
+            if _parse(cell, pattern):
+                return pattern
+    return _FORMATS[0]
+
+
+def _days(column: pa.DictionaryArray, time_format: str) -> tuple[Ints, Flags]:
     texts = [(raw or b"").decode("latin-1").strip() for raw in column.dictionary.to_pylist()]
-    days = [_parse(text, _FORMATS) for text in texts]
-    if any(day is None and _parse(text, _OTHER_FORMATS) for day, text in zip(days, texts, strict=True)):
-        raise InputError("no single date format fits: dates must be day first (1/07/2011 or 1-Jul-10)")
-    lookup = np.array([MISSING if day is None else day.toordinal() - _EPOCH for day in days] + [MISSING], np.int64)
+    days = [_parse(text, time_format) for text in texts]
+    others = {*_FORMATS, *_OTHER_FORMATS} - {time_format}
+    if any(day is None and any(_parse(text, other) for other in others) for day, text in zip(days, texts, strict=True)):
+        raise InputError("no single date format fits: dates must be day first, all 1/07/2011 or all 1-Jul-10")
+    known = [day is not None and FIRST_DAY <= day <= LAST_DAY for day in days]
+    lookup = np.array(
+        [day.toordinal() - _EPOCH if day and sound else MISSING for day, sound in zip(days, known, strict=True)]
+        + [MISSING],
+        np.int64,
+    )
     found = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
     return found, found == MISSING
 
 
-def _parse(text: str, formats: Sequence[str]) -> date | None:
+def _parse(text: str, pattern: str) -> date | None:
     if not re.fullmatch(r"[\w/-]{6,11}", text, re.ASCII):
         return None
-    for pattern in formats:
-        try:
-            return datetime.strptime(text, pattern).date()
-        except ValueError:
-            continue
-    return None
+    try:
+        return datetime.strptime(text, pattern).date()
+    except ValueError:
+        return None
 
 
 def _channels(column: pa.DictionaryArray, rules: Rules) -> Ints:
@@ -145,8 +163,12 @@ def _channels(column: pa.DictionaryArray, rules: Rules) -> Ints:
     return found
 
 
-def _energies(columns: Columns, rules: Rules) -> tuple[Ints, list[tuple[Reason, Flags]]]:
-    """Return (n, 48) watt-hours and, per reason, the rows with such a cell: one bad cell sets the row aside."""
+def _energies(columns: Columns, rules: Rules) -> tuple[Ints, Flags, list[tuple[Reason, Flags]]]:
+    """Return (n, 48) watt-hours, the rows without any reading and, per reason, the rows with such a cell.
+
+    One bad cell sets the row aside: what the rest of its day was is then not known.
+    """
+    nothing = np.ones(columns.rows, bool)
     energy = np.full((columns.rows, SLOTS), MISSING, np.int64)
     kinds = (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)
     marks: dict[Reason, Flags] = {kind: np.zeros(columns.rows, bool) for kind in (Reason.TEXT, *kinds)}
@@ -155,10 +177,11 @@ def _energies(columns: Columns, rules: Rules) -> tuple[Ints, list[tuple[Reason, 
         empty = pc.is_null(column).to_numpy(zero_copy_only=False)
         wh, why = whole_wh(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), rules)
         energy[:, slot] = np.where(empty, MISSING, wh)
+        nothing &= empty & ~columns.bad(name)
         marks[Reason.TEXT] |= columns.bad(name)
         for kind in kinds:
             marks[kind] |= why == kind
-    return energy, list(marks.items())
+    return energy, nothing, list(marks.items())
 
 
 def _notes(columns: Columns, header: Header) -> dict[str, int]:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import lzma
 import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
@@ -43,9 +44,9 @@ class Source:
     size: int
     modified_ns: int
 
-    def error(self, what: str) -> InputError:
-        """Return the error to raise about this file, its name in the private text only."""
-        return InputError(f"{self.label}: {what}", private=f"{self.path}: {what}")
+    def error(self, what: str, *, private: str | None = None) -> InputError:
+        """Return the error to raise about this file; its name and what `private` quotes stay in the private text."""
+        return InputError(f"{self.label}: {what}", private=f"{self.path}: {private or what}")
 
     def check_unchanged(self) -> None:
         """Raise InputError if the file is no longer the one that was listed."""
@@ -71,17 +72,7 @@ def list_sources(patterns: Sequence[str]) -> Listing:
     Raises:
         InputError: nothing usable, or a file that cannot be opened.
     """
-    found: set[Path] = set()
-    for pattern in patterns:
-        path = Path(pattern)
-        if path.is_dir():
-            found.update(path.iterdir())
-        elif has_magic(pattern):
-            found.update(Path(name) for name in glob(pattern, recursive=True))
-        elif not path.exists():
-            raise InputError("[input] files: a named file does not exist", private=f"{path}: does not exist")
-        else:
-            found.add(path)
+    found = {path for pattern in patterns for path in _named(pattern)}
     paths = sorted((p for p in found if p.is_file()), key=_numeric)
     usable = [p for p in paths if not p.name.startswith(".") and p.name.lower().endswith(EXTENSIONS)]
     if not usable:
@@ -93,6 +84,21 @@ def list_sources(patterns: Sequence[str]) -> Listing:
         tuple(_source(path, f"input {i} of {len(usable)}") for i, path in enumerate(usable, 1)),
         len(paths) - len(usable),
     )
+
+
+def _named(pattern: str) -> Iterable[Path]:
+    path = Path(pattern)
+    try:
+        if path.is_dir():
+            return list(path.iterdir())
+        if path.exists():  # before globbing: a name may hold brackets
+            return [path]
+    except OSError as error:
+        what = f"cannot be opened ({error.strerror})"
+        raise InputError(f"[input] files: a named folder {what}", private=f"{path}: {what}") from None
+    if has_magic(pattern):
+        return [Path(name) for name in glob(pattern, recursive=True)]
+    raise InputError("[input] files: a named file does not exist", private=f"{path}: does not exist")
 
 
 def _source(path: Path, label: str) -> Source:
@@ -155,6 +161,8 @@ def read_bytes(source: Source, start: int = 0, stop: int | None = None) -> bytes
         InputError: cut-off or damaged archive, a packing that cannot be opened here, no permission.
     """
     length = -1 if stop is None else stop - start
+    if _packed(source) and source.size == 0:  # gzip takes this for an empty file
+        raise source.error("the archive is cut off or damaged; fetch it again")
     try:
         with _open(source) as stream:
             if start and not _packed(source):
@@ -164,7 +172,7 @@ def read_bytes(source: Source, start: int = 0, stop: int | None = None) -> bytes
             return bytes(stream.read() if length < 0 else stream.read(length))
     except NotImplementedError:
         raise source.error("this kind of zip (deflate64?) cannot be read; unpack it and pack it again as .gz") from None
-    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
+    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
         raise source.error("the archive is cut off or damaged; fetch it again") from None
     except RuntimeError:  # zipfile's word for an encrypted member
         raise source.error("the archive is encrypted; unpack it first") from None
@@ -247,9 +255,12 @@ def _quotes(source: Source, start: int) -> bool | None:
 
 
 def _chunks(source: Source, start: int) -> Iterator[tuple[int, bytes]]:
-    with source.path.open("rb") as stream:
-        stream.seek(start)
-        offset = start
-        while chunk := stream.read(_CHUNK):
-            yield offset, chunk
-            offset += len(chunk)
+    try:
+        with source.path.open("rb") as stream:
+            stream.seek(start)
+            offset = start
+            while chunk := stream.read(_CHUNK):
+                yield offset, chunk
+                offset += len(chunk)
+    except OSError as error:
+        raise source.error(f"cannot be read ({error.strerror})") from None

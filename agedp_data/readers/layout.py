@@ -8,7 +8,8 @@ gets a reason: `Reason.KEPT`, or why it was set aside. All civil-time arithmetic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import IntEnum
@@ -22,6 +23,8 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 SLOTS = 48
 MISSING = -1
+FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
+_EPOCH = date(1970, 1, 1)
 
 
 class Reason(IntEnum):
@@ -155,8 +158,9 @@ def whole_wh(kwh: np.ndarray[Any, np.dtype[np.float64]], rules: Rules) -> tuple[
     Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh.
     """
     finite = np.isfinite(kwh)
-    wh = np.rint(np.where(finite, kwh, 0.0) * 1000.0)
-    above, negative = wh > rules.max_half_hour_wh, wh < 0
+    with np.errstate(over="ignore"):  # 1e308 kWh is above any bound
+        wh = np.rint(np.where(finite, kwh, 0.0) * 1000.0)
+    above, negative = wh > rules.max_half_hour_wh, kwh < 0
     reason = np.select(
         [~finite, negative, above],
         [int(Reason.NOT_FINITE), int(Reason.NEGATIVE), int(Reason.ABOVE_BOUND)],
@@ -170,7 +174,7 @@ def household_ids(column: pa.DictionaryArray) -> tuple[tuple[str, ...], Ints, Fl
     texts: list[str | None] = []
     for raw in column.dictionary.to_pylist():
         try:
-            text = raw.decode("utf-8").strip(" \t") if raw is not None else ""
+            text = raw.decode("utf-8").removeprefix("\ufeff").strip(" \t") if raw is not None else ""
         except UnicodeDecodeError:
             text = ""
         texts.append(text or None)
@@ -179,6 +183,23 @@ def household_ids(column: pa.DictionaryArray) -> tuple[tuple[str, ...], Ints, Fl
     lookup = np.array([-1 if text is None else position[text] for text in texts] + [-1], np.int64)
     codes = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
     return tuple(ids), codes, codes < 0
+
+
+def impossible_days(day: Ints) -> Flags:
+    """Return which days since 1970 lie outside 1970 to 2199: no meter wrote a half-hour then.
+
+    >>> impossible_days(np.array([-1, 0, 84_005, 84_006])).tolist()
+    [True, False, False, True]
+    """
+    return (day < 0) | (day > (LAST_DAY - _EPOCH).days)
+
+
+def cells(lines: Sequence[str], position: int) -> Iterator[str]:
+    """Yield one column of the first lines of a file, a line that has not so many fields left out."""
+    for line in lines:
+        for row in csv.reader([line]):
+            if len(row) > position:
+                yield row[position].strip()
 
 
 def first_reason(rows: int, marks: Sequence[tuple[Reason, Flags]]) -> Ints:

@@ -22,8 +22,10 @@ from agedp_data.readers.layout import (
     Reason,
     Records,
     Rules,
+    cells,
     first_reason,
     household_ids,
+    impossible_days,
     whole_wh,
 )
 
@@ -81,7 +83,7 @@ class London:
             columns.rows,
             [
                 (Reason.HOUSEHOLD, no_household),
-                (Reason.DATE, no_time),
+                (Reason.DATE, no_time | impossible_days(day)),
                 (Reason.MISSING, missing),
                 (Reason.TEXT, columns.bad("energy")),
                 (Reason.OFF_GRID, off_grid != 0),
@@ -116,11 +118,10 @@ def _role(name: str, position: int) -> str:
 
 def _time_format(rows: Sequence[str], position: int) -> str:
     """Return the date format of the first rows; the parser stops the file where it stops fitting."""
-    for row in rows:
-        cells = row.split(",")
-        if len(cells) > position and re.match(r"\s*\d{1,2}/\d{1,2}/\d{4}", cells[position]):
+    for cell in cells(rows, position):
+        if re.match(r"\d{1,2}/\d{1,2}/\d{4}", cell):
             return _DAY_FIRST
-        if len(cells) > position and fits_iso(cells[position]):
+        if fits_iso(cell):
             return "iso"
     return "iso"
 

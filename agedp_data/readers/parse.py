@@ -2,8 +2,9 @@
 
 A block whose cells all have their declared type is parsed once. Where one has not, the block is parsed again
 as text and only the odd cells are tried one by one with the same converter, so what is accepted does not
-depend on what else stands in the block. Rows with a wrong number of fields, and rows set aside, come back as
-text for the quarantine.
+depend on what else stands in the block. Day-first stamps are always read that way: Arrow's strptime takes
+31 February for 3 March. Rows with a wrong number of fields, and rows set aside, come back as text for the
+quarantine.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, Reason, Records, Rules
 
 _LONGEST_BLOCK = 2**31 - 2**16
+_FARTHEST_SECOND = 9e9  # nanoseconds in 64 bits end in the year 2262
 _STAMPS = {
     "iso": r"\s*\d{4}-\d{1,2}-\d{1,2}([ T].*)?",
     "%d/%m/%Y %H:%M:%S": r"\s*(0?[1-9]|[12]\d|3[01])/(0?[1-9]|1[0-2])/\d{4}.*",
@@ -50,7 +53,7 @@ def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parse
     if len(data) > _LONGEST_BLOCK:
         raise InputError("more than 2 GB that cannot be cut into blocks; unpack it, or quote whole fields only")
     broken: list[tuple[int, str]] = []
-    columns = _columns(data, header, broken)
+    columns = _columns(data, header, broken) if _is_utf8(data) else _latin_columns(data, header, broken)
     records = layout.records(columns, header, rules)
     broken_rows = np.array([number for number, _ in broken], np.int64)
     rows_read = columns.rows + len(broken)
@@ -64,10 +67,37 @@ def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parse
     return Parsed(rows_read, records, row, aside, reason[aside], tuple(texts[int(i)] for i in aside))
 
 
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _latin_columns(data: bytes, header: Header, broken: list[tuple[int, str]]) -> Columns:
+    """Return the columns of bytes that are not UTF-8: parsed as Latin-1, the texts' own bytes put back.
+
+    Arrow hands a row with a wrong number of fields over as text, and fails where it is none.
+    """
+    columns = _columns(data.decode("latin-1").encode(), header, broken)
+    broken[:] = [(number, text.encode("latin-1").decode("utf-8", "replace")) for number, text in broken]
+    values = {name: _own_bytes(v) if pa.types.is_dictionary(v.type) else v for name, v in columns.values.items()}
+    return Columns(columns.rows, values, columns.unreadable)
+
+
+def _own_bytes(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    texts = [None if raw is None else raw.decode().encode("latin-1") for raw in column.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(column.indices, pa.array(texts, pa.binary()))
+
+
 def _columns(data: bytes, header: Header, broken: list[tuple[int, str]]) -> Columns:
     try:
-        table = _read(data, header, header.types, broken)
-        return Columns(table.num_rows, {name: _whole(table[name]) for name in header.types}, {})
+        if header.time_format == "iso" or not any(map(pa.types.is_timestamp, header.types.values())):
+            table = _read(data, header, header.types, broken)
+            return Columns(table.num_rows, {name: _whole(table[name]) for name in header.types}, {})
     except pa.ArrowInvalid:
         broken.clear()
     text = {name: kind if pa.types.is_dictionary(kind) else pa.binary() for name, kind in header.types.items()}
@@ -96,9 +126,9 @@ def _read(
     if not data.strip(b"\r\n"):
         return pa.table({name: pa.array([], kind) for name, kind in types.items()})
     return csv.read_csv(
-        pa.BufferReader(data),
+        pa.BufferReader(b"\n" + data),  # an empty line: no row may look like a byte order mark
         read_options=csv.ReadOptions(
-            column_names=list(header.names), use_threads=False, block_size=len(data) + 1, encoding="utf8"
+            column_names=list(header.names), use_threads=False, block_size=len(data) + 2, encoding="utf8"
         ),
         parse_options=csv.ParseOptions(invalid_row_handler=keep, newlines_in_values=True),
         convert_options=_convert_options(header, types),
@@ -112,7 +142,7 @@ def _convert_options(header: Header, types: Any) -> csv.ConvertOptions:  # noqa:
         include_columns=list(types),
         null_values=list(header.null_values),
         strings_can_be_null=False,
-        timestamp_parsers=[csv.ISO8601 if header.time_format == "iso" else header.time_format],
+        timestamp_parsers=[csv.ISO8601],
     )
 
 
@@ -126,11 +156,14 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 def _convert(cells: pa.BinaryArray, kind: pa.DataType, header: Header) -> tuple[pa.Array, Flags]:
     """Convert a text column cell by distinct cell; return the values and which cells were unreadable."""
     encoded = pc.dictionary_encode(cells)
-    distinct: list[bytes] = encoded.dictionary.to_pylist()
+    distinct: list[bytes] = [cell.strip(b" \t") for cell in encoded.dictionary.to_pylist()]
     nulls = {text.encode() for text in header.null_values}
-    tried = [i for i, cell in enumerate(distinct) if cell.strip(b" \t") not in nulls]
+    tried = [i for i, cell in enumerate(distinct) if cell not in nulls]
     readable: dict[int, Any] = {}
-    _try(distinct, tried, kind, header, readable)
+    if pa.types.is_timestamp(kind) and header.time_format != "iso":
+        readable = {i: ns for i in tried if (ns := _day_first_ns(distinct[i])) is not None}
+    else:
+        _try(distinct, tried, kind, header, readable)
     bad = [i for i in tried if i not in readable]
     if pa.types.is_timestamp(kind):
         _refuse_other_formats([distinct[i] for i in bad], header.time_format)
@@ -161,6 +194,19 @@ def _try(cells: Sequence[bytes], which: Sequence[int], kind: pa.DataType, header
         readable.update(zip(sound, plain.to_pylist(), strict=True))
 
 
+def _day_first_ns(cell: bytes) -> int | None:
+    """Return nanoseconds since 1970 of a stamp like 28/02/2013 00:30:00; None if there is no such instant."""
+    found = re.fullmatch(rb"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}):(\d{2}):(\d{2})", cell)
+    if found is None:
+        return None
+    day, month, year, hour, minute, second = map(int, found.groups())
+    try:
+        seconds = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+    return int(seconds) * 10**9 if abs(seconds) < _FARTHEST_SECOND else None
+
+
 def _refuse_other_formats(cells: Sequence[bytes], time_format: str) -> None:
     own = _STAMPS[time_format]
     for cell in cells:
@@ -183,10 +229,12 @@ def _texts(data: bytes, rows: Ints, rows_read: int) -> dict[int, str]:
 
 def _quoted_lines(data: bytes) -> list[bytes]:
     lines: list[bytes] = []
-    open_line = b""
+    pieces: list[bytes] = []
+    quotes = 0
     for line in data.splitlines(keepends=True):
-        open_line += line
-        if open_line.count(b'"') % 2 == 0:
-            lines.append(open_line.rstrip(b"\r\n"))
-            open_line = b""
-    return [*lines, open_line] if open_line else lines
+        pieces.append(line)
+        quotes += line.count(b'"')
+        if quotes % 2 == 0:
+            lines.append(b"".join(pieces).rstrip(b"\r\n"))
+            pieces.clear()
+    return [*lines, b"".join(pieces)] if pieces else lines

@@ -42,8 +42,8 @@ class Readings:
 
 def settle(rows: Rows, *, rules: Rules, channels: int) -> Readings:
     """Decide what the rows say; see the module's text."""
-    span = int(rows.time.max()) + 1 if len(rows.time) else 1
-    key = (rows.household * channels + rows.channel) * span + rows.time
+    first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
+    key = (rows.household * channels + rows.channel) * (last - first + 1) + rows.time - first
     order = np.lexsort((rows.row, rows.file, key)) if np.any(key[1:] <= key[:-1]) else np.arange(len(key))
     key, energy = key[order], rows.energy_wh[order]
     reason = _judge(key, energy)

@@ -1,0 +1,100 @@
+"""What a month says, against a dictionary filled row by row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agedp_data.readers.layout import Reason, Rules
+from agedp_data.readers.settle import Readings, Rows, settle
+
+IDS = ("a", "b", "c")
+Row = tuple[int, int, int, tuple[int, ...]]  # household, channel, time, energies
+
+
+def rows_of(found: list[Row], files: list[int], order: list[int], width: int) -> Rows:
+    """Return the rows in this order; a row's number within its file is its place in `found`."""
+    chosen = [(found[i], files[i], i) for i in order]
+    numbers = [np.array([row[part] for row, _, _ in chosen], np.int64) for part in range(3)]
+    energy = np.array([row[3] for row, _, _ in chosen], np.int64).reshape(len(chosen), width)
+    file = np.array([f for _, f, _ in chosen], np.int64)
+    row = np.array([i for _, _, i in chosen], np.int64)
+    return Rows(IDS, *numbers, file, row, energy)
+
+
+def brute(found: list[Row], files: list[int], rules: Rules, channels: int, width: int) -> tuple[dict, dict]:
+    """Return {(household, time): Wh} and {(file, row): reason}, by the rules as DATASETS.md words them."""
+    groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for i, (household, channel, time, _) in enumerate(found):
+        groups[household, channel, time].append(i)
+    aside: dict[tuple[int, int], Reason] = {}
+    good: dict[tuple[int, int, int], tuple[int, ...]] = {}
+    for key, members in groups.items():
+        members.sort(key=lambda i: (files[i], i))
+        if len({found[i][3] for i in members}) > 1:
+            aside |= {(files[i], i): Reason.CONFLICT for i in members}
+        else:
+            aside |= {(files[i], i): Reason.DUPLICATE for i in members[1:]}
+            good[key] = found[members[0]][3]
+    readings: dict[tuple[int, int], int] = {}
+    for household, channel, time in good:
+        if channel:
+            continue
+        lines = [good[household, c, time] for c in range(channels) if (household, c, time) in good]
+        if len(lines) < channels and not rules.absent_channel_is_zero:
+            continue
+        for slot in range(width):
+            if all(line[slot] >= 0 for line in lines):
+                readings[household, time + slot] = sum(line[slot] for line in lines)
+    return readings, aside
+
+
+def told(found: Readings) -> tuple[dict, dict]:
+    keys = list(zip(found.household.tolist(), found.time.tolist(), strict=True))
+    assert keys == sorted(set(keys))
+    lost = zip(found.aside_file.tolist(), found.aside_row.tolist(), strict=True)
+    return (
+        dict(zip(keys, found.energy_wh.tolist(), strict=True)),
+        dict(zip(lost, map(Reason, found.aside_reason.tolist()), strict=True)),
+    )
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_readings_of_one_value_a_row_equal_the_dictionary_in_any_order(data: st.DataObject) -> None:
+    energy = st.tuples(st.integers(0, 2))
+    found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.just(0), st.integers(-3, 3), energy), max_size=12))
+    files = data.draw(st.lists(st.integers(0, 2), min_size=len(found), max_size=len(found)))
+    order = data.draw(st.permutations(range(len(found))))
+    settled = settle(rows_of(found, files, order, 1), rules=Rules(), channels=1)
+    assert told(settled) == brute(found, files, Rules(), 1, 1)
+
+
+@given(st.data(), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_order(
+    data: st.DataObject, absent_is_zero: bool
+) -> None:
+    rules = Rules(absent_channel_is_zero=absent_is_zero)
+    energy = st.tuples(*([st.sampled_from([-1, 0, 700])] * 2)).map(lambda pair: pair * 24)
+    time = st.sampled_from([48 * day for day in (-1, 0, 5)])
+    found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), time, energy), max_size=10))
+    files = data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
+    order = data.draw(st.permutations(range(len(found))))
+    settled = settle(rows_of(found, files, order, 48), rules=rules, channels=2)
+    assert told(settled) == brute(found, files, rules, 2, 48)
+
+
+def test_a_disagreement_sets_both_aside_and_its_copies_too() -> None:
+    found: list[Row] = [(0, 0, 7, (5,)), (0, 0, 7, (5,)), (0, 0, 7, (6,)), (0, 0, 8, (9,))]
+    settled = settle(rows_of(found, [0, 0, 1, 1], [0, 1, 2, 3], 1), rules=Rules(), channels=1)
+    assert told(settled) == ({(0, 8): 9}, {(0, 0): Reason.CONFLICT, (0, 1): Reason.CONFLICT, (1, 2): Reason.CONFLICT})
+
+
+def test_no_rows_are_no_readings() -> None:
+    for width, channels in ((1, 1), (48, 2)):
+        settled = settle(rows_of([], [], [], width), rules=Rules(), channels=channels)
+        assert told(settled) == ({}, {})
