@@ -1,1 +1,1 @@
-"""WHAT THINGS ARE."""
+"""WHAT THINGS ARE: readers, tables, chains, privacy, notions, noise and the ledger."""

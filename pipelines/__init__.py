@@ -1,1 +1,1 @@
-"""WHAT happens: one verb per stage."""
+"""WHAT happens: one verb per stage, from input files to a release folder."""
