@@ -22,7 +22,7 @@ import numpy as np
 
 from agedp_data.chains.envelope import LOSS_GRID, Envelope
 from agedp_data.chains.tabulation import tabulate
-from agedp_data.chains.transitions import reverse
+from agedp_data.chains.transitions import reverse, stationary
 from agedp_data.config import RunFile
 from agedp_data.config.model import Declared, Estimated
 from agedp_data.errors import ChainError, RunFileError
@@ -150,10 +150,19 @@ def _kernel(path: Path, *, assume: str, step: str) -> Envelope:
     matrix = np.array(rows, dtype=np.float64)
     if (matrix < 0).any() or np.abs(matrix.sum(axis=1) - 1).max() > 1e-9:
         raise _error(path, "kernel", "must have rows of probabilities that add up to 1")
+    if not _hangs_together(matrix):
+        raise _error(path, "kernel", "must lead from each of two or more states to every other")
     steps_per_day = 1 if step == "day" else _SLOTS
     ages = np.array(_KERNEL_AGES) * steps_per_day
     found = tabulate(reverse(matrix)[None], ages, LOSS_GRID, forgets=np.array([True]), steps_per_day=steps_per_day)
     return Envelope(ages, found.losses, found.backward, None, found.bounds, steps_per_day, assume)
+
+
+def _hangs_together(matrix: np.ndarray[Any, np.dtype[np.float64]]) -> bool:
+    try:
+        return len(matrix) > 1 and bool((stationary(matrix) > 0).all())
+    except ChainError:
+        return False
 
 
 def _numbers(path: Path, key: str) -> list[list[Decimal]]:
@@ -164,8 +173,8 @@ def _numbers(path: Path, key: str) -> list[list[Decimal]]:
         raise _error(path, key, f"cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error):
         raise _error(path, key, "is not a CSV text") from None
-    first = [] if not lines else _row(lines[0])
-    rows = [_row(line) for line in (lines[1:] if first is None else lines)]
+    titled = bool(lines) and all(_row([cell]) is None for cell in lines[0])
+    rows = [_row(line) for line in (lines[1:] if titled else lines)]
     if not rows or None in rows:
         raise _error(path, key, "must hold numbers only, below an optional header line")
     return [row for row in rows if row is not None]

@@ -64,25 +64,34 @@ def read_roster(path: Path) -> Roster:
     except UnicodeDecodeError:
         raise _error(path, "is not UTF-8 text") from None
     read_off = text.startswith(READ_OFF)
-    text = text.partition("\n")[2] if read_off else text
-    try:
-        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except csv.Error as error:
-        raise _error(path, f"is not CSV ({error})") from None
-    header = [name.strip() for name in lines[0]] if lines else []
-    if header[:3] != _FIXED or len(set(header)) != len(header):
+    lines = _lines(path, text.partition("\n")[2] if read_off else text, above=1 if read_off else 0)
+    header = [name.strip() for name in lines[0][1]] if lines else []
+    if header[:3] != _FIXED or len(set(header)) != len(header) or not all(header):
         raise _error(path, "must begin with household_id,from,to, then group columns with names of their own")
-    numbered = enumerate(lines[1:], 3 if read_off else 2)
-    rows = [_row(path, number, header, cells) for number, cells in numbered if any(cells)]
+    rows = [_row(path, number, header, cells) for number, cells in lines[1:] if any(cells)]
     if not rows:
         raise _error(path, "has no households; `agedp init` writes a first one from the files")
     return _roster(path, header[3:], rows, read_off=read_off)
 
 
+def _lines(path: Path, text: str, *, above: int) -> list[tuple[int, list[str]]]:
+    """Return the rows of a CSV text, each with the number of its first line in the file; `above` lines precede it."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines: list[tuple[int, list[str]]] = []
+    number = above + 1
+    try:
+        for cells in reader:
+            lines.append((number, cells))
+            number = above + reader.line_num + 1
+    except csv.Error as error:
+        raise _error(path, f"line {number}: is not CSV ({error})") from None
+    return lines
+
+
 def _row(path: Path, number: int, header: list[str], cells: list[str]) -> tuple[str, int, int, list[str], int]:
     if len(cells) != len(header):
         raise _error(path, f"line {number}: {len(cells)} fields where the header has {len(header)}")
-    household, first, last, *groups = (cell.strip() for cell in cells)
+    household, first, last, *groups = (cell.strip(" \t") for cell in cells)
     if not household:
         raise _error(path, f"line {number}: no household_id")
     begin = _day(path, number, "from", first)
@@ -120,13 +129,15 @@ def _roster(
 
 def roster_text(spans: Iterable[tuple[str, date, date | None]]) -> str:
     """Return a roster file, marked as read off the data, for (household, first day, last day) triples."""
-    out = io.StringIO(newline="")
-    out.write(f"{READ_OFF} by `agedp init`; delete this line once the list comes from your customer records\n")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_FIXED)
-    for household, first, last in spans:
-        writer.writerow([household, first.isoformat(), "" if last is None else last.isoformat()])
-    return out.getvalue()
+    lines = [f"{READ_OFF} by `agedp init`; delete this line once the list comes from your customer records"]
+    lines.append(",".join(_FIXED))
+    lines += [f"{_quoted(household)},{first},{'' if last is None else last}" for household, first, last in spans]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    # csv.writer leaves a lone carriage return unquoted, which ends a line for whoever reads it.
+    return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text
 
 
 def _error(path: Path, what: str) -> InputError:

@@ -6,8 +6,9 @@
     <model folder>/transitions.parquet   confidential: counts
 
 The reversed chain is estimated from the reversed counts. A household with a state that has fewer than
-`min_visits` transitions into or out of it, with no transition at all, or whose chain falls apart, counts as never
-forgotten: L(a) = a, total variation 1. One of those decides the envelope; how many there are is confidential.
+`min_visits` transitions into or out of it, with no transition at all, seen in one state only (nothing is known of
+how it would forget another), or whose chain falls apart, counts as never forgotten: L(a) = a, total variation 1.
+One of those decides the envelope; how many there are is confidential.
 """
 
 from __future__ import annotations
@@ -88,10 +89,10 @@ def _on_roster(roster: Roster, model: Estimated) -> Flags:
 
 
 def forgetting_households(counts: Ints, *, min_visits: int) -> Flags:
-    """Return which chains (h, k, k) have a reliable row for every state they visit and hang together."""
+    """Return which chains (h, k, k) have a reliable row for each of two or more states and hang together."""
     into, out = counts.sum(axis=1), counts.sum(axis=2)
     visited = (into > 0) | (out > 0)
-    reliable = ((np.minimum(into, out) >= min_visits) | ~visited).all(axis=1) & visited.any(axis=1)
+    reliable = ((np.minimum(into, out) >= min_visits) | ~visited).all(axis=1) & (visited.sum(axis=1) >= 2)
     for i in np.flatnonzero(reliable):
         reliable[i] = _hangs_together(counts[i])
     return np.asarray(reliable, bool)
@@ -106,7 +107,7 @@ def _hangs_together(counts: Ints) -> bool:
 
 
 def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
-    """Return per household Delta(t) (h, T) exactly, by the bound for all chains and by the paper's, and the gap (h,)."""
+    """Return per household Delta(t) (h, T) exactly, by the bound for all chains, by the paper's, and the gap (h,)."""
     size = (len(counts), len(ages))
     found: dict[str, Floats] = {name: np.ones(size) for name in ("total_variation", "reversibilised", "spectral")}
     found |= {"spectral_gap": np.zeros(len(counts))}

@@ -8,6 +8,7 @@ import numpy as np
 
 from agedp_data.config.model import Estimated
 from agedp_data.errors import RunFileError
+from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import read_roster
 from pipelines.bound import Calibration, bound
 from pipelines.estimate import estimate
@@ -31,7 +32,7 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibrat
     roster = read_roster(Path(run.population.roster))
     store = store_of(run)
     period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
-    kind = model.edges if isinstance(model.edges, str) else [float(edge) * 1000 for edge in model.edges]
+    kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
     edges = quantize(period, edges=kind, n_states=model.states, engine=engine)
     transitions = estimate(period, np.asarray(edges), n_states=model.states, engine=engine)
     return bound(transitions, edges, roster, model)

@@ -38,9 +38,7 @@ def settle_month(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
         return folders.read_table(aside_path)
     found = month_readings(store, month, contents)
     folders.make_private(path.parent)
-    aside = tables.columns(
-        tables.SETTLED, file=found.aside_file, row=found.aside_row, reason=found.aside_reason
-    )
+    aside = tables.columns(tables.SETTLED, file=found.aside_file, row=found.aside_row, reason=found.aside_reason)
     folders.write_table(aside_path, aside)
     folders.write_table(path, daily(found))
     return aside

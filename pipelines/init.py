@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -81,20 +82,22 @@ def init(patterns: Sequence[str], *, folder: Path) -> Made:
     first, last = min(span[0] for span in spans.values()), max(span[1] for span in spans.values())
     text = roster_text((household, *spans[household]) for household in sorted(spans))
     folders.write(roster, text.encode())
-    shown = "[" + ", ".join(f'"{Path(pattern).absolute()}"' for pattern in patterns) + "]"
+    # A JSON string of text without lone surrogates is a TOML string.
+    shown = json.dumps([str(Path(pattern).absolute()) for pattern in patterns], ensure_ascii=False)
     filled = _TEMPLATE.format(dataset=store.dataset, files=shown, first=first, last=last)
     folders.write(run_file, filled.encode(), mode=0o644)
     return Made(run_file, roster, len(spans))
 
 
 def _dataset(patterns: Sequence[str], confidential: Path) -> str:
-    source = files.list_sources(patterns).sources[0]
-    for name in LAYOUTS:
-        try:
-            if open_file(source, store=Store(confidential / "store", name, Rules())).header is not None:
-                return name
-        except InputError:
-            continue
+    """Return the first dataset that knows the header of a file; empty files have none."""
+    for source in files.list_sources(patterns).sources:
+        for name in LAYOUTS:
+            try:
+                if open_file(source, store=Store(confidential / "store", name, Rules())).header is not None:
+                    return name
+            except InputError:
+                continue
     return next(iter(LAYOUTS))
 
 

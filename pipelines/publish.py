@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from agedp_data import noise, tables
 from agedp_data.config.model import Estimated
 from agedp_data.ledger import Contract, Ledger, Release
-from agedp_data.losses import NANO, recorded
+from agedp_data.losses import number
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Figure
 from agedp_data.statement import OVERLAP, OWN_DAYS, ROSTER_READ_OFF, Facts, markdown, statement
@@ -141,15 +141,9 @@ def _line(row: Release, cell: int, coverage: Decimal, versions: Mapping[str, int
         "low_kwh": (value - half) / per_home,
         "high_kwh": (value + half) / per_home,
         "published_on": date.fromisoformat(row.published_on),
-        "epsilon": _epsilon_up(row.loss),
+        "epsilon": number(row.loss),
         "version": versions[row.contract],
     }
-
-
-def _epsilon_up(loss: int) -> float:
-    """Return a loss as a float that is not below it."""
-    nearest = loss / NANO
-    return nearest if recorded(nearest) >= loss else (loss + 1) / NANO
 
 
 def with_guarantee(table: pa.Table, guarantee: Mapping[str, Any]) -> pa.Table:

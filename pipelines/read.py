@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -131,9 +131,7 @@ def _add(store: Store, fresh: Sequence[Opened], *, engine: Engine) -> None:
             continue
         found = files.cut(one.source, start=one.data_start, block_bytes=engine.block_bytes)
         groups.append([(one, block) for block in found] or [(one, Block(one.source, 0, 0, 0))])
-    map_merge(
-        "read", groups, each=partial(_parse, store=store), merge=partial(_store, store=store), engine=engine
-    )
+    map_merge("read", groups, each=partial(_parse, store=store), merge=partial(_store, store=store), engine=engine)
 
 
 def _parse(item: tuple[Opened, Block], *, store: Store) -> tuple[Opened, Parsed | None]:
@@ -222,7 +220,11 @@ def _write_quality(
 
 
 def readings(
-    patterns: Sequence[str | Path], *, dataset: str, columns: Any = None, rules: Rules | None = None  # noqa: ANN401
+    patterns: Sequence[str | Path],
+    *,
+    dataset: str,
+    columns: object = None,
+    rules: Rules | None = None,
 ) -> pd.DataFrame:
     """Return the readings of files as a data frame: household_id, day, slot (0..47), energy_wh.
 
@@ -239,17 +241,17 @@ def readings(
         store = Store(Path(folder) / "store", dataset, rules or Rules())
         delivery = read(store, [str(pattern) for pattern in patterns], engine=Engine())
         months = [month_readings(store, month, delivery.contents) for month in delivery.months]
-    frames = [_frame(pd, found) for found in months] or [_frame(pd, None)]
-    frame: pd.DataFrame = pd.concat(frames, ignore_index=True)
-    ordered: pd.DataFrame = frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
-    return ordered
+    frame = pd.concat([_frame(found) for found in months] or [_frame(None)], ignore_index=True)
+    return frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
 
 
-def _frame(pd: Any, found: Readings | None) -> pd.DataFrame:  # noqa: ANN401  (the lazily imported module)
+def _frame(found: Readings | None) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415
+
     empty = np.zeros(0, np.int64)
     time = found.time if found else empty
     day, slot = np.divmod(time, SLOTS)
-    frame: pd.DataFrame = pd.DataFrame(
+    return pd.DataFrame(
         {
             "household_id": pd.array(np.array(found.ids, object)[found.household] if found else [], dtype="str"),
             "day": day.astype("datetime64[D]").astype("datetime64[s]"),
@@ -257,4 +259,3 @@ def _frame(pd: Any, found: Readings | None) -> pd.DataFrame:  # noqa: ANN401  (t
             "energy_wh": found.energy_wh if found else empty,
         }
     )
-    return frame

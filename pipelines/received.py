@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp_data import tables
+from agedp_data import losses, tables
 from agedp_data.errors import InputError
+from agedp_data.noise import interval, standard_deviation
+from agedp_data.notions.parameters import watt_hours
 
 if TYPE_CHECKING:
     import pandas as pd
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 METADATA_KEY = b"agedp"
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,42 +55,113 @@ class ReleaseFolder:
         return claim
 
     def verify(self) -> None:
-        """Check sums, schema and arithmetic.
+        """Check sums, schema and arithmetic: that every figure is what the others make it.
 
         Raises:
             InputError: which file or figure is not as it was published.
         """
         self._verify_sums()
-        table = self._arrow()
+        table, claim = self._arrow(), self.statement
         if table.schema.remove_metadata() != tables.DAILY_AVERAGES.remove_metadata():
             raise InputError(f"{AVERAGES} has other columns than it was published with")
-        guarantee = (table.schema.metadata or {}).get(METADATA_KEY)
-        if guarantee is None:
-            raise InputError(f"{AVERAGES} carries no guarantee in its metadata")
-        if json.loads(guarantee)["ledger"] != self.statement["ledger"]:
-            raise InputError(f"{AVERAGES} and {STATEMENT} are of different releases")
-        for line in table.to_pylist():
-            _check_line(line)
+        try:
+            guarantee = json.loads((table.schema.metadata or {})[METADATA_KEY])
+            _check_guarantee(guarantee, claim)
+            rows = table.to_pylist()
+            for row in rows:
+                _check_row(row, _noise_of(guarantee))
+            _check_statement(claim, rows)
+            _check_words((self.path / WORDS).read_text(encoding="utf-8"), claim)
+        except (LookupError, TypeError, ValueError, ArithmeticError):
+            raise InputError(f"{AVERAGES} and {STATEMENT} do not carry what a release carries") from None
 
     def _verify_sums(self) -> None:
         try:
-            listed = (self.path / SUMS).read_text(encoding="ascii").splitlines()
+            listed = (self.path / SUMS).read_bytes().decode("ascii")
         except (OSError, UnicodeDecodeError):
             raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
-        wanted = {name: digest for digest, _, name in (line.partition("  ") for line in listed)}
+        wanted = {name: digest for digest, _, name in (line.partition("  ") for line in listed.split("\n")[:-1])}
         if not {AVERAGES, STATEMENT, WORDS} <= set(wanted):
             raise InputError(f"{SUMS} does not name every file of a release")
+        if listed != "".join(f"{digest}  {name}\n" for name, digest in wanted.items()):
+            raise InputError(f"{SUMS} is not written as it was published; ask for the release again")
         for name, digest in wanted.items():
             path = self.path / Path(name).name
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
                 raise InputError(f"{Path(name).name} is not the file that was published; ask for the release again")
 
 
-def _check_line(line: Mapping[str, Any]) -> None:
-    mean = line["noisy_sum_wh"] / (1000.0 * line["households"])
-    sound = line["mean_kwh"] == mean and line["low_kwh"] <= mean <= line["high_kwh"]
-    if not (sound and line["noise_sd_kwh"] > 0 and line["epsilon"] > 0 and line["households"] > 0):
-        raise InputError(f"{AVERAGES}: the figures of {line['day']} do not agree with each other")
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """What the guarantee says of every figure's noise: sensitivity [Wh] and coverage of the interval [-]."""
+
+    sensitivity: int
+    coverage: Decimal
+
+
+def _noise_of(guarantee: Mapping[str, Any]) -> _Noise:
+    [mean] = [one for one in guarantee["series"].values() if one["statistic"] == "mean"]
+    return _Noise(watt_hours(Decimal(mean["clamp_kwh"])), Decimal(guarantee["interval"]["coverage"]))
+
+
+def _check_guarantee(guarantee: Mapping[str, Any], claim: Mapping[str, Any]) -> None:
+    same = {key: claim[key] for key in ("ledger", "population", "rehearsal", "figures")}
+    same |= {key: claim["contract"][key] for key in ("promise", "series")}
+    if any(guarantee[key] != value for key, value in same.items()):
+        raise InputError(f"{AVERAGES} and {STATEMENT} are of different releases")
+
+
+def _check_row(row: Mapping[str, Any], noise: _Noise) -> None:
+    """Check one figure; its scale lies where a loss rounded up to whole 1e-9 puts it: S / L <= scale < S / (L - 1)."""
+    homes, value, loss = row["households"], row["noisy_sum_wh"], round(row["epsilon"] * losses.NANO)
+    if homes < 1 or loss < 1 or row["epsilon"] != losses.number(loss):
+        raise _disagrees(row)
+    small = noise.sensitivity / (loss / losses.NANO)
+    large = noise.sensitivity / (max(loss - 1, 0.5) / losses.NANO)
+    per_home = 1000.0 * homes
+    least, most = (interval(scale * (1 + by), noise.coverage) for scale, by in ((small, -_TINY), (large, _TINY)))
+    deviation = [standard_deviation(scale) / per_home for scale in (small, large)]
+    sound = (
+        row["mean_kwh"] == value / per_home
+        and deviation[0] * (1 - _TINY) <= row["noise_sd_kwh"] <= deviation[1] * (1 + _TINY)
+        and (value - most) / per_home <= row["low_kwh"] <= (value - least) / per_home
+        and (value + least) / per_home <= row["high_kwh"] <= (value + most) / per_home
+        and row["published_on"] > row["day"]
+    )
+    if not sound:
+        raise _disagrees(row)
+
+
+def _disagrees(row: Mapping[str, Any]) -> InputError:
+    return InputError(f"{AVERAGES}: the figures of {row['day']} do not agree with each other")
+
+
+def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Check what the statement says of the days and their losses against the rows."""
+    spent = {row["day"].isoformat(): round(row["epsilon"] * losses.NANO) for row in rows}
+    keys = [(row["day"], row["group"], row["revision"]) for row in rows]
+    dates = [row["published_on"].isoformat() for row in rows]
+    days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
+    told = {figure["name"]: figure["epsilon"] for figure in claim["figures"] if figure["kind"] == "assumption-free"}
+    found = {"day": losses.epsilon(max(spent.values(), default=0)), "total": losses.epsilon(sum(spent.values()))}
+    sound = (
+        keys == sorted(set(keys))
+        and {key: claim["days"][key] for key in days} == days
+        and not set(claim["days"]["skipped"]) & set(spent)
+        and claim["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
+        and all(1 <= row["version"] <= claim["version"] for row in rows)
+        and {name: told[name] for name in found} == found
+    )
+    if not sound:
+        raise InputError(f"{STATEMENT} says other days or losses than {AVERAGES} holds")
+
+
+def _check_words(words: str, claim: Mapping[str, Any]) -> None:
+    lines = words.splitlines()
+    for figure in claim["figures"]:
+        start = f"| {figure['name']} | {figure['epsilon']} | {figure['about']} |"
+        if not any(line.startswith(start) for line in lines):
+            raise InputError(f"{WORDS} gives other figures than {STATEMENT}")
 
 
 def open_release(path: str | Path) -> ReleaseFolder:

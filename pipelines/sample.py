@@ -112,14 +112,17 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         raise InputError(f"{folder}: is there already and holds something else; name another folder")
     making = folder.with_name(f".{folder.name}.making")
     shutil.rmtree(making, ignore_errors=True)
-    with folders.readable(folder):
-        (making / "input").mkdir(parents=True)
-        made = kind.write(making / "input", households=households, first_day=kind.first_day, days=days, seed=seed)
-        write_roster(making / "roster.csv", household_ids=made.household_ids, first_day=kind.first_day)
-        if dataset == "london":
-            (making / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
-        (making / run_file.name).write_text(text, encoding="utf-8")
-        making.rename(folder)
+    try:
+        with folders.readable(folder):
+            (making / "input").mkdir(parents=True)
+            made = kind.write(making / "input", households=households, first_day=kind.first_day, days=days, seed=seed)
+            write_roster(making / "roster.csv", household_ids=made.household_ids, first_day=kind.first_day)
+            if dataset == "london":
+                (making / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
+            (making / run_file.name).write_text(text, encoding="utf-8")
+            making.rename(folder)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
     return (
         f"{run_file}: {households} made-up homes, {days} days, {made.rows_written:,} rows in {len(made.files)} files; "
         f"next: agedp run {run_file}"

@@ -10,8 +10,9 @@ from pathlib import Path
 from agedp_data import clock
 from agedp_data.config import RunFile, load, not_yet
 from agedp_data.config.input import AusgridInput
-from agedp_data.errors import RunFileError
+from agedp_data.errors import InputError, LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger.rows import NO_HASH
 from agedp_data.model import Model, model_of
 from agedp_data.readers.layout import Rules
 from agedp_data.roster import Roster, read_roster
@@ -19,6 +20,7 @@ from pipelines import folders
 from pipelines.blocks import Engine
 from pipelines.plan import Due, Terms, last_as_of
 from pipelines.read import Delivery
+from pipelines.received import ReleaseFolder
 from pipelines.store import Store
 
 _CATEGORIES = ("GC", "CL", "GG")
@@ -66,8 +68,29 @@ class Work:
         return Terms(self.run, self.run.notion, envelope, self.contract, self.model.id if self.model else "")
 
     def ledger(self, *, create: bool = False) -> Ledger:
-        """Open the ledger."""
-        return Ledger.open(self.run.output.ledger, create=create)
+        """Open the ledger.
+
+        Raises:
+            LedgerBehind: the release folder was published from rows that this ledger does not hold; going on
+                would draw the same days a second time.
+        """
+        head = _published_head(Path(self.run.output.release))
+        ledger = Ledger.open(self.run.output.ledger, create=create)
+        if not ledger.contains(head):
+            ledger.close()
+            raise LedgerBehind(
+                "the release folder holds more than the ledger, or comes from another one; put back the newest copy "
+                "of the ledger, or name another folder in [output] release"
+            )
+        return ledger
+
+
+def _published_head(folder: Path) -> str:
+    """Return the ledger's head that a release folder names; that of an empty ledger if it has no statement to read."""
+    try:
+        return str(ReleaseFolder(folder).statement["ledger"]["head"])
+    except (InputError, LookupError, TypeError):  # cut off or damaged: publishing mends it
+        return NO_HASH
 
 
 def begin(

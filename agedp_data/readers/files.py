@@ -1,9 +1,9 @@
 """Input files as bytes: which ones, in what order, unpacked, cut at line ends, named by content.
 
 A block is a range of whole CSV rows. A line end inside quotes does not end a row, so in a file with quotes
-the cuts are made where an even number of quotes precedes; where quotes are used in any other way than around
-whole fields, parity proves nothing and the file is read as one block. Results therefore never depend on the
-block size.
+the cuts are made where an even number of quotes precedes; where a quote opens elsewhere than at the start of
+a field, parity proves nothing and the file is read as one block. Results therefore never depend on the block
+size.
 
 Messages name a file in their private text only: file names can be household ids.
 """
@@ -32,7 +32,7 @@ EXTENSIONS = (".csv", ".csv.gz", ".csv.zip", ".csv.zst", ".gz", ".zip", ".zst")
 HEAD_BYTES = 64 * 1024
 _CHUNK = 8 * 1024 * 1024
 _QUOTE, _LF = ord('"'), ord("\n")
-_BESIDE_QUOTE = np.isin(np.arange(256), list(b',\r\n"'))
+_BEFORE_QUOTE = np.isin(np.arange(256), list(b',\r\n"'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _named(pattern: str) -> Iterable[Path]:
         what = f"cannot be opened ({error.strerror})"
         raise InputError(f"[input] files: a named folder {what}", private=f"{path}: {what}") from None
     if has_magic(pattern):
-        return [Path(name) for name in glob(pattern, recursive=True)]
+        return [Path(name) for name in glob(pattern, recursive=True)]  # noqa: PTH207  (Path.glob takes no absolute one)
     raise InputError("[input] files: a named file does not exist", private=f"{path}: does not exist")
 
 
@@ -235,23 +235,21 @@ def _spaced(ends: np.ndarray[tuple[int], np.dtype[np.int64]], last: int, least: 
 
 
 def _quotes(source: Source, start: int) -> bool | None:
-    """Return whether the file has quotes; None if they are not simply around whole fields."""
+    """Return whether the file has quotes; None if one opens elsewhere than at the start of a field.
+
+    A field in quotes may end anywhere: behind its closing quote none opens before the next field does.
+    """
     parity, before, any_quote = 0, _LF, False
     for _, chunk in _chunks(source, start):
-        if b'"' in chunk or before == _QUOTE:
-            array = np.concatenate([[np.uint8(before)], np.frombuffer(chunk, np.uint8), [np.uint8(_LF)]])
-            at = np.flatnonzero(array[1:-1] == _QUOTE) + 1
+        if b'"' in chunk:
+            array = np.frombuffer(chunk, np.uint8)
+            at = np.flatnonzero(array == _QUOTE)
             opens = (np.arange(len(at)) + parity) % 2 == 0
-            follows = array[at + 1]
-            # the byte behind the chunk's last quote is seen as `before` of the next chunk
-            follows[at == len(array) - 2] = _LF
-            if before == _QUOTE and parity == 0 and any_quote and not _BESIDE_QUOTE[array[1]]:
+            if not _BEFORE_QUOTE[np.where(at > 0, array[at - 1], np.uint8(before))[opens]].all():
                 return None
-            if not (_BESIDE_QUOTE[array[at - 1][opens]].all() and _BESIDE_QUOTE[follows[~opens]].all()):
-                return None
-            any_quote, parity = any_quote or len(at) > 0, (parity + len(at)) % 2
+            any_quote, parity = True, (parity + len(at)) % 2
         before = chunk[-1]
-    return None if parity else any_quote
+    return any_quote
 
 
 def _chunks(source: Source, start: int) -> Iterator[tuple[int, bytes]]:

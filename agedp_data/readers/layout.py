@@ -121,7 +121,7 @@ class Records:
 
 
 class Layout(Protocol):
-    """One dataset. `width` readings a row (1 or 48); `channels` that add up to a household's use; days of `day_zone`."""
+    """One dataset: `width` readings a row (1 or 48), `channels` that add up to its use, days of `day_zone`."""
 
     name: str
     day_zone: str

@@ -10,7 +10,7 @@ quarantine.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -116,10 +116,8 @@ def _columns(data: bytes, header: Header, broken: list[tuple[int, str]]) -> Colu
     return Columns(table.num_rows, values, unreadable)
 
 
-def _read(
-    data: bytes, header: Header, types: Any, broken: list[tuple[int, str]]  # noqa: ANN401  (Arrow is untyped)
-) -> pa.Table:
-    def keep(row: Any) -> str:  # noqa: ANN401
+def _read(data: bytes, header: Header, types: Mapping[str, pa.DataType], broken: list[tuple[int, str]]) -> pa.Table:
+    def keep(row: Any) -> str:  # noqa: ANN401  (Arrow is untyped)
         broken.append((int(row.number) - 1, row.text))
         return "skip"
 
@@ -135,7 +133,7 @@ def _read(
     )
 
 
-def _convert_options(header: Header, types: Any) -> csv.ConvertOptions:  # noqa: ANN401
+def _convert_options(header: Header, types: Mapping[str, pa.DataType]) -> csv.ConvertOptions:
     return csv.ConvertOptions(
         check_utf8=False,
         column_types=dict(types),
@@ -167,14 +165,17 @@ def _convert(cells: pa.BinaryArray, kind: pa.DataType, header: Header) -> tuple[
     bad = [i for i in tried if i not in readable]
     if pa.types.is_timestamp(kind):
         _refuse_other_formats([distinct[i] for i in bad], header.time_format)
-    values = pa.array([readable.get(i) for i in range(len(distinct))], pa.int64() if pa.types.is_timestamp(kind) else kind)
+    plain = pa.int64() if pa.types.is_timestamp(kind) else kind
+    values = pa.array([readable.get(i) for i in range(len(distinct))], plain)
     codes = encoded.indices
     is_bad = np.zeros(len(distinct) + 1, bool)
     is_bad[bad] = True
     return values.cast(kind).take(codes), is_bad[codes.to_numpy(zero_copy_only=False)]
 
 
-def _try(cells: Sequence[bytes], which: Sequence[int], kind: pa.DataType, header: Header, readable: dict[int, Any]) -> None:
+def _try(
+    cells: Sequence[bytes], which: Sequence[int], kind: pa.DataType, header: Header, readable: dict[int, Any]
+) -> None:
     """Enter the value of every readable cell; halve where one of them is not."""
     if not which:
         return

@@ -16,7 +16,10 @@ from agedp_data.readers.layout import MISSING, SLOTS, Flags, Ints, Reason, Rules
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Stored rows (n): household code into `ids`, channel, time = day x 48 + slot, file and row of origin, energy (n, width)."""
+    """Stored rows (n): household code into `ids`, channel, time, file and row of origin, energy (n, width).
+
+    `time` is day x 48 + slot, of the row's first reading.
+    """
 
     ids: tuple[str, ...]
     household: Ints
@@ -29,7 +32,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Readings (m), sorted by household and time = day x 48 + slot, each key once; rows set aside (a) by file and row."""
+    """Readings (m) sorted by household and time = day x 48 + slot, each key once; rows set aside (a) by file, row."""
 
     ids: tuple[str, ...]
     household: Ints

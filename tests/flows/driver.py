@@ -7,20 +7,22 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from agedp_data import clock, noise
-from flows.command import main
 
-_stream = np.random.default_rng(20261120)
+def main() -> None:
+    """Run the command, arranged."""
+    from agedp_data import clock, noise
+    from flows.command import main as agedp
 
+    stream = np.random.default_rng(20261120)
 
-def fixed_stream(values, *, sensitivity: int, loss: object) -> np.ndarray:
-    """Return the next numbers of a fixed stream, whatever the values are."""
-    return _stream.integers(0, 10**6, len(np.asarray(values)))
+    def fixed_stream(values, *, sensitivity: int, loss: object) -> np.ndarray:
+        return stream.integers(0, 10**6, len(np.asarray(values)))
 
+    noise.discrete_laplace = fixed_stream
+    clock.now = lambda: datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    sys.argv[0] = "agedp"
+    agedp()
 
-noise.discrete_laplace = fixed_stream
-clock.now = lambda: datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 if __name__ == "__main__":
-    sys.argv[0] = "agedp"
     main()

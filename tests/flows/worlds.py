@@ -21,7 +21,7 @@ RUN_FILE = """
 version = 1
 [input]
 dataset = "london"
-files = ["incoming/*.csv"]
+files = ["incoming/*.csv*"]
 [output]
 release = "out/release"
 confidential = "out/confidential"

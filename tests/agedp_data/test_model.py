@@ -1,0 +1,214 @@
+"""A model's public part: declared curves and kernels, and what `agedp calibrate` left."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from agedp_data.chains.transitions import power, reverse
+from agedp_data.config import parse
+from agedp_data.errors import AgedpError, ChainError, RunFileError
+from agedp_data.model import Model, facts_of, model_of, public_text
+from agedp_data.privacy.leakage import leakage
+
+RUN = """version = 1
+[input]
+dataset = "london"
+files = ["*.csv"]
+[output]
+release = "r"
+confidential = "c"
+ledger = "sqlite:///l"
+[population]
+name = "homes"
+roster = "roster.csv"
+min_households = 2
+[schedule]
+mode = "archive"
+first_day = 2013-01-01
+last_day = 2013-01-31
+[series.m]
+statistic = "mean"
+clamp_kwh = 50
+[promise]
+notion = "classical"
+epsilon_per_day = 0.5
+max_day_epsilon = 0.5
+epsilon_total = "unlimited"
+"""
+DECLARED = '[model]\nsource = "declared"\nbasis = "open data"\n'
+CYCLE = [[0.1, 0.9, 0.0], [0.0, 0.1, 0.9], [0.9, 0.0, 0.1]]
+
+
+def declared(folder, text, *, key="curve", more='assume = "curve"\n'):
+    (folder / "given.csv").write_text(text, encoding="utf-8")
+    return model_of(parse(f'{RUN}{DECLARED}{key} = "given.csv"\n{more}', base=folder, name="r.toml"))
+
+
+def kernel(folder, rows, step=""):
+    text = "\n".join(",".join(map(str, row)) for row in rows)
+    return declared(folder, text, key="kernel", more=f'assume = "markov"\n{step}').envelope
+
+
+def test_a_run_file_without_a_model_has_none(tmp_path):
+    assert model_of(parse(RUN, base=tmp_path, name="r.toml")) is None
+
+
+@pytest.mark.parametrize("header", ["", "age_days,total_variation\n", "\ufeffAge, Distance\r\n"])
+def test_a_declared_curve_holds_from_each_age_on(tmp_path, header):
+    found = declared(tmp_path, f"{header}1,0.64\n2.01,0.5\n7,0.25\n")
+    assert found.public["given"] == "curve"
+    assert found.public["basis"] == "open data"
+    through = {0: 0.5, 47: 0.5, 48: 0.347257871444443, 96: 0.347257871444443}  # ln(1 + .64 (e^.5 - 1)), reference
+    through |= {97: np.log1p(0.5 * np.expm1(0.5)), 10_000: np.log1p(0.25 * np.expm1(0.5))}
+    for age, loss in through.items():
+        claimed = float(found.envelope(age, 0.5, direction="backward", method="total_variation"))
+        assert loss <= claimed + 1e-15
+        assert claimed < loss + 2e-9
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1,0.5\n2,0.6\n", "must not increase with age"),
+        ("2,0.5\n1,0.4\n", "ascending ages"),
+        ("0.99,0.5\n1,0.4\n", "at least half an hour apart"),
+        ("-1,0.5\n", "ascending ages"),
+        ("1,1.5\n", "between 0 and 1"),
+        ("1,-0.1\n", "between 0 and 1"),
+        ("1,nan\n", "numbers only"),
+        ("1\n2\n", "two columns"),
+        ("age,tv,n\n1,0.5,3\n", "two columns"),
+        ("", "numbers only"),
+        ("age_days,total_variation\n", "numbers only"),
+        ("1,O.9\n2,0.8\n", "numbers only"),  # a mistyped first line is no header
+        ("1,0.9\n2,x\n", "numbers only"),
+    ],
+)
+def test_a_curve_that_bounds_nothing_is_refused(tmp_path, text, said):
+    with pytest.raises(AgedpError, match=said) as caught:
+        declared(tmp_path, text)
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_missing_curve_is_one_line_that_names_it_in_the_house_only(tmp_path):
+    run = parse(f'{RUN}{DECLARED}assume = "curve"\ncurve = "none.csv"\n', base=tmp_path, name="r.toml")
+    with pytest.raises(RunFileError, match=r"^\[model\] curve: cannot be read") as caught:
+        model_of(run)
+    assert "none.csv" in caught.value.private
+
+
+def test_a_declared_kernel_is_the_forward_one_and_is_reversed(tmp_path):
+    found = kernel(tmp_path, CYCLE)
+    assert (found.steps_per_day, found.forward) == (1, None)
+    exact = float(leakage(np.transpose(CYCLE), 1.0))  # the uniform law is stationary, so Bayes gives the transpose
+    assert exact <= float(found(1, 1.0, direction="backward", method="tight")) <= exact * 1.01
+
+
+def test_the_reversed_and_not_the_forward_kernel_decides(tmp_path):
+    # MATHS 9, A3: to 0 or up with even chances; forward total variation .5, .25 after 1, 2 steps, reversed 1, 1
+    rows = [[0.5 * (j == 0) + 0.5 * (j == min(i + 1, 11)) for j in range(12)] for i in range(12)]
+    found = kernel(tmp_path, rows)
+    for age in (1, 2):
+        assert float(found(age, 1.0, direction="backward", method="tight")) == 1.0
+        assert float(found(age, 1.0, direction="backward", method="total_variation")) == 1.0
+    assert float(leakage(power(np.array(rows), 1), 1.0)) < 0.9
+
+
+@pytest.mark.parametrize(("step", "steps_per_day"), [("", 1), ('step = "day"\n', 1), ('step = "half-hour"\n', 48)])
+def test_a_kernel_steps_by_days_unless_it_says_half_hours(tmp_path, step, steps_per_day):
+    rows = [[0.99, 0.01], [0.03, 0.97]]
+    found = kernel(tmp_path, rows, step)
+    exact = float(leakage(power(reverse(np.array(rows)), 7 * steps_per_day), 2.0))
+    claimed = float(found(7 * steps_per_day, 2.0, direction="backward", method="tight"))
+    assert found.steps_per_day == steps_per_day
+    assert exact <= claimed <= exact * 1.1
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([[0.5, 0.5]], "square"),
+        ([[0.5, 0.5], [0.5, 0.6]], "add up to 1"),
+        ([[1.5, -0.5], [0.5, 0.5]], "add up to 1"),
+        ([[0.8, 0.2], [0, 1]], "every other"),  # left for good: stationary, the first state never occurs
+        ([[1, 0], [0, 1]], "every other"),
+        ([[1]], "every other"),
+    ],
+)
+def test_a_kernel_that_says_nothing_of_a_state_is_refused(tmp_path, rows, said):
+    with pytest.raises(RunFileError, match=said):
+        kernel(tmp_path, rows)
+
+
+ESTIMATED = """[model]
+source = "estimated"
+assume = "markov"
+file = "model"
+period = [2012-01-01, 2012-12-31]
+step = "half-hour"
+states = 2
+edges = "quantile"
+chain = "homogeneous"
+min_visits = 9
+confidence = "plug-in"
+ages_days = [1]
+publish = "envelope"
+"""
+
+
+def estimated(folder, *, changed=("", "")):
+    return parse(RUN + ESTIMATED.replace(*changed), base=folder, name="r.toml")
+
+
+@pytest.fixture
+def calibrated(tmp_path):
+    """A folder with an estimated model."""
+    rows = declared(tmp_path, "0.5,0.5\n0.5,0.5\n", key="kernel", more='assume = "markov"\n').envelope
+    text = public_text(facts_of(estimated(tmp_path).model), rows)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "public.json").write_text(text)
+    return tmp_path
+
+
+def test_an_estimated_model_is_read_as_it_was_written(calibrated):
+    found = model_of(estimated(calibrated))
+    assert found.text == (calibrated / "model" / "public.json").read_text()
+    assert found.public["min_visits"] == 9
+    assert Model(found.text, found.envelope).id == found.id
+
+
+def test_before_calibration_the_line_says_what_to_do(tmp_path):
+    with pytest.raises(RunFileError, match="there is no model yet; `agedp calibrate"):
+        model_of(estimated(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("2012-12-31", "2012-12-30", "period"),
+        ("min_visits = 9", "min_visits = 1", "min_visits"),
+        ('edges = "quantile"', 'edges = "equal-width"', "edges"),
+        ('edges = "quantile"', "edges = [0.5]", "edges"),
+        ("ages_days = [1]", "ages_days = [1, 2]", "ages_days"),
+        ('assume = "markov"', 'assume = "curve"', "assume"),
+    ],
+)
+def test_settings_changed_after_calibration_are_refused_by_name(calibrated, old, new, key):
+    with pytest.raises(RunFileError, match=rf"^\[model\] {key}: the model was made under other settings"):
+        model_of(estimated(calibrated, changed=(old, new)))
+
+
+def test_any_cut_or_emptied_public_part_is_called_damaged(calibrated):
+    path = calibrated / "model" / "public.json"
+    text = path.read_text()
+    whole = json.loads(text)
+    broken = [text[:cut] for cut in range(0, len(text), 97)] + ["[]", "7", '"envelope"', "{}", "\u00e9", '{"envelope":7}']
+    broken += [json.dumps({**whole, "envelope": {**whole["envelope"], key: None}}) for key in ("ages", "losses", "bounds")]
+    for damaged in broken:
+        path.write_text(damaged, encoding="utf-8")
+        with pytest.raises((RunFileError, ChainError), match="damaged") as caught:
+            model_of(estimated(calibrated))
+        assert str(calibrated) not in str(caught.value)

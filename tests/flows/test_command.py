@@ -1,0 +1,184 @@
+"""The command as a user meets it: exit statuses, one line for what can be mended, heavy imports only where needed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows.command import main
+from tests.flows.worlds import DECLARED, World, make
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = make(tmp_path / "world", seed=1, mode="archive", model=DECLARED, method="total_variation")
+    run_file = made.folder / "run.toml"
+    run_file.write_text(run_file.read_text().replace("epsilon_total = 2.5", "epsilon_total = 3"))
+    monkeypatch.chdir(made.folder)
+    return made
+
+
+def agedp(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run the command in this process and return its exit status."""
+    monkeypatch.setattr(sys, "argv", ["agedp", *words])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str, status: int) -> str:
+    """Run the command, require one line and this status, and return the line."""
+    capsys.readouterr()
+    assert agedp(monkeypatch, *words) == status
+    shown = capsys.readouterr()
+    lines = shown.err.splitlines()
+    assert shown.out == ""
+    assert len(lines) == 1, shown.err
+    assert lines[0].startswith("agedp: ")
+    return lines[0]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['agedp', '--help']\n"
+        "from flows.command import main\n"
+        "try:\n    main()\nexcept SystemExit: pass\n"
+        "heavy = {'pandas', 'pyarrow', 'prefect', 'dask', 'opendp', 'scipy', 'numpy', 'sqlalchemy', 'pydantic'}\n"
+        "print('heavy:', sorted(heavy & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.splitlines()[-1] == "heavy: []"
+
+
+def test_a_run_releases_once_and_a_second_run_changes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agedp(monkeypatch, "run", "run.toml", "--json") == 0
+    first = json.loads(capsys.readouterr().out)
+    assert [each["day"] for each in first["released"]] == [f"2013-02-0{day}" for day in range(2, 8)]
+    published = world.published()
+    assert agedp(monkeypatch, "run", "run.toml", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["released"] == []
+    assert world.published() == published
+    assert agedp(monkeypatch, "verify", "out/release") == 0
+    assert agedp(monkeypatch, "ledger", "verify", "run.toml") == 0
+    assert agedp(monkeypatch, "ledger", "show", "run.toml", "--json") == 0
+
+
+def test_a_changed_promise_is_refused_key_by_key(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agedp(monkeypatch, "run", "run.toml") == 0
+    published = world.published()
+    run_file = world.folder / "run.toml"
+    run_file.write_text(run_file.read_text().replace("epsilon_per_day = 0.5", "epsilon_per_day = 0.4"))
+    for words in (("run", "run.toml"), ("plan", "run.toml")):
+        line = refused(monkeypatch, capsys, *words, status=3)
+        assert 'promise.epsilon_per_day: "0.5" -> "0.4"' in line
+    assert world.published() == published
+
+
+def test_a_promise_that_ends_keeps_and_publishes_the_days_before(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_file = world.folder / "run.toml"
+    run_file.write_text(run_file.read_text().replace("epsilon_total = 3", "epsilon_total = 1.2"))
+    assert agedp(monkeypatch, "plan", "run.toml") == 0
+    assert "last possible day 2013-02-03" in capsys.readouterr().out
+    assert "2013-02-04" in refused(monkeypatch, capsys, "run", "run.toml", status=3)
+    assert agedp(monkeypatch, "verify", "out/release") == 0
+    assert agedp(monkeypatch, "ledger", "show", "run.toml", "--json") == 0
+
+
+BAD_RUN_FILES = {
+    "an unknown key names the nearest": ("min_households", "min_housholds", "min_households"),
+    "a missing key is named": ("clamp_kwh = 20\n", "", "clamp_kwh"),
+    "a negative loss": ("epsilon_per_day = 0.5", "epsilon_per_day = -0.5", "epsilon_per_day"),
+    "a key of another notion": ('secret = "day"', 'secret = "day"\nspend = "even"', "spend"),
+    "a notion that comes later": ('"age-dependent"', '"temporal"', "[promise]"),
+    "no toml": ("[series.daily_mean]", "[series.daily_mean", "line"),
+    "a ledger with a password": (
+        "sqlite:///out/ledger.sqlite",
+        "postgresql+psycopg://agedp:secret@db/agedp",
+        "password",
+    ),
+    "live comes later": ('mode = "archive"', 'mode = "live"', "not yet"),
+    "a period that ends before it begins": ("last_day = 2013-02-07", "last_day = 2013-01-07", "last_day"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RUN_FILES)
+def test_a_bad_run_file_is_one_line_and_releases_nothing(
+    case: str, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new, said = BAD_RUN_FILES[case]
+    run_file = world.folder / "run.toml"
+    assert old in run_file.read_text()
+    run_file.write_text(run_file.read_text().replace(old, new))
+    line = refused(monkeypatch, capsys, "run", "run.toml", status=2)
+    assert said in line
+    assert "secret@" not in line
+    assert not (world.folder / "out" / "release").exists()
+    assert not (world.folder / "out" / "ledger.sqlite").exists()
+
+
+BAD_FILES = {
+    "an unknown header": (b"LCLid,when,how much\nA,2013-02-02 00:30:00,1\n", "when,how much"),
+    "a binary file": (b"LCLid\x00\x01\x02", "binary"),
+    "UTF-16": ("LCLid,tstp,energy(kWh/hh)\n".encode("utf-16"), "UTF-16"),
+    "US dates": (b"LCLid,tstp,energy(kWh/hh)\nA,02/25/2013 00:30:00,1\n", "date format"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_a_bad_input_file_is_one_line_and_releases_nothing(
+    case: str, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, said = BAD_FILES[case]
+    (world.folder / "incoming" / "zz-9.csv").write_bytes(content)
+    line = refused(monkeypatch, capsys, "run", "run.toml", status=2)
+    assert said in line
+    assert "zz-9.csv" in line
+    assert not (world.folder / "out" / "release").exists()
+    (world.folder / "incoming" / "zz-9.csv").unlink()
+    assert agedp(monkeypatch, "run", "run.toml") == 0  # nothing was lost
+
+
+def test_a_cut_off_archive_is_one_line(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = gzip.compress(b"LCLid,tstp,energy(kWh/hh)\n" + b"A,2013-02-02 00:30:00,1\n" * 1000)
+    (world.folder / "incoming" / "zz-9.csv.gz").write_bytes(whole[: len(whole) // 2])
+    assert "cut off" in refused(monkeypatch, capsys, "run", "run.toml", status=2)
+
+
+def test_a_missing_file_and_a_missing_folder_are_one_line(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "nowhere.toml" in refused(monkeypatch, capsys, "run", "nowhere.toml", status=2)
+    assert "nowhere" in refused(monkeypatch, capsys, "verify", "nowhere", status=2)
+    (world.folder / "roster.csv").write_text("household_id,from,to\nA,2013-02-30,\n")
+    assert "line 2" in refused(monkeypatch, capsys, "run", "run.toml", status=2)
+
+
+def test_as_of_goes_with_rehearsals_only(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--as-of" in refused(monkeypatch, capsys, "run", "run.toml", "--as-of", "2013-02-05", status=2)
+
+
+def test_a_rehearsal_wants_a_ledger_of_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agedp(monkeypatch, "run", "run.toml") == 0
+    text = (world.folder / "run.toml").read_text()
+    text = text.replace('mode = "archive"', 'mode = "rehearsal"').replace('name = "homes"', 'name = "others"')
+    (world.folder / "other.toml").write_text(text)
+    assert "ledger of its own" in refused(monkeypatch, capsys, "run", "other.toml", status=3)

@@ -1,0 +1,76 @@
+"""READINGS -> DAYS: exact sums and counts, once per month and set of files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agedp_data.readers.layout import Rules
+from agedp_data.readers.settle import Readings
+from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london
+from pipelines.blocks import Engine
+from pipelines.days import daily, days_path, read_days
+from pipelines.read import read
+from pipelines.store import Store
+
+NOTHING = np.zeros(0, np.int64)
+EPOCH = date(1970, 1, 1)
+
+
+@given(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 200)), st.integers(0, 2**31), max_size=20))
+def test_days_are_sums_and_counts_of_their_readings(found: dict[tuple[int, int], int]) -> None:
+    keys = sorted(found)
+    household, time = np.array(keys, np.int64).reshape(-1, 2).T
+    energy = np.array([found[key] for key in keys], np.int64)
+    table = daily(Readings(("a", "b", "c"), household, time, energy, NOTHING, NOTHING, NOTHING))
+    expected: dict[tuple[str, date], list[int]] = defaultdict(list)
+    for who, when in keys:
+        expected["abc"[who], EPOCH + timedelta(days=when // 48)].append(found[who, when])
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    assert rows == [(*key, sum(values), len(values)) for key, values in expected.items()]
+
+
+@pytest.mark.parametrize("header", ["publisher", "older", "sample", "kaggle", "extract"])
+def test_days_of_made_up_london_files_are_their_accounting_with_every_header(tmp_path: Path, header: str) -> None:
+    truth = write_london(tmp_path / "in", households=5, first_day=date(2012, 12, 1), days=40, seed=3, header=header)
+    check(tmp_path, "london", truth)
+
+
+@pytest.mark.parametrize("year", [2010, 2011, 2012])
+def test_days_of_made_up_ausgrid_files_are_their_accounting_in_every_year(tmp_path: Path, year: int) -> None:
+    layout = f"{year}-{year + 1}"
+    first = date(year, 9, 25)
+    truth = write_ausgrid(tmp_path / "in", households=6, first_day=first, days=15, seed=3, year_layout=layout)
+    check(tmp_path, "ausgrid", truth)
+
+
+def check(folder: Path, dataset: str, truth: Accounting) -> None:
+    store = Store(folder / "store", dataset, Rules())
+    delivery = read(store, [str(folder / "in")], engine=Engine("synchronous", 1))
+    found = {}
+    counts = {}
+    for month in delivery.months:
+        for row in read_days(store, month, delivery.contents).to_pylist():
+            assert row["day"].strftime("%Y-%m") == month
+            found[row["household_id"], row["day"]] = row["energy_wh"]
+            counts[row["household_id"], row["day"]] = row["readings"]
+    assert found == truth.truth()
+    assert sum(counts.values()) == int(truth.readings.sum())
+    assert (delivery.rows_read, delivery.rows_kept) == (truth.rows_written, truth.rows_kept)
+    assert delivery.aside == {reason.words: n for reason, n in truth.set_aside.items() if n}
+
+
+def test_days_belong_to_the_parts_that_they_were_settled_from(tmp_path: Path) -> None:
+    store = Store(tmp_path, "london", Rules())
+    for content in ("a", "b"):
+        store.part("2013-01", content).parent.mkdir(parents=True, exist_ok=True)
+        store.part("2013-01", content).write_bytes(b"")
+    paths = {days_path(store, "2013-01", contents) for contents in (["a"], ["b"], ["a", "b"], ["b", "a"])}
+    assert len(paths) == 4
+    assert days_path(store, "2013-01", ["a", "absent"]) in paths

@@ -1,0 +1,233 @@
+"""verify: no byte, file or figure of a release can be changed unnoticed, nor consistently with its checksums alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import date, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agedp_data.errors import InputError
+from pipelines.received import open_release
+
+FIRST = date(2013, 1, 1)
+PROMISE = 'notion = "w-event"\nwindow_days = 2\nepsilon_per_window = 1\nspend = "remaining"\nmax_day_epsilon = 0.5\n'
+PARQUET, STATEMENT, WORDS = "daily_averages.parquet", "statement.json", "STATEMENT.md"
+
+
+@pytest.fixture
+def release(house):
+    """Four published days of three homes."""
+    days = [FIRST + timedelta(days=i) for i in range(4)]
+    house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
+    house.roster([(home, FIRST, None) for home in "ABC"])
+    house.write(FIRST, days[-1], promise=PROMISE + "epsilon_total = 9\n")
+    house.run(today=date(2026, 1, 1))
+    found = open_release(house.folder / "release")
+    found.verify()
+    return found
+
+
+def test_no_single_byte_can_be_changed_or_lost(release):
+    for path in sorted(release.path.iterdir()):
+        content = path.read_bytes()
+        places = range(len(content)) if path.name == "SHA256SUMS" else range(0, len(content), len(content) // 40)
+        for place in places:
+            for byte in {content[place] ^ 1, content[place] ^ 7, ord("\r"), ord("\f"), ord(" ")} - {content[place]}:
+                path.write_bytes(content[:place] + bytes([byte]) + content[place + 1 :])
+                with pytest.raises(InputError):
+                    release.verify()
+        for shorter in (content[:-1], content[1:], content + b"\n", b""):
+            path.write_bytes(shorter)
+            with pytest.raises(InputError):
+                release.verify()
+        path.write_bytes(content)
+    release.verify()
+
+
+@pytest.mark.parametrize("name", [PARQUET, STATEMENT, WORDS, "SHA256SUMS"])
+def test_a_missing_file_is_named(release, name):
+    (release.path / name).unlink()
+    with pytest.raises(InputError, match=name):
+        release.verify()
+
+
+def reseal(release):
+    names = [PARQUET, STATEMENT, WORDS]
+    digests = {name: hashlib.sha256((release.path / name).read_bytes()).hexdigest() for name in names}
+    (release.path / "SHA256SUMS").write_text("".join(f"{digests[name]}  {name}\n" for name in sorted(names)))
+
+
+def edit_rows(release, change, *, metadata=None):
+    table = pq.ParquetFile(release.path / PARQUET).read()
+    rows = table.to_pylist()
+    rows = change(rows) or rows
+    schema = table.schema if metadata is None else table.schema.with_metadata(metadata(table.schema.metadata))
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), release.path / PARQUET)
+    reseal(release)
+
+
+def test_resealing_an_unchanged_table_is_no_change(release):
+    edit_rows(release, lambda rows: None)
+    release.verify()
+
+
+@pytest.mark.parametrize(
+    ("column", "edit"),
+    [
+        ("noisy_sum_wh", lambda x: x + 1),
+        ("mean_kwh", lambda x: x + 0.001),
+        ("households", lambda x: x + 1),
+        ("households", lambda x: 0),
+        ("households", lambda x: -3),
+        ("noise_sd_kwh", lambda x: x * 0.99),
+        ("noise_sd_kwh", lambda x: x * 1.01),
+        ("noise_sd_kwh", lambda x: float("nan")),
+        ("low_kwh", lambda x: x + 0.01),
+        ("low_kwh", lambda x: x - 0.01),
+        ("high_kwh", lambda x: x - 0.01),
+        ("high_kwh", lambda x: float("inf")),
+        ("epsilon", lambda x: x / 2),
+        ("epsilon", lambda x: x + 1e-9),
+        ("epsilon", lambda x: -x),
+        ("epsilon", lambda x: float("nan")),
+        ("version", lambda x: 2),
+        ("version", lambda x: 0),
+        ("published_on", lambda x: x + timedelta(days=1)),
+        ("published_on", lambda x: date(2013, 1, 2)),
+        ("day", lambda x: x + timedelta(days=1)),
+        ("day", lambda x: x - timedelta(days=1)),
+        ("revision", lambda x: 1),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 3])
+def test_an_edited_figure_does_not_agree_with_the_others(release, column, edit, place):
+    def change(rows):
+        rows[place][column] = edit(rows[place][column])
+
+    if (column, place) == ("revision", 0):
+        pytest.skip("a revision of a day may stand alone")
+    edit_rows(release, change)
+    if column == "revision":
+        release.verify()
+        return
+    with pytest.raises(InputError):
+        release.verify()
+
+
+def test_a_lost_doubled_or_misplaced_row_is_found(release):
+    for change in (lambda rows: rows[:-1], lambda rows: rows[1:], lambda rows: [*rows, rows[-1]], lambda rows: rows[::-1]):
+        kept = (release.path / PARQUET).read_bytes()
+        edit_rows(release, change)
+        with pytest.raises(InputError):
+            release.verify()
+        (release.path / PARQUET).write_bytes(kept)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        lambda old: {},
+        lambda old: {b"agedp": b"{"},
+        lambda old: {b"agedp": b"[]"},
+        lambda old: {b"agedp": b"{}"},
+        lambda old: {b"agedp": old[b"agedp"].replace(b'"clamp_kwh": "50"', b'"clamp_kwh": "5"')},
+        lambda old: {b"agedp": old[b"agedp"].replace(b'"epsilon": "0.5"', b'"epsilon": "0.4"')},
+        lambda old: {b"agedp": old[b"agedp"].replace(b'"coverage": "0.95"', b'"coverage": "0.99"')},
+        lambda old: {b"agedp": old[b"agedp"].replace(b'"head": "', b'"head": "0')},
+    ],
+)
+def test_an_edited_guarantee_is_found(release, metadata):
+    edit_rows(release, lambda rows: None, metadata=metadata)
+    with pytest.raises(InputError):
+        release.verify()
+
+
+def edited(claim, path, value):
+    *above, last = path
+    here = claim
+    for key in above:
+        here = here[key]
+    here[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("figures", 0, "epsilon"), "0.1"),
+        (("figures", 1, "epsilon"), "0.1"),
+        (("figures",), []),
+        (("days", "released"), 5),
+        (("days", "first"), "2012-12-31"),
+        (("days", "last"), "2013-01-05"),
+        (("days", "skipped"), ["2013-01-02"]),
+        (("published", "last"), "2026-01-02"),
+        (("published",), None),
+        (("contract", "promise", "epsilon_per_window"), "0.1"),
+        (("contract",), "none"),
+        (("ledger", "head"), "0" * 64),
+        (("population",), "others"),
+        (("rehearsal",), 1),
+        (("version",), 0),
+    ],
+)
+def test_an_edited_statement_is_found(release, path, value):
+    claim = release.statement
+    edited(claim, path, value)
+    (release.path / STATEMENT).write_text(json.dumps(claim))
+    reseal(release)
+    with pytest.raises(InputError):
+        release.verify()
+
+
+def test_a_total_edited_everywhere_but_in_the_rows_is_found(release):
+    claim = release.statement
+    total = claim["figures"][1]["epsilon"]
+    claim["figures"][1]["epsilon"] = "0.01"
+    (release.path / STATEMENT).write_text(json.dumps(claim))
+    words = release.path / WORDS
+    words.write_text(words.read_text().replace(f"| {total} |", "| 0.01 |"))
+    old = json.dumps(total).encode()
+    edit_rows(
+        release, lambda rows: None, metadata=lambda kept: {b"agedp": kept[b"agedp"].replace(old, b'"0.01"')}
+    )
+    with pytest.raises(InputError, match="other days or losses"):
+        release.verify()
+
+
+def test_words_that_give_other_figures_are_found(release):
+    words = release.path / WORDS
+    total = release.statement["figures"][1]["epsilon"]
+    words.write_text(words.read_text().replace(f"| {total} |", "| 0.01 |"))
+    reseal(release)
+    with pytest.raises(InputError, match=WORDS):
+        release.verify()
+
+
+def test_other_columns_are_refused(release):
+    table = pq.ParquetFile(release.path / PARQUET).read()
+    for other in (table.drop_columns(["epsilon"]), table.append_column("x", pa.array([1] * 4)), table.select([1, 0, *range(2, 12)])):
+        pq.write_table(other, release.path / PARQUET)
+        reseal(release)
+        with pytest.raises(InputError, match="other columns"):
+            release.verify()
+
+
+def test_what_is_no_release_is_one_line(tmp_path):
+    with pytest.raises(InputError, match="is no folder"):
+        open_release(tmp_path / "none")
+    with pytest.raises(InputError, match="SHA256SUMS is missing"):
+        open_release(tmp_path).verify()
+    with pytest.raises(InputError, match="ask for the release again"):
+        open_release(tmp_path).table()
+    with pytest.raises(InputError, match="ask for the release again"):
+        _ = open_release(tmp_path).statement
+
+
+def test_the_table_is_a_data_frame_of_days(release):
+    frame = release.table()
+    assert list(frame["day"].dt.strftime("%Y-%m-%d")) == [f"2013-01-0{i}" for i in range(1, 5)]
+    assert (frame["households"] == 3).all()
