@@ -67,19 +67,10 @@ def calibrate(run_file: RunFileArgument, as_json: JsonOption = False) -> None:
     """
     from pipelines.calibrate import calibrate as make
 
+    from flows.calibration import calibration_lines
+
     found = make(run_file)
-    if as_json:
-        typer.echo(json.dumps({"model": found.model.id}))
-        return
-    typer.echo(f"model {found.model.id[:16]}: {found.households:,} households")
-    if found.remembered:
-        typer.echo(
-            f"{found.remembered:,} of them never forget (a state seen too rarely; without readings "
-            f"{found.without_readings:,}): the envelope credits no age. "
-            "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
-        )
-    typer.echo("Confidential figures per household lie in the model's folder.")
-    typer.echo("Using the model publishes its envelope, which comes from readings, without noise.")
+    typer.echo(json.dumps({"model": found.model.id}) if as_json else "\n".join(calibration_lines(found)))
 
 
 @app.command()

@@ -40,13 +40,20 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a calibration rests on (confidential counts) and the model that it made."""
+    """What a calibration rests on (confidential counts) and the model that it made.
+
+    `curves` per household (h): "total_variation", "reversibilised", "spectral" (h, T) at `ages_days` (T,), and
+    "spectral_gap" (h,); "spectral" is NaN where the paper's bound does not apply.
+    """
 
     model: Model
     households: int
     remembered: int
     without_readings: int
-    half_life: Floats
+    readings: int
+    gaps: int
+    ages_days: tuple[int, ...]
+    curves: Mapping[str, Floats]
 
 
 def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estimated) -> Calibration:
@@ -77,7 +84,16 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
     _write_households(folder, roster, included, transitions, {"forgets": forgets} | curves, model.ages_days)
     folders.write(folder / PUBLIC, made.text.encode())
     without = int((transitions.readings[included] == 0).sum())
-    return Calibration(made, len(included), int((~forgets).sum()), without, curves["total_variation"])
+    return Calibration(
+        made,
+        len(included),
+        int((~forgets).sum()),
+        without,
+        int(transitions.readings[included].sum()),
+        int(transitions.gaps[included].sum()),
+        model.ages_days,
+        curves,
+    )
 
 
 def _on_roster(roster: Roster, model: Estimated) -> Flags:

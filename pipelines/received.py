@@ -127,6 +127,7 @@ def _check_row(row: Mapping[str, Any], noise: _Noise) -> None:
         and (value - most) / per_home <= row["low_kwh"] <= (value - least) / per_home
         and (value + least) / per_home <= row["high_kwh"] <= (value + most) / per_home
         and row["published_on"] > row["day"]
+        and row["revision"] == 0
     )
     if not sound:
         raise _disagrees(row)

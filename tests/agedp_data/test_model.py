@@ -205,8 +205,17 @@ def test_any_cut_or_emptied_public_part_is_called_damaged(calibrated):
     path = calibrated / "model" / "public.json"
     text = path.read_text()
     whole = json.loads(text)
-    broken = [text[:cut] for cut in range(0, len(text), 97)] + ["[]", "7", '"envelope"', "{}", "\u00e9", '{"envelope":7}']
-    broken += [json.dumps({**whole, "envelope": {**whole["envelope"], key: None}}) for key in ("ages", "losses", "bounds")]
+    broken = [text[:cut] for cut in range(0, len(text), 97)] + [
+        "[]",
+        "7",
+        '"envelope"',
+        "{}",
+        "\u00e9",
+        '{"envelope":7}',
+    ]
+    broken += [
+        json.dumps({**whole, "envelope": {**whole["envelope"], key: None}}) for key in ("ages", "losses", "bounds")
+    ]
     for damaged in broken:
         path.write_text(damaged, encoding="utf-8")
         with pytest.raises((RunFileError, ChainError), match="damaged") as caught:

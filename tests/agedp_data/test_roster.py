@@ -29,7 +29,8 @@ def test_both_days_are_included_and_an_empty_end_stays_open(tmp_path):
 
 def test_a_household_may_leave_come_back_and_change_group(tmp_path):
     found = roster(
-        tmp_path, "household_id,from,to,tariff\nA,2013-02-01,,ToU\nA,2013-01-01,2013-01-10,Std\nA,2013-01-11,2013-01-20,ToU\n"
+        tmp_path,
+        "household_id,from,to,tariff\nA,2013-02-01,,ToU\nA,2013-01-01,2013-01-10,Std\nA,2013-01-11,2013-01-20,ToU\n",
     )
     assert [found.households(DAY + timedelta(days=day)) for day in (0, 9, 10, 19, 20, 30, 31)] == [1, 1, 1, 1, 0, 0, 1]
     assert found.groups == {"tariff": ("Std", "ToU", "ToU")}
@@ -114,7 +115,11 @@ def test_a_missing_roster_says_what_makes_one(tmp_path):
         read_roster(tmp_path / "none.csv")
 
 
-IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1).map(lambda text: text.strip(" \t")).filter(bool)
+IDS = (
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1)
+    .map(lambda text: text.strip(" \t"))
+    .filter(bool)
+)
 SPANS = st.tuples(st.dates(), st.dates() | st.none()).filter(lambda span: span[1] is None or span[0] <= span[1])
 
 

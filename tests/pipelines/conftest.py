@@ -71,7 +71,9 @@ class House:
         text = "\n".join(["LCLid,tstp,energy(kWh/hh)", *lines, *extra]) + "\n"
         (self.folder / "input" / name).write_text(text)
 
-    def read(self, dataset: str = "london", *, store: str = "store", block_bytes: int = 2**24) -> tuple[Store, Delivery]:
+    def read(
+        self, dataset: str = "london", *, store: str = "store", block_bytes: int = 2**24
+    ) -> tuple[Store, Delivery]:
         found = Store(self.folder / store / "store", dataset, Rules())
         engine = Engine(block_bytes=block_bytes)
         return found, read(found, [str(self.folder / "input" / "*.csv")], engine=engine)
@@ -105,6 +107,12 @@ class House:
 
 def stamp(day: date, slot: int) -> str:
     return str(datetime.combine(day, time()) + (slot + 1) * timedelta(minutes=30))
+
+
+@pytest.fixture(scope="session")
+def houses() -> type[House]:
+    """Houses, for fixtures that outlive one test."""
+    return House
 
 
 @pytest.fixture

@@ -64,8 +64,8 @@ def test_a_household_without_a_reliable_chain_is_counted_and_ends_all_credit(tmp
     assert (found.households, found.remembered, found.without_readings) == (3, 1, int(name == "no readings"))
     for loss in (0.01, 0.5, 3.0, np.inf):
         assert found.model.envelope(48 * 400, loss, direction="backward", method="tight") == loss
-    assert found.half_life[1].tolist() == [1, 1, 1]
-    assert (found.half_life[[0, 2]] < 1).all()
+    assert found.curves["total_variation"][1].tolist() == [1, 1, 1]
+    assert (found.curves["total_variation"][[0, 2]] < 1).all()
     table = folders.read_table(tmp_path / "model" / "households.parquet").to_pylist()
     assert [row["forgets"] for row in table] == [True, False, True]
 
@@ -87,7 +87,9 @@ def test_households_of_the_roster_count_though_they_have_no_reading_and_others_d
 @pytest.mark.parametrize("seed", range(4))
 def test_the_envelope_is_never_below_the_exact_loss_through_any_reversed_chain(tmp_path, seed):
     chance = np.random.default_rng(seed)
-    counts = chance.integers(1, 40, size=(5, 3, 3)) + np.eye(3, dtype=np.int64) * chance.integers(500, 20_000, (5, 1, 1))
+    counts = chance.integers(1, 40, size=(5, 3, 3)) + np.eye(3, dtype=np.int64) * chance.integers(
+        500, 20_000, (5, 1, 1)
+    )
     found = made(tmp_path, *counts)
     assert found.remembered == 0
     reversed_chains = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from datetime import date, timedelta
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def brute_counts(series, edges, dataset):
 
 def brute_gaps(series):
     times = sorted(series)
-    return sum(later != earlier + 1 for earlier, later in zip(times, times[1:], strict=False))
+    return sum(later != earlier + 1 for earlier, later in pairwise(times))
 
 
 CASES = [
@@ -139,7 +140,13 @@ def test_the_order_of_files_and_the_size_of_blocks_change_nothing(house):
 
 def test_made_up_homes_give_back_the_chain_that_they_were_drawn_from(house):
     made = write_london(
-        house.folder / "input", households=24, first_day=date(2013, 1, 1), days=80, seed=2, plain_chain=True, quirks=False
+        house.folder / "input",
+        households=24,
+        first_day=date(2013, 1, 1),
+        days=80,
+        seed=2,
+        plain_chain=True,
+        quirks=False,
     )
     first, last = made.first_day, made.days()[-1]
     values = {home: sorted(set(own.values())) for home, own in series_of(house, "london", first, last).items()}

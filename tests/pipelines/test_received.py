@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from datetime import date, timedelta
 
 import pyarrow as pa
@@ -18,15 +19,22 @@ PROMISE = 'notion = "w-event"\nwindow_days = 2\nepsilon_per_window = 1\nspend = 
 PARQUET, STATEMENT, WORDS = "daily_averages.parquet", "statement.json", "STATEMENT.md"
 
 
-@pytest.fixture
-def release(house):
+@pytest.fixture(scope="module")
+def published(houses, tmp_path_factory):
     """Four published days of three homes."""
+    house = houses(tmp_path_factory.mktemp("house"))
     days = [FIRST + timedelta(days=i) for i in range(4)]
     house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
     house.roster([(home, FIRST, None) for home in "ABC"])
     house.write(FIRST, days[-1], promise=PROMISE + "epsilon_total = 9\n")
     house.run(today=date(2026, 1, 1))
-    found = open_release(house.folder / "release")
+    return house.folder / "release"
+
+
+@pytest.fixture
+def release(published, tmp_path):
+    """A copy of it to spoil."""
+    found = open_release(shutil.copytree(published, tmp_path / "release"))
     found.verify()
     return found
 
@@ -108,18 +116,18 @@ def test_an_edited_figure_does_not_agree_with_the_others(release, column, edit, 
     def change(rows):
         rows[place][column] = edit(rows[place][column])
 
-    if (column, place) == ("revision", 0):
-        pytest.skip("a revision of a day may stand alone")
     edit_rows(release, change)
-    if column == "revision":
-        release.verify()
-        return
     with pytest.raises(InputError):
         release.verify()
 
 
 def test_a_lost_doubled_or_misplaced_row_is_found(release):
-    for change in (lambda rows: rows[:-1], lambda rows: rows[1:], lambda rows: [*rows, rows[-1]], lambda rows: rows[::-1]):
+    for change in (
+        lambda rows: rows[:-1],
+        lambda rows: rows[1:],
+        lambda rows: [*rows, rows[-1]],
+        lambda rows: rows[::-1],
+    ):
         kept = (release.path / PARQUET).read_bytes()
         edit_rows(release, change)
         with pytest.raises(InputError):
@@ -191,9 +199,7 @@ def test_a_total_edited_everywhere_but_in_the_rows_is_found(release):
     words = release.path / WORDS
     words.write_text(words.read_text().replace(f"| {total} |", "| 0.01 |"))
     old = json.dumps(total).encode()
-    edit_rows(
-        release, lambda rows: None, metadata=lambda kept: {b"agedp": kept[b"agedp"].replace(old, b'"0.01"')}
-    )
+    edit_rows(release, lambda rows: None, metadata=lambda kept: {b"agedp": kept[b"agedp"].replace(old, b'"0.01"')})
     with pytest.raises(InputError, match="other days or losses"):
         release.verify()
 
@@ -209,7 +215,11 @@ def test_words_that_give_other_figures_are_found(release):
 
 def test_other_columns_are_refused(release):
     table = pq.ParquetFile(release.path / PARQUET).read()
-    for other in (table.drop_columns(["epsilon"]), table.append_column("x", pa.array([1] * 4)), table.select([1, 0, *range(2, 12)])):
+    for other in (
+        table.drop_columns(["epsilon"]),
+        table.append_column("x", pa.array([1] * 4)),
+        table.select([1, 0, *range(2, 12)]),
+    ):
         pq.write_table(other, release.path / PARQUET)
         reseal(release)
         with pytest.raises(InputError, match="other columns"):

@@ -1,0 +1,62 @@
+"""What `agedp calibrate` says: what the model rests on and how fast its chains forget. For the terminal only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from agedp_data.chains.envelope import Envelope
+from pipelines.bound import Calibration
+
+_LOSS = 0.5
+
+
+def calibration_lines(found: Calibration) -> list[str]:
+    """Return the calibration for people: confidential counts, so neither logged nor stored."""
+    lines = [
+        f"model {found.model.id[:16]}: {found.households:,} households, "
+        f"{found.readings:,} readings, {found.gaps:,} gaps",
+        f"spectral gap: median {np.median(found.curves['spectral_gap']):.3f}, "
+        f"smallest {found.curves['spectral_gap'].min():.3f}",
+        f"{'':24s}" + "".join(f"{age:>4d} d   " for age in found.ages_days),
+        *(_curve_line(name, found.curves[key]) for name, key in _CURVES),
+        _line("Delta, slowest home", found.curves["total_variation"].max(axis=0)),
+        _envelope_line(found.model.envelope),
+    ]
+    if found.remembered:
+        lines.append(
+            f"{found.remembered:,} households never forget (a state seen too rarely, a chain that falls apart; without "
+            f"readings: {found.without_readings:,}): the envelope credits no age. "
+            "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
+        )
+    return [
+        *lines,
+        "Confidential figures per household lie in the model's folder.",
+        "Using the model publishes its envelope, which comes from readings, without noise.",
+        "Real households forget far more slowly than chains of this kind: this tool does not vouch for the model.",
+    ]
+
+
+_CURVES = (
+    ("Delta, median home", "total_variation"),
+    ("bound for all chains", "reversibilised"),
+    ("the paper's bound", "spectral"),
+)
+
+
+def _curve_line(name: str, curves: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> str:
+    if np.isnan(curves).any():
+        missing = int(np.isnan(curves).any(axis=1).sum())
+        return f"{name:22s}  does not apply to {missing:,} of {len(curves):,} chains: they are not reversible"
+    return _line(name, np.median(curves, axis=0))
+
+
+def _envelope_line(envelope: Envelope) -> str:
+    method = "tight" if envelope.backward is not None else "total_variation"
+    left = [float(envelope(int(age), _LOSS, direction="backward", method=method)) for age in envelope.ages]
+    return _line(f"{_LOSS} left, every home", left)
+
+
+def _line(name: str, values: Iterable[float]) -> str:
+    return f"{name:22s}  " + "".join(f"{value:8.4f} " for value in values)
