@@ -65,9 +65,8 @@ def calibrate(run_file: RunFileArgument, as_json: JsonOption = False) -> None:
 
     Example: agedp calibrate london.toml
     """
-    from pipelines.calibrate import calibrate as make
-
     from flows.calibration import calibration_lines
+    from pipelines.calibrate import calibrate as make
 
     found = make(run_file)
     typer.echo(json.dumps({"model": found.model.id}) if as_json else "\n".join(calibration_lines(found)))

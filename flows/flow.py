@@ -103,7 +103,7 @@ def _unless_bug(stage: Stage, name: str, work: Work) -> None:
         return
     except AgedpError:
         raise
-    except Exception as error:  # noqa: BLE001  (raised again below, without its values)
+    except Exception as error:
         folders.write(work.confidential / "traceback.txt", traceback.format_exc().encode())
         failed = StageFailed(f"{type(error).__name__} in {name}; the confidential folder holds traceback.txt")
     raise failed

@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+
 from tests.flows.worlds import DECLARED, ESTIMATED, World, make
 
 

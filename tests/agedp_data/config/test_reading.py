@@ -200,7 +200,7 @@ def test_brackets_in_the_name_of_the_folder_are_no_pattern(tmp_path):
     (folder / "incoming").mkdir(parents=True)
     (folder / "incoming" / "a.csv").touch()
     (folder / "r.toml").write_text(TEXTS["london"], "utf-8")
-    from glob import glob  # noqa: PLC0415 - what the readers do with a pattern
+    from glob import glob
 
     assert glob(load(folder / "r.toml").input.files[0]) == [str(folder / "incoming" / "a.csv")]  # noqa: PTH207
 
