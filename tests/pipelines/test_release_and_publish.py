@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import gamma
 
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError, Refused
 from agedp_data.ledger import Ledger
@@ -203,6 +204,22 @@ def test_noise_is_what_the_true_mean_differs_by(homes):
     noise = [round((line["released_mean_kwh"] - line["true_mean_kwh"]) * 6000) for line in true]
     assert any(noise)
     assert max(map(abs, noise)) < 120  # e^-60
+
+
+def test_what_is_drawn_has_the_scale_that_is_recorded(house):
+    days = 400
+    house.london({("A", FIRST, 0): 100})  # no day has enough readings: every true sum is 0, every value is noise
+    house.roster([("A", FIRST, None), ("B", FIRST, None)])
+    house.write(FIRST, day(days - 1), promise=SMALL.format('"unlimited"'))
+    house.run(today=TODAY)
+    rows = rows_of(house)
+    drawn = sum(abs(row.values[0]) / row.scale for row in rows)
+    # At scale 100,000 Wh |noise|/scale is exponential to 1e-5, so the sum is Gamma(400); 1e-10 at either end.
+    low, high = gamma(days).ppf([1e-10, 1 - 1e-10])
+    assert {row.scale for row in rows} == {100_000.0}
+    assert low < drawn < high
+    assert not low < drawn / 2 < high
+    assert not low < drawn * 2 < high
 
 
 def test_days_with_too_few_households_are_skipped_published_as_such_and_never_drawn(homes):
