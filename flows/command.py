@@ -107,7 +107,7 @@ def _run_stages(run_file: Path, as_of: date | None) -> Work:
     from pipelines.work import begin
 
     work = begin(run_file, as_of=as_of)
-    run_stages(work, lambda _, stage: stage(work))
+    run_stages(lambda _, stage: stage(work))
     return work
 
 

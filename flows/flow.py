@@ -56,7 +56,7 @@ def sanitise_flow(run_file: str, as_of: date | None = None) -> State:
     watched = _watched.get() or Watched()
     try:
         watched.work = work = begin(run_file, as_of=as_of)
-        run_stages(work, lambda name, stage: _task(name, stage, work))
+        run_stages(lambda name, stage: _task(name, stage, work))
     except AgedpError as error:
         watched.error = error
         return _failed(error)

@@ -61,11 +61,14 @@ def last_as_of(run: RunFile) -> date:
 
 
 def due_days(
-    run: RunFile, roster: Roster, rows: Sequence[Release], *, today: date, as_of: date | None
+    run: RunFile, roster: Roster, rows: Sequence[Release], *, today: date, as_of: date | None, not_before: date
 ) -> tuple[Due, ...]:
-    """Return the days that are due and not in the ledger for every series, oldest first."""
+    """Return the days that are due and not in the ledger for every series, oldest first.
+
+    A rehearsed day is published when it is due, but on no date before `not_before`: a ledger's dates never run
+    backwards.
+    """
     until = as_of or today
-    newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
     done = {(row.day, row.series) for row in rows}
     found = []
     for day in _period(run, until):
@@ -74,7 +77,7 @@ def due_days(
             break
         if all((day.isoformat(), series) in done for series in run.series):
             continue
-        publish_on = max(due, newest) if run.schedule.mode == "rehearsal" else today
+        publish_on = max(due, not_before) if run.schedule.mode == "rehearsal" else today
         ended = clock.instant(LAYOUTS[run.input.dataset].day_end(day))
         found.append(Due(day, ended, publish_on, roster.households(day)))
     return tuple(found)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from agedp_data.config import contract
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Ledger, Release
 from pipelines import plan as planning
@@ -41,11 +40,11 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
             is published.
     """
     work = begin(run_file, scheduler=scheduler, as_of=as_of)
-    run_stages(work, lambda _, stage: stage(work))
+    run_stages(lambda _, stage: stage(work))
     return ReleaseFolder(Path(work.run.output.release))
 
 
-def run_stages(work: Work, call: Callable[[str, Stage], None]) -> None:
+def run_stages(call: Callable[[str, Stage], None]) -> None:
     """Run the stages in order; when a release is refused, publish what was committed, then say so."""
     for name, stage in STAGES:
         try:
@@ -57,15 +56,22 @@ def run_stages(work: Work, call: Callable[[str, Stage], None]) -> None:
 
 
 def plan(work: Work) -> None:
-    """Compare the run file with the contract, and find the due days."""
-    with work.ledger(create=True) as ledger:
-        _require_own_ledger(work, ledger)
-        # A rehearsal's clock starts with its period, before anything is published.
-        at = work.today if work.as_of is None else work.run.schedule.first_day
-        model = ledger.adopt(work.model.text, at=at).model if work.model else None
-        promise = contract(work.run, model=model)
-        work.contract = ledger.register(promise, population=work.population, at=at).hash
-        work.due = _due(work, ledger.rows(work.population))
+    """Compare the run file with the contract, if there is one, and find the due days; writes nothing."""
+    work.due, _ = _due(work)
+
+
+def _due(work: Work) -> tuple[tuple[planning.Due, ...], tuple[Release, ...]]:
+    """Return the due days and what was released so far."""
+    known: tuple[Release, ...] = ()
+    rows: tuple[Release, ...] = ()
+    if work.has_ledger:
+        with work.ledger() as ledger:
+            _require_own_ledger(work, ledger)
+            ledger.require_unchanged(work.promise, population=work.population)
+            known, rows = ledger.rows(), ledger.rows(work.population)
+    newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
+    due = planning.due_days(work.run, work.roster, rows, today=work.today, as_of=work.as_of, not_before=newest)
+    return due, rows
 
 
 def _require_own_ledger(work: Work, ledger: Ledger) -> None:
@@ -73,10 +79,6 @@ def _require_own_ledger(work: Work, ledger: Ledger) -> None:
     for known in ledger.contracts():
         if (json.loads(known.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
             raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
-
-
-def _due(work: Work, rows: tuple[Release, ...]) -> tuple[planning.Due, ...]:
-    return planning.due_days(work.run, work.roster, rows, today=work.today, as_of=work.as_of)
 
 
 def read_files(work: Work) -> None:
@@ -99,13 +101,31 @@ def _delivered(work: Work) -> Delivery:
 
 
 def release_days(work: Work) -> None:
-    """Draw, charge and store the due days."""
-    with work.ledger() as ledger:
+    """Draw, charge and store the due days; the first release registers the promise."""
+    if not work.due:
+        return
+    _foresee_first(work)
+    with work.ledger(create=True) as ledger:
+        # A rehearsal's clock starts with its period, before anything is published.
+        at = work.today if work.as_of is None else work.run.schedule.first_day
+        if work.model is not None:
+            ledger.adopt(work.model.text, at=at)
+        work.contract = ledger.register(work.promise, population=work.population, at=at).hash
         work.released = release(ledger, work.terms, work.due, read_sums(work.sums))
+
+
+def _foresee_first(work: Work) -> None:
+    """Raise Refused before a promise is registered that does not permit even its first release."""
+    if not work.has_ledger:
+        found = planning.foresee(work.terms, work.due[:1], ())
+        if found.refused is not None:
+            raise found.refused
 
 
 def publish_folder(work: Work) -> None:
     """Write the release folder from the ledger and keep its statement there; note the true means in the house."""
+    if not work.has_ledger:
+        return
     with work.ledger() as ledger:
         project(work, ledger)
         write_true_means(work.confidential / "true_means.parquet", read_sums(work.sums), ledger.rows(work.population))
@@ -126,11 +146,5 @@ def foresee(work: Work) -> planning.Foresight:
     Raises:
         ContractChanged: the run file no longer says what was promised.
     """
-    rows: tuple[Release, ...] = ()
-    if Path(work.run.output.ledger.removeprefix("sqlite:///")).exists():
-        with work.ledger() as ledger:
-            _require_own_ledger(work, ledger)
-            promise = contract(work.run, model=work.model.id if work.model else None)
-            ledger.require_unchanged(promise, population=work.population)
-            rows = ledger.rows(work.population)
-    return planning.foresee(work.terms, _due(work, rows), rows)
+    due, rows = _due(work)
+    return planning.foresee(work.terms, due, rows)

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from agedp_data import clock
-from agedp_data.config import RunFile, load, not_yet
+from agedp_data.config import RunFile, contract, load, not_yet
 from agedp_data.config.input import AusgridInput
 from agedp_data.errors import InputError, LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger, Release
 from agedp_data.ledger.rows import NO_HASH
+from agedp_data.ledger.storage import path_of
 from agedp_data.model import Model, model_of
 from agedp_data.readers.layout import Rules
 from agedp_data.roster import Roster, read_roster
@@ -67,6 +69,20 @@ class Work:
         envelope = self.model.envelope if self.model else None
         return Terms(self.run, self.run.notion, envelope, self.contract, self.model.id if self.model else "")
 
+    @property
+    def promise(self) -> dict[str, Any]:
+        """Return the contract part of the run file."""
+        return contract(self.run, model=self.model.id if self.model else None)
+
+    @property
+    def has_ledger(self) -> bool:
+        """Tell whether there is a ledger already, or a release folder that only a ledger can have made."""
+        return self._ledger_file_exists or _published_head(Path(self.run.output.release)) != NO_HASH
+
+    @property
+    def _ledger_file_exists(self) -> bool:
+        return path_of(self.run.output.ledger).exists()
+
     def ledger(self, *, create: bool = False) -> Ledger:
         """Open the ledger.
 
@@ -75,14 +91,15 @@ class Work:
                 would draw the same days a second time.
         """
         head = _published_head(Path(self.run.output.release))
-        ledger = Ledger.open(self.run.output.ledger, create=create)
-        if not ledger.contains(head):
+        if head == NO_HASH or self._ledger_file_exists:
+            ledger = Ledger.open(self.run.output.ledger, create=create)
+            if ledger.contains(head):
+                return ledger
             ledger.close()
-            raise LedgerBehind(
-                "the release folder holds more than the ledger, or comes from another one; put back the newest copy "
-                "of the ledger, or name another folder in [output] release"
-            )
-        return ledger
+        raise LedgerBehind(
+            "the release folder holds more than the ledger, or comes from another one; put back the newest copy "
+            "of the ledger, or name another folder in [output] release"
+        )
 
 
 def _published_head(folder: Path) -> str:

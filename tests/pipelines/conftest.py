@@ -98,7 +98,7 @@ class House:
 
     def run(self, *, today: date | None = None, as_of: date | None = None) -> Work:
         work = begin(self.run_file, today=today, as_of=as_of)
-        run_stages(work, lambda _, stage: stage(work))
+        run_stages(lambda _, stage: stage(work))
         return work
 
     def files(self) -> dict[str, bytes]:

@@ -25,7 +25,8 @@ def begun(house, *, today=None, as_of=None, homes=3, **keys):
 
 
 def due_of(work, rows=()):
-    return due_days(work.run, work.roster, rows, today=work.today, as_of=work.as_of)
+    newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
+    return due_days(work.run, work.roster, rows, today=work.today, as_of=work.as_of, not_before=newest)
 
 
 def row(number, *, published_on, loss=500_000_000, state="released"):
