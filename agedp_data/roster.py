@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -21,6 +22,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import Flags, Ints
 
 READ_OFF = "# read off the input files"
+ALL = "all"
 _FIXED = ["household_id", "from", "to"]
 _EPOCH = date(1970, 1, 1).toordinal()
 _OPEN = np.iinfo(np.int32).max
@@ -49,6 +51,21 @@ class Roster:
     def households(self, day: date) -> int:
         """Return how many households are counted on a day."""
         return int(self.on(day).sum())
+
+    def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
+        """Return the groups of a column on a day and how many households each has; without a column ("all", n)."""
+        if by is None:
+            return ((ALL, self.households(day)),)
+        groups = [self.groups[by][i] for i in np.flatnonzero(self.on(day))]
+        return tuple(sorted(Counter(groups).items()))
+
+    def members(self, day: date, by: str | None) -> dict[str, Ints]:
+        """Return the household codes that are counted on a day, by group."""
+        rows = np.flatnonzero(self.on(day))
+        if by is None:
+            return {ALL: self.household[rows]}
+        labels = np.array([self.groups[by][i] for i in rows], dtype=object)
+        return {label: self.household[rows[labels == label]] for label in sorted(set(labels.tolist()))}
 
 
 def read_roster(path: Path) -> Roster:

@@ -32,6 +32,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for m
 AsOfOption = Annotated[
     datetime | None, typer.Option("--as-of", formats=["%Y-%m-%d"], help="simulated date of a rehearsal")
 ]
+ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty", show_default=False)]
 
 
 def main() -> None:
@@ -124,16 +125,24 @@ def _run_flow(run_file: Path, as_of: date | None) -> Work:
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(help="the release folder", show_default=False)], as_json: JsonOption = False
+    folder: Annotated[Path, typer.Argument(help="the release folder", show_default=False)],
+    ledger: Annotated[str | None, typer.Option(metavar="URL", help="the ledger it was published from")] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Check a release folder: sums, schema, arithmetic. For recipients.
+    """Check a release folder: sums, schema, arithmetic, and the chain if a ledger is given. For recipients.
 
     Example: agedp verify out/release
     """
-    from pipelines.publish import open_release
+    from flows.ledgers import verified_against
+    from pipelines.received import open_release
 
-    open_release(folder).verify()
-    typer.echo(json.dumps({"verified": True}) if as_json else f"{folder}: as it was published")
+    found = open_release(folder)
+    found.verify()
+    said = "as it was published"
+    if ledger is not None:
+        verified_against(found, ledger)
+        said += ", and the ledger says the same"
+    typer.echo(json.dumps({"verified": True, "chain": ledger is not None}) if as_json else f"{folder}: {said}")
 
 
 @ledger_app.command("show")
@@ -160,6 +169,87 @@ def ledger_verify(run_file: RunFileArgument, as_json: JsonOption = False) -> Non
     from flows.ledgers import verified
 
     typer.echo(verified(run_file, as_json=as_json))
+
+
+@ledger_app.command("amend")
+def ledger_amend(
+    run_file: RunFileArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="record it without asking")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a run file changes in the contract and in every figure, and record it; with --json only if --yes.
+
+    Example: agedp ledger amend london.toml
+    """
+    from flows.amending import amendment_json, amendment_lines
+    from pipelines.amend import foresee_amendment, record, require_allowed
+    from pipelines.work import begin
+
+    work = begin(run_file)
+    found = foresee_amendment(work)
+    require_allowed(found)
+    if not as_json:
+        typer.echo("\n".join(amendment_lines(found)))
+    wanted = bool(found.changes) and (yes or (not as_json and _confirmed("record this in the ledger?")))
+    if wanted:
+        record(work, found)
+    if as_json:
+        typer.echo(json.dumps(amendment_json(found, recorded=wanted), indent=1))
+    elif found.changes:
+        typer.echo("recorded" if wanted else "not recorded; nothing has changed")
+
+
+def _confirmed(question: str) -> bool:
+    """Ask; nobody there to answer is a no, not a bug."""
+    try:
+        return typer.confirm(question)
+    except typer.Abort:
+        typer.echo()
+        return False
+
+
+@ledger_app.command("export")
+def ledger_export(
+    run_file: RunFileArgument,
+    file: Annotated[Path, typer.Argument(help="where to write the rows", show_default=False)],
+    close: Annotated[bool, typer.Option("--close", help="end this ledger: it goes on where the file goes")] = False,
+) -> None:
+    """Write every row of the ledger to a file, one JSON object a line.
+
+    Example: agedp ledger export london.toml ledger.jsonl --close
+    """
+    from flows.ledgers import exported
+
+    typer.echo(exported(run_file, file, close=close))
+
+
+@ledger_app.command("import")
+def ledger_import(
+    file: Annotated[Path, typer.Argument(help="what `agedp ledger export` wrote", show_default=False)], to: ToOption
+) -> None:
+    """Fill an empty new ledger from an exported file; every hash is recomputed.
+
+    Example: agedp ledger import ledger.jsonl --to sqlite:///new/ledger.sqlite
+    """
+    from pipelines.ledger_moves import import_ledger
+
+    rows = import_ledger(file, to)
+    typer.echo(f"{rows} rows, every hash as it was written; name this ledger in [output] ledger")
+
+
+@ledger_app.command("recover")
+def ledger_recover(
+    folder: Annotated[Path, typer.Argument(help="the release folder", show_default=False)], to: ToOption
+) -> None:
+    """Restore a lost ledger from a release folder into an empty new one, and mark the seam.
+
+    Example: agedp ledger recover out/release --to sqlite:///out/ledger.sqlite
+    """
+    from agedp_data import clock
+    from pipelines.ledger_moves import recover
+
+    rows = recover(folder, to, at=clock.today())
+    typer.echo(f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""What `agedp ledger show` and `agedp ledger verify` say."""
+"""What `agedp ledger show`, `verify` and `export` say, and what a folder is checked against."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Ledger
 from agedp_data.losses import epsilon
+from pipelines.compare import verify_against
+from pipelines.ledger_moves import export_ledger
+from pipelines.received import ReleaseFolder
 
 
 def shown(run_file: Path) -> list[dict[str, Any]]:
@@ -52,8 +56,15 @@ def verified(run_file: Path, *, as_json: bool) -> str:
         LedgerError: the first fault, and how many there are.
     """
     with Ledger.open(load(run_file).output.ledger) as ledger:
-        faults = ledger.verify()
-        head, length = ("", 0) if faults else (ledger.head(), ledger.length())
+        _require_sound(ledger)
+        head, length = ledger.head(), ledger.length()
+    if as_json:
+        return json.dumps({"rows": length, "head": head})
+    return f"{length} rows, every hash as it was written; head {head}"
+
+
+def _require_sound(ledger: Ledger) -> None:
+    faults = ledger.verify()
     if faults:
         first = faults[0]
         raise LedgerError(
@@ -61,6 +72,21 @@ def verified(run_file: Path, *, as_json: bool) -> str:
             + (f"; and {len(faults) - 1} more" if len(faults) > 1 else "")
             + "; put back a good copy"
         )
-    if as_json:
-        return json.dumps({"rows": length, "head": head})
-    return f"{length} rows, every hash as it was written; head {head}"
+
+
+def verified_against(folder: ReleaseFolder, url: str) -> None:
+    """Check a verified release folder against a ledger, which is checked first.
+
+    Raises:
+        LedgerError: the ledger is not as it was written, or does not say what the folder says.
+    """
+    with Ledger.open(url) as ledger:
+        _require_sound(ledger)
+        verify_against(folder, ledger)
+
+
+def exported(run_file: Path, file: Path, *, close: bool) -> str:
+    """Export a ledger, close it if asked to, and say so."""
+    rows = export_ledger(load(run_file).output.ledger, file, closed_at=clock.today() if close else None)
+    ending = "; this ledger is closed and goes on where `agedp ledger import` puts it" if close else ""
+    return f"{rows} rows written to {file}{ending}"

@@ -34,7 +34,7 @@ def _row(row: Release) -> dict[str, Any]:
         "series": row.series,
         "state": row.state,
         "publish_on": row.published_on,
-        "households": row.households[0],
+        "households": dict(zip(row.cells, row.households, strict=True)),
         "epsilon": epsilon(row.loss),
     }
     return line | ({"noise_sd_kwh": deviation_kwh(row)} if row.state == "released" else {})
@@ -42,7 +42,7 @@ def _row(row: Release) -> dict[str, Any]:
 
 def plan_words(work: Work) -> str:
     """Return the due days of a run that was planned, as a public table."""
-    days = work.due
+    days = work.agenda.due
     if not days:
         return "Nothing is due that is not released already."
     head = ["| day | publish on | homes |", "|---|---|---|"]
@@ -73,7 +73,7 @@ def _due_lines(rows: tuple[Release, ...]) -> list[str]:
 
 
 def _due_line(row: Release) -> str:
-    start = f"{row.day}  {row.published_on}  {row.series:14s}  {row.households[0]:5d}   "
+    start = f"{row.day}  {row.published_on}  {row.series:14s}  {sum(row.households):5d}   "
     if row.state != "released":
         return start + "skipped: fewer homes on the roster than [population] min_households"
     return start + f"{epsilon(row.loss):8s}  {deviation_kwh(row):.3f}"

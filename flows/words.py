@@ -122,5 +122,5 @@ def yardstick_line(deviation: float) -> str:
 
 
 def deviation_kwh(row: Release) -> float:
-    """Return the standard deviation of the noise of a planned day's mean."""
-    return noise.standard_deviation(row.scale) / (1000.0 * row.households[0])
+    """Return the standard deviation of the noise of a planned day's mean, of its smallest group if it has groups."""
+    return noise.standard_deviation(row.scale) / (1000.0 * min(row.households))

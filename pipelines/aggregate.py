@@ -37,15 +37,15 @@ class Counting:
     clamp_wh: int
     missing_wh: int
     max_missing: int
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
     """One day of one series over named cells: what the release adds noise to (confidential)."""
 
-    cells: tuple[str, ...]
-    sum_wh: tuple[int, ...]
-    households: tuple[int, ...]
+    sum_wh: dict[str, int]
+    households: dict[str, int]
 
 
 def aggregate(
@@ -105,23 +105,24 @@ def _any_household(store: Store, delivery: Delivery, roster: Roster) -> bool:
 def _day(
     store: Store, roster: Roster, day: date, energy: Ints, readings: Ints, counting: Sequence[Counting]
 ) -> list[tuple[int, str, str, int, int, int, int]]:
-    members = roster.household[roster.on(day)]
     lines = []
-    for one in counting:
+    cells = ((one, cell, members) for one in counting for cell, members in roster.members(day, one.by).items())
+    for one, cell, members in cells:
         usable = readings[members] >= max(1, expected_readings(store.layout, day) - one.max_missing)
         days_wh = np.where(usable, np.minimum(energy[members], one.clamp_wh), one.missing_wh)
         clamped = int((usable & (energy[members] > one.clamp_wh)).sum())
         number = (day - _EPOCH).days
-        lines.append((number, one.series, "all", len(members), int(usable.sum()), clamped, int(days_wh.sum())))
+        lines.append((number, one.series, cell, len(members), int(usable.sum()), clamped, int(days_wh.sum())))
     return lines
 
 
 def read_sums(path: Path) -> dict[tuple[date, str], Sum]:
     """Return SUMS by day and series."""
-    found: dict[tuple[date, str], list[tuple[str, int, int]]] = {}
+    found: dict[tuple[date, str], Sum] = {}
     for row in folders.read_table(path).to_pylist():
-        found.setdefault((row["day"], row["series"]), []).append((row["cell"], row["sum_wh"], row["households"]))
-    return {key: Sum(*(tuple(column) for column in zip(*cells, strict=True))) for key, cells in found.items()}
+        one = found.setdefault((row["day"], row["series"]), Sum({}, {}))
+        one.sum_wh[row["cell"]], one.households[row["cell"]] = row["sum_wh"], row["households"]
+    return found
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:

@@ -19,8 +19,8 @@ _PRIVATE = 0o600
 def make_private(folder: Path) -> Path:
     """Return a folder that only its owner may enter; it and the parents that it lacks are made if need be."""
     with readable(folder):
-        lacking = [parent for parent in folder.parents if not parent.exists()]
-        for one in (*reversed(lacking), folder):  # mkdir's own parents=True would let others in
+        lacking = [] if folder.exists() else [one for one in (folder, *folder.parents) if not one.exists()]
+        for one in reversed(lacking):  # mkdir's own parents=True would let others in
             one.mkdir(exist_ok=True, mode=0o700)
         if folder.stat().st_mode & 0o077:
             folder.chmod(0o700)

@@ -1,16 +1,17 @@
 """run file + envelope + ledger + clock -> PLAN: which days are due, and what each may spend.
 
-A day is due `age_days` after its end (in an archive without `age_days`: at its end). `archive` publishes every
-due day of the period now, under its true date; `rehearsal` steps a simulated date from where the ledger stands
-to `as_of` and publishes each day on the first date on which it is due. Nothing here depends on a reading: the
-plan is a function of the run file, the model's public part, the roster's counts and the ledger.
+A day is due `age_days` after its end (in an archive without `age_days`: at its end). `live` and `archive` publish
+every due day now, under the true date, so a missed week needs nothing special; `rehearsal` steps a simulated date
+from where the ledger stands to `as_of` and publishes each day on the first date on which it is due. Nothing here
+depends on a reading: the plan is a function of the run file, the model's public part, the roster's counts, the
+delivery's markers and the ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from agedp_data import clock, noise
@@ -25,17 +26,37 @@ from agedp_data.roster import Roster
 
 RELEASED, SKIPPED = "released", "skipped"
 MECHANISM = "discrete-laplace"
-_ALL = "all"
+
+Cells = tuple[tuple[str, int], ...]
+"""Named cells of a release and how many households each counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A day to publish: when its data ended, on which date it is published, how many households are counted."""
+    """A day to publish: when its data ended, on which date it is published, who is counted.
+
+    `cells` by series leaves out groups with fewer than `min_households`; `given_up` says that the delivery's
+    marker never came.
+    """
 
     day: date
     input_ended_at: str
     publish_on: date
-    households: int
+    cells: Mapping[str, Cells]
+    given_up: bool = False
+
+    @property
+    def households(self) -> int:
+        """Return how many households are counted in the release that counts most."""
+        return max((sum(number for _, number in cells) for cells in self.cells.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """The days to publish now, oldest first, and those that are due but wait for their delivery's marker."""
+
+    due: tuple[Due, ...]
+    waiting: tuple[date, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +81,49 @@ def last_as_of(run: RunFile) -> date:
     return _due_on(run, run.schedule.last_day)
 
 
-def due_days(
-    run: RunFile, roster: Roster, rows: Sequence[Release], *, today: date, as_of: date | None, not_before: date
-) -> tuple[Due, ...]:
-    """Return the days that are due and not in the ledger for every series, oldest first.
+def agenda(
+    run: RunFile, roster: Roster, rows: Sequence[Release], *, until: datetime, not_before: date
+) -> Agenda:
+    """Return the days that are due at `until` and not in the ledger for every series.
 
-    A rehearsed day is published when it is due, but on no date before `not_before`: a ledger's dates never run
-    backwards.
+    A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due;
+    days behind it do not wait for it. A rehearsed day is published when it is due, others now; none on a date
+    before `not_before`: a ledger's dates never run backwards.
     """
-    until = as_of or today
     done = {(row.day, row.series) for row in rows}
-    found = []
-    for day in _period(run, until):
-        due = _due_on(run, day)
-        if due > until:
-            break
+    found: list[Due] = []
+    waiting: list[date] = []
+    for day in _period(run, until.date()):
         if all((day.isoformat(), series) in done for series in run.series):
             continue
-        publish_on = max(due, not_before) if run.schedule.mode == "rehearsal" else today
-        ended = clock.instant(LAYOUTS[run.input.dataset].day_end(day))
-        found.append(Due(day, ended, publish_on, roster.households(day)))
-    return tuple(found)
+        ended = LAYOUTS[run.input.dataset].day_end(day)
+        due_at = ended + timedelta(days=run.promise.age_days or 0)
+        if due_at > until:
+            break
+        delivered = _delivered(run, day)
+        given_up = not delivered and until >= due_at + timedelta(days=run.schedule.patience_days)
+        if not delivered and not given_up:
+            waiting.append(day)
+            continue
+        rehearsed = run.schedule.mode == "rehearsal" and not given_up
+        publish_on = max(_due_on(run, day), not_before) if rehearsed else until.date()
+        found.append(Due(day, clock.instant(ended), publish_on, _cells(run, roster, day), given_up))
+    return Agenda(tuple(found), tuple(waiting))
+
+
+def _delivered(run: RunFile, day: date) -> bool:
+    """Tell whether the delivery of a day left its marker, a public event; without markers age alone decides."""
+    marker = run.schedule.marker
+    return marker is None or (run.folder / marker.replace("{day}", day.isoformat())).exists()
+
+
+def _cells(run: RunFile, roster: Roster, day: date) -> dict[str, Cells]:
+    """Return the cells of each series on a day: all, or the groups of its roster column, large ones only."""
+    least = run.population.min_households
+    return {
+        name: tuple((cell, number) for cell, number in roster.cells(day, series.by) if number >= least)
+        for name, series in run.series.items()
+    }
 
 
 def _period(run: RunFile, until: date) -> Iterator[date]:
@@ -104,7 +147,7 @@ class Planned:
 
 
 def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Release]) -> Planned:
-    """Return the row that will be stored; a day with too few households is skipped.
+    """Return the row that will be stored; a day without delivery or with too few households is skipped.
 
     The day's loss is granted before any of its series is drawn and shared among them; each share is rounded
     down, the scale up, and the recorded loss is that of the scale.
@@ -113,7 +156,7 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
         Refused: the promise does not permit the release; nothing was drawn.
     """
     run = terms.run
-    if due.households < run.population.min_households:
+    if due.given_up or not due.cells[series]:
         return Planned(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0))
     day = due.day.isoformat()
     others = [row for row in history if row.day != day]
@@ -140,15 +183,16 @@ def _ended(terms: Terms, history: Sequence[Release]) -> str:
 
 
 def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss: int) -> Release:
+    cells = due.cells[series] if state == RELEASED else ()
     return Release(
         population=terms.run.population.name,
         series=series,
         day=due.day.isoformat(),
         revision=0,
         state=state,
-        cells=(_ALL,),
+        cells=tuple(cell for cell, _ in cells),
         values=(),
-        households=(due.households,),
+        households=tuple(number for _, number in cells),
         sensitivity=terms.run.series[series].clamp_wh,
         scale=scale,
         mechanism=MECHANISM,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
+ROWS = "ledger_rows.jsonl"
 METADATA_KEY = b"agedp"
 _TINY = 1e-9
 
@@ -54,6 +55,17 @@ class ReleaseFolder:
             raise InputError(f"{STATEMENT} is no statement; ask for the release again")
         return claim
 
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Return the SHA-256 of each file by its name, as the folder lists them."""
+        return {name: digest for digest, _, name in (line.partition("  ") for line in self._listed().split("\n")[:-1])}
+
+    def _listed(self) -> str:
+        try:
+            return (self.path / SUMS).read_bytes().decode("ascii")
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
+
     def verify(self) -> None:
         """Check sums, schema and arithmetic: that every figure is what the others make it.
 
@@ -76,11 +88,7 @@ class ReleaseFolder:
             raise InputError(f"{AVERAGES} and {STATEMENT} do not carry what a release carries") from None
 
     def _verify_sums(self) -> None:
-        try:
-            listed = (self.path / SUMS).read_bytes().decode("ascii")
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
-        wanted = {name: digest for digest, _, name in (line.partition("  ") for line in listed.split("\n")[:-1])}
+        listed, wanted = self._listed(), self.checksums
         if not {AVERAGES, STATEMENT, WORDS} <= set(wanted):
             raise InputError(f"{SUMS} does not name every file of a release")
         if listed != "".join(f"{digest}  {name}\n" for name, digest in wanted.items()):

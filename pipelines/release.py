@@ -38,9 +38,9 @@ def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Mapping[tupl
 
     def draw(row: Release) -> Sequence[int]:
         true = sums[(due.day, series)]
-        if true.cells != row.cells or true.households != row.households:
+        if tuple(true.households[cell] for cell in row.cells) != row.households:
             raise InputError("the roster changed while the run was under way; run again")
-        exact = np.array(true.sum_wh, np.int64)
+        exact = np.array([true.sum_wh[cell] for cell in row.cells], np.int64)
         drawn = noise.discrete_laplace(exact, sensitivity=row.sensitivity, loss=planned[-1].loss)
         return [int(value) for value in drawn]
 

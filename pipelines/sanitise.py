@@ -57,10 +57,10 @@ def run_stages(call: Callable[[str, Stage], None]) -> None:
 
 def plan(work: Work) -> None:
     """Compare the run file with the contract, if there is one, and find the due days; writes nothing."""
-    work.due, _ = _due(work)
+    work.agenda, _ = _agenda(work)
 
 
-def _due(work: Work) -> tuple[tuple[planning.Due, ...], tuple[Release, ...]]:
+def _agenda(work: Work) -> tuple[planning.Agenda, tuple[Release, ...]]:
     """Return the due days and what was released so far."""
     known: tuple[Release, ...] = ()
     rows: tuple[Release, ...] = ()
@@ -70,8 +70,7 @@ def _due(work: Work) -> tuple[tuple[planning.Due, ...], tuple[Release, ...]]:
             ledger.require_unchanged(work.promise, population=work.population)
             known, rows = ledger.rows(), ledger.rows(work.population)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
-    due = planning.due_days(work.run, work.roster, rows, today=work.today, as_of=work.as_of, not_before=newest)
-    return due, rows
+    return planning.agenda(work.run, work.roster, rows, until=work.until, not_before=newest), rows
 
 
 def _require_own_ledger(work: Work, ledger: Ledger) -> None:
@@ -89,8 +88,8 @@ def read_files(work: Work) -> None:
 def aggregate_days(work: Work) -> None:
     """Sum the due days."""
     series = work.run.series.items()
-    counting = [Counting(name, one.clamp_wh, one.missing_wh, one.max_missing) for name, one in series]
-    days = [due.day for due in work.due]
+    counting = [Counting(name, one.clamp_wh, one.missing_wh, one.max_missing, one.by) for name, one in series]
+    days = [due.day for due in work.agenda.due]
     aggregate(work.store, _delivered(work), work.roster, days=days, counting=counting, path=work.sums)
 
 
@@ -102,22 +101,22 @@ def _delivered(work: Work) -> Delivery:
 
 def release_days(work: Work) -> None:
     """Draw, charge and store the due days; the first release registers the promise."""
-    if not work.due:
+    if not work.agenda.due:
         return
     _foresee_first(work)
     with work.ledger(create=True) as ledger:
         # A rehearsal's clock starts with its period, before anything is published.
-        at = work.today if work.as_of is None else work.run.schedule.first_day
+        at = work.today if work.as_of is None else min(work.run.schedule.first_day, work.as_of)
         if work.model is not None:
             ledger.adopt(work.model.text, at=at)
         work.contract = ledger.register(work.promise, population=work.population, at=at).hash
-        work.released = release(ledger, work.terms, work.due, read_sums(work.sums))
+        work.released = release(ledger, work.terms, work.agenda.due, read_sums(work.sums))
 
 
 def _foresee_first(work: Work) -> None:
     """Raise Refused before a promise is registered that does not permit even its first release."""
     if not work.has_ledger:
-        found = planning.foresee(work.terms, work.due[:1], ())
+        found = planning.foresee(work.terms, work.agenda.due[:1], ())
         if found.refused is not None:
             raise found.refused
 
@@ -146,5 +145,5 @@ def foresee(work: Work) -> planning.Foresight:
     Raises:
         ContractChanged: the run file no longer says what was promised.
     """
-    due, rows = _due(work)
-    return planning.foresee(work.terms, due, rows)
+    agenda, rows = _agenda(work)
+    return planning.foresee(work.terms, agenda.due, rows)

@@ -34,8 +34,8 @@ def _lines(row: Release, true: Sum) -> list[dict[str, object]]:
             "series": row.series,
             "cell": cell,
             "households": households,
-            "true_mean_kwh": sum_wh / (1000.0 * households),
+            "true_mean_kwh": true.sum_wh[cell] / (1000.0 * households),
             "released_mean_kwh": value / (1000.0 * households),
         }
-        for cell, sum_wh, households, value in zip(true.cells, true.sum_wh, true.households, row.values, strict=True)
+        for cell, households, value in zip(row.cells, row.households, row.values, strict=True)
     ]

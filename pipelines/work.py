@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from agedp_data.readers.layout import Rules
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.blocks import Engine
-from pipelines.plan import Due, Terms, last_as_of
+from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
 from pipelines.received import ReleaseFolder
 from pipelines.store import Store
@@ -33,15 +33,25 @@ class Work:
     """One run; the lower half is filled by its stages. Stays inside one process: it holds what is confidential."""
 
     run: RunFile
-    today: date
+    now: datetime
     as_of: date | None
     engine: Engine
     roster: Roster
     model: Model | None
     contract: str = ""
-    due: Sequence[Due] = ()
+    agenda: Agenda = Agenda(())
     delivery: Delivery | None = None
     released: Sequence[Release] = ()
+
+    @property
+    def today(self) -> date:
+        """Return the date of the run: the simulated one in a rehearsal."""
+        return self.as_of or self.now.date()
+
+    @property
+    def until(self) -> datetime:
+        """Return the instant up to which days are due; a simulated date stands for its first instant."""
+        return self.now if self.as_of is None else datetime.combine(self.as_of, time(), UTC)
 
     @property
     def population(self) -> str:
@@ -111,7 +121,7 @@ def _published_head(folder: Path) -> str:
 
 
 def begin(
-    run_file: str | Path, *, scheduler: str | None = None, as_of: date | None = None, today: date | None = None
+    run_file: str | Path, *, scheduler: str | None = None, as_of: date | None = None, now: datetime | None = None
 ) -> Work:
     """Load everything that a run rests on; nothing is written but the confidential folder itself.
 
@@ -125,7 +135,7 @@ def begin(
     if run.schedule.mode == "rehearsal" and as_of is None:
         as_of = last_as_of(run)
     roster = read_roster(Path(run.population.roster))
-    return Work(run, today or clock.today(), as_of, engine_of(run, scheduler), roster, model_of(run))
+    return Work(run, now or clock.now(), as_of, engine_of(run, scheduler), roster, model_of(run))
 
 
 def checked(run_file: str | Path) -> RunFile:

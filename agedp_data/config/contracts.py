@@ -6,15 +6,25 @@ written out, and numbers in one form, so that two files that say the same make t
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from agedp_data.config.run import RunFile
+from agedp_data.errors import LedgerError
+from agedp_data.notions import AnyPromise
+from agedp_data.notions.enforced import Enforced
+from agedp_data.notions.notion import Notion
 from agedp_data.notions.parameters import FREE, Block
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise)
 
 
 def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
@@ -53,3 +63,27 @@ def exact_text(amount: Decimal) -> str:
     """
     text = f"{amount:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def promise_of(text: str) -> Notion:
+    """Return the promise that a contract's text holds, as it is enforced.
+
+    >>> text = '{"promise":{"notion":"classical","epsilon_per_day":"0.5","max_day_epsilon":"0.5","epsilon_total":"9"}}'
+    >>> promise_of(text).loss([], "2013-01-01", None)
+    500000000
+
+    Raises:
+        LedgerError: a text that holds no promise which this version knows and can enforce.
+    """
+    try:
+        promise = _PROMISE.validate_python({key: _read(each) for key, each in json.loads(text)["promise"].items()})
+    except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
+        raise LedgerError("a contract in the ledger holds no promise that this agedp knows; update agedp") from None
+    if not isinstance(promise, Enforced):
+        raise LedgerError(f'not yet: a contract in the ledger promises notion = "{promise.notion}"')
+    return promise
+
+
+def _read(value: object) -> object:
+    """Return a number that the contract keeps as text; nothing else in a promise looks like one."""
+    return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value

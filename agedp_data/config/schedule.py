@@ -39,6 +39,18 @@ class Schedule(Block):
     first_day: Day
     last_day: Day | None = None
 
+    @property
+    def marker(self) -> str | None:
+        """Return the marker that a delivery leaves, {day} standing for the date; None if age alone decides."""
+        found: str | None = getattr(self, "wait_for", None)
+        return found
+
+    @property
+    def patience_days(self) -> int:
+        """Return how long after it was due a day waits for its marker."""
+        found: int | None = getattr(self, "give_up_days", None)
+        return found or 0
+
     @model_validator(mode="after")
     def _ends_after_it_begins(self) -> Self:
         if self.last_day is not None and self.last_day < self.first_day:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agedp_data import losses
 from agedp_data.ledger import rows
+from agedp_data.ledger.marks import OF_LEDGER, Closed, Recovered, mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +31,8 @@ class Chain:
         self.length = 0
         self.head = rows.NO_HASH
         self.heads: dict[str, int] = {}
+        self.former: dict[str, int] = {}
+        self.closed = ""
         self.contracts: dict[str, list[rows.Contract]] = defaultdict(list)
         self.models: dict[str, rows.Model] = {}
         self.releases: dict[str, list[rows.Release]] = defaultdict(list)
@@ -66,10 +69,16 @@ class Chain:
             case rows.Model():
                 found = self._model(row)
             case rows.Statement():
-                found = _statement(row)
+                found = self._statement(row)
             case rows.Release():
                 found = self._release(row)
-        return (*(() if _is_date(row.at) else ("at is not an ISO date",)), *found)
+        ended = (self.closed,) if self.closed else ()
+        return (*ended, *(() if _is_date(row.at) else ("at is not an ISO date",)), *found)
+
+    def place(self, head: str) -> int | None:
+        """Return the number of the row that had this hash, here or in the ledger this one was recovered from."""
+        found = self.heads.get(head, self.former.get(head))
+        return found if found is not None and found <= self.length else None
 
     def _place(self, seq: int) -> Iterator[str]:
         if seq <= self.length:
@@ -95,10 +104,34 @@ class Chain:
                 self.models[row.model] = row
             case rows.Statement():
                 self.statements[row.population].append(row)
+                self._keep_mark(row)
             case rows.Release():
                 self.releases[row.population].append(row)
                 self.by_key[key_of(row)] = row
                 self.published_on = max(self.published_on, row.published_on)
+
+    def _keep_mark(self, row: rows.Statement) -> None:
+        match mark_of(row):
+            case Closed(_, number):
+                self.closed = (
+                    f"the ledger was closed on {row.at} after {number} rows and goes on elsewhere;"
+                    " name the one it was moved to"
+                )
+            case Recovered(_, head, hashes):
+                self.former = {each: row.seq + number for number, each in enumerate(hashes, 1)}
+                self.former.setdefault(head, row.seq + len(hashes))
+
+    def _statement(self, row: rows.Statement) -> Iterator[str]:
+        for name, digest in row.files:
+            if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+                yield f"file {name!r} has no SHA-256"
+        mark = mark_of(row)
+        if row.population == OF_LEDGER and mark is None:
+            yield "a mark that says neither that the ledger was closed nor that it was recovered"
+        if isinstance(mark, Closed) and (mark.head, mark.rows) != (self.head, self.length):
+            yield "it closes another ledger"
+        if isinstance(mark, Recovered) and self.length:
+            yield "a seam that is not the first row"
 
     def _model(self, row: rows.Model) -> Iterator[str]:
         if row.model != rows.sha256(row.envelope):
@@ -132,12 +165,6 @@ def _contract(row: rows.Contract) -> Iterator[str]:
     except (ValueError, TypeError, RecursionError):
         pass  # reported below, together with text that is JSON but not canonical
     yield "the promise is not canonical JSON"
-
-
-def _statement(row: rows.Statement) -> Iterator[str]:
-    for name, digest in row.files:
-        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-            yield f"file {name!r} has no SHA-256"
 
 
 def _dates(row: rows.Release) -> Iterator[str]:

@@ -23,6 +23,7 @@ from sqlalchemy import Connection, Engine, select
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import schema, storage
 from agedp_data.ledger.chain import Chain, key_of
+from agedp_data.ledger.marks import OF_LEDGER, Closed, claim_of
 from agedp_data.ledger.rows import (
     NO_HASH,
     Contract,
@@ -39,7 +40,7 @@ from agedp_data.ledger.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 History = tuple[Release, ...]
@@ -91,6 +92,30 @@ class Ledger:
                 return _unchanged(known[-1], contract)
             return self._store(connection, Contract(population, canonical(contract), at=_day(at)))
 
+    def amend(
+        self, contract: Mapping[str, Any], *, population: str, at: str | date, after: str | None = None
+    ) -> Contract:
+        """Return the contract in force from now on: `contract`, stored unless the newest says the same.
+
+        Whether the change is permitted is for the caller to know (`config.amendments`); `after` is the hash of
+        the contract that it was compared with, so that of two amendments at once the second is refused.
+
+        Raises:
+            LedgerError: nothing was promised to the population yet, or another contract came in between.
+        """
+        with self._writing() as connection:
+            known = self._chain.contracts.get(population)
+            if not known:
+                raise LedgerError(
+                    f"nothing was promised to {population!r} yet; the first `agedp run` registers the run file"
+                )
+            if after is not None and known[-1].hash != after:
+                raise LedgerError("the contract was amended meanwhile; look at the difference again")
+            promise = canonical(contract)
+            if known[-1].promise == promise:
+                return known[-1]
+            return self._store(connection, Contract(population, promise, at=_day(at)))
+
     def adopt(self, envelope: str, *, at: str | date) -> Model:
         """Return the model whose public part is `envelope`, stored if it is not there yet."""
         name = sha256(envelope)
@@ -135,9 +160,7 @@ class Ledger:
                 return stored
             planned = admit(tuple(self._chain.releases.get(population, ())))
             if key_of(planned) != key or planned.values:
-                raise LedgerError(
-                    f"asked to release {key}, admitted {key_of(planned)} or values before the draw"
-                )
+                raise LedgerError(f"asked to release {key}, admitted {key_of(planned)} or values before the draw")
             planned = replace(planned, seq=0, at=planned.at or planned.published_on, hash="")
             if planned.state == "skipped":
                 return self._store(connection, planned)
@@ -145,6 +168,38 @@ class Ledger:
             self._require(connection, replace(planned, values=(0,) * len(planned.cells)))
             values = tuple(operator.index(value) for value in draw(planned))
             return self._store(connection, replace(planned, values=values))
+
+    def hand_over(self, write: Callable[[tuple[Row, ...]], None], *, at: str | date) -> None:
+        """Give all rows to `write` and close the ledger, in one transaction; closed already, `write` them again.
+
+        What is handed over lacks the closing row, or the copy could not go on.
+        """
+        with self._writing() as connection:
+            rows = self._everything()
+            if self._chain.closed:
+                write(rows[:-1])
+                return
+            write(rows)
+            mark = Closed(self._chain.head, self._chain.length)
+            self._store(connection, Statement(OF_LEDGER, claim_of(mark), (), "", at=_day(at)))
+
+    def fill(self, rows: Sequence[Row]) -> None:
+        """Store sealed rows as the whole of an empty ledger, every hash recomputed.
+
+        Raises:
+            LedgerError: the ledger holds rows, or these do not make a chain; nothing is stored.
+        """
+        chain = Chain()
+        faults = [fault for row in rows for fault in chain.add(table_of(row), columns_of(row))]
+        if faults:
+            raise LedgerError(
+                f"the rows make no ledger: row {faults[0].seq} ({faults[0].table}): {faults[0].what}; take a good copy"
+            )
+        with self._writing() as connection:
+            if self._chain.length:
+                raise LedgerError("that ledger holds rows already; name a new one")
+            for row in rows:
+                connection.execute(schema.TABLES[table_of(row)].insert().values(columns_of(row)))
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -187,7 +242,20 @@ class Ledger:
 
     def contains(self, head: str) -> bool:
         """Tell whether `head` was the head of this ledger at some time; an empty ledger's head always was."""
-        return head == NO_HASH or head in self._read().heads
+        return head == NO_HASH or self.place(head) is not None
+
+    def place(self, head: str) -> int | None:
+        """Return the number of the row with this hash, here or in the ledger this one was recovered from."""
+        return self._read().place(head)
+
+    def closed(self) -> bool:
+        """Tell whether the ledger goes on elsewhere."""
+        return bool(self._read().closed)
+
+    def everything(self) -> tuple[Row, ...]:
+        """Return the rows of all tables, oldest first."""
+        self._read()
+        return self._everything()
 
     def verify(self) -> tuple[Fault, ...]:
         """Return everything that is wrong, recomputed from the columns of all rows.
@@ -201,7 +269,7 @@ class Ledger:
         faults: list[Fault] = []
         with storage.transaction(self._engine, self._path, write=False) as connection:
             meta = [(name, content) for name, content in connection.execute(select(schema.META))]
-            for table, columns in _newer(connection, 0):
+            for table, columns in schema.newer(connection, 0):
                 faults += chain.add(table, columns)
         if meta != [("version", schema.VERSION)]:
             faults.append(Fault(0, "meta", "it holds something other than the schema version"))
@@ -230,13 +298,18 @@ class Ledger:
         connection.execute(schema.TABLES[table_of(row)].insert().values(columns_of(row)))
         return row
 
+    def _everything(self) -> tuple[Row, ...]:
+        """Return the rows that are known."""
+        chain = self._chain
+        found: list[Row] = [*chain.models.values(), *_of(chain.contracts, None)]
+        found += [*_of(chain.releases, None), *_of(chain.statements, None)]
+        return tuple(sorted(found, key=lambda row: row.seq))
+
     def _refresh(self, connection: Connection) -> None:
         """Read the rows that came since the last look, and check that the last one seen is still there."""
-        newer = _newer(connection, self._chain.length)
+        newer = schema.newer(connection, self._chain.length)
         if self._chain.length and (not newer or newer.pop(0)[1]["hash"] != self._chain.head):
-            raise LedgerBehind(
-                "the ledger was replaced or shortened while it was open; put back the newest copy"
-            )
+            raise LedgerBehind("the ledger was replaced or shortened while it was open; put back the newest copy")
         for table, columns in newer:
             faults = self._chain.add(table, columns)
             if faults:
@@ -264,15 +337,6 @@ def _unchanged(known: Contract, contract: Mapping[str, Any]) -> Contract:
         f"the promise to {known.population!r} of {known.at} says otherwise: {'; '.join(changes)};"
         " undo the change or record it with `agedp ledger amend`"
     )
-
-
-def _newer(connection: Connection, since: int) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return (table, columns) of the rows of all tables from `since` on, in order."""
-    found: list[tuple[str, Mapping[str, Any]]] = []
-    for name, table in schema.TABLES.items():
-        query = select(table).where(table.c.seq >= since)
-        found += [(name, dict(columns)) for columns in connection.execute(query).mappings()]
-    return sorted(found, key=lambda each: (each[1]["seq"], each[0]))
 
 
 def _of(found: Mapping[str, list[AnyRow]], population: str | None) -> list[AnyRow]:

@@ -169,6 +169,23 @@ def row_of(table: str, columns: Mapping[str, Any]) -> Row:
     return TABLES[table](**read, hash=str(columns["hash"]))
 
 
+def row_of_text(table: str, text: str, digest: str) -> Row:
+    """Return the row that a canonical text holds, sealed with `digest`.
+
+    Raises:
+        ValueError: a table or text that no row has; the message names no value.
+    """
+    try:
+        said = json.loads(text)
+        columns = {key: each if isinstance(each, str | int) else canonical(each) for key, each in said.items()}
+        row = row_of(table, {**columns, "hash": digest})
+    except (LookupError, TypeError, AttributeError, RecursionError):
+        raise ValueError("it holds no row of a ledger") from None
+    if text_of(row) != text:
+        raise ValueError("its text is not written canonically")
+    return row
+
+
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what changed from one promise to another, one line for each dotted key.
 

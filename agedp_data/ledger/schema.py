@@ -7,7 +7,9 @@ hash chain, `verify` and the heads in published folders are for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -41,9 +43,7 @@ def _table(name: str, row: type[rows.Row]) -> Table:
     kinds = {field.name: field.type for field in fields(row)}
     number = BigInteger().with_variant(Integer(), "sqlite")
     others = [key for key in kinds if key not in ("seq", "at", "hash")]
-    columns = [
-        Column(key, number if kinds[key] == "int" else Text(), nullable=False) for key in ("at", *others)
-    ]
+    columns = [Column(key, number if kinds[key] == "int" else Text(), nullable=False) for key in ("at", *others)]
     unique = [UniqueConstraint("population", "series", "day", "revision")] if name == "release" else []
     return Table(
         name,
@@ -87,6 +87,15 @@ def version(connection: Connection) -> str | None:
     return connection.execute(select(META.c.content).where(META.c.name == "version")).scalar()
 
 
+def newer(connection: Connection, since: int) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return (table, columns) of the rows of all tables from `since` on, in order."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for name, table in TABLES.items():
+        query = select(table).where(table.c.seq >= since)
+        found += [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+    return sorted(found, key=lambda each: (each[1]["seq"], each[0]))
+
+
 def _triggers() -> list[str]:
     """Return the statements that make SQLite refuse changes, deletions and rows out of turn."""
     newest = ", ".join(f'coalesce((SELECT max(seq) FROM "{name}"), 0)' for name in TABLES)  # noqa: S608 - our own names
@@ -97,10 +106,7 @@ def _triggers() -> list[str]:
         for verb in ("UPDATE", "DELETE")
     ]
     out_of_turn = f"NEW.seq IS NOT 1 + max({newest})"
-    in_turn = [
-        f'CREATE TRIGGER "{name}_next" BEFORE INSERT ON "{name}" WHEN {out_of_turn} {refuse}'
-        for name in TABLES
-    ]
+    in_turn = [f'CREATE TRIGGER "{name}_next" BEFORE INSERT ON "{name}" WHEN {out_of_turn} {refuse}' for name in TABLES]
     same = " AND ".join(f"{key} = NEW.{key}" for key in ("population", "series", "day", "revision"))
     known = f'EXISTS (SELECT 1 FROM "release" WHERE {same})'  # noqa: S608 - our own names
     once = f'CREATE TRIGGER "release_once" BEFORE INSERT ON "release" WHEN {known} {refuse}'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +97,8 @@ class House:
         return self.run_file
 
     def run(self, *, today: date | None = None, as_of: date | None = None) -> Work:
-        work = begin(self.run_file, today=today, as_of=as_of)
+        now = None if today is None else datetime.combine(today, time(), UTC)
+        work = begin(self.run_file, now=now, as_of=as_of)
         run_stages(lambda _, stage: stage(work))
         return work
 

@@ -79,7 +79,7 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
         expected = 46 if (dataset, day) == ("ausgrid", date(2012, 10, 7)) else 48
         for one in COUNTING:
             homes, usable, clamped, total = brute(use_of(made), spans, day, one, expected=expected)
-            assert found[day, one.series] == Sum(("all",), (total,), (homes,))
+            assert found[day, one.series] == Sum({"all": total}, {"all": homes})
             assert (rows[day, one.series]["usable"], rows[day, one.series]["clamped"]) == (usable, clamped)
 
 
@@ -88,14 +88,14 @@ def test_a_day_may_lack_max_missing_readings_and_not_one_more(house, missing, co
     house.london({("A", FIRST, slot): 100 for slot in range(missing, 48)})
     one = Counting("m", clamp_wh=50_000, missing_wh=7, max_missing=2)
     found = sums_of(house, house.roster([("A", FIRST, None)]), [FIRST], one)
-    assert found[FIRST, "m"].sum_wh == (100 * (48 - missing) if counted else 7,)
+    assert found[FIRST, "m"].sum_wh == {"all": 100 * (48 - missing) if counted else 7}
 
 
 def test_a_day_without_any_reading_is_missing_whatever_max_missing_says(house):
     house.london({("A", FIRST + timedelta(days=1), 0): 100})
     one = Counting("m", clamp_wh=50_000, missing_wh=7, max_missing=48)
     found = sums_of(house, house.roster([("A", FIRST, None)]), days_of(FIRST, FIRST + timedelta(days=1)), one)
-    assert [found[day, "m"].sum_wh for day, _ in found] == [(7,), (100,)]
+    assert [found[day, "m"].sum_wh for day, _ in found] == [{"all": 7}, {"all": 100}]
 
 
 @pytest.mark.parametrize(("day", "empty", "counted"), [(6, 2, True), (6, 3, False), (7, 2, True), (7, 3, False)])
@@ -116,7 +116,7 @@ def test_the_spring_day_may_lack_as_many_of_its_46_readings(house, day, empty, c
     one = Counting("m", clamp_wh=200_000, missing_wh=7, max_missing=2)
     found = sums_of(house, house.roster([("1", when, None)]), [when], one, dataset="ausgrid")
     assert int(made.readings[0, 0]) == (46 if day == 7 else 48)
-    assert found[when, "m"].sum_wh == (kept if counted else 7,)
+    assert found[when, "m"].sum_wh == {"all": kept if counted else 7}
 
 
 def day_rows(home, day, chance):
@@ -145,9 +145,9 @@ def test_one_households_day_moves_only_that_days_sum_and_by_at_most_the_clamp(ho
     house.london(others, extra=day_rows("B", touched, chance))
     after = sums_of(house, roster, days, one, store="after")
     for day in days:
-        moved = abs(after[day, "m"].sum_wh[0] - before[day, "m"].sum_wh[0])
+        moved = abs(after[day, "m"].sum_wh["all"] - before[day, "m"].sum_wh["all"])
         assert moved <= (20_000 if day == touched else 0)
-        assert after[day, "m"].households == before[day, "m"].households == (3,)
+        assert after[day, "m"].households == before[day, "m"].households == {"all": 3}
 
 
 def test_files_and_roster_of_different_homes_stop_the_run(house):
@@ -161,7 +161,7 @@ def test_due_days_before_any_reading_are_sums_of_missing_days(house):
     house.london({("A", FIRST, 0): 100})
     roster = house.roster([("A", date(2012, 1, 1), None)])
     found = sums_of(house, roster, [date(2012, 5, 31), date(2012, 6, 1)], Counting("m", 10, 3, 2))
-    assert [one.sum_wh for one in found.values()] == [(3,), (3,)]
+    assert [one.sum_wh for one in found.values()] == [{"all": 3}, {"all": 3}]
 
 
 def test_no_due_day_is_an_empty_table(house):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import Release
-from pipelines.plan import Terms, due_days, foresee, last_as_of, planned_release
+from pipelines.plan import Terms, agenda, foresee, last_as_of, planned_release
 from pipelines.work import begin
 
 D = date(2012, 7, 1)
@@ -19,14 +19,18 @@ def day(number):
     return D + timedelta(days=number)
 
 
+def midnight(today):
+    return None if today is None else datetime.combine(today, time(), UTC)
+
+
 def begun(house, *, today=None, as_of=None, homes=3, **keys):
     house.roster([(f"H{i}", D, None) for i in range(homes)])
-    return begin(house.write(D, day(9), **keys), today=today, as_of=as_of)
+    return begin(house.write(D, day(9), **keys), now=midnight(today), as_of=as_of)
 
 
 def due_of(work, rows=()):
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
-    return due_days(work.run, work.roster, rows, today=work.today, as_of=work.as_of, not_before=newest)
+    return agenda(work.run, work.roster, rows, until=work.until, not_before=newest).due
 
 
 def row(number, *, published_on, loss=500_000_000, state="released"):
@@ -73,10 +77,10 @@ def test_a_rehearsal_continues_where_the_ledger_stands_and_its_dates_never_run_b
     assert [(one.day, one.publish_on) for one in found] == [(D, day(5)), (day(3), day(5)), (day(4), day(6))]
 
 
-def test_households_of_a_due_day_are_those_of_the_roster(house):
+def test_households_of_a_due_day_are_those_of_the_roster_where_there_are_enough(house):
     house.roster([("A", D, None), ("B", day(1), day(1)), ("B", day(3), None)])
-    work = begin(house.write(D, day(3)), today=day(9))
-    assert [one.households for one in due_of(work)] == [1, 2, 1, 2]
+    work = begin(house.write(D, day(3)), now=midnight(day(9)))
+    assert [one.households for one in due_of(work)] == [0, 2, 0, 2]
 
 
 def test_as_of_is_for_rehearsals(house):

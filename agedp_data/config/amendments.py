@@ -1,0 +1,170 @@
+"""What an amendment may change: one table of rules for the keys of a contract, and a verdict on each change.
+
+A promise may be tightened, never loosened. Whatever the table does not name is never changed: a new key of the
+run file is refused until somebody has decided which way it loosens.
+
+Decisions. A missing key that bounds something counts as no bound, so that writing one is allowed and removing
+one is not. A new model is allowed because it loosens nothing by itself: of the models under which rows were
+charged the larger figure binds every later release (DESIGN "The model's life"). It is replaced, never
+withdrawn: the figures that rest on it would vanish from the statement. The shares divide what the promise
+grants a day, so they move freely as long as they add up to 1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+Rule = Literal["lower", "raise", "either", "share", "never"]
+Verdict = Literal["allowed", "refused"]
+
+RULES: Final[Mapping[str, Rule]] = {
+    "input.corrections": "either",
+    "input.file_order": "either",
+    "input.max_half_hour_kwh": "either",
+    "population.min_households": "raise",
+    "schedule.give_up_days": "either",
+    "schedule.last_day": "either",
+    "schedule.wait_for": "either",
+    "series.*": "share",
+    "series.*.bins_kwh": "either",
+    "series.*.by": "either",
+    "series.*.clamp_kwh": "either",
+    "series.*.max_missing": "either",
+    "series.*.missing_kwh": "either",
+    "series.*.share": "share",
+    "promise.age_days": "raise",
+    "promise.alpha": "lower",
+    "promise.epsilon": "lower",
+    "promise.epsilon_per_day": "lower",
+    "promise.epsilon_per_window": "lower",
+    "promise.epsilon_total": "lower",
+    "promise.horizon_days": "lower",
+    "promise.max_day_epsilon": "lower",
+    "promise.risk": "lower",
+    "promise.window_days": "raise",
+    "model.*": "either",
+}
+"""By dotted key; "series.*" is a series as a whole, "model.*" the model or any key of it."""
+
+ABSENT: Final = "(absent)"
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_UNBOUNDED: Final[Mapping[str, Decimal]] = {"lower": Decimal("Infinity"), "raise": Decimal("-Infinity")}
+_WHY_NOT: Final[Mapping[Rule, str]] = {
+    "lower": "it may only be lowered: more would loosen the promise",
+    "raise": "it may only be raised: less would loosen the promise",
+    "either": "a model may be replaced, not withdrawn",
+    "share": "the shares of the series would not add up to 1",
+    "never": "it is part of the promise and never changes; another population or ledger may promise it",
+}
+_WHY: Final[Mapping[Rule, str]] = {
+    "lower": "tightens the promise",
+    "raise": "tightens the promise",
+    "either": "the promise stays as it is",
+    "share": "the promise stays as it is",
+    "never": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference of two contracts: a dotted key, both values as JSON text, and whether it is permitted."""
+
+    key: str
+    old: str
+    new: str
+    verdict: Verdict
+    why: str
+
+
+def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Return every difference of two contracts with its verdict, in the order of their keys.
+
+    >>> [change] = amendment({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "0.4"}})
+    >>> change.key, change.old, change.new, change.verdict
+    ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
+    """
+    whole = _on_one_side(old, new)
+    before, after = _entries(old, whole), _entries(new, whole)
+    fit = _shares_fit(new)
+    return tuple(
+        _judged(key, before.get(key, ABSENT), after.get(key, ABSENT), fit=fit)
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    )
+
+
+def _on_one_side(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
+    """Return the series, and the model, that only one contract has: each is one change."""
+    names = (set(_table(old, "series")) ^ set(_table(new, "series"))) - {""}
+    models = {"model"} if ("model" in old) != ("model" in new) else set()
+    return frozenset({f"series.{name}" for name in names} | models)
+
+
+def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = contract.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _entries(value: Mapping[str, Any], whole: frozenset[str], above: str = "") -> dict[str, str]:
+    """Return (dotted key, JSON text) of everything that is no table, or is taken as a whole."""
+    found: dict[str, str] = {}
+    for name, each in value.items():
+        key = f"{above}{name}"
+        if isinstance(each, Mapping) and each and key not in whole:
+            found |= _entries(each, whole, f"{key}.")
+        else:
+            found[key] = json.dumps(each, sort_keys=True, ensure_ascii=True)
+    return found
+
+
+def _shares_fit(new: Mapping[str, Any]) -> bool:
+    series = _table(new, "series").values()
+    sizes = [_size(json.dumps(each.get("share"))) if isinstance(each, Mapping) else None for each in series]
+    shares = [size for size in sizes if size is not None and 0 < size <= 1]
+    return len(shares) == len(sizes) and sum(shares, Decimal()) == 1
+
+
+def _judged(key: str, old: str, new: str, *, fit: bool) -> Change:
+    rule = rule_of(key)
+    if rule in _UNBOUNDED:
+        allowed = _tightens(rule, old, new)
+    elif rule == "either":
+        allowed = not (key == "model" and new == ABSENT)
+    else:
+        allowed = rule == "share" and fit
+    return Change(key, old, new, "allowed" if allowed else "refused", (_WHY if allowed else _WHY_NOT)[rule])
+
+
+def rule_of(key: str) -> Rule:
+    """Return the rule for a dotted key of a contract; "never" for a key that nobody has decided about.
+
+    >>> rule_of("series.daily_mean.clamp_kwh"), rule_of("promise.epsilon"), rule_of("promise.notion")
+    ('either', 'lower', 'never')
+    """
+    parts = key.split(".")
+    if parts[0] == "model":
+        return RULES["model.*"]
+    if parts[0] == "series" and len(parts) > 1:
+        parts[1] = "*"
+    return RULES.get(".".join(parts), "never")
+
+
+def _tightens(rule: Rule, old: str, new: str) -> bool:
+    """Tell whether a bound moves the right way; what is no number cannot be compared and is refused."""
+    before, after = (_UNBOUNDED[rule] if each == ABSENT else _size(each) for each in (old, new))
+    if before is None or after is None:
+        return False
+    return after < before if rule == "lower" else after > before
+
+
+def _size(text: str) -> Decimal | None:
+    """Return a contract's number, written as a number or as decimal text; "unlimited" is above all."""
+    plain = text[1:-1] if text.startswith('"') else text
+    if plain == "unlimited":
+        return Decimal("Infinity")
+    return Decimal(plain) if _NUMBER.fullmatch(plain) else None

@@ -1,0 +1,154 @@
+"""Rows on their way between ledgers: as lines of JSON, read again, and sealed into a new chain.
+
+A file of rows begins with a header (`schema`, the ledger's schema `version`, its `ledger` id and `head`, how
+many `rows` follow, and whether they are the `whole` of it); then one object a line: table, text, hash. A release
+folder carries such a file of its own population, from which a lost ledger can be recovered: statements are left
+out there (they would repeat every claim ever made), so the rows cannot keep their hashes in the new chain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agedp_data.errors import LedgerError
+from agedp_data.ledger.chain import Chain
+from agedp_data.ledger.ledger import Ledger
+from agedp_data.ledger.marks import OF_LEDGER, Recovered, claim_of
+from agedp_data.ledger.rows import (
+    NO_HASH,
+    Contract,
+    Model,
+    Release,
+    Row,
+    Statement,
+    canonical,
+    columns_of,
+    row_of_text,
+    table_of,
+    text_of,
+)
+from agedp_data.ledger.schema import VERSION
+
+SCHEMA: Final = "agedp-ledger-rows-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a ledger, oldest first, with that ledger's id and head; `whole` if none is left out."""
+
+    ledger: str
+    head: str
+    whole: bool
+    rows: tuple[Row, ...]
+
+
+def lines(found: Rows) -> str:
+    """Return rows as a file."""
+    header = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "ledger": found.ledger,
+        "head": found.head,
+        "rows": len(found.rows),
+        "whole": int(found.whole),
+    }
+    said = ({"table": table_of(row), "text": text_of(row), "hash": row.hash} for row in found.rows)
+    return "".join(f"{canonical(each)}\n" for each in (header, *said))
+
+
+def read_lines(text: str) -> Rows:
+    """Return the rows of a file; their hashes are taken as they stand.
+
+    Raises:
+        LedgerError: no such file, one of a newer agedp, one that was cut off; or the first line that is no row.
+    """
+    header, *said = [_object(number, line) for number, line in enumerate(text.splitlines(), 1)] or [{}]
+    if header.get("schema") != SCHEMA or header.get("version") != VERSION:
+        raise LedgerError("this is no file of ledger rows that this agedp knows; `agedp ledger export` writes one")
+    if header.get("rows") != len(said) or not text.endswith("\n"):
+        raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
+    rows = tuple(_row(number, each) for number, each in enumerate(said, 2))
+    return Rows(str(header.get("ledger")), str(header.get("head")), header.get("whole") == 1, rows)
+
+
+def _object(number: int, line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise LedgerError(f"line {number} is no row of a ledger; take a good copy of the file")
+    return found
+
+
+def _row(number: int, said: Mapping[str, Any]) -> Row:
+    try:
+        if set(said) == {"table", "text", "hash"} and all(isinstance(each, str) for each in said.values()):
+            return row_of_text(said["table"], said["text"], said["hash"])
+        what = "it holds no row of a ledger"
+    except ValueError as error:
+        what = str(error)
+    raise LedgerError(f"line {number} is no row of a ledger: {what}; take a good copy of the file")
+
+
+def whole_of(rows: Sequence[Row]) -> Rows:
+    """Return all rows of a ledger as what is exported."""
+    first, last = (rows[0].hash, rows[-1].hash) if rows else ("", NO_HASH)
+    return Rows(first, last, whole=True, rows=tuple(rows))
+
+
+def published_rows(ledger: Ledger, population: str, *, head: str) -> Rows:
+    """Return what a release folder of a population carries: its contracts, models and releases up to `head`.
+
+    Raises:
+        LedgerError: `head` is no row of the ledger.
+    """
+    place = ledger.place(head)
+    if place is None:
+        raise LedgerError("the head that was asked for lies on no row of the ledger")
+    upto = [row for row in ledger.everything() if row.seq <= place]
+    own = [row for row in upto if isinstance(row, Contract | Release) and row.population == population]
+    named = {row.model for row in own if isinstance(row, Release)}
+    named |= {_model_named(row) for row in own if isinstance(row, Contract)}
+    models = [row for row in upto if isinstance(row, Model) and row.model in named]
+    rows: list[Row] = [*own, *models]
+    return Rows(ledger.id, head, whole=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
+
+
+def _model_named(row: Contract) -> str:
+    model = json.loads(row.promise).get("model", {})
+    return str(model.get("hash", "")) if isinstance(model, dict) else ""
+
+
+def recovered(found: Rows, statement: Statement, *, at: str) -> tuple[Row, ...]:
+    """Return a new chain: the seam, the rows of a folder sealed anew, and the folder's own statement.
+
+    The seam names the lost ledger, the hashes its rows had there, and the files that they were read from.
+
+    Raises:
+        LedgerError: rows that do not follow from each other.
+    """
+    mark = Recovered(found.ledger, found.head, tuple(row.hash for row in found.rows))
+    seam = Statement(OF_LEDGER, claim_of(mark), statement.files, statement.software, at=at)
+    return _sealed([seam, *found.rows, statement])
+
+
+def _sealed(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Number and hash rows as one chain; releases refer to the contracts by their new hashes."""
+    chain, made, contracts = Chain(), list[Row](), dict[str, str]()
+    for row in rows:
+        fresh = row
+        if isinstance(fresh, Release):
+            fresh = replace(fresh, contract=contracts.get(fresh.contract, ""))
+        fresh = replace(fresh, seq=chain.length + 1)
+        fresh = replace(fresh, hash=chain.sealed(fresh))
+        faults = chain.add(table_of(fresh), columns_of(fresh))
+        if faults:
+            raise LedgerError(f"the rows make no ledger: {faults[0].table}: {faults[0].what}; take a good copy")
+        if isinstance(row, Contract):
+            contracts[row.hash] = fresh.hash
+        made.append(fresh)
+    return tuple(made)
