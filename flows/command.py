@@ -138,11 +138,11 @@ def verify(
 
     found = open_release(folder)
     found.verify()
-    said = "as it was published"
+    chained = {} if ledger is None else {"chain": True}
     if ledger is not None:
         verified_against(found, ledger)
-        said += ", and the ledger says the same"
-    typer.echo(json.dumps({"verified": True, "chain": ledger is not None}) if as_json else f"{folder}: {said}")
+    said = f"{folder}: as it was published{', and the ledger says the same' if chained else ''}"
+    typer.echo(json.dumps({"verified": True, **chained}) if as_json else said)
 
 
 @ledger_app.command("show")

@@ -26,7 +26,7 @@ from pipelines.store import Store, month_readings
 def days_path(store: Store, month: str, contents: Sequence[str]) -> Path:
     """Return where the days of a month lie for these files in this order."""
     there = [content for content in contents if store.part(month, content).exists()]
-    name = hashlib.sha256(json.dumps([store.dataset, there]).encode()).hexdigest()
+    name = hashlib.sha256(json.dumps([store.dataset, store.order.by, there]).encode()).hexdigest()
     return store.folder / "days" / f"month={month}" / f"{name}.parquet"
 
 

@@ -87,7 +87,7 @@ def _carried(folder: ReleaseFolder) -> Rows:
     claim = folder.statement
     contracts = [row for row in found.rows if isinstance(row, Contract)]
     releases = [row for row in found.rows if isinstance(row, Release)]
-    if {row.population for row in (*contracts, *releases)} != {claim["population"]}:
+    if {row.population for row in contracts} | {row.population for row in releases} != {claim["population"]}:
         raise LedgerError(f"{ROWS} and statement.json are of different populations")
     if not contracts or contracts[-1].promise != canonical(claim["contract"]):
         raise LedgerError(f"{ROWS} and statement.json hold different contracts")

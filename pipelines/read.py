@@ -64,7 +64,7 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
         InputError: a file that cannot be understood; nothing of it is stored.
     """
     folders.make_private(store.folder / "files")
-    listing = files.list_sources(patterns)
+    listing = files.list_sources(patterns, required=not (store.order.remembers and store.remembered()))
     opened = map_each("open", listing.sources, each=partial(open_file, store=store), engine=engine)
     unique = {one.content: one for one in reversed(opened)}  # the first of equal files is the one that is read
     held = dict(zip(unique, map_each("held", list(unique), each=store.holds, engine=engine), strict=True))
@@ -72,7 +72,10 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
     _add(store, fresh, engine=engine)
     for one in opened:
         one.source.check_unchanged()
-    contents = tuple(one.content for one in opened if unique[one.content] is one)
+    places = {one.content: (str(one.source.path), one.source.modified_ns) for one in unique.values()}
+    earlier = [content for content in store.remembered() if content not in places] if store.order.remembers else []
+    places |= {content: (_known(store, content).name, _known(store, content).modified_ns) for content in earlier}
+    contents = store.ordered(places)
     manifests = {content: _known(store, content) for content in contents}
     months = tuple(sorted({month for manifest in manifests.values() for month in manifest.months}))
     decided = map_each("days", months, each=partial(_decide, store=store, contents=contents), engine=engine)
@@ -148,7 +151,8 @@ def _parse(item: tuple[Opened, Block], *, store: Store) -> tuple[Opened, Parsed 
 def _store(results: list[tuple[Opened, Parsed | None]], *, store: Store) -> None:
     one = results[0][0]
     one.source.check_unchanged()
-    add_file(store, one.content, [parsed for _, parsed in results if parsed is not None])
+    parsed = [each for _, each in results if each is not None]
+    add_file(store, one.content, parsed, name=str(one.source.path), modified_ns=one.source.modified_ns)
 
 
 def _decide(month: str, *, store: Store, contents: Sequence[str]) -> list[tuple[int, int, int]]:

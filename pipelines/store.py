@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -24,13 +24,26 @@ import pyarrow as pa
 from agedp_data import tables
 from agedp_data.errors import InputError
 from agedp_data.readers.datasets import LAYOUTS
+from agedp_data.readers.files import numeric
 from agedp_data.readers.layout import SLOTS, Ints, Layout, Reason, Rules
 from agedp_data.readers.parse import Parsed
 from agedp_data.readers.settle import Readings, Rows, settle
 from pipelines import folders
 
-FORMAT = 1
+FORMAT = 2
 _EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What "later" means when files disagree, and whether files that are no longer listed still count.
+
+    `by` is None (a disagreement is set aside), "name" (numeric-aware) or "modified". A nightly store `remembers`:
+    deliveries may be cleared away once they are read.
+    """
+
+    by: str | None = None
+    remembers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,7 @@ class Store:
     folder: Path
     dataset: str
     rules: Rules
+    order: Order = Order()
 
     @property
     def layout(self) -> Layout:
@@ -59,6 +73,20 @@ class Store:
         except (OSError, ValueError, TypeError, AttributeError):
             return None
 
+    def remembered(self) -> tuple[str, ...]:
+        """Return the content ids of all files that are wholly in the store."""
+        known = sorted(path.stem for path in (self.folder / "files").glob("*.json"))
+        return tuple(content for content in known if self.manifest(content) is not None)
+
+    def ordered(self, places: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
+        """Return content ids from the earliest file to the latest, by their (name, modified_ns)."""
+
+        def place(content: str) -> tuple[object, ...]:
+            name, modified_ns = places[content]
+            return (modified_ns if self.order.by == "modified" else 0, numeric(name), name)
+
+        return tuple(sorted(places, key=place))
+
     def holds(self, content: str) -> bool:
         """Return whether a file is wholly in the store, every part of it as many rows as its manifest says."""
         manifest = self.manifest(content)
@@ -73,8 +101,13 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a stored file held: rows read, kept before months are settled, set aside by reason, rows by month."""
+    """What a stored file held: rows read, kept before months are settled, set aside by reason, rows by month.
 
+    `name` and `modified_ns` are those under which its bytes were read.
+    """
+
+    name: str
+    modified_ns: int
     rows_read: int
     kept: int
     aside: dict[str, int] = field(default_factory=dict)
@@ -104,7 +137,7 @@ def months_between(first: date, last: date) -> tuple[str, ...]:
     return tuple(month_name(month) for month in range(int(low), int(high) + 1))
 
 
-def add_file(store: Store, content: str, blocks: Sequence[Parsed]) -> Manifest:
+def add_file(store: Store, content: str, blocks: Sequence[Parsed], *, name: str, modified_ns: int) -> Manifest:
     """Write the parts, the quarantine and, last, the manifest of one input file."""
     offsets = np.cumsum([0, *(block.rows_read for block in blocks)])
     table, kept = _table(store.layout, blocks, offsets)
@@ -112,13 +145,12 @@ def add_file(store: Store, content: str, blocks: Sequence[Parsed]) -> Manifest:
     found: dict[str, int] = {}
     for month in np.unique(months):
         part = table.filter(pa.array(months == month))
-        name = month_name(int(month))
-        folders.make_private(store.part(name, content).parent)
-        path = store.part(name, content)
+        path = store.part(month_name(int(month)), content)
+        folders.make_private(path.parent)
         folders.write_table(path, part, use_dictionary=["household_id"], write_page_checksum=True)
-        found[name] = part.num_rows
+        found[month_name(int(month))] = part.num_rows
     aside, notes = _aside(store, content, blocks, offsets)
-    manifest = Manifest(int(offsets[-1]), kept, aside, notes, found)
+    manifest = Manifest(name, modified_ns, int(offsets[-1]), kept, aside, notes, found)
     folders.write(store.folder / "files" / f"{content}.json", json.dumps(asdict(manifest), sort_keys=True).encode())
     return manifest
 
@@ -191,7 +223,8 @@ def month_readings(store: Store, month: str, contents: Sequence[str]) -> Reading
     household, channel, time, file, row = (np.concatenate([empty, *(part[i] for part in parts)]) for i in range(5))
     energy = np.concatenate([np.zeros((0, width), np.int64), *(part[5] for part in parts)])
     rows = Rows(ids, household, channel, time, file, row, energy)
-    return settle(rows, rules=store.rules, channels=len(store.rules.categories) if store.layout.channels > 1 else 1)
+    channels = len(store.rules.categories) if store.layout.channels > 1 else 1
+    return settle(rows, rules=store.rules, channels=channels, later_wins=store.order.by is not None)
 
 
 def _load(part: Path) -> pa.Table:

@@ -23,7 +23,7 @@ from pipelines.blocks import Engine
 from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
 from pipelines.received import ReleaseFolder
-from pipelines.store import Store
+from pipelines.store import Order, Store
 
 _CATEGORIES = ("GC", "CL", "GG")
 
@@ -171,4 +171,5 @@ def store_of(run: RunFile) -> Store:
             categories=tuple(category for category in _CATEGORIES if category in run.input.categories),
             absent_channel_is_zero=run.input.missing_controlled_load != "missing",
         )
-    return Store(Path(run.output.confidential) / "store", run.input.dataset, rules)
+    order = Order(run.input.file_order, remembers=run.schedule.mode != "archive")
+    return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

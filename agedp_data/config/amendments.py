@@ -52,7 +52,7 @@ RULES: Final[Mapping[str, Rule]] = {
 """By dotted key; "series.*" is a series as a whole, "model.*" the model or any key of it."""
 
 ABSENT: Final = "(absent)"
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_NUMBER = re.compile(r'-?[0-9]+|"-?[0-9]+(\.[0-9]+)?"')
 _UNBOUNDED: Final[Mapping[str, Decimal]] = {"lower": Decimal("Infinity"), "raise": Decimal("-Infinity")}
 _WHY_NOT: Final[Mapping[Rule, str]] = {
     "lower": "it may only be lowered: more would loosen the promise",
@@ -115,7 +115,7 @@ def _entries(value: Mapping[str, Any], whole: frozenset[str], above: str = "") -
     found: dict[str, str] = {}
     for name, each in value.items():
         key = f"{above}{name}"
-        if isinstance(each, Mapping) and each and key not in whole:
+        if isinstance(each, Mapping) and key not in whole:
             found |= _entries(each, whole, f"{key}.")
         else:
             found[key] = json.dumps(each, sort_keys=True, ensure_ascii=True)
@@ -163,8 +163,8 @@ def _tightens(rule: Rule, old: str, new: str) -> bool:
 
 
 def _size(text: str) -> Decimal | None:
-    """Return a contract's number, written as a number or as decimal text; "unlimited" is above all."""
-    plain = text[1:-1] if text.startswith('"') else text
-    if plain == "unlimited":
+    """Return a contract's number, a whole one or decimal text (never a float); "unlimited" is above all."""
+    if text == '"unlimited"':
         return Decimal("Infinity")
-    return Decimal(plain) if _NUMBER.fullmatch(plain) else None
+    found = _NUMBER.fullmatch(text)
+    return Decimal(text.strip('"')) if found else None

@@ -66,16 +66,16 @@ class Listing:
     ignored: int
 
 
-def list_sources(patterns: Sequence[str]) -> Listing:
+def list_sources(patterns: Sequence[str], *, required: bool = True) -> Listing:
     """Return the files that the globs name, numerically ordered; hidden and unknown ones are counted.
 
     Raises:
         InputError: nothing usable, or a file that cannot be opened.
     """
     found = {path for pattern in patterns for path in _named(pattern)}
-    paths = sorted((p for p in found if p.is_file()), key=_numeric)
+    paths = sorted((p for p in found if p.is_file()), key=numeric)
     usable = [p for p in paths if not p.name.startswith(".") and p.name.lower().endswith(EXTENSIONS)]
-    if not usable:
+    if not usable and required:
         raise InputError(
             f"[input] files: no usable input file ({len(paths)} passed over); names end in .csv, .gz, .zip or .zst",
             private=f"{', '.join(patterns)}: no usable input file; names end in .csv, .gz, .zip or .zst",
@@ -113,7 +113,8 @@ def _source(path: Path, label: str) -> Source:
     return Source(path, label, status.st_size, status.st_mtime_ns)
 
 
-def _numeric(path: Path) -> list[tuple[int, int, str]]:
+def numeric(path: Path | str) -> list[tuple[int, int, str]]:
+    """Return what sorts names as people do: chunk_2 before chunk_10."""
     parts = re.split(r"(\d+)", str(path))
     return [(0, int(part), part) if part.isdigit() else (1, 0, part) for part in parts]
 

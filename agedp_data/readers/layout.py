@@ -43,6 +43,7 @@ class Reason(IntEnum):
     OFF_GRID = 10
     DUPLICATE = 11
     CONFLICT = 12
+    SUPERSEDED = 13
 
     @property
     def words(self) -> str:
@@ -64,6 +65,7 @@ _WORDS = {
     Reason.OFF_GRID: "stamp is not on a half-hour",
     Reason.DUPLICATE: "exact duplicate",
     Reason.CONFLICT: "disagrees with another row about the same reading",
+    Reason.SUPERSEDED: "corrected by a later file",
 }
 
 

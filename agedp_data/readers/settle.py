@@ -1,8 +1,9 @@
 """What a month says: duplicates and disagreements among its rows decided, channels added up.
 
 One pure function of the stored rows, in any order: the same reading twice counts once; rows that disagree
-about a reading are all set aside, within one file and between files. What is left has at most one row per
-household, channel and time, so the readings of one household are a function of its own rows alone.
+about a reading are all set aside, within one file and, unless a later file corrects, between files. What is
+left has at most one row per household, channel and time, so the readings of one household are a function of
+its own rows alone.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ class Readings:
     aside_reason: Ints
 
 
-def settle(rows: Rows, *, rules: Rules, channels: int) -> Readings:
-    """Decide what the rows say; see the module's text."""
+def settle(rows: Rows, *, rules: Rules, channels: int, later_wins: bool = False) -> Readings:
+    """Decide what the rows say; see the module's text. `file` numbers must grow with the files' order."""
     first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
     key = (rows.household * channels + rows.channel) * (last - first + 1) + rows.time - first
     order = np.lexsort((rows.row, rows.file, key)) if np.any(key[1:] <= key[:-1]) else np.arange(len(key))
     key, energy = key[order], rows.energy_wh[order]
-    reason = _judge(key, energy)
+    reason = _judge(key, rows.file[order], energy, later_wins=later_wins)
     kept = order[reason == Reason.KEPT]
     lost = order[reason != Reason.KEPT]
     household, time, energy_wh = _combine(rows, kept, rules=rules, channels=channels)
@@ -58,20 +59,36 @@ def settle(rows: Rows, *, rules: Rules, channels: int) -> Readings:
     )
 
 
-def _judge(key: Ints, energy: Ints) -> Ints:
-    """Return a reason per row of sorted keys: the first of equal rows is kept, rows that disagree are not."""
+def _judge(key: Ints, file: Ints, energy: Ints, *, later_wins: bool) -> Ints:
+    """Return a reason per row, sorted by key and file: the first of equal rows is kept, rows that disagree are not.
+
+    If later files win, the rows of the latest file stand for their key, and the others are superseded unless they
+    agree with it.
+    """
     reason = np.full(len(key), int(Reason.KEPT))
     first = np.ones(len(key), bool)
     first[1:] = key[1:] != key[:-1]
     if first.all():
         return reason
-    starts = np.flatnonzero(first)
-    lengths = np.diff([*starts, len(key)])
-    agree = np.minimum.reduceat(energy, starts) == np.maximum.reduceat(energy, starts)
-    agreed: Flags = np.repeat(agree.all(axis=1), lengths)
+    agreed = _agree(first, energy)
     reason[~first & agreed] = Reason.DUPLICATE
     reason[~agreed] = Reason.CONFLICT
+    if not later_wins or agreed.all():
+        return reason
+    starts = np.flatnonzero(first)
+    latest = np.repeat(np.maximum.reduceat(file, starts), np.diff([*starts, len(key)]))
+    reason[~agreed & (file < latest)] = Reason.SUPERSEDED
+    last = np.flatnonzero(~agreed & (file == latest))
+    reason[last] = _judge(key[last], file[last], energy[last], later_wins=False)
     return reason
+
+
+def _agree(first: Flags, energy: Ints) -> Flags:
+    """Return for every row whether all rows of its key say the same."""
+    starts = np.flatnonzero(first)
+    same = np.minimum.reduceat(energy, starts) == np.maximum.reduceat(energy, starts)
+    agreed: Flags = np.repeat(same.all(axis=1), np.diff([*starts, len(first)]))
+    return agreed
 
 
 def _combine(rows: Rows, kept: Ints, *, rules: Rules, channels: int) -> tuple[Ints, Ints, Ints]:

@@ -1,0 +1,205 @@
+"""No edit of a contract loosens a promise: every key of every kind of run file, in both directions."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agedp_data.config import contract, load, parse
+from agedp_data.config.amendments import RULES, amendment, rule_of
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+LONDON = (EXAMPLES / "london.toml").read_text("utf-8")
+CAPS = "max_day_epsilon = 0.5\nepsilon_total = 9\n"
+MODEL = '[model]\nsource = "declared"\nkernel = "kernel.csv"\nassume = "markov"\nbasis = "made up"\n'
+PROMISES = {
+    "classical": "epsilon_per_day = 0.5",
+    "w-event": 'window_days = 7\nepsilon_per_window = 1\nspend = "remaining"',
+    "age-dependent": 'age_days = 2\nepsilon_per_day = 0.5\nmethod = "total_variation"\nsecret = "day"',
+    "age-dependent, planned": 'age_days = 2\nrisk = 0.5\nmethod = "spectral"\nsecret = "day"',
+    "temporal": 'alpha = 2\nhorizon_days = 365\nbudget = "best"',
+    "discounted": 'discount = "exponential"\nrate = 0.9\nepsilon = 1\nschedule = "optimal"\nhorizon_days = 9\n'
+    'clock = "data-day"',
+    "neighbourhood": 'delta_kwh = 2\nwindow_days = 7\nepsilon_per_window = 1\nspend = "fraction"\nfraction = 0.2',
+}
+
+# Written down apart from the code: which way each key loosens what was promised.
+LOOSER_UP = {"epsilon_per_day", "epsilon_per_window", "epsilon", "epsilon_total", "max_day_epsilon", "risk", "alpha",
+             "horizon_days"}  # fmt: skip
+LOOSER_DOWN = {"age_days", "window_days", "min_households"}
+LOOSER_ANYHOW = {"version", "dataset", "categories", "missing_controlled_load", "name", "mode", "first_day",
+                 "statistic", "form", "values", "notion", "method", "secret", "spend", "fraction", "budget",
+                 "discount", "rate", "schedule", "clock", "delta_kwh"}  # fmt: skip
+HARMLESS = {"corrections", "file_order", "max_half_hour_kwh", "wait_for", "give_up_days", "last_day", "clamp_kwh",
+            "by", "max_missing", "missing_kwh", "bins_kwh"}  # fmt: skip
+
+
+def contracts():
+    for path in sorted(EXAMPLES.glob("*.toml")):
+        yield path.stem, contract(load(path), model="ab12")
+    head = LONDON[: LONDON.index("[promise]")]
+    for name, keys in PROMISES.items():
+        notion = name.partition(",")[0]
+        text = f'{head}[promise]\nnotion = "{notion}"\n{keys}\n{CAPS}{MODEL}'
+        yield name, contract(parse(text, base=Path("/house"), name="r.toml"), model="ab12")
+
+
+CONTRACTS = dict(contracts())
+
+
+def leaves(value, path=()):
+    for key, each in value.items():
+        if isinstance(each, dict):
+            yield from leaves(each, (*path, key))
+        else:
+            yield (*path, key), each
+
+
+def edited(old, path, value):
+    new = copy.deepcopy(old)
+    here = new
+    for key in path[:-1]:
+        here = here[key]
+    if value is None:
+        del here[path[-1]]
+    else:
+        here[path[-1]] = value
+    return new
+
+
+def moved(value, factor):
+    """The same kind of value, further up or down; None if it has no direction."""
+    if isinstance(value, int):
+        return max(0, value - 1) if factor < 1 else value + 1
+    try:
+        return str(float(value) * factor)
+    except (TypeError, ValueError):
+        return None
+
+
+def allowed(old, new):
+    changes = amendment(old, new)
+    assert changes
+    return all(change.verdict == "allowed" for change in changes)
+
+
+CASES = [(name, path, value) for name, old in CONTRACTS.items() for path, value in leaves(old)]
+
+
+@pytest.mark.parametrize(("name", "path", "value"), CASES, ids=lambda each: str(each)[:40])
+def test_no_key_of_any_contract_can_be_moved_the_way_that_loosens(name, path, value):
+    old, key = CONTRACTS[name], path[-1]
+    up, down = moved(value, 2), moved(value, 0.5)
+    others = ["another", "unlimited", "Infinity", [], {"a": 1}, True, 1.5, "-1", "1e9", None]
+    if path[0] == "model":
+        assert allowed(old, edited(old, path, "another"))
+    elif key == "share":
+        assert not any(allowed(old, edited(old, path, each)) for each in ("0.1", "1.1", "-1", "NaN", 2, None))
+    elif key in LOOSER_ANYHOW:
+        assert not any(allowed(old, edited(old, path, each)) for each in (up, down, *others) if each != value)
+    elif key in HARMLESS:
+        assert allowed(old, edited(old, path, "another"))
+    elif value == "unlimited":
+        assert key in LOOSER_UP
+        assert allowed(old, edited(old, path, "36.5"))
+        assert not allowed(old, edited(old, path, None))
+    else:
+        assert (key in LOOSER_UP) != (key in LOOSER_DOWN), "a key that nobody has decided about"
+        looser, tighter = (up, down) if key in LOOSER_UP else (down, up)
+        assert allowed(old, edited(old, path, tighter))
+        wrong = [each for each in others if key in LOOSER_UP or each not in ("unlimited", "1e9")]
+        if key in LOOSER_UP:
+            wrong.remove("-1")  # lower; no run file can say so
+        assert not any(allowed(old, edited(old, path, each)) for each in (looser, *wrong))
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_a_contract_differs_from_itself_in_nothing(name):
+    assert amendment(CONTRACTS[name], copy.deepcopy(CONTRACTS[name])) == ()
+
+
+def test_a_bound_may_be_added_and_not_removed():
+    plain, bounded = {"promise": {}}, {"promise": {"epsilon_total": "9", "age_days": 2, "risk": "1"}}
+    assert allowed(plain, bounded)
+    assert [change.verdict for change in amendment(bounded, plain)] == ["refused"] * 3
+
+
+def test_a_constant_loss_cannot_be_exchanged_for_a_planned_one_nor_back():
+    constant, planned = (CONTRACTS[name] for name in ("age-dependent", "age-dependent, planned"))
+    for old, new in ((constant, planned), (planned, constant)):
+        merged = {**old, "promise": {**new["promise"], "method": old["promise"]["method"]}}
+        merged["promise"]["secret"] = old["promise"]["secret"]
+        assert not allowed(old, merged)
+
+
+def series(**shares):
+    return {"series": {name: {"statistic": "mean", "share": share} for name, share in shares.items()}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "permitted"),
+    [
+        (series(a="1"), series(a="0.7", b="0.3"), True),
+        (series(a="1"), series(a="0.7", b="0.31"), False),
+        (series(a="1"), series(a="1", b="1"), False),
+        (series(a="0.7", b="0.3"), series(a="1"), True),
+        (series(a="0.7", b="0.3"), series(a="0.7"), False),
+        (series(a="0.7", b="0.3"), series(a="0.3", b="0.7"), True),
+        (series(a="0.7", b="0.3"), series(c="1"), True),
+        (series(a="1"), series(), False),
+        (series(a="1"), series(a="1.5", b="-0.5"), False),
+    ],
+)
+def test_series_come_and_go_and_divide_each_day_as_long_as_the_shares_add_up(old, new, permitted):
+    assert allowed(old, new) is permitted
+
+
+def test_a_series_that_comes_or_goes_is_one_change():
+    changes = amendment(series(a="1"), series(b="1"))
+    assert [(change.key, change.old == "(absent)") for change in changes] == [("series.a", False), ("series.b", True)]
+
+
+def test_a_model_may_be_adopted_and_exchanged_but_not_withdrawn():
+    modelled = CONTRACTS["temporal"]
+    plain = {key: value for key, value in modelled.items() if key != "model"}
+    assert allowed(plain, modelled)
+    assert allowed(modelled, edited(modelled, ("model", "hash"), "cd34"))
+    [change] = amendment(modelled, plain)
+    assert (change.key, change.verdict) == ("model", "refused")
+
+
+def test_a_key_that_nobody_decided_about_never_changes():
+    assert rule_of("promise.anything") == rule_of("anything") == rule_of("series.a.anything") == "never"
+    assert not allowed({}, {"promise": {"anything": 1}})
+    assert all(rule_of(key.replace("*", "x")) == rule for key, rule in RULES.items())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["0.5", "unlimited"]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["series", "share", "model", "promise", "epsilon", "", "a"]), inner, max_size=3),
+    max_leaves=8,
+)
+ANY_CONTRACT = st.dictionaries(st.sampled_from(["series", "model", "promise", "input", ""]), JSON, max_size=4)
+
+
+@settings(max_examples=300, deadline=None)
+@given(ANY_CONTRACT, ANY_CONTRACT)
+def test_any_two_texts_can_be_compared_and_only_equal_ones_do_not_differ(old, new):
+    changes = amendment(old, new)
+    assert {change.verdict for change in changes} <= {"allowed", "refused"}
+    assert all(change.why for change in changes)
+    assert amendment(old, old) == ()
+
+
+@settings(max_examples=200, deadline=None)
+@given(*[st.integers(1, 10**12)] * 3, st.sampled_from(["epsilon_total", "window_days"]))
+def test_what_two_amendments_reach_one_could_have_reached(first, second, third, key):
+    one, two, three = ({"promise": {key: amount}} for amount in (first, second, third))
+    if len({first, second, third}) == 3 and allowed(one, two) and allowed(two, three):
+        assert allowed(one, three)
+        assert not allowed(three, one)
