@@ -68,6 +68,11 @@ SUMS = _table(
     ("clamped", pa.int64(), "of these above the clamp"),
     ("sum_wh", pa.int64(), "sum of the clamped days, Wh; a household without a usable day counts as missing_kwh"),
 )
+RELEASED_ROSTERS = _table(
+    ("day", pa.date32(), "day of the data, released"),
+    ("columns", _TEXT, "group columns of the roster in use, JSON"),
+    ("digest", _TEXT, "SHA-256 of who was counted in which group; confidential"),
+)
 TRUE_MEANS = _table(
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),

@@ -164,9 +164,7 @@ def _envelope(old: Mapping[str, Any], models: Mapping[str, str]) -> Envelope | N
     if name is None:
         return None
     if name not in models:
-        raise LedgerError(
-            "the ledger lacks the model that its contract names; put back a good copy"
-        )
+        raise LedgerError("the ledger lacks the model that its contract names; put back a good copy")
     return Envelope.from_json(json.loads(models[name])["envelope"])
 
 

@@ -81,9 +81,7 @@ def last_as_of(run: RunFile) -> date:
     return _due_on(run, run.schedule.last_day)
 
 
-def agenda(
-    run: RunFile, roster: Roster, rows: Sequence[Release], *, until: datetime, not_before: date
-) -> Agenda:
+def agenda(run: RunFile, roster: Roster, rows: Sequence[Release], *, until: datetime, not_before: date) -> Agenda:
     """Return the days that are due at `until` and not in the ledger for every series.
 
     A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due;

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from importlib.metadata import version
@@ -20,11 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import noise, tables
+from agedp_data.chains.envelope import Envelope
 from agedp_data.config.model import Estimated
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.losses import number
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Figure
+from agedp_data.notions.notion import Account, Figure
 from agedp_data.statement import OVERLAP, OWN_DAYS, ROSTER_READ_OFF, Facts, markdown, statement
 from pipelines import folders
 from pipelines.received import AVERAGES, METADATA_KEY, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
@@ -85,7 +87,7 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
         days=sorted({row.day for row in rows if row.state == "released"}),
         skipped=sorted({row.day for row in rows if row.state == "skipped"}),
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        figures=figures(work, rows),
+        figures=figures(work, ledger, rows),
         model=work.model.public if work.model else None,
         notes=_notes(work, several=bool(others)),
         ledger_id=ledger.id,
@@ -109,10 +111,26 @@ def _notes(work: Work, *, several: bool) -> list[str]:
     return [note for note, holds in said if holds]
 
 
-def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
+def figures(work: Work, ledger: Ledger, rows: Sequence[Release]) -> list[Figure]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
-    return [figure for account in accounts for figure in account.figures(rows, work.terms.envelope, None)]
+    found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelope, None)]
+    return [*found, *_as_promised(work, ledger, rows, accounts)]
+
+
+def _as_promised(work: Work, ledger: Ledger, rows: Sequence[Release], accounts: Sequence[Account]) -> list[Figure]:
+    """Return what earlier models said of the rows that were charged under them, when they were charged."""
+    envelopes = {known.model: Envelope.from_json(json.loads(known.envelope)["envelope"]) for known in ledger.models()}
+    found = []
+    for model in dict.fromkeys(row.model for row in rows if row.model not in ("", work.terms.model)):
+        last = max(i for i, row in enumerate(rows) if row.model == model)
+        of_model = [figure for one in accounts for figure in one.figures(rows[: last + 1], envelopes[model], None)]
+        found += [
+            replace(figure, name=f"{figure.name} as promised", assumption=f"{figure.assumption}, by model {model[:16]}")
+            for figure in of_model
+            if figure.kind == "conditional"
+        ]
+    return found
 
 
 def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:

@@ -15,6 +15,7 @@ from pathlib import Path
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Ledger, Release
 from pipelines import plan as planning
+from pipelines import released_rosters
 from pipelines.aggregate import Counting, aggregate, read_sums
 from pipelines.publish import project
 from pipelines.read import Delivery, read
@@ -69,6 +70,9 @@ def _agenda(work: Work) -> tuple[planning.Agenda, tuple[Release, ...]]:
             _require_own_ledger(work, ledger)
             ledger.require_unchanged(work.promise, population=work.population)
             known, rows = ledger.rows(), ledger.rows(work.population)
+            released_rosters.require_unchanged(work.released_rosters, work.roster, rows)
+            if any(row.model != work.terms.model for row in rows):
+                work.terms.notion.review(rows, work.terms.envelope)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
     return planning.agenda(work.run, work.roster, rows, until=work.until, not_before=newest), rows
 
@@ -110,7 +114,12 @@ def release_days(work: Work) -> None:
         if work.model is not None:
             ledger.adopt(work.model.text, at=at)
         work.contract = ledger.register(work.promise, population=work.population, at=at).hash
-        work.released = release(ledger, work.terms, work.agenda.due, read_sums(work.sums))
+        columns = sorted({one.by for one in work.run.series.values() if one.by is not None})
+        try:
+            work.released = release(ledger, work.terms, work.agenda.due, read_sums(work.sums))
+        finally:
+            rows = ledger.rows(work.population)
+            released_rosters.remember(work.released_rosters, work.roster, rows, columns)
 
 
 def _foresee_first(work: Work) -> None:

@@ -74,6 +74,11 @@ class Work:
         return self.confidential / "sums.parquet"
 
     @property
+    def released_rosters(self) -> Path:
+        """Return where it is kept who was counted on released days."""
+        return self.confidential / "released_rosters.parquet"
+
+    @property
     def terms(self) -> Terms:
         """Return what every release of the run refers to."""
         envelope = self.model.envelope if self.model else None
@@ -135,6 +140,9 @@ def begin(
     if run.schedule.mode == "rehearsal" and as_of is None:
         as_of = last_as_of(run)
     roster = read_roster(Path(run.population.roster))
+    for name, series in run.series.items():
+        if series.by is not None and series.by not in roster.groups:
+            raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
     return Work(run, now or clock.now(), as_of, engine_of(run, scheduler), roster, model_of(run))
 
 

@@ -28,10 +28,6 @@ def _is(*values: object) -> Callable[[Any], bool]:
     return lambda value: value in values
 
 
-def _given(value: object) -> bool:
-    return value is not None
-
-
 def _elsewhere(value: object) -> bool:
     places = value if isinstance(value, tuple) else (value,)
     return any(isinstance(place, str) and is_url(place) for place in places)
@@ -41,16 +37,12 @@ PENDING = (
     Pending("promise", "notion", _is("temporal", "discounted", "neighbourhood")),
     Pending("input", "dataset", _is("long")),
     Pending("input", "files", _elsewhere),
-    Pending("input", "corrections", _is("later-file")),
     Pending("output", "release", _elsewhere),
     Pending("output", "confidential", _elsewhere),
     Pending("output", "ledger", lambda url: url.startswith("postgresql")),
     Pending("population", "roster", _elsewhere),
-    Pending("schedule", "mode", _is("live")),
-    Pending("schedule", "wait_for", _given),
-    Pending("schedule", "give_up_days", _given),
+    Pending("schedule", "wait_for", _elsewhere),
     Pending("series", "statistic", _is("distribution")),
-    Pending("series", "by", _given),
     Pending("series", "values", _is("states")),
     Pending("model", "step", _is("day"), Estimated),
     Pending("model", "chain", _is("cyclic")),

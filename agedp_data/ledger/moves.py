@@ -65,7 +65,7 @@ def read_lines(text: str) -> Rows:
     Raises:
         LedgerError: no such file, one of a newer agedp, one that was cut off; or the first line that is no row.
     """
-    header, *said = [_object(number, line) for number, line in enumerate(text.splitlines(), 1)] or [{}]
+    header, *said = [_object(number, line) for number, line in enumerate(text.split("\n")[:-1], 1)] or [{}]
     if header.get("schema") != SCHEMA or header.get("version") != VERSION:
         raise LedgerError("this is no file of ledger rows that this agedp knows; `agedp ledger export` writes one")
     if header.get("rows") != len(said) or not text.endswith("\n"):

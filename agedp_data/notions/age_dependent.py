@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import ChainError, Refused
-from agedp_data.losses import granted
+from agedp_data.losses import epsilon, granted
 from agedp_data.notions.aged import ABOUT, AgedLoss, Forgotten, Secret, utc_midnight
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import Enforced, refuse_above
@@ -75,6 +75,18 @@ class AgeDependent(Enforced):
             _, forgotten = self._constant(envelope)
             risk = self._account.risk_at(rows, forgotten, next.published_on)
             refuse_above(next.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", granted(self.risk)))
+
+    def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
+        """Raise Refused if the released days exceed `risk` at any instant under this envelope."""
+        if self.risk is None:
+            return
+        found = self._account.figures(history, envelope, None)[0]
+        if found.value is None or found.value > granted(self.risk):
+            known = "no finite risk" if found.value is None else f"a risk of {epsilon(found.value)}"
+            raise Refused(
+                f"by the newest model what is released already carries {known}, more than risk = "
+                f"{epsilon(granted(self.risk))}; releases stop, nothing is rewritten"
+            )
 
     def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
         """Return the largest loss of a day, the total, and last the largest risk from `at` on."""

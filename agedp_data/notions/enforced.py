@@ -46,6 +46,9 @@ class Enforced(Promise, ABC):
             refuse_above(next.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
         self.check(history, next, envelope)
 
+    def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
+        """Do nothing: without a model in the promise, what was admitted stays within it."""
+
 
 def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int]) -> None:
     """Raise Refused if `what` would come to more than the bound (its key and amount); None is infinite."""

@@ -104,6 +104,9 @@ class Notion(Account, Protocol):
     def admit(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
         """Raise Refused, with the day, the bound and the excess, if `next` would break the promise."""
 
+    def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
+        """Raise Refused if what is released already breaks the promise under this envelope (a newer model's)."""
+
 
 class Promise(Block):
     """The parameters common to all notions: which one, and the caps, which hold whatever a model says."""

@@ -61,9 +61,6 @@ STATES = MODEL.replace('"quantile"', "[0.1, 0.2, 0.3]\nstates = 4")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('mode      = "archive"', 'mode = "live"', '[schedule] mode = "live"'),
-        ('mode      = "archive"', 'mode = "rehearsal"\nwait_for = "{day}"', '[schedule] wait_for = "{day}"'),
-        ('statistic = "mean"', 'statistic = "mean"\nby = "tariff"', '[series.daily_mean] by = "tariff"'),
         ("[population]", "[engine]\nkeep_days = 30\n[population]", "[engine] keep_days = 30"),
         ("[population]", '[engine]\nscheduler = "tls://a:1"\n[population]', '[engine] scheduler = "tls://a:1"'),
         ("[population]", MODEL.replace('"half-hour"', '"day"') + "[population]", '[model] step = "day"'),

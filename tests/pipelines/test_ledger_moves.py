@@ -1,0 +1,231 @@
+"""Ledgers that move or are lost: releases go on where they stood, the same days are never drawn again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import date, timedelta
+
+import pytest
+
+from agedp_data.errors import InputError, LedgerError, Refused
+from agedp_data.ledger import Ledger
+from agedp_data.ledger.moves import lines, published_rows
+from pipelines.amend import amend
+from pipelines.compare import require_not_behind, verify_against
+from pipelines.ledger_moves import export_ledger, import_ledger, recover
+from pipelines.received import ROWS, SUMS, open_release
+from pipelines.work import begin
+
+FIRST, LAST = date(2013, 1, 1), date(2013, 1, 8)
+CLASSICAL = 'notion = "classical"\nepsilon_per_day = {}\nmax_day_epsilon = 0.5\nepsilon_total = 3\n'
+MODEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "curve"\ncurve = "curve.csv"\n'
+
+
+@pytest.fixture
+def homes(house):
+    """Three homes, two days at 0.5 and, after an amendment, two at 0.25."""
+    days = [FIRST + timedelta(days=i) for i in range(8)]
+    house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
+    house.roster([(home, FIRST, None) for home in "ABC"])
+    (house.folder / "curve.csv").write_text("1,0.5\n7,0.2\n")
+    house.write(FIRST, LAST, promise=CLASSICAL.format(0.5), rest=MODEL)
+    house.run(today=date(2013, 1, 3))
+    house.write(FIRST, LAST, promise=CLASSICAL.format(0.25), rest=MODEL)
+    amend(begin(house.run_file))
+    house.run(today=date(2013, 1, 5))
+    return house
+
+
+def url(homes, name="ledger.sqlite"):
+    return f"sqlite:///{homes.folder / name}"
+
+
+def drawn(homes, name="ledger.sqlite"):
+    with Ledger.open(url(homes, name)) as ledger:
+        assert ledger.verify() == ()
+        return [(row.day, row.values, row.loss, row.scale, row.published_on, row.model) for row in ledger.rows()]
+
+
+def use(homes, name):
+    homes.run_file.write_text(homes.run_file.read_text().replace("ledger.sqlite", name))
+
+
+def carrying(homes):
+    """The release folder with the ledger's rows in it, as `publish` writes it."""
+    folder = homes.folder / "release"
+    with Ledger.open(url(homes)) as ledger:
+        found = published_rows(ledger, "homes", head=open_release(folder).statement["ledger"]["head"])
+    (folder / ROWS).write_text(lines(found))
+    reseal(folder)
+    return folder
+
+
+def reseal(folder):
+    names = sorted(path.name for path in folder.iterdir() if path.name != SUMS)
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    (folder / SUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+
+
+def test_a_moved_ledger_goes_on_and_the_old_one_does_not(homes):
+    before = drawn(homes)
+    rows = export_ledger(url(homes), homes.folder / "rows.jsonl", closed_at=date(2013, 1, 5))
+    assert import_ledger(homes.folder / "rows.jsonl", url(homes, "new.sqlite")) == rows
+    with pytest.raises(LedgerError, match="closed on 2013-01-05"):
+        homes.run(today=date(2013, 1, 7))
+    use(homes, "new.sqlite")
+    homes.run(today=date(2013, 1, 7))
+    after = drawn(homes, "new.sqlite")
+    assert after[:4] == before == drawn(homes)
+    assert [row[0] for row in after[4:]] == ["2013-01-05", "2013-01-06"]
+
+
+def test_an_export_is_a_header_and_every_row_with_text_and_hash(homes):
+    export_ledger(url(homes), homes.folder / "rows.jsonl")
+    header, *rows = [json.loads(line) for line in (homes.folder / "rows.jsonl").read_text().splitlines()]
+    with Ledger.open(url(homes)) as ledger:
+        assert (header["ledger"], header["head"], header["rows"]) == (ledger.id, ledger.head(), ledger.length())
+    previous = "0" * 64
+    for number, row in enumerate(rows, 1):
+        assert json.loads(row["text"])["seq"] == number
+        previous = hashlib.sha256((previous + row["text"]).encode()).hexdigest()
+        assert row["hash"] == previous
+    assert (homes.folder / "rows.jsonl").stat().st_mode & 0o077 == 0
+
+
+def test_an_export_without_closing_leaves_the_ledger_open_and_replaces_no_file(homes):
+    export_ledger(url(homes), homes.folder / "rows.jsonl")
+    with pytest.raises(LedgerError, match="exists"):
+        export_ledger(url(homes), homes.folder / "rows.jsonl", closed_at=FIRST)
+    homes.run(today=date(2013, 1, 6))
+
+
+def test_a_closed_ledger_exports_the_same_again(homes):
+    for name, closed_at in (("a", date(2013, 1, 5)), ("b", date(2014, 1, 1)), ("c", None)):
+        export_ledger(url(homes), homes.folder / name, closed_at=closed_at)
+    assert len({(homes.folder / name).read_text() for name in "abc"}) == 1
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: text.replace('\\"loss\\":5', '\\"loss\\":4', 1),
+        lambda text: "".join(text.splitlines(keepends=True)[:-1]),
+        lambda text: text.replace('"rows":', '"rows":1', 1),
+        lambda text: text.replace('"head":"', '"head":"0', 1),
+        lambda text: text.replace('"whole":1', '"whole":0', 1),
+        lambda text: text + text.splitlines(keepends=True)[-1],
+        lambda text: "",
+        lambda text: "\x80",
+    ],
+)
+def test_a_spoilt_file_is_refused_before_a_ledger_is_made(homes, spoil):
+    path = homes.folder / "rows.jsonl"
+    export_ledger(url(homes), path)
+    text = path.read_text()
+    assert spoil(text) != text
+    path.write_text(spoil(text), encoding="latin-1")
+    with pytest.raises((LedgerError, InputError)):
+        import_ledger(path, url(homes, "new.sqlite"))
+    assert not drawn(homes, "new.sqlite") if (homes.folder / "new.sqlite").exists() else True
+
+
+def test_an_import_into_a_ledger_with_rows_is_refused(homes):
+    export_ledger(url(homes), homes.folder / "rows.jsonl")
+    with pytest.raises(LedgerError, match="holds rows already"):
+        import_ledger(homes.folder / "rows.jsonl", url(homes))
+    with pytest.raises(InputError, match="missing or damaged"):
+        import_ledger(homes.folder / "none.jsonl", url(homes, "new.sqlite"))
+
+
+def test_a_lost_ledger_comes_back_from_the_folder_and_spends_nothing_twice(homes):
+    folder, before = carrying(homes), drawn(homes)
+    (homes.folder / "ledger.sqlite").rename(homes.folder / "lost.sqlite")
+    assert recover(folder, url(homes), at=date(2013, 1, 6)) == 4
+    assert drawn(homes) == before
+    with Ledger.open(url(homes)) as ledger:
+        assert [json.loads(row.promise)["promise"]["epsilon_per_day"] for row in ledger.contracts()] == ["0.5", "0.25"]
+        require_not_behind(ledger, folder)
+        verify_against(open_release(folder), ledger)
+    homes.run(today=date(2013, 1, 7))
+    after = drawn(homes)
+    assert after[:4] == before
+    assert [row[0] for row in after[4:]] == ["2013-01-05", "2013-01-06"]
+    open_release(folder).verify()
+
+
+def test_what_was_spent_before_the_seam_counts_behind_it(homes):
+    folder = carrying(homes)
+    (homes.folder / "ledger.sqlite").unlink()
+    recover(folder, url(homes), at=date(2013, 1, 6))
+    homes.write(FIRST, LAST, promise=CLASSICAL.format(0.25).replace("= 3", "= 1.5"), rest=MODEL)
+    amend(begin(homes.run_file))
+    with pytest.raises(Refused, match="2013-01-05"):
+        homes.run(today=date(2013, 1, 7))
+
+
+def test_a_recovered_ledger_can_be_recovered_again(homes):
+    folder, before = carrying(homes), drawn(homes)
+    (homes.folder / "ledger.sqlite").unlink()
+    recover(folder, url(homes), at=date(2013, 1, 6))
+    homes.run(today=date(2013, 1, 6))
+    folder = carrying(homes)
+    recover(folder, url(homes, "second.sqlite"), at=date(2013, 1, 7))
+    assert drawn(homes, "second.sqlite")[:4] == before
+    assert drawn(homes, "second.sqlite") == drawn(homes)
+
+
+def altered(folder, change):
+    text = (folder / ROWS).read_text()
+    header, *rows = [json.loads(line) for line in text.splitlines()]
+    for row in rows:
+        row["text"] = json.loads(row["text"])
+    change(header, rows)
+    for row in rows:
+        row["text"] = json.dumps(row["text"], sort_keys=True, separators=(",", ":"))
+    header["rows"] = len(rows)
+    made = "".join(json.dumps(each, sort_keys=True, separators=(",", ":")) + "\n" for each in (header, *rows))
+    assert made != text
+    (folder / ROWS).write_text(made)
+    reseal(folder)
+
+
+def releases(rows):
+    return [row["text"] for row in rows if row["table"] == "release"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda header, rows: releases(rows)[0].update(values=[1]), "other values"),
+        (lambda header, rows: releases(rows)[0].update(loss=1), "other values"),
+        (lambda header, rows: releases(rows)[0].update(published_on="2013-01-01"), "other values"),
+        (lambda header, rows: releases(rows)[0].update(scale="1.0"), "below sensitivity"),
+        (lambda header, rows: releases(rows)[0].update(contract="f" * 64), "lacks a contract"),
+        (lambda header, rows: rows.pop(), "other values"),
+        (lambda header, rows: [row["text"].update(population="others") for row in rows if row["table"] == "contract"],
+         "different populations"),
+        (lambda header, rows: rows.remove(next(row for row in rows if row["table"] == "model")), "model it names"),
+        (lambda header, rows: rows.remove([row for row in rows if row["table"] == "contract"][-1]),
+         "different contracts"),
+        (lambda header, rows: header.update(head="f" * 64), "different ledgers"),
+        (lambda header, rows: header.update(ledger="f" * 64), "different ledgers"),
+    ],
+)  # fmt: skip
+def test_rows_that_the_rest_of_the_folder_contradicts_are_not_recovered(homes, change, said):
+    folder = carrying(homes)
+    altered(folder, change)
+    with pytest.raises(LedgerError, match=said):
+        recover(folder, url(homes, "new.sqlite"), at=date(2013, 1, 6))
+    assert not (homes.folder / "new.sqlite").exists()
+
+
+def test_a_folder_that_was_changed_or_carries_no_rows_is_not_recovered(homes):
+    folder = carrying(homes)
+    (folder / ROWS).write_text((folder / ROWS).read_text() + "\n")
+    with pytest.raises(InputError, match="is not the file that was published"):
+        recover(folder, url(homes, "new.sqlite"), at=FIRST)
+    (folder / ROWS).unlink()
+    reseal(folder)
+    with pytest.raises(LedgerError, match=f"carries no {ROWS}"):
+        recover(folder, url(homes, "new.sqlite"), at=FIRST)
