@@ -74,11 +74,6 @@ STATES = MODEL.replace('"quantile"', "[0.1, 0.2, 0.3]\nstates = 4")
         ('"sqlite:///out/ledger.sqlite"', '"postgresql://h/d"', "[output] ledger"),
         ('"out/release"', '"s3://b/release"', "[output] release"),
         ('["incoming/*.csv"]', '["s3://b/MAC000002.csv"]', "[input] files"),
-        (
-            'dataset = "london"',
-            'dataset = "london"\ncorrections = "later-file"',
-            '[input] corrections = "later-file"',
-        ),
     ],
 )
 def test_what_is_not_built_yet_is_named_with_table_key_and_value(old, new, said):
