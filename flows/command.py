@@ -30,7 +30,8 @@ app.add_typer(ledger_app, name="ledger")
 RunFileArgument = Annotated[Path, typer.Argument(metavar="RUN.toml", help="the run file", show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
 AsOfOption = Annotated[
-    datetime | None, typer.Option("--as-of", formats=["%Y-%m-%d"], help="simulated date of a rehearsal")
+    datetime | None,
+    typer.Option("--as-of", formats=["%Y-%m-%d"], help="date: of a rehearsal, or of a folder that stood"),
 ]
 ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty", show_default=False)]
 
@@ -121,6 +122,17 @@ def _run_flow(run_file: Path, as_of: date | None) -> Work:
         from flows.flow import run_flow
 
         return run_flow(str(run_file), as_of)
+
+
+@app.command()
+def publish(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: JsonOption = False) -> None:
+    """Write the release folder again, or as it stood on a day; draws nothing and reads no reading.
+
+    Example: agedp publish london.toml --as-of 2026-04-01
+    """
+    from flows.publishing import published
+
+    typer.echo(published(run_file, _date(as_of), as_json=as_json))
 
 
 @app.command()

@@ -30,7 +30,7 @@ from agedp_data.roster import ALL, Roster
 from pipelines.work import Work
 
 _FURTHEST_DAYS = 3652
-"""How far ahead the end of a promise is looked for: ten years."""
+"""How far ahead the end of a promise is looked for: ten years, one if epsilon_total sets it no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Outlook:
     `next_day` is the first day behind the newest in the ledger, None if the series is over; `loss` what it is
     granted, whole 1e-9 epsilon; `noise_sd_kwh` that of its daily means, kWh a home, by series (of its smallest
     group). `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether
-    the promise ends there, or the period does (or the ten years that were looked at).
+    the promise ends there, or the period does (or the years that were looked at).
     """
 
     next_day: date | None
@@ -181,11 +181,12 @@ def _outlook(side: _Side, view: _View) -> Outlook:
 
 
 def _days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
-    """Yield the days behind the newest in the ledger, to the end of the period or for ten years."""
+    """Yield the days behind the newest in the ledger, as far as the end is looked for."""
     schedule = terms["schedule"]
     behind = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
     day = max(behind, default=date.fromisoformat(schedule["first_day"]))
-    end = day + timedelta(days=_FURTHEST_DAYS)
+    unlimited = terms["promise"]["epsilon_total"] == "unlimited"
+    end = day + timedelta(days=_FURTHEST_DAYS // (10 if unlimited else 1))
     last = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else end
     while day <= min(last, end):
         yield day

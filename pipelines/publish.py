@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from agedp_data import noise, tables
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config.model import Estimated
+from agedp_data.errors import InputError
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.losses import number
 from agedp_data.notions import NOTIONS
@@ -45,13 +46,7 @@ def project(work: Work, ledger: Ledger) -> None:
         return
     contracts = ledger.contracts(work.population)
     claim = statement(_facts(work, ledger, contracts, rows))
-    versions = {one.hash: number for number, one in enumerate(contracts, 1)}
-    released = [row for row in rows if row.state == "released"]
-    table = with_guarantee(
-        averages(released, coverage=work.run.output.interval, versions=versions), _guarantee(work, claim)
-    )
-    text = json.dumps(claim, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
-    files = {AVERAGES: parquet_bytes(table), STATEMENT: text.encode(), WORDS: markdown(claim).encode()}
+    files = _files(work, claim, rows, contracts)
     ledger.record(
         json.dumps(claim, sort_keys=True, ensure_ascii=True),
         population=work.population,
@@ -60,6 +55,45 @@ def project(work: Work, ledger: Ledger) -> None:
         at=max(row.published_on for row in rows),
     )
     publish(Path(work.run.output.release), files)
+
+
+def project_as_of(work: Work, ledger: Ledger, day: date) -> bool:
+    """Write the folder as it stood on a day, from the statement that was kept; return whether its bytes are the same.
+
+    Other software, or another [output] interval, writes the same figures in other bytes.
+
+    Raises:
+        InputError: nothing was published by that day.
+    """
+    kept = [one for one in ledger.statements(work.population) if one.at <= day.isoformat()]
+    if not kept:
+        raise InputError(f"nothing was published to {work.population!r} by {day}")
+    claim = json.loads(kept[-1].claim)
+    contracts, rows = ledger.contracts(work.population), ledger.rows(work.population)
+    [newest] = [
+        row.seq
+        for row in (*contracts, *ledger.rows(), *ledger.contracts(), *ledger.models())
+        if row.hash == claim["ledger"]["head"]
+    ][:1]
+    until = [row for row in rows if row.seq <= newest]
+    files = _files(work, claim, until, [one for one in contracts if one.seq <= newest])
+    publish(Path(work.run.output.release), files)
+    return tuple(sorted(sums(files).items())) == tuple(sorted(kept[-1].files))
+
+
+def _files(
+    work: Work, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
+) -> dict[str, bytes]:
+    """Return the files of a release folder but its checksums."""
+    versions = {one.hash: number for number, one in enumerate(contracts, 1)}
+    released = [row for row in rows if row.state == "released"]
+    table = averages(released, coverage=work.run.output.interval, versions=versions)
+    text = json.dumps(claim, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+    return {
+        AVERAGES: parquet_bytes(with_guarantee(table, _guarantee(work, claim))),
+        STATEMENT: text.encode(),
+        WORDS: markdown(claim).encode(),
+    }
 
 
 def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,9 +55,7 @@ def path_of(url: str) -> Path:
     try:
         parts = make_url(url)
     except (ArgumentError, ValueError):
-        raise LedgerError(
-            'the ledger address cannot be read; write "sqlite:///path/to/ledger.sqlite"'
-        ) from None
+        raise LedgerError('the ledger address cannot be read; write "sqlite:///path/to/ledger.sqlite"') from None
     if parts.password is not None or any("pass" in key.lower() for key in parts.query):
         raise LedgerError("the ledger address contains a password; use ~/.pgpass or PGSERVICE instead")
     backend = parts.get_backend_name()
@@ -82,8 +80,7 @@ def prepared(path: Path, *, create: bool) -> Engine:
         _touch(path)
     elif not path.exists():
         raise LedgerError(
-            f"there is no ledger {str(path)!r}; the first `agedp run` makes it,"
-            " or point `ledger` to the right file"
+            f"there is no ledger {str(path)!r}; the first `agedp run` makes it, or point `ledger` to the right file"
         )
     engine = _engine(path)
     with transaction(engine, path, write=False) as connection:
@@ -98,8 +95,7 @@ def prepared(path: Path, *, create: bool) -> Engine:
         raise LedgerError(f"{str(path)!r} is not a ledger; point `ledger` to the right file")
     if found != schema.VERSION:
         raise LedgerError(
-            f"the ledger {str(path)!r} has schema version {found}, this agedp knows {schema.VERSION};"
-            " update agedp"
+            f"the ledger {str(path)!r} has schema version {found}, this agedp knows {schema.VERSION}; update agedp"
         )
     return engine
 

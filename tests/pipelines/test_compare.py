@@ -18,10 +18,13 @@ from pipelines.received import AVERAGES, open_release
 FIRST = date(2013, 1, 1)
 
 
-@pytest.fixture
-def homes(house):
+@pytest.fixture(scope="module")
+def made(houses, tmp_path_factory):
     """Three homes, three of five days released, in a ledger of which a copy was kept after the second."""
-    house.london({(home, FIRST + timedelta(days=i), slot): 200 for home in "ABC" for i in range(5) for slot in range(48)})
+    house = houses(tmp_path_factory.mktemp("house"))
+    house.london(
+        {(home, FIRST + timedelta(days=i), slot): 200 for home in "ABC" for i in range(5) for slot in range(48)}
+    )
     house.roster([(home, FIRST, None) for home in "ABC"])
     house.write(FIRST, FIRST + timedelta(days=4))
     house.run(today=date(2013, 1, 3))
@@ -29,6 +32,12 @@ def homes(house):
     shutil.copytree(house.folder / "release", house.folder / "older")
     house.run(today=date(2013, 1, 4))
     return house
+
+
+@pytest.fixture
+def homes(made, houses, tmp_path):
+    """A copy of it to spoil."""
+    return houses(shutil.copytree(made.folder, tmp_path / "house"))
 
 
 def ledger(homes, name="ledger.sqlite", *, create=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from datetime import date, timedelta
 
 import pytest
@@ -22,9 +23,10 @@ CLASSICAL = 'notion = "classical"\nepsilon_per_day = {}\nmax_day_epsilon = 0.5\n
 MODEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "curve"\ncurve = "curve.csv"\n'
 
 
-@pytest.fixture
-def homes(house):
+@pytest.fixture(scope="module")
+def made(houses, tmp_path_factory):
     """Three homes, two days at 0.5 and, after an amendment, two at 0.25."""
+    house = houses(tmp_path_factory.mktemp("house"))
     days = [FIRST + timedelta(days=i) for i in range(8)]
     house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
     house.roster([(home, FIRST, None) for home in "ABC"])
@@ -35,6 +37,12 @@ def homes(house):
     amend(begin(house.run_file))
     house.run(today=date(2013, 1, 5))
     return house
+
+
+@pytest.fixture
+def homes(made, houses, tmp_path):
+    """A copy of it to move and to lose."""
+    return houses(shutil.copytree(made.folder, tmp_path / "house"))
 
 
 def url(homes, name="ledger.sqlite"):

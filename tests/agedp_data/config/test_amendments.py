@@ -180,8 +180,12 @@ def test_a_key_that_nobody_decided_about_never_changes():
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["0.5", "unlimited"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["series", "share", "model", "promise", "epsilon", "", "a"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["series", "share", "model", "promise", "epsilon", "", "a"]), inner, max_size=3
+        )
+    ),
     max_leaves=8,
 )
 ANY_CONTRACT = st.dictionaries(st.sampled_from(["series", "model", "promise", "input", ""]), JSON, max_size=4)
