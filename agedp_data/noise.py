@@ -45,6 +45,8 @@ def discrete_laplace(values: ArrayLike, *, sensitivity: int, loss: losses.Amount
         ChainError: a sensitivity or loss for which no scale exists.
     """
     vector = np.asarray(values)
+    if vector.shape == (0,):
+        vector = vector.astype(np.int64)
     if vector.ndim != 1 or vector.dtype.kind not in "iu" or not np.can_cast(vector.dtype, np.int64):
         raise TypeError(f"noise is added to a vector of int64, not to {vector.dtype} of shape {vector.shape}")
     if vector.size and (int(vector.max()) > LARGEST_VALUE or int(vector.min()) < -LARGEST_VALUE):
@@ -158,7 +160,7 @@ def _whole(sensitivity: int) -> Fraction:
 def _positive(amount: losses.Amount, what: str = "loss") -> Fraction:
     """Return an amount as an exact fraction, or refuse what is not a positive number."""
     try:
-        exact = Fraction(amount)
+        exact = Fraction(float(amount) if isinstance(amount, np.floating) else amount)
     except (ValueError, OverflowError):
         raise ChainError(f"the {what} must be a positive number, not {amount}") from None
     if exact <= 0:

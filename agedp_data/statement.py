@@ -17,7 +17,7 @@ SCHEMA = "agedp-statement-1"
 
 PROTECTS = (
     "One household's use on one day: whether its readings of that day were these or any others changes the "
-    "probability of anything released about the day by at most a factor e^epsilon, the day's figure below."
+    "probability of anything released about the day by at most a factor e^epsilon, the day's figure above."
 )
 NOT_PROTECTED = (
     "The past: what the release of a day said about that day, it says for ever. Ageing protects the present only.",

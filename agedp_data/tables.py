@@ -1,6 +1,6 @@
 """The tables that are written, each declared once: columns, Arrow types, units and meaning.
 
-`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `TRUE_MEANS`, `HOUSEHOLD_*` are confidential; `DAILY_AVERAGES` is what is
+`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS` are confidential; `DAILY_AVERAGES` is what is
 released.
 """
 
@@ -74,6 +74,7 @@ RELEASED_ROSTERS = _table(
     ("digest", _TEXT, "SHA-256 of who was counted in which group; confidential"),
 )
 TRUE_MEANS = _table(
+    ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
     ("cell", _TEXT, "all, or the group"),

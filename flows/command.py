@@ -115,9 +115,9 @@ def _run_stages(run_file: Path, as_of: date | None) -> Work:
 
 def _run_flow(run_file: Path, as_of: date | None) -> Work:
     from flows.server import served
-    from pipelines.work import begin
+    from pipelines.work import checked
 
-    home = Path(begin(run_file, as_of=as_of).run.output.confidential) / "prefect"
+    home = Path(checked(run_file).output.confidential) / "prefect"
     with served(home):
         from flows.flow import run_flow
 

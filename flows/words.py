@@ -53,7 +53,7 @@ def result_lines(work: Work) -> list[str]:
     folder = ReleaseFolder(Path(work.run.output.release))
     if (folder.path / "statement.json").exists():
         table = folder.table()
-        lines += [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))]
+        lines += [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))] if len(table) else []
         lines += [_figure_line(figure) for figure in folder.statement["figures"][:2]]
         lines.append(f"release folder: {shown(folder.path)}")
     return lines

@@ -42,16 +42,19 @@ class Counting:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """One day of one series over named cells: what the release adds noise to (confidential)."""
+    """One day of one series over named cells, each at most households x clamp_wh (confidential)."""
 
+    clamp_wh: int
     sum_wh: dict[str, int]
     households: dict[str, int]
 
 
 def aggregate(
     store: Store, delivery: Delivery, roster: Roster, *, days: Sequence[date], counting: Sequence[Counting], path: Path
-) -> None:
-    """Write the SUMS of these days.
+) -> dict[tuple[date, str], Sum]:
+    """Return the SUMS of these days by day and series, and leave a copy for the house.
+
+    What is drawn over is what is returned: a file could be another run's.
 
     Raises:
         InputError: no roster household has a reading in the files.
@@ -71,6 +74,12 @@ def aggregate(
     names = tables.SUMS.names
     table = tables.columns(tables.SUMS, **{name: [line[i] for line in lines] for i, name in enumerate(names)})
     folders.write_table(path, table)
+    clamps = {one.series: one.clamp_wh for one in counting}
+    summed: dict[tuple[date, str], Sum] = {}
+    for number, series, cell, households, _, _, total in lines:
+        of_day = summed.setdefault((_EPOCH + timedelta(days=number), series), Sum(clamps[series], {}, {}))
+        of_day.sum_wh[cell], of_day.households[cell] = total, households
+    return summed
 
 
 def _matrices(store: Store, delivery: Delivery, roster: Roster, month: str) -> tuple[Ints, Ints, bool]:
@@ -114,15 +123,6 @@ def _day(
         number = (day - _EPOCH).days
         lines.append((number, one.series, cell, len(members), int(usable.sum()), clamped, int(days_wh.sum())))
     return lines
-
-
-def read_sums(path: Path) -> dict[tuple[date, str], Sum]:
-    """Return SUMS by day and series."""
-    found: dict[tuple[date, str], Sum] = {}
-    for row in folders.read_table(path).to_pylist():
-        one = found.setdefault((row["day"], row["series"]), Sum({}, {}))
-        one.sum_wh[row["cell"]], one.households[row["cell"]] = row["sum_wh"], row["households"]
-    return found
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:

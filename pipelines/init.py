@@ -6,12 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
+
+import pyarrow.compute as pc
 
 from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import SLOTS, Rules
 from agedp_data.roster import roster_text
 from pipelines import folders
 from pipelines.blocks import Engine
@@ -35,7 +38,7 @@ ledger       = "sqlite:///out/ledger.sqlite"   # the promise itself: back it up,
 [population]
 name   = "my-{dataset}-homes"            # the people; every series of this name in the ledger spends one promise
 roster = "roster.csv"                    # household_id,from,to: read off the files; correct it from your records
-# decide: min_households = 100           # a day with fewer on the roster is never released
+# decide: min_households = {least}           # a day with fewer on the roster is never released
 
 [schedule]
 mode      = "archive"                    # everything in the files now
@@ -50,7 +53,7 @@ statistic = "mean"
 notion          = "classical"            # nothing assumed about the households
 # decide: epsilon_per_day = 0.5          # what one day may say about one household
 # decide: max_day_epsilon = 0.5          # cap of any one day
-# decide: epsilon_total   = 182.5        # what all days together may say; the series ends there
+# decide: epsilon_total   = {total}        # what all days together may say; the series ends there
 """
 
 
@@ -84,7 +87,8 @@ def init(patterns: Sequence[str], *, folder: Path) -> Made:
     folders.write(roster, text.encode())
     # A JSON string of text without lone surrogates is a TOML string.
     shown = json.dumps([str(Path(pattern).absolute()) for pattern in patterns], ensure_ascii=False)
-    filled = _TEMPLATE.format(dataset=store.dataset, files=shown, first=first, last=last)
+    least, total = min(100, len(spans)), Decimal("0.5") * ((last - first).days + 1)
+    filled = _TEMPLATE.format(dataset=store.dataset, files=shown, first=first, last=last, least=least, total=total)
     folders.write(run_file, filled.encode(), mode=0o644)
     return Made(run_file, roster, len(spans))
 
@@ -102,10 +106,20 @@ def _dataset(patterns: Sequence[str], confidential: Path) -> str:
 
 
 def _spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
-    """Return the first and last day with a reading of every household."""
+    """Return the first and last day of every household, of whole days if it has any.
+
+    A first reading is often the midnight that belongs to the day before.
+    """
+    whole = _spans_of(store, delivery, least=SLOTS - 2)
+    return _spans_of(store, delivery, least=1) | whole
+
+
+def _spans_of(store: Store, delivery: Delivery, *, least: int) -> dict[str, tuple[date, date]]:
+    """Return the first and last day with at least so many readings."""
     spans: dict[str, tuple[date, date]] = {}
     for month in delivery.months:
         table = read_days(store, month, delivery.contents)
+        table = table.filter(pc.greater_equal(table["readings"], least))
         grouped = table.group_by("household_id").aggregate([("day", "min"), ("day", "max")])
         for row in grouped.to_pylist():
             first, last = spans.get(row["household_id"], (row["day_min"], row["day_max"]))

@@ -70,11 +70,8 @@ def project_as_of(work: Work, ledger: Ledger, day: date) -> bool:
         raise InputError(f"nothing was published to {work.population!r} by {day}")
     claim = json.loads(kept[-1].claim)
     contracts, rows = ledger.contracts(work.population), ledger.rows(work.population)
-    [newest] = [
-        row.seq
-        for row in (*contracts, *ledger.rows(), *ledger.contracts(), *ledger.models())
-        if row.hash == claim["ledger"]["head"]
-    ][:1]
+    seqs = {row.hash: row.seq for row in ledger.rows()} | {row.hash: row.seq for row in ledger.contracts()}
+    newest = (seqs | {row.hash: row.seq for row in ledger.models()})[claim["ledger"]["head"]]
     until = [row for row in rows if row.seq <= newest]
     files = _files(work, claim, until, [one for one in contracts if one.seq <= newest])
     publish(Path(work.run.output.release), files)
@@ -123,7 +120,7 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
         figures=figures(work, ledger, rows),
         model=work.model.public if work.model else None,
-        notes=_notes(work, several=bool(others)),
+        notes=_notes(work, ledger, several=bool(others)),
         ledger_id=ledger.id,
         head=_head(ledger),
         version=len(contracts),
@@ -138,10 +135,13 @@ def _head(ledger: Ledger) -> str:
     return heads[max(heads)]
 
 
-def _notes(work: Work, *, several: bool) -> list[str]:
+def _notes(work: Work, ledger: Ledger, *, several: bool) -> list[str]:
     model, schedule = work.run.model, work.run.schedule
+    # Once days were released by a roster that was read off the data, that is so for ever.
+    earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
+    read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
     own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
-    said = ((ROSTER_READ_OFF, work.roster.read_off), (OWN_DAYS, own), (OVERLAP, several))
+    said = ((ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several))
     return [note for note, holds in said if holds]
 
 

@@ -224,7 +224,7 @@ def _write_quality(
 
 
 def readings(
-    patterns: Sequence[str | Path],
+    files: str | Path | Sequence[str | Path],
     *,
     dataset: str,
     columns: object = None,
@@ -241,6 +241,7 @@ def readings(
 
     if dataset not in LAYOUTS or columns is not None:
         raise InputError(f'dataset "{dataset}" is not one of {", ".join(LAYOUTS)}; "long" with its columns: not yet')
+    patterns = [files] if isinstance(files, str | Path) else files
     with TemporaryDirectory(prefix="agedp-") as folder:
         store = Store(Path(folder) / "store", dataset, rules or Rules())
         delivery = read(store, [str(pattern) for pattern in patterns], engine=Engine())

@@ -41,6 +41,9 @@ def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Mapping[tupl
         if tuple(true.households[cell] for cell in row.cells) != row.households:
             raise InputError("the roster changed while the run was under way; run again")
         exact = np.array([true.sum_wh[cell] for cell in row.cells], np.int64)
+        largest = true.clamp_wh * np.array(row.households)
+        if true.clamp_wh != row.sensitivity or (exact < 0).any() or (exact > largest).any():
+            raise RuntimeError("a sum is outside what its sensitivity protects; nothing was drawn")
         drawn = noise.discrete_laplace(exact, sensitivity=row.sensitivity, loss=planned[-1].loss)
         return [int(value) for value in drawn]
 

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from agedp_data.errors import LedgerError
+from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import plan as planning
 from pipelines import released_rosters
-from pipelines.aggregate import Counting, aggregate, read_sums
+from pipelines.aggregate import Counting, aggregate
 from pipelines.publish import project
 from pipelines.read import Delivery, read
 from pipelines.received import ReleaseFolder
 from pipelines.release import release
-from pipelines.true_means import write_true_means
+from pipelines.true_means import days_noted, write_true_means
 from pipelines.work import Work, begin
 
 Stage = Callable[[Work], None]
@@ -93,8 +93,18 @@ def aggregate_days(work: Work) -> None:
     """Sum the due days."""
     series = work.run.series.items()
     counting = [Counting(name, one.clamp_wh, one.missing_wh, one.max_missing, one.by) for name, one in series]
-    days = [due.day for due in work.agenda.due]
-    aggregate(work.store, _delivered(work), work.roster, days=days, counting=counting, path=work.sums)
+    days = sorted({due.day for due in work.agenda.due} | _without_true_mean(work))
+    path = work.confidential / "sums.parquet"
+    work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, counting=counting, path=path)
+
+
+def _without_true_mean(work: Work) -> set[date]:
+    """Return released days whose true mean is not noted, because a run was cut off after it had drawn them."""
+    if not work.has_ledger:
+        return set()
+    with work.ledger() as ledger:
+        released = {date.fromisoformat(row.day) for row in ledger.rows(work.population) if row.state == "released"}
+    return released - days_noted(work.true_means, work.population)
 
 
 def _delivered(work: Work) -> Delivery:
@@ -116,15 +126,21 @@ def release_days(work: Work) -> None:
         work.contract = ledger.register(work.promise, population=work.population, at=at).hash
         columns = sorted({one.by for one in work.run.series.values() if one.by is not None})
         try:
-            work.released = release(ledger, work.terms, work.agenda.due, read_sums(work.sums))
+            work.released = release(ledger, work.terms, work.agenda.due, work.sums)
         finally:
             rows = ledger.rows(work.population)
             released_rosters.remember(work.released_rosters, work.roster, rows, columns)
 
 
 def _foresee_first(work: Work) -> None:
-    """Raise Refused before a promise is registered that does not permit even its first release."""
+    """Raise before a promise is registered that does not permit even its first release, or nobody's."""
     if not work.has_ledger:
+        if not any(cells for due in work.agenda.due for cells in due.cells.values()):
+            least = work.run.population.min_households
+            raise RunFileError(
+                f"[population] min_households = {least}: on no due day are so many homes on the roster, so none "
+                "could ever be released; lower it, or correct the roster"
+            )
         found = planning.foresee(work.terms, work.agenda.due[:1], ())
         if found.refused is not None:
             raise found.refused
@@ -136,7 +152,7 @@ def publish_folder(work: Work) -> None:
         return
     with work.ledger() as ledger:
         project(work, ledger)
-        write_true_means(work.confidential / "true_means.parquet", read_sums(work.sums), ledger.rows(work.population))
+        write_true_means(work.true_means, work.sums, ledger.rows(work.population))
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (

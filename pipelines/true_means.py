@@ -11,16 +11,24 @@ from agedp_data.ledger import Release
 from pipelines import folders
 from pipelines.aggregate import Sum
 
+_KEY = ("population", "day", "series", "cell")
+
+
+def days_noted(path: Path, population: str) -> set[date]:
+    """Return the days whose true means are in the table."""
+    known = folders.read_table(path).to_pylist() if path.exists() else []
+    return {line["day"] for line in known if line["population"] == population}
+
 
 def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
     """Add the means of these sums to the table; a day that is there already is written anew."""
     known = folders.read_table(path).to_pylist() if path.exists() else []
-    lines = {(line["day"], line["series"], line["cell"]): line for line in known}
+    lines = {tuple(line[name] for name in _KEY): line for line in known}
     for row in rows:
         true = sums.get((date.fromisoformat(row.day), row.series))
         if true is not None and row.state == "released":
             for line in _lines(row, true):
-                lines[line["day"], line["series"], line["cell"]] = line
+                lines[tuple(line[name] for name in _KEY)] = line
     ordered = [lines[key] for key in sorted(lines)]
     names = tables.TRUE_MEANS.names
     table = tables.columns(tables.TRUE_MEANS, **{name: [line[name] for line in ordered] for name in names})
@@ -30,6 +38,7 @@ def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Seq
 def _lines(row: Release, true: Sum) -> list[dict[str, object]]:
     return [
         {
+            "population": row.population,
             "day": date.fromisoformat(row.day),
             "series": row.series,
             "cell": cell,

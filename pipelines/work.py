@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from agedp_data.model import Model, model_of
 from agedp_data.readers.layout import Rules
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
+from pipelines.aggregate import Sum
 from pipelines.blocks import Engine
 from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
@@ -39,8 +40,9 @@ class Work:
     roster: Roster
     model: Model | None
     contract: str = ""
-    agenda: Agenda = Agenda(())
+    agenda: Agenda = field(default_factory=lambda: Agenda(()))
     delivery: Delivery | None = None
+    sums: Mapping[tuple[date, str], Sum] = field(default_factory=dict)
     released: Sequence[Release] = ()
 
     @property
@@ -69,9 +71,9 @@ class Work:
         return Path(self.run.output.confidential)
 
     @property
-    def sums(self) -> Path:
-        """Return where the sums of the due days lie."""
-        return self.confidential / "sums.parquet"
+    def true_means(self) -> Path:
+        """Return where it is noted what the means were before noise."""
+        return self.confidential / "true_means.parquet"
 
     @property
     def released_rosters(self) -> Path:
@@ -94,6 +96,11 @@ class Work:
         """Tell whether there is a ledger already, or a release folder that only a ledger can have made."""
         return self._ledger_file_exists or _published_head(Path(self.run.output.release)) != NO_HASH
 
+    def _require_own_folder(self) -> None:
+        known = _statement(Path(self.run.output.release)).get("population", self.population)
+        if known != self.population:
+            raise RunFileError(f"[output] release holds the release of population {known!r}; name another folder")
+
     @property
     def _ledger_file_exists(self) -> bool:
         return path_of(self.run.output.ledger).exists()
@@ -105,6 +112,7 @@ class Work:
             LedgerBehind: the release folder was published from rows that this ledger does not hold; going on
                 would draw the same days a second time.
         """
+        self._require_own_folder()
         head = _published_head(Path(self.run.output.release))
         if head == NO_HASH or self._ledger_file_exists:
             ledger = Ledger.open(self.run.output.ledger, create=create)
@@ -117,11 +125,19 @@ class Work:
         )
 
 
+def _statement(folder: Path) -> dict[str, Any]:
+    """Return the statement of a release folder; empty if it has none to read."""
+    try:
+        return ReleaseFolder(folder).statement
+    except InputError:  # not published yet, or cut off or damaged: publishing mends it
+        return {}
+
+
 def _published_head(folder: Path) -> str:
     """Return the ledger's head that a release folder names; that of an empty ledger if it has no statement to read."""
     try:
-        return str(ReleaseFolder(folder).statement["ledger"]["head"])
-    except (InputError, LookupError, TypeError):  # cut off or damaged: publishing mends it
+        return str(_statement(folder)["ledger"]["head"])
+    except (LookupError, TypeError):  # nothing published, or damaged: publishing mends it
         return NO_HASH
 
 

@@ -77,7 +77,7 @@ class Reading:
         found = _of(self._read().releases, population)
         return tuple(row for row in found if series is None or row.series == series)
 
-    def requireunchanged(self, contract: Mapping[str, Any], *, population: str) -> None:
+    def require_unchanged(self, contract: Mapping[str, Any], *, population: str) -> None:
         """Raise ContractChanged if another promise was made to the population; writes nothing."""
         known = self.contracts(population)
         if known:

@@ -76,6 +76,6 @@ def checked_steps(steps: ArrayLike, *, what: str = "steps") -> NDArray[np.int64]
     if given.size == 0:
         return given.astype(np.int64)
     whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and bool((given == np.rint(given)).all()))
-    if not whole or not (given >= 0).all():
+    if not whole or not ((given >= 0) & (given <= 2**62)).all():
         raise ChainError(f"{what} must be whole numbers of steps, at least 0")
     return given.astype(np.int64)

@@ -55,6 +55,12 @@ def test_prefect_is_told_the_same_of_both_worlds_and_nothing_confidential(tmp_pa
             assert canary not in raw
     assert worlds[0].published() == worlds[1].published()
     assert told[0] == told[1]
+    # and of a run that is refused: the total ends before the period does
+    runs = [world.run("run", "run.toml", "--flow") for world in worlds]
+    assert [run.returncode for run in runs] == [3, 3], runs[0].stderr
+    told = [_told(world.folder / "out" / "confidential" / "prefect" / "prefect.db") for world in worlds]
+    assert told[0] == told[1]
+    assert worlds[0].published() == worlds[1].published()
 
 
 @pytest.mark.prefect
@@ -74,6 +80,8 @@ def _told(database: Path) -> dict[str, list[tuple[object, ...]]]:
     queries = {
         "flow": "select name, parameters, state_name, state_type from flow_run",
         "task": "select name, state_name, state_type, task_inputs from task_run order by name",
+        "flow states": "select type, name, message, data from flow_run_state order by name, message",
+        "task states": "select type, name, message, data from task_run_state order by name, message",
         "log": "select name, level, message from log order by message",
         "artifact": "select key, type, data, description from artifact order by key",
     }
