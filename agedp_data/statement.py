@@ -44,6 +44,10 @@ ESTIMATED = (
 OVERLAP = (
     "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."
 )
+RECOVERED = (
+    "The ledger was lost and recovered from a release folder: what it held beyond that folder is unknown, and losses "
+    "of releases that were in nobody's folder are not counted."
+)
 OWN_DAYS = "The model was estimated from the very days that are released here."
 ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
 REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."

@@ -9,7 +9,7 @@ delivery's markers and the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -61,11 +61,15 @@ class Agenda:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What every release of a run refers to: notion, envelope, and the ledger's names of contract and model."""
+    """What every release of a run refers to: notion, envelopes, and the ledger's names of contract and model.
+
+    The first envelope is the newest model's, the others those under which days were charged before: what one
+    of them does not permit is not permitted, so no new model loosens a promise.
+    """
 
     run: RunFile
     notion: Notion
-    envelope: Envelope | None
+    envelopes: tuple[Envelope | None, ...]
     contract: str
     model: str
 
@@ -81,14 +85,15 @@ def last_as_of(run: RunFile) -> date:
     return _due_on(run, run.schedule.last_day)
 
 
-def agenda(run: RunFile, roster: Roster, rows: Sequence[Release], *, until: datetime, not_before: date) -> Agenda:
-    """Return the days that are due at `until` and not in the ledger for every series.
+def agenda(
+    run: RunFile, roster: Roster, done: Collection[tuple[str, str]], *, until: datetime, not_before: date
+) -> Agenda:
+    """Return the days that are due at `until` and not `done`, as (day, series), for every series.
 
     A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due;
     days behind it do not wait for it. A rehearsed day is published when it is due, others now; none on a date
     before `not_before`: a ledger's dates never run backwards.
     """
-    done = {(row.day, row.series) for row in rows}
     found: list[Due] = []
     waiting: list[date] = []
     for day in _period(run, until.date()):
@@ -158,7 +163,7 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
         return Planned(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0))
     day = due.day.isoformat()
     others = [row for row in history if row.day != day]
-    granted = terms.notion.loss(others, day, terms.envelope)
+    granted = min(terms.notion.loss(others, day, envelope) for envelope in terms.envelopes)
     share = run.series[series].share
     loss = granted if share is None else int(Fraction(share) * granted)
     if loss <= 0:
@@ -167,7 +172,8 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     scale = noise.laplace_scale(sensitivity=run.series[series].clamp_wh, loss=spend)
     recorded = noise.recorded_loss(sensitivity=run.series[series].clamp_wh, scale=scale)
     row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded)
-    terms.notion.admit(history, row, terms.envelope)
+    for envelope in terms.envelopes:
+        terms.notion.admit(history, row, envelope)
     return Planned(row, spend)
 
 

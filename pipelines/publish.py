@@ -21,16 +21,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import noise, tables
-from agedp_data.chains.envelope import Envelope
 from agedp_data.config.model import Estimated
 from agedp_data.errors import InputError
 from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger.moves import lines, published_rows
 from agedp_data.losses import number
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Account, Figure
-from agedp_data.statement import OVERLAP, OWN_DAYS, ROSTER_READ_OFF, Facts, markdown, statement
+from agedp_data.statement import OVERLAP, OWN_DAYS, RECOVERED, ROSTER_READ_OFF, Facts, markdown, statement
 from pipelines import folders
-from pipelines.received import AVERAGES, METADATA_KEY, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
+from pipelines.received import AVERAGES, METADATA_KEY, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
 from pipelines.work import Work
 
 __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
@@ -46,7 +46,7 @@ def project(work: Work, ledger: Ledger) -> None:
         return
     contracts = ledger.contracts(work.population)
     claim = statement(_facts(work, ledger, contracts, rows))
-    files = _files(work, claim, rows, contracts)
+    files = _files(work, ledger, claim, rows, contracts)
     ledger.record(
         json.dumps(claim, sort_keys=True, ensure_ascii=True),
         population=work.population,
@@ -70,16 +70,15 @@ def project_as_of(work: Work, ledger: Ledger, day: date) -> bool:
         raise InputError(f"nothing was published to {work.population!r} by {day}")
     claim = json.loads(kept[-1].claim)
     contracts, rows = ledger.contracts(work.population), ledger.rows(work.population)
-    seqs = {row.hash: row.seq for row in ledger.rows()} | {row.hash: row.seq for row in ledger.contracts()}
-    newest = (seqs | {row.hash: row.seq for row in ledger.models()})[claim["ledger"]["head"]]
+    newest = ledger.place(claim["ledger"]["head"]) or 0
     until = [row for row in rows if row.seq <= newest]
-    files = _files(work, claim, until, [one for one in contracts if one.seq <= newest])
+    files = _files(work, ledger, claim, until, [one for one in contracts if one.seq <= newest])
     publish(Path(work.run.output.release), files)
     return tuple(sorted(sums(files).items())) == tuple(sorted(kept[-1].files))
 
 
 def _files(
-    work: Work, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
+    work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
 ) -> dict[str, bytes]:
     """Return the files of a release folder but its checksums."""
     versions = {one.hash: number for number, one in enumerate(contracts, 1)}
@@ -90,6 +89,7 @@ def _files(
         AVERAGES: parquet_bytes(with_guarantee(table, _guarantee(work, claim))),
         STATEMENT: text.encode(),
         WORDS: markdown(claim).encode(),
+        ROWS: lines(published_rows(ledger, work.population, head=claim["ledger"]["head"])).encode(),
     }
 
 
@@ -118,7 +118,7 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
         days=sorted({row.day for row in rows if row.state == "released"}),
         skipped=sorted({row.day for row in rows if row.state == "skipped"}),
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        figures=figures(work, ledger, rows),
+        figures=figures(work, rows),
         model=work.model.public if work.model else None,
         notes=_notes(work, ledger, several=bool(others)),
         ledger_id=ledger.id,
@@ -141,24 +141,24 @@ def _notes(work: Work, ledger: Ledger, *, several: bool) -> list[str]:
     earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
     read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
     own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
-    said = ((ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several))
+    said = ((RECOVERED, ledger.seam() is not None), (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several))
     return [note for note, holds in said if holds]
 
 
-def figures(work: Work, ledger: Ledger, rows: Sequence[Release]) -> list[Figure]:
+def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
-    found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelope, None)]
-    return [*found, *_as_promised(work, ledger, rows, accounts)]
+    found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelopes[0], None)]
+    return [*found, *_as_promised(work, rows, accounts)]
 
 
-def _as_promised(work: Work, ledger: Ledger, rows: Sequence[Release], accounts: Sequence[Account]) -> list[Figure]:
+def _as_promised(work: Work, rows: Sequence[Release], accounts: Sequence[Account]) -> list[Figure]:
     """Return what earlier models said of the rows that were charged under them, when they were charged."""
-    envelopes = {known.model: Envelope.from_json(json.loads(known.envelope)["envelope"]) for known in ledger.models()}
     found = []
-    for model in dict.fromkeys(row.model for row in rows if row.model not in ("", work.terms.model)):
+    for model in work.earlier_models:
         last = max(i for i, row in enumerate(rows) if row.model == model)
-        of_model = [figure for one in accounts for figure in one.figures(rows[: last + 1], envelopes[model], None)]
+        envelope = work.earlier_models[model]
+        of_model = [figure for one in accounts for figure in one.figures(rows[: last + 1], envelope, None)]
         found += [
             replace(figure, name=f"{figure.name} as promised", assumption=f"{figure.assumption}, by model {model[:16]}")
             for figure in of_model

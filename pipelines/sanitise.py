@@ -8,12 +8,13 @@ nothing confidential is an argument that a scheduler could store.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
+from agedp_data.chains.envelope import Envelope
 from agedp_data.errors import LedgerError, RunFileError
-from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger import Contract, Ledger, Release
 from pipelines import plan as planning
 from pipelines import released_rosters
 from pipelines.aggregate import Counting, aggregate
@@ -65,16 +66,40 @@ def _agenda(work: Work) -> tuple[planning.Agenda, tuple[Release, ...]]:
     """Return the due days and what was released so far."""
     known: tuple[Release, ...] = ()
     rows: tuple[Release, ...] = ()
+    contracts: tuple[Contract, ...] = ()
     if work.has_ledger:
         with work.ledger() as ledger:
             _require_own_ledger(work, ledger)
             ledger.require_unchanged(work.promise, population=work.population)
             known, rows = ledger.rows(), ledger.rows(work.population)
             released_rosters.require_unchanged(work.released_rosters, work.roster, rows)
-            if any(row.model != work.terms.model for row in rows):
-                work.terms.notion.review(rows, work.terms.envelope)
+            contracts = ledger.contracts(work.population)
+            work.earlier_models = _earlier_models(work, ledger, rows)
+            for envelope in work.terms.envelopes if work.earlier_models else ():
+                work.terms.notion.review(rows, envelope)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
-    return planning.agenda(work.run, work.roster, rows, until=work.until, not_before=newest), rows
+    done = _done(rows, contracts)
+    return planning.agenda(work.run, work.roster, done, until=work.until, not_before=newest), rows
+
+
+def _done(rows: Sequence[Release], contracts: Sequence[Contract]) -> set[tuple[str, str]]:
+    """Return (day, series) of what is released; a series added later begins behind the days released before it."""
+    since: dict[str, int] = {}
+    for known in contracts:
+        for series in json.loads(known.promise)["series"]:
+            since.setdefault(series, known.seq)
+    done = {(row.day, row.series) for row in rows}
+    return done | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}
+
+
+def _earlier_models(work: Work, ledger: Ledger, rows: Sequence[Release]) -> dict[str, Envelope]:
+    """Return the envelopes, other than the newest model's, under which days were charged."""
+    charged = {row.model for row in rows} - {"", work.model.id if work.model else ""}
+    return {
+        known.model: Envelope.from_json(json.loads(known.envelope)["envelope"])
+        for known in ledger.models()
+        if known.model in charged
+    }
 
 
 def _require_own_ledger(work: Work, ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agedp_data import clock
+from agedp_data.chains.envelope import Envelope
 from agedp_data.config import RunFile, contract, load, not_yet
 from agedp_data.config.input import AusgridInput
 from agedp_data.errors import InputError, LedgerBehind, RunFileError
@@ -21,6 +22,7 @@ from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.aggregate import Sum
 from pipelines.blocks import Engine
+from pipelines.compare import published_head, require_not_behind
 from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
 from pipelines.received import ReleaseFolder
@@ -40,6 +42,7 @@ class Work:
     roster: Roster
     model: Model | None
     contract: str = ""
+    earlier_models: Mapping[str, Envelope] = field(default_factory=dict)
     agenda: Agenda = field(default_factory=lambda: Agenda(()))
     delivery: Delivery | None = None
     sums: Mapping[tuple[date, str], Sum] = field(default_factory=dict)
@@ -83,8 +86,9 @@ class Work:
     @property
     def terms(self) -> Terms:
         """Return what every release of the run refers to."""
-        envelope = self.model.envelope if self.model else None
-        return Terms(self.run, self.run.notion, envelope, self.contract, self.model.id if self.model else "")
+        newest = self.model.envelope if self.model else None
+        envelopes = (newest, *self.earlier_models.values())
+        return Terms(self.run, self.run.notion, envelopes, self.contract, self.model.id if self.model else "")
 
     @property
     def promise(self) -> dict[str, Any]:
@@ -94,7 +98,7 @@ class Work:
     @property
     def has_ledger(self) -> bool:
         """Tell whether there is a ledger already, or a release folder that only a ledger can have made."""
-        return self._ledger_file_exists or _published_head(Path(self.run.output.release)) != NO_HASH
+        return self._ledger_file_exists or published_head(Path(self.run.output.release)) != NO_HASH
 
     def _require_own_folder(self) -> None:
         known = _statement(Path(self.run.output.release)).get("population", self.population)
@@ -113,16 +117,19 @@ class Work:
                 would draw the same days a second time.
         """
         self._require_own_folder()
-        head = _published_head(Path(self.run.output.release))
-        if head == NO_HASH or self._ledger_file_exists:
-            ledger = Ledger.open(self.run.output.ledger, create=create)
-            if ledger.contains(head):
-                return ledger
+        folder = Path(self.run.output.release)
+        if published_head(folder) != NO_HASH and not self._ledger_file_exists:
+            raise LedgerBehind(
+                "the release folder was published from a ledger that is not there; put it back, restore it from the "
+                "folder (`agedp ledger recover`), or name another folder in [output] release"
+            )
+        ledger = Ledger.open(self.run.output.ledger, create=create)
+        try:
+            require_not_behind(ledger, folder)
+        except LedgerBehind:
             ledger.close()
-        raise LedgerBehind(
-            "the release folder holds more than the ledger, or comes from another one; put back the newest copy "
-            "of the ledger, or name another folder in [output] release"
-        )
+            raise
+        return ledger
 
 
 def _statement(folder: Path) -> dict[str, Any]:
@@ -131,14 +138,6 @@ def _statement(folder: Path) -> dict[str, Any]:
         return ReleaseFolder(folder).statement
     except InputError:  # not published yet, or cut off or damaged: publishing mends it
         return {}
-
-
-def _published_head(folder: Path) -> str:
-    """Return the ledger's head that a release folder names; that of an empty ledger if it has no statement to read."""
-    try:
-        return str(_statement(folder)["ledger"]["head"])
-    except (LookupError, TypeError):  # nothing published, or damaged: publishing mends it
-        return NO_HASH
 
 
 def begin(

@@ -156,11 +156,7 @@ class Envelope:
         return {
             "ages": self.ages.tolist(),
             "losses": to_integers(self.losses),
-            **{
-                name: [to_integers(row) for row in table]
-                for name, table in tables.items()
-                if table is not None
-            },
+            **{name: [to_integers(row) for row in table] for name, table in tables.items() if table is not None},
             "bounds": {name: to_integers(distances) for name, distances in self.bounds.items()},
             "steps_per_day": self.steps_per_day,
             "assume": self.assume,
@@ -183,9 +179,7 @@ class Envelope:
                 assume=str(document["assume"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ChainError(
-                "an envelope holds whole numbers of 1e-9 and names; this text is no envelope"
-            ) from error
+            raise ChainError("an envelope holds whole numbers of 1e-9 and names; this text is no envelope") from error
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Envelope) and self.to_json() == other.to_json()
@@ -227,9 +221,7 @@ def _table(values: ArrayLike | None, losses: Floats, shape: tuple[int, int]) -> 
         return None
     table = rounded_up(checked_loss(values))
     if table.shape != shape:
-        raise ChainError(
-            f"a table of an envelope has a row per age and a column per loss, {shape}, got {table.shape}"
-        )
+        raise ChainError(f"a table of an envelope has a row per age and a column per loss, {shape}, got {table.shape}")
     table = np.maximum.accumulate(np.maximum.accumulate(table, axis=1)[::-1], axis=0)[::-1]
     return np.minimum(table, losses)
 

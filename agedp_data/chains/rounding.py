@@ -48,9 +48,7 @@ def to_integers(values: ArrayLike) -> list[int | str]:
 
 def from_integers(numbers: list[int | str]) -> NDArray[np.float64]:
     """Return the floats of whole numbers of 1e-9; the inverse of `to_integers`."""
-    return np.array(
-        [np.inf if number == "inf" else int(number) / NANO for number in numbers], dtype=np.float64
-    )
+    return np.array([np.inf if number == "inf" else int(number) / NANO for number in numbers], dtype=np.float64)
 
 
 def _whole(value: float) -> int:

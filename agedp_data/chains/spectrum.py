@@ -67,9 +67,7 @@ def spectral_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
     [0.8, 0.64]
     """
     if not is_reversible(transition).all():
-        raise ChainError(
-            "eq. 55 holds for reversible chains only; use the reversibilised bound or the exact value"
-        )
+        raise ChainError("eq. 55 holds for reversible chains only; use the reversibilised bound or the exact value")
     law = stationary(transition)
     _, smallest = _two_smallest(law)
     rate = np.minimum(_second_eigenvalue(transition, law) + _SPECTRAL_SLACK, 1.0)

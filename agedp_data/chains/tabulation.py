@@ -56,9 +56,7 @@ def tabulate(
         np.asarray(forgets, dtype=np.bool_),
     )
     if kernels.ndim != 3 or not kernels.shape[0] or reliable.shape != kernels.shape[:1]:
-        raise ChainError(
-            "an envelope needs at least one household, and a mark for each whether its rows are reliable"
-        )
+        raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
     if forward is not None and np.shape(forward) != kernels.shape:
         raise ChainError("forward and backward chains must be those of the same households")
     if not reliable.all():

@@ -31,9 +31,7 @@ def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int) -
     """
     state, follows = np.asarray(states, dtype=np.int64), np.asarray(contiguous, dtype=np.bool_)
     if state.ndim != 1 or follows.shape != (max(state.size - 1, 0),):
-        raise ChainError(
-            f"{state.size} readings have {max(state.size - 1, 0)} steps between them, got {follows.shape}"
-        )
+        raise ChainError(f"{state.size} readings have {max(state.size - 1, 0)} steps between them, got {follows.shape}")
     if (state >= n_states).any():
         raise ChainError(f"there are {n_states} states, got a higher one")
     before, after = state[:-1], state[1:]
@@ -104,9 +102,7 @@ def stationary(transition: ArrayLike) -> Floats:
     # Members first: then each elimination but the first state's has somewhere to go.
     order = np.argsort(~member, axis=-1, kind="stable")
     flow = matrix * member[..., None, :] * member[..., :, None]
-    flow = np.take_along_axis(
-        np.take_along_axis(flow, order[..., None], axis=-2), order[..., None, :], axis=-1
-    )
+    flow = np.take_along_axis(np.take_along_axis(flow, order[..., None], axis=-2), order[..., None, :], axis=-1)
     sorted_law = _eliminate(flow)
     law = np.zeros_like(sorted_law)
     np.put_along_axis(law, order, sorted_law, axis=-1)

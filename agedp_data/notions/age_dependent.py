@@ -38,7 +38,7 @@ class AgeDependent(Enforced):
     method: Method
     secret: Secret
 
-    _solved: tuple[Forgetting, int, Forgotten] | None = PrivateAttr(default=None)
+    _solved: dict[int, tuple[Forgetting, int, Forgotten]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -115,10 +115,10 @@ class AgeDependent(Enforced):
     def _constant(self, envelope: Forgetting | None) -> tuple[int, Forgotten]:
         if envelope is None:
             raise ChainError("a promise of risk needs a model; declare one, or run `agedp calibrate`")
-        if self._solved is None or self._solved[0] is not envelope:
+        if id(envelope) not in self._solved:  # kept alive beside its answer, so the number stays its own
             forgotten = Forgotten(envelope, method=self.method)
-            self._solved = (envelope, self._solve(forgotten), forgotten)
-        return self._solved[1:]
+            self._solved[id(envelope)] = (envelope, self._solve(forgotten), forgotten)
+        return self._solved[id(envelope)][1:]
 
     def _solve(self, forgotten: Forgotten) -> int:
         age = self.age_days * forgotten.envelope.steps_per_day

@@ -72,9 +72,7 @@ def risk_of_curve(curve: ArrayLike, loss: ArrayLike, ages: ArrayLike) -> Floats:
     if distances.shape != steps.shape:
         raise ChainError(f"a curve has one value per age: {steps.size} ages, got shape {distances.shape}")
     if (np.diff(distances[np.lexsort((distances, steps))]) > 0).any():
-        raise ChainError(
-            "a declared curve must not increase with age; the promise holds for every later instant"
-        )
+        raise ChainError("a declared curve must not increase with age; the promise holds for every later instant")
     return through_distance(distances, loss)
 
 
@@ -126,9 +124,7 @@ def compose_through(
     instants, until = _instants(published, "publications"), _instants(at, "instants")
     loss, age = checked_loss(losses), _line(ages, "ages")
     if not instants.shape == age.shape == loss.shape:
-        raise ChainError(
-            f"{instants.size} publications, {age.size} ages and losses of shape {loss.shape} do not fit"
-        )
+        raise ChainError(f"{instants.size} publications, {age.size} ages and losses of shape {loss.shape} do not fit")
     read = instants - age
     by_input = np.lexsort((np.arange(read.size), read))
     state = _Composition(read, loss, through)

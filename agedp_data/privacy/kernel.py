@@ -37,9 +37,7 @@ def checked(kernel: ArrayLike) -> tuple[Floats, Mask]:
     absent: Mask = np.isnan(matrix)
     kept: Mask = ~np.asarray(absent.all(axis=-1))
     if not kept.any(axis=-1).all():
-        raise ChainError(
-            "a kernel has no row with data, so it bounds nothing; leave that household out by name"
-        )
+        raise ChainError("a kernel has no row with data, so it bounds nothing; leave that household out by name")
     empty_column: Mask = np.asarray((absent | ~kept[..., None]).all(axis=-2))
     if (absent & kept[..., None] & ~empty_column[..., None, :]).any():
         raise ChainError(

@@ -98,9 +98,7 @@ class LeakageFunction:
     def __init__(self, kernel: ArrayLike) -> None:
         rows = filled(kernel)
         if rows.ndim != 2:
-            raise ChainError(
-                f"one kernel at a time, got a stack of shape {rows.shape}; use `leakage` for stacks"
-            )
+            raise ChainError(f"one kernel at a time, got a stack of shape {rows.shape}; use `leakage` for stacks")
         over, under = frontier_of(rows[None])
         self.over, self.under = over[::-1], under[::-1]
         self.breakpoints = _crossings(self.over, self.under)

@@ -131,9 +131,7 @@ def frontier_of(rows: Floats, known: tuple[Floats, Floats] | None = None) -> tup
     over, under = known or (np.zeros(1), np.zeros(1))
     for _, more_over, more_under in prefixes(rows):
         above = _above(more_over, more_under, over, under)
-        over, under = frontier(
-            np.concatenate((over, more_over[above])), np.concatenate((under, more_under[above]))
-        )
+        over, under = frontier(np.concatenate((over, more_over[above])), np.concatenate((under, more_under[above])))
     return over, under
 
 

@@ -180,5 +180,6 @@ def test_a_rehearsal_wants_a_ledger_of_its_own(
     assert agedp(monkeypatch, "run", "run.toml") == 0
     text = (world.folder / "run.toml").read_text()
     text = text.replace('mode = "archive"', 'mode = "rehearsal"').replace('name = "homes"', 'name = "others"')
+    text = text.replace('"out/release"', '"out/others"')
     (world.folder / "other.toml").write_text(text)
     assert "ledger of its own" in refused(monkeypatch, capsys, "run", "other.toml", status=3)

@@ -30,7 +30,9 @@ def begun(house, *, today=None, as_of=None, homes=3, **keys):
 
 def due_of(work, rows=()):
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
-    return agenda(work.run, work.roster, rows, until=work.until, not_before=newest).due
+    return agenda(
+        work.run, work.roster, {(row.day, row.series) for row in rows}, until=work.until, not_before=newest
+    ).due
 
 
 def row(number, *, published_on, loss=500_000_000, state="released"):
@@ -94,7 +96,7 @@ def test_a_rehearsal_without_as_of_goes_to_the_end(house):
 
 def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
     work = begun(house, today=day(20), least=4)
-    terms = Terms(work.run, work.run.notion, None, "c", "")
+    terms = Terms(work.run, work.run.notion, (None,), "c", "")
     planned = planned_release(terms, due_of(work)[0], "daily_mean", ())
     assert (planned.row.state, planned.row.loss, planned.loss, planned.row.values) == ("skipped", 0, 0, ())
 
@@ -102,7 +104,7 @@ def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
 def test_the_plan_ends_where_the_total_does_and_says_so(house):
     total = CLASSICAL_OF_THREE
     work = begun(house, today=day(20), promise=total)
-    found = foresee(Terms(work.run, work.run.notion, None, "c", ""), due_of(work), ())
+    found = foresee(Terms(work.run, work.run.notion, (None,), "c", ""), due_of(work), ())
     assert [one.day for one in found.releases] == [day(i).isoformat() for i in range(3)]
     assert isinstance(found.refused, Refused)
     assert "0.9 is spent, epsilon_total = 1" in str(found.refused)
@@ -114,7 +116,7 @@ CLASSICAL_OF_THREE = 'notion = "classical"\nepsilon_per_day = 0.3\nmax_day_epsil
 
 def test_a_planned_loss_is_never_above_what_was_granted(house):
     work = begun(house, today=day(20), promise=CLASSICAL_OF_THREE.replace("0.3", "0.142857142"), clamp="0.007")
-    terms = Terms(work.run, work.run.notion, None, "c", "")
+    terms = Terms(work.run, work.run.notion, (None,), "c", "")
     planned = planned_release(terms, due_of(work)[0], "daily_mean", ())
     exact = 7 / planned.row.scale * 1e9
     assert 142_857_141 < exact <= planned.row.loss <= 142_857_142

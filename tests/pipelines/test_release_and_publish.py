@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import gamma
 
-from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError, Refused
+from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_london, write_roster
 from pipelines import folders
@@ -109,7 +109,7 @@ def test_the_guarantee_travels_with_the_figures(homes):
     assert guarantee["day_zone"] == "GMT"
     assert guarantee["ledger"] == claim["ledger"]
     sums = dict(reversed(line.split("  ")) for line in homes.files()["SHA256SUMS"].decode().splitlines())
-    assert set(sums) == {"daily_averages.parquet", "statement.json", "STATEMENT.md"}
+    assert set(sums) == {"daily_averages.parquet", "statement.json", "STATEMENT.md", "ledger_rows.jsonl"}
 
 
 @pytest.mark.parametrize("spend", ["even", "remaining"])
@@ -235,15 +235,12 @@ def test_days_with_too_few_households_are_skipped_published_as_such_and_never_dr
     open_release(homes.folder / "release").verify()
 
 
-def test_if_every_day_is_skipped_the_folder_says_so(homes):
+def test_a_promise_to_too_few_homes_is_refused_before_it_is_registered(homes):
     write(homes, promise=SMALL.format(4.5), least=7)
-    homes.run(today=TODAY)
-    release = open_release(homes.folder / "release")
-    release.verify()
-    assert release.statement["days"] == {
-        "first": "", "last": "", "released": 0, "skipped": [day(i).isoformat() for i in range(DAYS)],
-    }  # fmt: skip
-    assert len(release.table()) == 0
+    with pytest.raises(RunFileError, match="min_households = 7"):
+        homes.run(today=TODAY)
+    assert not (homes.folder / "ledger.sqlite").exists()
+    assert not (homes.folder / "release").exists()
 
 
 def test_a_rehearsal_steps_through_its_dates_and_two_halves_are_one_whole(homes):

@@ -128,9 +128,7 @@ def test_equal_figures_are_equally_likely_to_the_last_bit_whatever_the_sum():
     for true in (0, 1, 6999, 7001):
         vector = np.full(2000, true, dtype=np.int64)
         sums = noise.discrete_laplace(vector, sensitivity=5, loss=1)
-        assert set((sums / 1000 / homes).tolist()) <= {
-            k / 1000 / homes for k in range(true - 999, true + 999)
-        }
+        assert set((sums / 1000 / homes).tolist()) <= {k / 1000 / homes for k in range(true - 999, true + 999)}
 
 
 losses = st.one_of(

@@ -172,9 +172,7 @@ def test_a_text_that_is_no_envelope_is_refused(change):
 
 def test_what_was_not_tabulated_is_named_with_what_was():
     known = made()
-    with pytest.raises(
-        ChainError, match='no backward figures by method "spectral"; it has "tight", "total_variation"'
-    ):
+    with pytest.raises(ChainError, match='no backward figures by method "spectral"; it has "tight", "total_variation"'):
         known(1, 1.0, direction="backward", method="spectral")
     for method in ("tight", "total_variation"):
         with pytest.raises(ChainError, match=r"no forward figures.*it has nothing"):
@@ -230,9 +228,7 @@ def test_what_grows_for_ever_is_infinite():
     assert known.supremum(0, 0.0, direction="backward", method="tight") == 0.0
     # y = e^e (1 + .8 (y - 1)) by hand for e = .1
     y = 0.2 * np.exp(0.1) / (1 - 0.8 * np.exp(0.1))
-    assert known.supremum(1, 0.1, direction="backward", method="total_variation") == pytest.approx(
-        np.log(y), abs=1e-7
-    )
+    assert known.supremum(1, 0.1, direction="backward", method="total_variation") == pytest.approx(np.log(y), abs=1e-7)
 
 
 def test_a_composition_through_the_envelope_bounds_that_of_every_household():

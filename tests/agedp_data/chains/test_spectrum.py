@@ -40,9 +40,7 @@ def brute_force(chain, t):
 def test_two_states_forget_at_the_known_rate():
     p, q = 0.1, 0.25
     chain = [[1 - p, p], [q, 1 - q]]
-    np.testing.assert_allclose(
-        total_variation(chain, STEPS), (1 - p - q) ** np.array(STEPS), rtol=1e-12, atol=1e-15
-    )
+    np.testing.assert_allclose(total_variation(chain, STEPS), (1 - p - q) ** np.array(STEPS), rtol=1e-12, atol=1e-15)
     assert spectral_gap(chain) == pytest.approx(p + q)
 
 

@@ -70,9 +70,7 @@ def test_a_household_of_one_state_adds_nothing():
     np.testing.assert_array_equal(alone.bounds["total_variation"], np.zeros(3))
     some = reverse(CHAINS[:5])
     together = tabulate(np.concatenate((some, quiet)), AGES, GRID, forgets=np.ones(6, bool))
-    np.testing.assert_array_equal(
-        together.backward, tabulate(some, AGES, GRID, forgets=np.ones(5, bool)).backward
-    )
+    np.testing.assert_array_equal(together.backward, tabulate(some, AGES, GRID, forgets=np.ones(5, bool)).backward)
 
 
 def test_a_population_needs_households_and_marks():

@@ -53,9 +53,7 @@ def test_series_that_do_not_fit_are_refused(states, contiguous):
 
 
 def test_a_row_without_visits_is_nan():
-    np.testing.assert_array_equal(
-        transition_matrix([[[3, 1], [0, 0]]], smoothing=0), [[[0.75, 0.25], [NAN, NAN]]]
-    )
+    np.testing.assert_array_equal(transition_matrix([[[3, 1], [0, 0]]], smoothing=0), [[[0.75, 0.25], [NAN, NAN]]])
 
 
 def test_smoothing_is_that_of_equation_28():

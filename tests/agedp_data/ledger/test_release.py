@@ -35,9 +35,7 @@ def test_what_was_stored_comes_back_field_by_field(book):
             draw=lambda _: np.array([-(2**63), 2**63 - 1]),
             admit=lambda _: given,
         )
-        assert stored == replace(
-            given, values=(-(2**63), 2**63 - 1), seq=2, at=given.published_on, hash=stored.hash
-        )
+        assert stored == replace(given, values=(-(2**63), 2**63 - 1), seq=2, at=given.published_on, hash=stored.hash)
         assert stored.scale.hex() == scale.hex()
     with book.open() as ledger:
         assert ledger.rows() == (stored,)
@@ -156,9 +154,7 @@ def test_a_skipped_day_is_stored_without_a_draw(book):
 def test_what_breaks_a_rule_of_the_ledger_is_not_drawn(book, changed, said):
     with book.open() as ledger:
         with pytest.raises(LedgerError, match=said):
-            ledger.release(
-                book.homes, "mean", book.day(0), draw=book.never, admit=lambda _: book.planned(0, **changed)
-            )
+            ledger.release(book.homes, "mean", book.day(0), draw=book.never, admit=lambda _: book.planned(0, **changed))
         assert ledger.length() == 1
 
 
@@ -166,17 +162,13 @@ def test_what_breaks_a_rule_of_the_ledger_is_not_drawn(book, changed, said):
 def test_a_draw_of_the_wrong_length_or_width_is_not_stored(book, values):
     with book.open() as ledger:
         with pytest.raises(LedgerError):
-            ledger.release(
-                book.homes, "mean", book.day(0), draw=lambda _: values, admit=lambda _: book.planned(0)
-            )
+            ledger.release(book.homes, "mean", book.day(0), draw=lambda _: values, admit=lambda _: book.planned(0))
         assert ledger.length() == 1
 
 
 def test_a_draw_of_floats_is_an_error(book):
     with book.open() as ledger, pytest.raises(TypeError):
-        ledger.release(
-            book.homes, "mean", book.day(0), draw=lambda _: [1.5, 2.0], admit=lambda _: book.planned(0)
-        )
+        ledger.release(book.homes, "mean", book.day(0), draw=lambda _: [1.5, 2.0], admit=lambda _: book.planned(0))
 
 
 def test_published_on_never_runs_backwards_and_the_refusal_names_both_dates(book):
@@ -228,9 +220,7 @@ def test_a_model_is_named_by_the_hash_of_its_public_part_and_stored_once(book):
 def test_a_statement_is_stored_when_it_says_something_new(book):
     with book.open() as ledger:
         kept = [
-            ledger.record(
-                claim, population=book.homes, files={"a": book.digest}, software="1", at=book.day(8)
-            ).seq
+            ledger.record(claim, population=book.homes, files={"a": book.digest}, software="1", at=book.day(8)).seq
             for claim in ("one", "one", "two", "one")
         ]
         assert kept == [2, 2, 3, 4]

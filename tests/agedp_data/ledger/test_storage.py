@@ -207,9 +207,7 @@ def test_the_tables_are_ready_for_postgresql():
         made = str(CreateTable(table).compile(dialect=postgresql.dialect()))
         assert "seq BIGINT NOT NULL" in made
         assert name in made
-    assert "loss BIGINT NOT NULL" in str(
-        CreateTable(schema.TABLES["release"]).compile(dialect=postgresql.dialect())
-    )
+    assert "loss BIGINT NOT NULL" in str(CreateTable(schema.TABLES["release"]).compile(dialect=postgresql.dialect()))
 
 
 def test_every_connection_waits_for_the_disk(full):

@@ -103,9 +103,7 @@ def test_every_row_taken_out_before_the_newest_is_found(full):
                 assert not ledger.contains(head)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [(("release", 3), ("release", 4)), (("contract", 1), ("model", 2))]
-)
+@pytest.mark.parametrize(("first", "second"), [(("release", 3), ("release", 4)), (("contract", 1), ("model", 2))])
 def test_rows_that_changed_places_are_found(full, first, second):
     with raw(full) as connection:
         for (table, seq), other in ((first, -1), (second, first[1])):
@@ -140,11 +138,7 @@ def rechain(book, seq, column, value):
     with raw(book) as connection:
         connection.row_factory = sqlite3.Row
         rows = sorted(
-            (
-                (table, dict(row))
-                for table in TABLES
-                for row in connection.execute(f'SELECT * FROM "{table}"')
-            ),
+            ((table, dict(row)) for table in TABLES for row in connection.execute(f'SELECT * FROM "{table}"')),
             key=lambda each: each[1]["seq"],
         )
         previous = "0" * 64

@@ -47,9 +47,7 @@ def enumerated_loss(chain, reads, losses, now):
 
 
 def test_single_queries_have_their_reference_risks():
-    np.testing.assert_allclose(
-        risk(FLIP, 2.0, [3, 6, 10], method="tight"), [0.8234, 0.4047, 0.1639], atol=5e-5
-    )
+    np.testing.assert_allclose(risk(FLIP, 2.0, [3, 6, 10], method="tight"), [0.8234, 0.4047, 0.1639], atol=5e-5)
     np.testing.assert_allclose(
         risk(FLIP, 2.0, [3, 6, 10], method="total_variation"), [1.4519, 0.9839, 0.5224], atol=5e-5
     )
@@ -184,15 +182,11 @@ def test_the_tight_peak_is_finite_where_the_papers_bound_diverges():
 def test_stacks_of_chains_compose_each_for_itself():
     both = compose(np.stack([FLIP, UNEVEN]), [1, 2], [1, 1], [0.5, 0.5], [0, 2, 3], method="tight")
     assert both.shape == (2, 3)
-    np.testing.assert_array_equal(
-        both[1], compose(UNEVEN, [1, 2], [1, 1], [0.5, 0.5], [0, 2, 3], method="tight")
-    )
+    np.testing.assert_array_equal(both[1], compose(UNEVEN, [1, 2], [1, 1], [0.5, 0.5], [0, 2, 3], method="tight"))
 
 
 def test_the_recursion_takes_any_way_through():
-    halves = compose_through(
-        [0, 2, 4], [0, 0, 0], [1.0, 1.0, 1.0], [4, 5], through=lambda gap, loss: loss / 2**gap
-    )
+    halves = compose_through([0, 2, 4], [0, 0, 0], [1.0, 1.0, 1.0], [4, 5], through=lambda gap, loss: loss / 2**gap)
     # z = 1, 1 + 1/4, 1 + 5/16; one step later half of it.
     np.testing.assert_array_equal(halves, [21 / 16, 21 / 32])
 

@@ -74,9 +74,7 @@ def test_total_variation_alone_bounds_it(kernel, loss):
 @FEW
 @given(KERNELS, st.lists(LOSS, max_size=5))
 def test_the_precomputed_function_agrees(kernel, losses):
-    np.testing.assert_allclose(
-        LeakageFunction(kernel)(losses), leakage(kernel, losses), rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(LeakageFunction(kernel)(losses), leakage(kernel, losses), rtol=1e-9, atol=1e-12)
 
 
 @FEW
