@@ -60,7 +60,7 @@ def test_with_its_decisions_made_the_run_file_runs_as_it_stands(tmp_path, datase
     path = init([str(tmp_path / "in" / "*.csv")], folder=tmp_path).run_file
     text = path.read_text()
     assert "min_households = 4" in text
-    path.write_text(text.replace("# decide: ", ""))
+    path.write_text(text.replace("# decide: ", "").replace("min_households = 4", "min_households = 2"))
     release = sanitise(path)
     release.verify()
     assert release.statement["days"]["released"] == 3

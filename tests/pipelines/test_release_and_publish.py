@@ -286,7 +286,7 @@ def test_a_ledger_that_was_lost_is_not_begun_anew_beside_its_release(homes):
     before = homes.files()
     ledger = homes.folder / "ledger.sqlite"
     ledger.rename(homes.folder / "kept.sqlite")
-    with pytest.raises(LedgerBehind, match="put back the newest copy") as caught:
+    with pytest.raises(LedgerBehind, match="put it back") as caught:
         homes.run(today=TODAY)
     assert caught.value.exit_status == 3
     assert homes.files() == before
