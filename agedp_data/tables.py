@@ -28,6 +28,9 @@ READINGS = _table(
     ("energy_wh", pa.int32(), "energy of the half-hour, Wh"),
     ("row", pa.int64(), "data row of the input file, from 0"),
 )
+READINGS_CHANNELS = READINGS.append(
+    _table(("channel", pa.uint8(), "which pass of a half-hour that the day has twice; 0: it has it once")).field(0)
+)
 READINGS_WIDE = _table(
     ("household_id", _IDS, "household"),
     ("channel", pa.uint8(), "series of the household that add up to its use"),

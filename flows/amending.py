@@ -7,7 +7,8 @@ from typing import Any
 
 from agedp_data.losses import epsilon
 from agedp_data.notions.notion import Figure
-from pipelines.amend import Amendment, Outlook
+from pipelines.amend import Amendment
+from pipelines.outlook import Outlook
 
 
 def amendment_json(found: Amendment, *, recorded: bool) -> dict[str, Any]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agedp_data.config import contract
-from agedp_data.errors import AgedpError
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
-from flows.words import deviation_kwh, yardstick_line
-from pipelines.sanitise import foresee
+from flows.words import deviation_kwh, waiting_lines, yardstick_line
+from pipelines.sanitise import Prospect, foresee
 from pipelines.work import Work
 
 _SHOWN = 5
@@ -20,11 +18,15 @@ _HEADING = "day         publish on  series          homes   epsilon   noise sd k
 def plan_json(work: Work) -> dict[str, Any]:
     """Return the plan for machines."""
     found = foresee(work)
+    ahead = found.outlook
     return {
         "population": work.run.population.name,
-        "due": [_row(row) for row in found.releases],
-        "refused": "" if found.refused is None else str(found.refused),
-        "contract": _contract(work),
+        "due": [_row(row) for row in found.now.releases],
+        "waiting": [day.isoformat() for day in found.waiting],
+        "refused": "" if found.now.refused is None else str(found.now.refused),
+        "spent": epsilon(found.spent),
+        "last_possible_day": ahead.last_day.isoformat() if ahead.last_day and ahead.ended_by_promise else "",
+        "contract": work.promise,
     }
 
 
@@ -53,10 +55,11 @@ def plan_lines(work: Work) -> list[str]:
     """Return the plan for people."""
     found = foresee(work)
     return [
-        *_due_lines(found.releases),
-        *_spent_lines(found.releases, found.refused),
+        *_due_lines(found.now.releases),
+        *waiting_lines(found.waiting),
+        *_spent_lines(work, found),
         "contract, as it will be registered:",
-        *(f"  {line}" for line in json.dumps(_contract(work), indent=2).splitlines()),
+        *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
     ]
 
 
@@ -75,18 +78,24 @@ def _due_lines(rows: tuple[Release, ...]) -> list[str]:
 def _due_line(row: Release) -> str:
     start = f"{row.day}  {row.published_on}  {row.series:14s}  {sum(row.households):5d}   "
     if row.state != "released":
-        return start + "skipped: fewer homes on the roster than [population] min_households"
+        return start + "skipped: no delivery, or fewer homes on the roster than [population] min_households"
     return start + f"{epsilon(row.loss):8s}  {deviation_kwh(row):.3f}"
 
 
-def _spent_lines(rows: tuple[Release, ...], refused: AgedpError | None) -> list[str]:
-    total = sum(row.loss for row in rows)
-    lines = [f"these releases would say at most epsilon {epsilon(total)} about one household, all days together"]
-    if refused is not None:
-        last = rows[-1].day if rows else "none"
-        lines.append(f"the promise ends: last possible day {last}; then {refused}")
+def _spent_lines(work: Work, found: Prospect) -> list[str]:
+    """Return what is and would be spent of the total, and where the promise ends."""
+    planned = sum(row.loss for row in found.now.releases)
+    total = work.run.promise.epsilon_total
+    of_total = "no total cap" if total == "unlimited" else f"of epsilon_total = {total}"
+    lines = [
+        f"about one household, all days together: epsilon {epsilon(found.spent)} is spent, these releases add "
+        f"{epsilon(planned)}; {of_total}"
+    ]
+    ahead = found.outlook
+    if found.now.refused is not None:
+        last = found.now.releases[-1].day if found.now.releases else "none"
+        lines.append(f"the promise ends: last possible day {last}; then {found.now.refused}")
+    elif ahead.next_day is not None:
+        end = "the promise ends there" if ahead.ended_by_promise else "as far as the period, or ten years, go"
+        lines.append(f"last possible day, released one by one: {ahead.last_day or 'none'} ({end})")
     return lines
-
-
-def _contract(work: Work) -> dict[str, Any]:
-    return contract(work.run, model=work.model.id if work.model else None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from agedp_data.statement import markdown
 from pipelines.received import ReleaseFolder
+from pipelines.sanitise import ends_soon
 from pipelines.work import Work
 
 _YARDSTICK_DAY_KWH, _YARDSTICK_CHANGE_KWH = 10.0, 1.0
@@ -35,6 +37,7 @@ def result(work: Work) -> dict[str, Any]:
         "population": work.run.population.name,
         "mode": work.run.schedule.mode,
         "released": [{"series": row.series, "day": row.day, "epsilon": epsilon(row.loss)} for row in done],
+        "waiting": [day.isoformat() for day in work.agenda.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
         "folder": shown(Path(work.run.output.release)),
     }
@@ -44,12 +47,16 @@ def result_lines(work: Work) -> list[str]:
     """Return the result of a run for people."""
     lines = [_quality_line(work)] if work.delivery else []
     fresh = [row for row in work.released if row.state == "released"]
-    skipped = len(work.released) - len(fresh)
+    days = len({row.day for row in fresh})
+    skipped, least = len(work.released) - len(fresh), work.run.population.min_households
     lines.append(
-        f"{len(fresh)} day{'s' * (len(fresh) != 1)} released now"
-        + (f", {skipped} skipped (fewer than {work.run.population.min_households} homes)" if skipped else "")
+        f"{days} day{'s' * (days != 1)} released now"
+        + (f", {skipped} skipped (no delivery, or fewer than {least} homes)" if skipped else "")
         + ("" if work.released else ": nothing was due that is not released already")
     )
+    lines += waiting_lines(work.agenda.waiting)
+    if (end := ends_soon(work)) is not None:
+        lines.append(f"the promise ends soon: {end} is the last day it permits")
     folder = ReleaseFolder(Path(work.run.output.release))
     if (folder.path / "statement.json").exists():
         table = folder.table()
@@ -64,6 +71,13 @@ def shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
+def waiting_lines(days: Sequence[date]) -> list[str]:
+    """Return which due days wait for their delivery's marker."""
+    if not days:
+        return []
+    return [f"{len(days)} due days wait for their delivery: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
+
+
 def _quality_line(work: Work) -> str:
     found = work.delivery
     if found is None:
@@ -72,6 +86,7 @@ def _quality_line(work: Work) -> str:
     return (
         f"{found.files} input files ({found.files_new} new): {found.rows_read:,} rows = "
         f"{found.rows_kept:,} kept + {found.rows_read - found.rows_kept:,} set aside ({aside})"
+        + (f"; {work.late_rows:,} rows came too late for days that are released" if work.late_rows else "")
     )
 
 

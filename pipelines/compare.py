@@ -95,16 +95,17 @@ def told(folder: ReleaseFolder) -> list[Said]:
     """
     return [
         Said(
-            row["day"].date().isoformat(),
+            row["day"].isoformat(),
             row["group"],
             row["revision"],
             row["households"],
             row["noisy_sum_wh"],
-            row["published_on"].date().isoformat(),
+            row["published_on"].isoformat(),
             round(row["epsilon"] * losses.NANO),
             row["version"],
         )
-        for row in folder.table().to_dict("records")
+        for table in folder.averages().values()
+        for row in table.to_pylist()
     ]
 
 

@@ -21,7 +21,8 @@ from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import Release
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import Notion
-from agedp_data.readers.datasets import LAYOUTS
+from agedp_data.readers.datasets import layout_of
+from agedp_data.readers.layout import Layout
 from agedp_data.roster import Roster
 
 RELEASED, SKIPPED = "released", "skipped"
@@ -99,7 +100,7 @@ def agenda(
     for day in _period(run, until.date()):
         if all((day.isoformat(), series) in done for series in run.series):
             continue
-        ended = LAYOUTS[run.input.dataset].day_end(day)
+        ended = _layout(run).day_end(day)
         due_at = ended + timedelta(days=run.promise.age_days or 0)
         if due_at > until:
             break
@@ -136,8 +137,12 @@ def _period(run: RunFile, until: date) -> Iterator[date]:
         day += timedelta(days=1)
 
 
+def _layout(run: RunFile) -> Layout:
+    return layout_of(run.input.dataset, run.input.named_columns)
+
+
 def _due_on(run: RunFile, day: date) -> date:
-    ended = LAYOUTS[run.input.dataset].day_end(day)
+    ended = _layout(run).day_end(day)
     return clock.due_on(ended, age_days=run.promise.age_days or 0)
 
 
@@ -180,10 +185,11 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
 def _ended(terms: Terms, history: Sequence[Release]) -> str:
     """Return why a day is granted nothing: what is spent, or a promise that no loss keeps."""
     promise = terms.run.promise
-    if not any(row.state == RELEASED for row in history):
-        return f'no loss, however small, keeps the promise of notion = "{promise.notion}" with this model'
-    spent = epsilon(sum(row.loss for row in history))
-    return f"the promise permits no further release: {spent} is spent, epsilon_total = {promise.epsilon_total}"
+    spent = sum(row.loss for row in history)
+    if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
+        released = "what is released already and " if spent else ""
+        return f'no loss, however small, keeps the promise of notion = "{promise.notion}" with {released}this model'
+    return f"the promise permits no further release: {epsilon(spent)} is spent, epsilon_total = {promise.epsilon_total}"
 
 
 def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss: int) -> Release:

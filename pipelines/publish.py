@@ -30,7 +30,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Account, Figure
 from agedp_data.statement import OVERLAP, OWN_DAYS, RECOVERED, ROSTER_READ_OFF, Facts, markdown, statement
 from pipelines import folders
-from pipelines.received import AVERAGES, METADATA_KEY, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
+from pipelines.received import AVERAGES, MEANS, METADATA_KEY, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
 from pipelines.work import Work
 
 __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
@@ -81,19 +81,39 @@ def _files(
     work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
 ) -> dict[str, bytes]:
     """Return the files of a release folder but its checksums."""
-    versions = {one.hash: number for number, one in enumerate(contracts, 1)}
-    released = [row for row in rows if row.state == "released"]
-    table = averages(released, coverage=work.run.output.interval, versions=versions)
     text = json.dumps(claim, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
-    return {
-        AVERAGES: parquet_bytes(with_guarantee(table, _guarantee(work, claim))),
+    files = {
         STATEMENT: text.encode(),
         WORDS: markdown(claim).encode(),
         ROWS: lines(published_rows(ledger, work.population, head=claim["ledger"]["head"])).encode(),
     }
+    versions = {one.hash: number for number, one in enumerate(contracts, 1)}
+    clamps = _clamps(contracts)
+    for i, series in enumerate(_in_order(rows, clamps)):
+        of_series = [row for row in rows if row.series == series and row.state == "released"]
+        table = averages(of_series, coverage=work.run.output.interval, versions=versions)
+        guarantee = {**_guarantee(work, claim), "of": series, "clamp_kwh_by_version": clamps[series]}
+        files[AVERAGES if i == 0 else f"{MEANS}_{series}.parquet"] = parquet_bytes(with_guarantee(table, guarantee))
+    return files
+
+
+def _clamps(contracts: Sequence[Contract]) -> dict[str, dict[str, str]]:
+    """Return for every series that ever was a mean its clamp by version, an ended one's too."""
+    found: dict[str, dict[str, str]] = {}
+    for version_number, known in enumerate(contracts, 1):
+        for name, series in json.loads(known.promise)["series"].items():
+            if series["statistic"] == "mean":
+                found.setdefault(name, {})[str(version_number)] = series["clamp_kwh"]
+    return found
+
+
+def _in_order(rows: Sequence[Release], means: Mapping[str, object]) -> list[str]:
+    """Return the means in the order of their first release: the first keeps the plain file name for ever."""
+    return [name for name in dict.fromkeys([*(row.series for row in rows), *sorted(means)]) if name in means]
 
 
 def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what travels in the schema metadata of every file of figures."""
     return {
         "schema": "agedp-daily-averages-1",
         **{key: claim[key] for key in ("title", "source", "licence", "contact") if key in claim},

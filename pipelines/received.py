@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 ROWS = "ledger_rows.jsonl"
+MEANS = "daily_averages"
 METADATA_KEY = b"agedp"
 _TINY = 1e-9
 
@@ -35,14 +36,23 @@ class ReleaseFolder:
 
     def table(self) -> pd.DataFrame:
         """Return the daily averages as a data frame."""
-        frame: pd.DataFrame = self._arrow().to_pandas(date_as_object=False)
+        frame: pd.DataFrame = self._arrow(AVERAGES).to_pandas(date_as_object=False)
         return frame
 
-    def _arrow(self) -> pa.Table:
+    def averages(self) -> dict[str, pa.Table]:
+        """Return the daily averages by file name: one file for each series that is a mean.
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        names = [name for name in self.checksums if name.startswith(MEANS) and name.endswith(".parquet")]
+        return {name: self._arrow(name) for name in names}
+
+    def _arrow(self, name: str) -> pa.Table:
         try:
-            return pq.read_table(self.path / AVERAGES)
+            return pq.read_table(self.path / name)
         except (OSError, pa.ArrowException):
-            raise InputError(f"{AVERAGES} is missing or damaged; ask for the release again") from None
+            raise InputError(f"{name} is missing or damaged; ask for the release again") from None
 
     @property
     def statement(self) -> dict[str, Any]:
@@ -73,15 +83,9 @@ class ReleaseFolder:
             InputError: which file or figure is not as it was published.
         """
         self._verify_sums()
-        table, claim = self._arrow(), self.statement
-        if table.schema.remove_metadata() != tables.DAILY_AVERAGES.remove_metadata():
-            raise InputError(f"{AVERAGES} has other columns than it was published with")
+        claim = self.statement
         try:
-            guarantee = json.loads((table.schema.metadata or {})[METADATA_KEY])
-            _check_guarantee(guarantee, claim)
-            rows = table.to_pylist()
-            for row in rows:
-                _check_row(row, _noise_of(guarantee))
+            rows = [row for name, table in self.averages().items() for row in _checked_rows(name, table, claim)]
             _check_statement(claim, rows)
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), claim)
         except (LookupError, TypeError, ValueError, ArithmeticError):
@@ -107,9 +111,24 @@ class _Noise:
     coverage: Decimal
 
 
-def _noise_of(guarantee: Mapping[str, Any]) -> _Noise:
-    [mean] = [one for one in guarantee["series"].values() if one["statistic"] == "mean"]
-    return _Noise(watt_hours(Decimal(mean["clamp_kwh"])), Decimal(guarantee["interval"]["coverage"]))
+def _checked_rows(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of one series, each with its series' name, checked against the guarantee that they carry."""
+    if table.schema.remove_metadata() != tables.DAILY_AVERAGES.remove_metadata():
+        raise InputError(f"{name} has other columns than it was published with")
+    guarantee = json.loads((table.schema.metadata or {})[METADATA_KEY])
+    _check_guarantee(guarantee, claim)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for row in rows:
+        _check_row(row, _noise_of(guarantee, row["version"]))
+    keys = [(row["day"], row["group"], row["revision"]) for row in rows]
+    if keys != sorted(set(keys)):
+        raise InputError(f"{name} does not hold each day once, in order")
+    return [{**row, "of": guarantee["of"]} for row in rows]
+
+
+def _noise_of(guarantee: Mapping[str, Any], version: int) -> _Noise:
+    clamp = guarantee["clamp_kwh_by_version"][str(version)]
+    return _Noise(watt_hours(Decimal(clamp)), Decimal(guarantee["interval"]["coverage"]))
 
 
 def _check_guarantee(guarantee: Mapping[str, Any], claim: Mapping[str, Any]) -> None:
@@ -147,15 +166,17 @@ def _disagrees(row: Mapping[str, Any]) -> InputError:
 
 def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Check what the statement says of the days and their losses against the rows."""
-    spent = {row["day"].isoformat(): round(row["epsilon"] * losses.NANO) for row in rows}
-    keys = [(row["day"], row["group"], row["revision"]) for row in rows]
+    # the groups of a day are one release, its series are several
+    each = {(row["day"].isoformat(), row["of"]): round(row["epsilon"] * losses.NANO) for row in rows}
+    spent: dict[str, int] = {}
+    for (day, _), loss in each.items():
+        spent[day] = spent.get(day, 0) + loss
     dates = [row["published_on"].isoformat() for row in rows]
     days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
     told = {figure["name"]: figure["epsilon"] for figure in claim["figures"] if figure["kind"] == "assumption-free"}
     found = {"day": losses.epsilon(max(spent.values(), default=0)), "total": losses.epsilon(sum(spent.values()))}
     sound = (
-        keys == sorted(set(keys))
-        and {key: claim["days"][key] for key in days} == days
+        {key: claim["days"][key] for key in days} == days
         and not set(claim["days"]["skipped"]) & set(spent)
         and claim["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
         and all(1 <= row["version"] <= claim["version"] for row in rows)

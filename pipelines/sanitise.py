@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 
 from agedp_data.chains.envelope import Envelope
@@ -18,10 +19,12 @@ from agedp_data.ledger import Contract, Ledger, Release
 from pipelines import plan as planning
 from pipelines import released_rosters
 from pipelines.aggregate import Counting, aggregate
+from pipelines.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
 from pipelines.read import Delivery, read
 from pipelines.received import ReleaseFolder
 from pipelines.release import release
+from pipelines.retention import forget, late_rows
 from pipelines.true_means import days_noted, write_true_means
 from pipelines.work import Work, begin
 
@@ -112,6 +115,7 @@ def _require_own_ledger(work: Work, ledger: Ledger) -> None:
 def read_files(work: Work) -> None:
     """Bring the input files into the confidential store."""
     work.delivery = read(work.store, work.run.input.files, engine=work.engine)
+    work.late_rows = late_rows(work.store, work.delivery.fresh, _released_days(work))
 
 
 def aggregate_days(work: Work) -> None:
@@ -125,11 +129,14 @@ def aggregate_days(work: Work) -> None:
 
 def _without_true_mean(work: Work) -> set[date]:
     """Return released days whose true mean is not noted, because a run was cut off after it had drawn them."""
+    return _released_days(work) - days_noted(work.true_means, work.population)
+
+
+def _released_days(work: Work) -> set[date]:
     if not work.has_ledger:
         return set()
     with work.ledger() as ledger:
-        released = {date.fromisoformat(row.day) for row in ledger.rows(work.population) if row.state == "released"}
-    return released - days_noted(work.true_means, work.population)
+        return {date.fromisoformat(row.day) for row in ledger.rows(work.population) if row.state == "released"}
 
 
 def _delivered(work: Work) -> Delivery:
@@ -157,6 +164,16 @@ def release_days(work: Work) -> None:
             released_rosters.remember(work.released_rosters, work.roster, rows, columns)
 
 
+def _next_day(work: Work) -> date:
+    """Return the first day of the period that is neither released nor skipped."""
+    with work.ledger() as ledger:
+        done = {row.day for row in ledger.rows(work.population)}
+    day = work.run.schedule.first_day
+    while day.isoformat() in done:
+        day += timedelta(days=1)
+    return day
+
+
 def _foresee_first(work: Work) -> None:
     """Raise before a promise is registered that does not permit even its first release, or nobody's."""
     if not work.has_ledger:
@@ -178,6 +195,9 @@ def publish_folder(work: Work) -> None:
     with work.ledger() as ledger:
         project(work, ledger)
         write_true_means(work.true_means, work.sums, ledger.rows(work.population))
+    engine = work.run.engine
+    if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
+        forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=_next_day(work))
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (
@@ -189,11 +209,37 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 )
 
 
-def foresee(work: Work) -> planning.Foresight:
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What is spent, what would be released now, what waits for its delivery, and how long the promise lasts."""
+
+    spent: int
+    now: planning.Foresight
+    waiting: tuple[date, ...]
+    outlook: Outlook
+
+
+def foresee(work: Work) -> Prospect:
     """Return what would be released by the ledger as it stands; writes and draws nothing.
 
     Raises:
         ContractChanged: the run file no longer says what was promised.
     """
     agenda, rows = _agenda(work)
-    return planning.foresee(work.terms, agenda.due, rows)
+    spent = sum(row.loss for row in rows)
+    now = planning.foresee(work.terms, agenda.due, rows)
+    return Prospect(spent, now, agenda.waiting, _outlook(work, rows))
+
+
+def ends_soon(work: Work) -> date | None:
+    """Return the last day that the promise permits if that lies less than 30 days ahead, else None."""
+    if not work.has_ledger:
+        return None
+    with work.ledger() as ledger:
+        found = _outlook(work, ledger.rows(work.population), days_ahead=30)
+    return found.last_day or work.run.schedule.first_day if found.ended_by_promise else None
+
+
+def _outlook(work: Work, rows: tuple[Release, ...], *, days_ahead: int | None = None) -> Outlook:
+    side = Side(work.promise, work.run.notion, work.terms.envelopes[0])
+    return outlook(side, View(rows, work.roster, work.today), days_ahead=days_ahead)
