@@ -16,14 +16,23 @@ from pipelines.ledger_moves import export_ledger
 from pipelines.received import ReleaseFolder
 
 
-def shown(run_file: Path) -> list[dict[str, Any]]:
-    """Return the releases to the run file's population, oldest first."""
-    run = load(run_file)
-    with Ledger.open(run.output.ledger) as ledger:
-        rows = ledger.rows(run.population.name)
+def _address(place: str) -> tuple[str, str | None]:
+    """Return the ledger and the population of a run file, or a ledger that is named by its URL with everybody in it."""
+    if "://" in place:
+        return place, None
+    run = load(Path(place))
+    return run.output.ledger, run.population.name
+
+
+def shown(place: str) -> list[dict[str, Any]]:
+    """Return the releases to a run file's population, or all of a ledger by its URL, oldest first."""
+    url, population = _address(place)
+    with Ledger.open(url) as ledger:
+        rows = ledger.rows(population)
     return [
         {
             "seq": row.seq,
+            "population": row.population,
             "day": row.day,
             "series": row.series,
             "state": row.state,
@@ -49,13 +58,13 @@ def _show_line(row: dict[str, Any]) -> str:
     )
 
 
-def verified(run_file: Path, *, as_json: bool) -> str:
+def verified(place: str, *, as_json: bool) -> str:
     """Return what was verified.
 
     Raises:
         LedgerError: the first fault, and how many there are.
     """
-    with Ledger.open(load(run_file).output.ledger) as ledger:
+    with Ledger.open(_address(place)[0]) as ledger:
         _require_sound(ledger)
         head, length = ledger.head(), ledger.length()
     if as_json:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from sqlalchemy import Connection
 
+from agedp_data import clock
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import schema, storage
 from agedp_data.ledger.chain import Chain, key_of
@@ -42,18 +43,24 @@ if TYPE_CHECKING:
 class Ledger(Reading):
     """The append-only record of one or more populations, in one SQLite file."""
 
-    def register(self, contract: Mapping[str, Any], *, population: str, at: str | date) -> Contract:
+    def register(
+        self, contract: Mapping[str, Any], *, population: str | None = None, at: str | date | None = None
+    ) -> Contract:
         """Return the contract in force: `contract`, stored if it is the population's first.
+
+        `population` is the one that the contract names, `at` today, unless they are given.
 
         Raises:
             ContractChanged: another promise was made; the message lists the difference key by key.
             TypeError: a contract with anything but strings, integers, booleans, lists and objects.
         """
+        people = str(contract["population"]["name"]) if population is None else population
         with self._writing() as connection:
-            known = self._chain.contracts.get(population)
+            known = self._chain.contracts.get(people)
             if known:
                 return unchanged(known[-1], contract)
-            return self._store(connection, Contract(population, canonical(contract), at=_day(at)))
+            day = _day(clock.today() if at is None else at)
+            return self._store(connection, Contract(people, canonical(contract), at=day))
 
     def amend(
         self, contract: Mapping[str, Any], *, population: str, at: str | date, after: str | None = None
