@@ -65,10 +65,7 @@ def init(
 
 
 @app.command()
-def calibrate(run_file: RunFileArgument, as_json: LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-JsonOption = False) -> None:
+def calibrate(run_file: RunFileArgument, as_json: JsonOption = False) -> None:
     """Estimate the model of a run file from its readings, once.
 
     Example: agedp calibrate london.toml
@@ -81,10 +78,7 @@ JsonOption = False) -> None:
 
 
 @app.command()
-def plan(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-JsonOption = False) -> None:
+def plan(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: JsonOption = False) -> None:
     """Print what would be released: days, noise, loss, and the contract as it will be registered. Draws nothing.
 
     Example: agedp plan london.toml
@@ -101,10 +95,7 @@ def run(
     run_file: RunFileArgument,
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
     as_of: AsOfOption = None,
-    as_json: LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Release everything that is due.
 
@@ -137,10 +128,7 @@ def _run_flow(run_file: Path, as_of: date | None) -> Work:
 
 
 @app.command()
-def publish(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-JsonOption = False) -> None:
+def publish(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: JsonOption = False) -> None:
     """Write the release folder again, or as it stood on a day; draws nothing and reads no reading.
 
     Example: agedp publish london.toml --as-of 2026-04-01
@@ -154,10 +142,7 @@ JsonOption = False) -> None:
 def verify(
     folder: Annotated[Path, typer.Argument(help="the release folder", show_default=False)],
     ledger: Annotated[str | None, typer.Option(metavar="URL", help="the ledger it was published from")] = None,
-    as_json: LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check a release folder: sums, schema, arithmetic, and the chain if a ledger is given. For recipients.
 
@@ -176,10 +161,7 @@ JsonOption = False,
 
 
 @ledger_app.command("show")
-def ledger_show(place: LedgerArgument, as_json: LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-JsonOption = False) -> None:
+def ledger_show(place: LedgerArgument, as_json: JsonOption = False) -> None:
     """Print what was released to the run file's population, or all of a ledger by its URL.
 
     Example: agedp ledger show london.toml
@@ -191,10 +173,7 @@ JsonOption = False) -> None:
 
 
 @ledger_app.command("verify")
-def ledger_verify(place: LedgerArgument, as_json: LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-JsonOption = False) -> None:
+def ledger_verify(place: LedgerArgument, as_json: JsonOption = False) -> None:
     """Recompute every row and hash of the ledger.
 
     Example: agedp ledger verify london.toml
@@ -208,10 +187,7 @@ JsonOption = False) -> None:
 def ledger_amend(
     run_file: RunFileArgument,
     yes: Annotated[bool, typer.Option("--yes", help="record it without asking")] = False,
-    as_json: LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what a run file changes in the contract and in every figure, and record it; with --json only if --yes.
 
