@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from agedp_data.config.model import Estimated
-from agedp_data.errors import RunFileError
+from agedp_data.errors import InputError, RunFileError
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import read_roster
 from pipelines.bound import Calibration, bound
@@ -31,6 +31,11 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibrat
     engine = engine_of(run, scheduler)
     roster = read_roster(Path(run.population.roster))
     store = store_of(run)
+    if f"{model.period[0]:%Y-%m}" < store.forgotten_before():
+        raise InputError(
+            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.forgotten_before()} were let go "
+            "(engine.keep_days); name another confidential folder to read them again"
+        )
     period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
     edges = quantize(period, edges=kind, n_states=model.states, engine=engine)

@@ -129,7 +129,8 @@ def aggregate_days(work: Work) -> None:
 
 def _without_true_mean(work: Work) -> set[date]:
     """Return released days whose true mean is not noted, because a run was cut off after it had drawn them."""
-    return _released_days(work) - days_noted(work.true_means, work.population)
+    missing = _released_days(work) - days_noted(work.true_means, work.population)
+    return {day for day in missing if f"{day:%Y-%m}" >= work.store.forgotten_before()}
 
 
 def _released_days(work: Work) -> set[date]:
