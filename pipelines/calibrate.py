@@ -33,8 +33,8 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibrat
     store = store_of(run)
     if f"{model.period[0]:%Y-%m}" < store.forgotten_before():
         raise InputError(
-            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.forgotten_before()} were let go "
-            "(engine.keep_days); name another confidential folder to read them again"
+            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.forgotten_before()} were "
+            "let go (engine.keep_days); name another confidential folder to read them again"
         )
     period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]

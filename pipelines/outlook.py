@@ -17,7 +17,7 @@ from agedp_data.ledger import Release
 from agedp_data.losses import NANO
 from agedp_data.notions.notion import Figure, Notion
 from agedp_data.notions.parameters import watt_hours
-from agedp_data.readers.datasets import LAYOUTS
+from agedp_data.readers.datasets import layout_of
 from agedp_data.roster import ALL, Roster
 
 _FURTHEST_DAYS = 3652
@@ -119,7 +119,7 @@ def _earliest(terms: Mapping[str, Any], today: date) -> str:
 
 
 def _imagined(terms: Mapping[str, Any], day: date, loss: int, *, not_before: str) -> _Day:
-    ended = LAYOUTS[terms["input"]["dataset"]].day_end(day)
+    ended = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
     due = clock.due_on(ended, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]
     return _Day(population, "", day.isoformat(), "released", loss, clock.instant(ended), max(due, not_before))

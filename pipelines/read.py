@@ -7,21 +7,23 @@ that cannot be understood stops the run with one line before anything is drawn.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from agedp_data import tables
+from agedp_data.config.input import LongColumns
+from agedp_data.config.reading import read_columns
 from agedp_data.errors import InputError
 from agedp_data.readers import files
-from agedp_data.readers.datasets import LAYOUTS
+from agedp_data.readers.datasets import LAYOUTS, layout_of
 from agedp_data.readers.files import Block, Source
-from agedp_data.readers.layout import SLOTS, Header, Layout, Reason, Rules
+from agedp_data.readers.layout import SLOTS, Header, Layout, NamedColumns, Reason, Rules
 from agedp_data.readers.parse import Parsed, parse
 from agedp_data.readers.settle import Readings
 from pipelines import folders
@@ -31,6 +33,8 @@ from pipelines.store import Manifest, Store, add_file, month_readings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_DESCRIBE = 'correct the header line, or describe the table with dataset = "long"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class Delivery:
     files: int
     files_new: int
     files_ignored: int
+    fresh: tuple[str, ...] = field(default=(), compare=False)
 
 
 def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
@@ -77,11 +82,12 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
     places |= {content: (_known(store, content).name, _known(store, content).modified_ns) for content in earlier}
     contents = store.ordered(places)
     manifests = {content: _known(store, content) for content in contents}
-    months = tuple(sorted({month for manifest in manifests.values() for month in manifest.months}))
+    every = {month for manifest in manifests.values() for month in manifest.months}
+    months = tuple(sorted(month for month in every if month >= store.forgotten_before()))
     decided = map_each("days", months, each=partial(_decide, store=store, contents=contents), engine=engine)
     delivery = _account(manifests, contents, months, decided, len(opened), len(fresh), listing.ignored)
     _write_quality(store, opened, unique, manifests, decided)
-    return delivery
+    return replace(delivery, fresh=tuple(one.content for one in fresh))
 
 
 def _known(store: Store, content: str) -> Manifest:
@@ -108,7 +114,10 @@ def open_file(source: Source, *, store: Store) -> Opened:
     if not head[bom:].strip() and len(head) < files.HEAD_BYTES:
         return Opened(source, content, None, len(head))
     lines = [line.decode("latin-1").rstrip("\r\n") for line in kept]
-    header = store.layout.recognise(lines)
+    try:
+        header = store.layout.recognise(lines)
+    except InputError as error:
+        raise source.error(str(error), private=error.private) from None
     if header is None:
         raise _unknown_header(source, lines, store.layout)
     return Opened(source, content, header, bom + sum(len(line) for line in kept[: header.lines]))
@@ -121,7 +130,7 @@ def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> Inp
     nearest = difflib.get_close_matches(found, [text for _, text in every], n=1, cutoff=0.0)
     name = next((name for name, text in every if [text] == nearest), layout.name)
     shown = found if len(found) <= 120 else f"{found[:120]}..."
-    hint = f'did you mean dataset = "{name}"?' if name != layout.name else "correct the header line"
+    hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
     rest = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
     return source.error(f"its columns {rest}", private=f'columns "{shown}" {rest}')
 
@@ -227,27 +236,36 @@ def readings(
     files: str | Path | Sequence[str | Path],
     *,
     dataset: str,
-    columns: object = None,
+    columns: Mapping[str, Any] | LongColumns | None = None,
     rules: Rules | None = None,
 ) -> pd.DataFrame:
     """Return the readings of files as a data frame: household_id, day, slot (0..47), energy_wh.
 
-    For notebooks inside the house: this is confidential. `columns` is for dataset "long", which is not built yet.
+    For notebooks inside the house: this is confidential. `columns` are the keys of [input.columns], for dataset
+    "long" only.
 
     Raises:
         InputError: a file that cannot be understood, or an unknown dataset.
+        RunFileError: columns that a run file could not have.
     """
     import pandas as pd  # noqa: PLC0415  (0.4 s that the command does not need)
 
-    if dataset not in LAYOUTS or columns is not None:
-        raise InputError(f'dataset "{dataset}" is not one of {", ".join(LAYOUTS)}; "long" with its columns: not yet')
+    named = _named(columns)
+    layout_of(dataset, named)
     patterns = [files] if isinstance(files, str | Path) else files
     with TemporaryDirectory(prefix="agedp-") as folder:
-        store = Store(Path(folder) / "store", dataset, rules or Rules())
+        store = Store(Path(folder) / "store", dataset, replace(rules or Rules(), columns=named))
         delivery = read(store, [str(pattern) for pattern in patterns], engine=Engine())
         months = [month_readings(store, month, delivery.contents) for month in delivery.months]
     frame = pd.concat([_frame(found) for found in months] or [_frame(None)], ignore_index=True)
     return frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
+
+
+def _named(columns: Mapping[str, Any] | LongColumns | None) -> NamedColumns | None:
+    if columns is None:
+        return None
+    checked = columns if isinstance(columns, LongColumns) else read_columns(columns)
+    return NamedColumns.of(checked.model_dump())
 
 
 def _frame(found: Readings | None) -> pd.DataFrame:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from agedp_data import tables
 from agedp_data.errors import InputError
-from agedp_data.readers.datasets import LAYOUTS
+from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.files import numeric
 from agedp_data.readers.layout import SLOTS, Ints, Layout, Reason, Rules
 from agedp_data.readers.parse import Parsed
@@ -58,11 +58,12 @@ class Store:
     @property
     def layout(self) -> Layout:
         """Return the dataset's layout."""
-        return LAYOUTS[self.dataset]
+        return layout_of(self.dataset, self.rules.columns)
 
     def content(self, digest: str) -> str:
         """Return the content id of a file with this SHA-256."""
-        text = json.dumps([FORMAT, digest, self.dataset, asdict(self.rules)], sort_keys=True)
+        rules = {key: value for key, value in asdict(self.rules).items() if value is not None}
+        text = json.dumps([FORMAT, digest, self.dataset, rules], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def manifest(self, content: str) -> Manifest | None:
@@ -90,9 +91,18 @@ class Store:
     def holds(self, content: str) -> bool:
         """Return whether a file is wholly in the store, every part of it as many rows as its manifest says."""
         manifest = self.manifest(content)
+        forgotten = self.forgotten_before()
         return manifest is not None and all(
-            folders.rows_in(self.part(month, content)) == rows for month, rows in manifest.months.items()
+            month < forgotten or folders.rows_in(self.part(month, content)) == rows
+            for month, rows in manifest.months.items()
         )
+
+    def forgotten_before(self) -> str:
+        """Return the month before which readings were let go (see `retention`), "" if none were."""
+        try:
+            return (self.folder / "forgotten_before").read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            return ""
 
     def part(self, month: str, content: str) -> Path:
         """Return the path of a part."""
@@ -156,7 +166,7 @@ def add_file(store: Store, content: str, blocks: Sequence[Parsed], *, name: str,
 
 
 def _table(layout: Layout, blocks: Sequence[Parsed], offsets: Ints) -> tuple[pa.Table, int]:
-    schema = tables.READINGS if layout.width == 1 else tables.READINGS_WIDE
+    schema = _schema(layout)
     parts = [schema.empty_table()]
     for block, offset in zip(blocks, offsets, strict=False):
         records = block.records
@@ -171,11 +181,18 @@ def _table(layout: Layout, blocks: Sequence[Parsed], offsets: Ints) -> tuple[pa.
         if layout.width == 1:
             values |= {"slot": records.slot[kept], "energy_wh": records.energy_wh[kept, 0]}
         else:
-            values |= {"channel": records.channel[kept]}
             values |= {f"energy_wh_{slot}": records.energy_wh[kept, slot] for slot in range(SLOTS)}
+        if layout.channels > 1:
+            values |= {"channel": records.channel[kept]}
         parts.append(tables.columns(schema, **values))
     table = pa.concat_tables(parts).unify_dictionaries()
     return table, table.num_rows
+
+
+def _schema(layout: Layout) -> pa.Schema:
+    if layout.width > 1:
+        return tables.READINGS_WIDE
+    return tables.READINGS if layout.channels == 1 else tables.READINGS_CHANNELS
 
 
 def _aside(
@@ -223,8 +240,7 @@ def month_readings(store: Store, month: str, contents: Sequence[str]) -> Reading
     household, channel, time, file, row = (np.concatenate([empty, *(part[i] for part in parts)]) for i in range(5))
     energy = np.concatenate([np.zeros((0, width), np.int64), *(part[5] for part in parts)])
     rows = Rows(ids, household, channel, time, file, row, energy)
-    channels = len(store.rules.categories) if store.layout.channels > 1 else 1
-    return settle(rows, rules=store.rules, channels=channels, later_wins=store.order.by is not None)
+    return settle(rows, complete=store.layout.complete(store.rules), later_wins=store.order.by is not None)
 
 
 def _load(part: Path) -> pa.Table:
@@ -246,7 +262,7 @@ def _rows(layout: Layout, table: pa.Table, file: int, position: dict[str, int]) 
     household = codes[column.indices.to_numpy(zero_copy_only=False)]
     day = _ints(table["day"].cast(pa.int32()))
     slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
-    channel = _ints(table["channel"]) if layout.width > 1 else np.zeros(len(day), np.int64)
+    channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
     names = ["energy_wh"] if layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     energy = np.stack([_ints(table[name]) for name in names], axis=1)
     return household, channel, day * SLOTS + slot, np.full(len(day), file), _ints(table["row"]), energy

@@ -17,7 +17,7 @@ from agedp_data.ledger import Ledger, Release
 from agedp_data.ledger.rows import NO_HASH
 from agedp_data.ledger.storage import path_of
 from agedp_data.model import Model, model_of
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import NamedColumns, Rules
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.aggregate import Sum
@@ -47,6 +47,7 @@ class Work:
     delivery: Delivery | None = None
     sums: Mapping[tuple[date, str], Sum] = field(default_factory=dict)
     released: Sequence[Release] = ()
+    late_rows: int = 0
 
     @property
     def today(self) -> date:
@@ -187,7 +188,9 @@ def engine_of(run: RunFile, scheduler: str | None) -> Engine:
 
 def store_of(run: RunFile) -> Store:
     """Return where the readings of a run file lie, and the rules they are read under."""
-    rules = Rules(max_half_hour_wh=run.input.max_half_hour_wh)
+    named = run.input.named_columns
+    columns = NamedColumns.of(named) if named is not None else None
+    rules = Rules(max_half_hour_wh=run.input.max_half_hour_wh, columns=columns)
     if isinstance(run.input, AusgridInput):
         rules = Rules(
             max_half_hour_wh=run.input.max_half_hour_wh,

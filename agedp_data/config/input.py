@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, model_validator
+from pydantic import Discriminator, Field, field_validator, model_validator
 
 from agedp_data.config.places import PLACE, Pattern
 from agedp_data.notions.parameters import (
@@ -18,6 +20,7 @@ from agedp_data.notions.parameters import (
     watt_hours,
     wrong,
 )
+from agedp_data.readers.stamps import ISO
 
 Order = Literal["name", "modified"]
 
@@ -39,6 +42,11 @@ class Input(Block):
     def max_half_hour_wh(self) -> int:
         """Return the energy above which a half-hour is set aside, in whole watt-hours."""
         return watt_hours(self.max_half_hour_kwh)
+
+    @property
+    def named_columns(self) -> Mapping[str, Any] | None:
+        """Return [input.columns] key by key, None for the datasets whose layout is fixed."""
+        return None
 
     @model_validator(mode="after")
     def _order_only_where_used(self) -> Self:
@@ -92,6 +100,25 @@ class LongColumns(Block):
     unit: Literal["kWh", "Wh"]
     missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
 
+    @field_validator("time_format")
+    @classmethod
+    def _reads_half_hours(cls, pattern: str) -> str:
+        zone = UTC if "%z" in pattern else None
+        shown = datetime(2013, 2, 28, 23, 30, tzinfo=zone)
+        try:
+            sound = pattern == ISO or datetime.strptime(shown.strftime(pattern), pattern) == shown
+        except ValueError:
+            sound = False
+        if not sound:
+            raise wrong('must be "iso", or a pattern such as "%d/%m/%Y %H:%M" that has year, month, day and minute')
+        return pattern
+
+    @model_validator(mode="after")
+    def _offsets_are_utc(self) -> Self:
+        if "%z" in self.time_format and self.zone != "UTC":
+            raise wrong('must be "UTC" where time_format has %z: a stamp with its offset is an instant', "zone")
+        return self
+
     @model_validator(mode="after")
     def _three_columns(self) -> Self:
         if len({self.household, self.time, self.energy}) < 3:
@@ -104,6 +131,11 @@ class LongInput(Input):
 
     dataset: Literal["long"]
     columns: LongColumns
+
+    @property
+    def named_columns(self) -> Mapping[str, Any] | None:
+        """Return [input.columns] key by key."""
+        return self.columns.model_dump()
 
 
 AnyInput = Annotated[LondonInput | AusgridInput | LongInput, Discriminator("dataset")]

@@ -35,7 +35,6 @@ def _elsewhere(value: object) -> bool:
 
 PENDING = (
     Pending("promise", "notion", _is("temporal", "discounted", "neighbourhood")),
-    Pending("input", "dataset", _is("long")),
     Pending("input", "files", _elsewhere),
     Pending("output", "release", _elsewhere),
     Pending("output", "confidential", _elsewhere),
@@ -52,15 +51,12 @@ PENDING = (
     Pending("model", "curve", _elsewhere),
     Pending("model", "kernel", _elsewhere),
     Pending("engine", "scheduler", is_url),
-    Pending("engine", "keep_days", lambda days: days != 0),
 )
 
 
 def not_yet(run: RunFile) -> None:
     """Raise RunFileError, naming table, key and value, for what is valid but cannot be carried out yet."""
     found = list(_found(run))
-    if len(run.series) > 1:
-        found.insert(0, ("several [series.*] tables", ""))
     if found:
         key, value = found[0]
         ending = f" (and {len(found) - 1} more)" if len(found) > 1 else ""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from agedp_data.config.input import AnyInput, LongColumns, LongInput
 from agedp_data.config.messages import refusal
 from agedp_data.config.run import RunFile
 from agedp_data.errors import RunFileError
+from agedp_data.notions.parameters import Block
 
 _AT = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
 _LARGEST = 1_000_000
@@ -53,6 +56,28 @@ def parse(text: str, *, base: Path, name: str) -> RunFile:
         return RunFile.model_validate(raw, context={"folder": base, "name": name})
     except ValidationError as error:
         raise refusal(error, raw, name=name) from None
+
+
+class _Asked(Block):
+    """What of a run file `read_columns` needs, in its place there."""
+
+    input: AnyInput
+
+
+def read_columns(keys: Mapping[str, Any]) -> LongColumns:
+    """Return [input.columns] from its keys.
+
+    Raises:
+        RunFileError: a key that is missing, unknown or impossible; one line, the first error.
+    """
+    raw = {"input": {"dataset": "long", "files": ["*.csv"], "columns": dict(keys)}}
+    try:
+        asked = _Asked.model_validate(raw, context={"folder": Path(), "name": "columns"}).input
+    except ValidationError as error:
+        raise refusal(error, raw, name="columns") from None
+    if not isinstance(asked, LongInput):
+        raise TypeError("dataset long is LongInput")
+    return asked.columns
 
 
 def _toml(text: str, name: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from agedp_data.readers.layout import (
     LAST_DAY,
     MISSING,
     SLOTS,
+    Channels,
     Columns,
     Flags,
     Header,
@@ -93,6 +94,11 @@ class Ausgrid:
         )
         slot = np.zeros(columns.rows, np.int64)
         return Records(ids, household, channel, day, slot, energy, reason, _notes(columns, header))
+
+    def complete(self, rules: Rules) -> Channels:
+        """Return all categories, and the first alone if a customer-day without the others counts them as 0."""
+        every = frozenset(range(len(rules.categories)))
+        return (frozenset({0}), every) if rules.absent_channel_is_zero else (every,)
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
         """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes forward."""

@@ -1,12 +1,19 @@
-"""Civil days of a zone in half-hour slots: which slots a day lacks, and which hold two half-hours."""
+"""Civil days of a zone in half-hour slots: which slots a day lacks, which hold two half-hours, and what a clock says.
+
+A zone's own name is all that is asked: the dates of its changes come from the time zone database.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from enum import IntEnum
 from functools import lru_cache
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 _HALF_HOUR = timedelta(minutes=30)
+_EPOCH = datetime(1970, 1, 1)
+_QUARTER = timedelta(minutes=15)
 
 
 class ZoneDays:
@@ -44,3 +51,66 @@ class ZoneDays:
         slots = [wall.hour * 2 + wall.minute // 30 for wall in walls]
         absent = tuple(slot for slot in range(48) if slot not in slots)
         return absent, tuple(slot for slot in range(48) if slots.count(slot) > 1)
+
+
+class Pass(IntEnum):
+    """Which half-hour of a day's slot: the only one, one of two, or one of two that the clock does not tell apart."""
+
+    ONLY = 0
+    FIRST = 1
+    SECOND = 2
+    EITHER = 3
+
+
+class Place(NamedTuple):
+    """Where a half-hour lies: day since 1970, slot, pass; `minutes` past the slot's start, 0 if it is a slot at all."""
+
+    day: int
+    slot: int
+    passed: Pass
+    minutes: int = 0
+
+
+class WallClock:
+    """Half-hours by what a clock of one zone shows at their start, as the days of another zone count them.
+
+    An hour that the clock skips has no place. In one that it shows twice the two passes are told apart by nothing:
+    where both fall into one slot of the day (the zones go back together) either may be meant, elsewhere neither is.
+
+    >>> clock = WallClock("UTC", ZoneDays("Europe/London"))
+    >>> clock.place(datetime(2013, 10, 27, 1, 30))
+    Place(day=16005, slot=3, passed=<Pass.SECOND: 2>, minutes=0)
+    >>> london = WallClock("Europe/London", ZoneDays("Europe/London"))
+    >>> london.place(datetime(2013, 10, 27, 1, 30)).passed.name, london.place(datetime(2013, 3, 31, 1, 30))
+    ('EITHER', None)
+    """
+
+    def __init__(self, zone: str, days: ZoneDays) -> None:
+        self._zone, self._days = ZoneInfo(zone), days
+        self.at_quarter = lru_cache(maxsize=2**17)(self._at_quarter)
+
+    def _at_quarter(self, number: int) -> Place | None:
+        return self.place(_EPOCH + number * _QUARTER)
+
+    def place(self, shown: datetime) -> Place | None:
+        """Return the place of the half-hour at whose start the clock shows this (without a zone); None if unknown."""
+        first, second = (shown.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
+        place = self._place(first)
+        if first.utcoffset() == second.utcoffset():
+            return place
+        if _seconds(first) < _seconds(second):  # shown twice
+            other = self._place(second)
+            return place._replace(passed=Pass.EITHER) if place[:2] == other[:2] else None
+        return None
+
+    def _place(self, start: datetime) -> Place:
+        wall = start.astimezone(UTC).astimezone(self._days.zone)
+        slot, minutes = divmod(wall.hour * 60 + wall.minute, 30)
+        passed = Pass.ONLY
+        if slot in self._days.repeated_slots(wall.date()):
+            passed = Pass.SECOND if wall.fold else Pass.FIRST
+        return Place((wall.date() - _EPOCH.date()).days, slot, passed, minutes)
+
+
+def _seconds(start: datetime) -> float:
+    return start.astimezone(UTC).timestamp()

@@ -1,9 +1,37 @@
-"""The datasets by name."""
+"""The datasets by name: those whose layout is fixed, and "long", whose layout the run file describes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from agedp_data.errors import InputError
 from agedp_data.readers.ausgrid import Ausgrid
-from agedp_data.readers.layout import Layout
+from agedp_data.readers.layout import Layout, NamedColumns
 from agedp_data.readers.london import London
+from agedp_data.readers.long import Long
 
 LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (London(), Ausgrid())}
+DATASETS = (*LAYOUTS, Long.name)
+
+
+def layout_of(dataset: str, columns: NamedColumns | Mapping[str, Any] | None = None) -> Layout:
+    """Return the layout of a dataset; `columns`, as the run file or a contract writes them out, for "long" only.
+
+    >>> layout_of("london").day_zone
+    'GMT'
+
+    Raises:
+        InputError: an unknown dataset, "long" without columns, or another with them.
+    """
+    if dataset not in DATASETS:
+        raise InputError(f'dataset "{dataset}" is not one of {", ".join(DATASETS)}')
+    if (columns is not None) != (dataset == Long.name):
+        raise InputError('[input.columns] goes with dataset = "long", and dataset = "long" with [input.columns]')
+    if columns is None:
+        return LAYOUTS[dataset]
+    return _long(columns if isinstance(columns, NamedColumns) else NamedColumns.of(columns))
+
+
+_long = lru_cache(maxsize=64)(Long)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,8 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 SLOTS = 48
 MISSING = -1
+UNTOLD = 3
+"""The channel of a pass of a repeated half-hour that its stamp does not tell from the other: see `settle`."""
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
 _EPOCH = date(1970, 1, 1)
 
@@ -70,12 +72,33 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
+class NamedColumns:
+    """[input.columns] of a run file: which columns a "long" table has and what they mean."""
+
+    household: str
+    time: str
+    time_format: str
+    stamp: str
+    zone: str
+    day_zone: str
+    energy: str
+    unit: str
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, keys: Mapping[str, Any]) -> Self:
+        """Return the columns that a run file or a contract writes out, key by key."""
+        return cls(**{**keys, "missing": tuple(keys["missing"])})
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
-    """What of the run file decides how a row is read (part of a stored part's name)."""
+    """What of the run file decides how a row is read (part of a stored part's name); `columns` for "long" only."""
 
     max_half_hour_wh: int = 50_000
     categories: tuple[str, ...] = ("GC", "CL")
     absent_channel_is_zero: bool = True
+    columns: NamedColumns | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +145,13 @@ class Records:
     notes: Mapping[str, int]
 
 
+Channels = tuple[frozenset[int], ...]
+"""Sets of channels; rows of all channels of one of them, and of no other, add up to a reading."""
+ALONE: Channels = (frozenset({0}),)
+
+
 class Layout(Protocol):
-    """One dataset: `width` readings a row (1 or 48), `channels` that add up to its use, days of `day_zone`."""
+    """One dataset: `width` readings a row (1 or 48), channels 0 to `channels` - 1, days of `day_zone`."""
 
     name: str
     day_zone: str
@@ -131,13 +159,20 @@ class Layout(Protocol):
     channels: int
 
     def recognise(self, lines: Sequence[str]) -> Header | None:
-        """Return the header if the first lines of a file are this layout's, else None."""
+        """Return the header if the first lines of a file are this layout's, else None.
+
+        Raises:
+            InputError: what is wrong with them, where the layout can say it.
+        """
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the known header lines, to name the nearest in a message."""
 
     def records(self, columns: Columns, header: Header, rules: Rules) -> Records:
         """Return the records of a block."""
+
+    def complete(self, rules: Rules) -> Channels:
+        """Return which channels make up a reading."""
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
         """Return the slots that this day does not have (the clock goes forward)."""
@@ -154,15 +189,17 @@ def expected_readings(layout: Layout, day: date) -> int:
     return SLOTS - len(layout.absent_slots(day))
 
 
-def whole_wh(kwh: np.ndarray[Any, np.dtype[np.float64]], rules: Rules) -> tuple[Ints, Ints]:
+def whole_wh(
+    energy: np.ndarray[Any, np.dtype[np.float64]], rules: Rules, *, unit_wh: float = 1000.0
+) -> tuple[Ints, Ints]:
     """Return energies in whole watt-hours (-1 where unusable) and the reason of each cell.
 
-    Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh.
+    Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh. `unit_wh` is the unit of `energy`.
     """
-    finite = np.isfinite(kwh)
+    finite = np.isfinite(energy)
     with np.errstate(over="ignore"):  # 1e308 kWh is above any bound
-        wh = np.rint(np.where(finite, kwh, 0.0) * 1000.0)
-    above, negative = wh > rules.max_half_hour_wh, kwh < 0
+        wh = np.rint(np.where(finite, energy, 0.0) * unit_wh)
+    above, negative = wh > rules.max_half_hour_wh, energy < 0
     reason = np.select(
         [~finite, negative, above],
         [int(Reason.NOT_FINITE), int(Reason.NEGATIVE), int(Reason.ABOVE_BOUND)],

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data.readers.layout import (
+    ALONE,
     SLOTS,
+    Channels,
     Columns,
     Header,
     Reason,
@@ -28,6 +30,7 @@ from agedp_data.readers.layout import (
     impossible_days,
     whole_wh,
 )
+from agedp_data.readers.stamps import DAY_FIRST, ISO, fits
 
 _HEADERS = {
     "publisher": "LCLid,stdorToU,DateTime,KWH/hh (per half hour)",
@@ -41,7 +44,6 @@ _TYPES = {
     "time": pa.timestamp("ns"),
     "energy": pa.float64(),
 }
-_DAY_FIRST = "%d/%m/%Y %H:%M:%S"
 _HALF_HOUR_NS = 1800 * 10**9
 
 
@@ -93,6 +95,10 @@ class London:
         channel = np.zeros(columns.rows, np.int64)
         return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, {})
 
+    def complete(self, rules: Rules) -> Channels:  # noqa: ARG002
+        """Return the one channel."""
+        return ALONE
+
     def absent_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
         """Return none: GMT all year."""
         return ()
@@ -120,16 +126,7 @@ def _time_format(rows: Sequence[str], position: int) -> str:
     """Return the date format of the first rows; the parser stops the file where it stops fitting."""
     for cell in cells(rows, position):
         if re.match(r"\d{1,2}/\d{1,2}/\d{4}", cell):
-            return _DAY_FIRST
-        if fits_iso(cell):
-            return "iso"
-    return "iso"
-
-
-def fits_iso(text: str) -> bool:
-    """Return whether a stamp is an ISO one, any number of digits in its fraction."""
-    try:
-        datetime.fromisoformat(re.sub(r"\.\d+$", "", text.strip()))
-    except ValueError:
-        return False
-    return True
+            return DAY_FIRST
+        if fits(cell, ISO):
+            return ISO
+    return ISO

@@ -2,9 +2,8 @@
 
 A block whose cells all have their declared type is parsed once. Where one has not, the block is parsed again
 as text and only the odd cells are tried one by one with the same converter, so what is accepted does not
-depend on what else stands in the block. Day-first stamps are always read that way: Arrow's strptime takes
-31 February for 3 March. Rows with a wrong number of fields, and rows set aside, come back as text for the
-quarantine.
+depend on what else stands in the block. Stamps that are not ISO are always read that way (`stamps`). Rows with a
+wrong number of fields, and rows set aside, come back as text for the quarantine.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -22,14 +20,9 @@ from pyarrow import csv
 
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, Reason, Records, Rules
+from agedp_data.readers.stamps import ISO, instant_ns, refuse_other_formats
 
 _LONGEST_BLOCK = 2**31 - 2**16
-_FARTHEST_SECOND = 9e9  # nanoseconds in 64 bits end in the year 2262
-_STAMPS = {
-    "iso": r"\s*\d{4}-\d{1,2}-\d{1,2}([ T].*)?",
-    "%d/%m/%Y %H:%M:%S": r"\s*(0?[1-9]|[12]\d|3[01])/(0?[1-9]|1[0-2])/\d{4}.*",
-    "month first": r"\s*(0?[1-9]|1[0-2])/(0?[1-9]|[12]\d|3[01])/\d{4}.*",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +88,7 @@ def _own_bytes(column: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def _columns(data: bytes, header: Header, broken: list[tuple[int, str]]) -> Columns:
     try:
-        if header.time_format == "iso" or not any(map(pa.types.is_timestamp, header.types.values())):
+        if header.time_format == ISO or not any(map(pa.types.is_timestamp, header.types.values())):
             table = _read(data, header, header.types, broken)
             return Columns(table.num_rows, {name: _whole(table[name]) for name in header.types}, {})
     except pa.ArrowInvalid:
@@ -158,13 +151,13 @@ def _convert(cells: pa.BinaryArray, kind: pa.DataType, header: Header) -> tuple[
     nulls = {text.encode() for text in header.null_values}
     tried = [i for i, cell in enumerate(distinct) if cell not in nulls]
     readable: dict[int, Any] = {}
-    if pa.types.is_timestamp(kind) and header.time_format != "iso":
-        readable = {i: ns for i in tried if (ns := _day_first_ns(distinct[i])) is not None}
+    if pa.types.is_timestamp(kind) and header.time_format != ISO:
+        readable = {i: ns for i in tried if (ns := instant_ns(distinct[i], header.time_format)) is not None}
     else:
         _try(distinct, tried, kind, header, readable)
     bad = [i for i in tried if i not in readable]
     if pa.types.is_timestamp(kind):
-        _refuse_other_formats([distinct[i] for i in bad], header.time_format)
+        refuse_other_formats([distinct[i] for i in bad], header.time_format)
     plain = pa.int64() if pa.types.is_timestamp(kind) else kind
     values = pa.array([readable.get(i) for i in range(len(distinct))], plain)
     codes = encoded.indices
@@ -193,28 +186,6 @@ def _try(
         column = _whole(table["cell"])
         plain = column.cast(pa.int64()) if pa.types.is_timestamp(kind) else column
         readable.update(zip(sound, plain.to_pylist(), strict=True))
-
-
-def _day_first_ns(cell: bytes) -> int | None:
-    """Return nanoseconds since 1970 of a stamp like 28/02/2013 00:30:00; None if there is no such instant."""
-    found = re.fullmatch(rb"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}):(\d{2}):(\d{2})", cell)
-    if found is None:
-        return None
-    day, month, year, hour, minute, second = map(int, found.groups())
-    try:
-        seconds = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-    except ValueError:
-        return None
-    return int(seconds) * 10**9 if abs(seconds) < _FARTHEST_SECOND else None
-
-
-def _refuse_other_formats(cells: Sequence[bytes], time_format: str) -> None:
-    own = _STAMPS[time_format]
-    for cell in cells:
-        text = cell.decode("latin-1")
-        others = (pattern for pattern in _STAMPS.values() if pattern != own)
-        if not re.fullmatch(own, text) and any(re.fullmatch(pattern, text) for pattern in others):
-            raise InputError("no single date format fits all rows of the file; dates must be ISO or day first")
 
 
 def _texts(data: bytes, rows: Ints, rows_read: int) -> dict[int, str]:

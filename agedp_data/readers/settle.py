@@ -4,15 +4,19 @@ One pure function of the stored rows, in any order: the same reading twice count
 about a reading are all set aside, within one file and, unless a later file corrects, between files. What is
 left has at most one row per household, channel and time, so the readings of one household are a function of
 its own rows alone.
+
+Where a table stamped in civil time writes a repeated autumn half-hour twice under one stamp (`UNTOLD`), a file's
+two rows are the two passes, equal or not: half-hours of nothing are common. Any other number of rows is not
+interpreted, and the reading is missing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agedp_data.readers.layout import MISSING, SLOTS, Flags, Ints, Reason, Rules
+from agedp_data.readers.layout import MISSING, SLOTS, UNTOLD, Channels, Flags, Ints, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +48,37 @@ class Readings:
     aside_reason: Ints
 
 
-def settle(rows: Rows, *, rules: Rules, channels: int, later_wins: bool = False) -> Readings:
+def settle(rows: Rows, *, complete: Channels, later_wins: bool = False) -> Readings:
     """Decide what the rows say; see the module's text. `file` numbers must grow with the files' order."""
+    rows = replace(rows, channel=_told(rows))
     first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
+    channels = int(rows.channel.max(initial=0)) + 1
     key = (rows.household * channels + rows.channel) * (last - first + 1) + rows.time - first
     order = np.lexsort((rows.row, rows.file, key)) if np.any(key[1:] <= key[:-1]) else np.arange(len(key))
     key, energy = key[order], rows.energy_wh[order]
     reason = _judge(key, rows.file[order], energy, later_wins=later_wins)
     kept = order[reason == Reason.KEPT]
     lost = order[reason != Reason.KEPT]
-    household, time, energy_wh = _combine(rows, kept, rules=rules, channels=channels)
+    household, time, energy_wh = _combine(rows, kept, complete=complete)
     return Readings(
         rows.ids, household, time, energy_wh, rows.file[lost], rows.row[lost], reason[reason != Reason.KEPT]
     )
+
+
+def _told(rows: Rows) -> Ints:
+    """Return the channels: the two passes of one stamp in one file are 1 and 2, by size, whatever their order."""
+    at = np.flatnonzero(rows.channel == UNTOLD)
+    if len(at) == 0:
+        return rows.channel
+    order = at[np.lexsort((rows.energy_wh[at, 0], rows.file[at], rows.time[at], rows.household[at]))]
+    where = np.stack([rows.household[order], rows.time[order], rows.file[order]], axis=1)
+    first = np.ones(len(order), bool)
+    first[1:] = (where[1:] != where[:-1]).any(axis=1)
+    starts = np.flatnonzero(first)
+    pairs = starts[np.diff([*starts, len(order)]) == 2]
+    channel = rows.channel.copy()
+    channel[order[pairs]], channel[order[pairs + 1]] = 1, 2
+    return channel
 
 
 def _judge(key: Ints, file: Ints, energy: Ints, *, later_wins: bool) -> Ints:
@@ -91,14 +113,14 @@ def _agree(first: Flags, energy: Ints) -> Flags:
     return agreed
 
 
-def _combine(rows: Rows, kept: Ints, *, rules: Rules, channels: int) -> tuple[Ints, Ints, Ints]:
+def _combine(rows: Rows, kept: Ints, *, complete: Channels) -> tuple[Ints, Ints, Ints]:
     """Return household, time and energy of every reading, the channels of a household added up.
 
-    The first channel must be there; a missing reading in any channel is a missing reading.
+    The channels must be `complete`; a missing reading in any channel is a missing reading.
     """
     household, time, energy = rows.household[kept], rows.time[kept], rows.energy_wh[kept]
-    if channels > 1:
-        household, time, energy = _add_channels(household, rows.channel[kept], time, energy, rules=rules)
+    if frozenset({0}) not in complete or rows.channel.any():
+        household, time, energy = _add_channels(household, rows.channel[kept], time, energy, complete=complete)
     if energy.shape[1] == 1:
         return household, time, energy[:, 0]
     household = np.repeat(household, SLOTS)
@@ -108,7 +130,9 @@ def _combine(rows: Rows, kept: Ints, *, rules: Rules, channels: int) -> tuple[In
     return household[there], time[there], flat[there]
 
 
-def _add_channels(household: Ints, channel: Ints, time: Ints, energy: Ints, *, rules: Rules) -> tuple[Ints, Ints, Ints]:
+def _add_channels(
+    household: Ints, channel: Ints, time: Ints, energy: Ints, *, complete: Channels
+) -> tuple[Ints, Ints, Ints]:
     order = np.lexsort((channel, time, household))
     household, channel, time, energy = household[order], channel[order], time[order], energy[order]
     first = np.ones(len(household), bool)
@@ -118,7 +142,6 @@ def _add_channels(household: Ints, channel: Ints, time: Ints, energy: Ints, *, r
         return household, time, energy
     total = np.add.reduceat(energy, starts)
     total[np.minimum.reduceat(energy, starts) == MISSING] = MISSING
-    counted = channel[starts] == 0
-    if not rules.absent_channel_is_zero:
-        counted &= np.diff([*starts, len(household)]) == len(rules.categories)
+    there = np.bitwise_or.reduceat(1 << channel, starts)
+    counted = np.isin(there, [sum(1 << one for one in channels) for channels in complete])
     return household[starts][counted], time[starts][counted], total[counted]

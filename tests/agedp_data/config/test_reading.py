@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -235,3 +236,31 @@ def test_any_value_anywhere_is_accepted_or_refused_as_a_run_file_error(number, v
         lines[at] = f"{lines[at].partition('=')[0]} = {value}"
         with suppress(RunFileError):
             parse("\n".join(lines), base=HOUSE, name="r.toml")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('time_format = "%d/%m/%Y"', 'time_format = "%d/%m/%Y": must be "iso", or a pattern such as'),
+        ('time_format = "%m-%d %H:%M"', "has year, month, day and minute"),
+        ('time_format = "%Y-%m-%d %I:%M"', "has year, month, day and minute"),
+        ('time_format = "%Q"', "has year, month, day and minute"),
+        ('time_format = "yyyy-mm-dd"', "has year, month, day and minute"),
+    ],
+)
+def test_a_time_format_has_everything_that_names_a_half_hour(line, what):
+    files = 'files   = ["incoming/*.csv"]'
+    text = TEXTS["london"].replace('dataset = "london"', "").replace(files, files + LONG + line + "\n")
+    with pytest.raises(RunFileError, match=re.escape(what)):
+        parse(text, base=HOUSE, name="r.toml")
+    for fine in ("iso", "%d.%m.%y %I:%M %p", "%Y%m%d%H%M", "%d %b %Y %H:%M", "%Y-%m-%dT%H:%M:%S%z"):
+        parse(text.replace(line, f'time_format = "{fine}"'), base=HOUSE, name="r.toml")
+
+
+def test_stamps_with_their_own_offset_go_with_utc_only():
+    files = 'files   = ["incoming/*.csv"]'
+    text = TEXTS["london"].replace('dataset = "london"', "").replace(files, files + LONG)
+    text = text.replace('stamp = "end"', 'stamp = "end"\ntime_format = "%Y-%m-%dT%H:%M%z"')
+    assert parse(text, base=HOUSE, name="r.toml").input.named_columns["zone"] == "UTC"
+    with pytest.raises(RunFileError, match=r'\[input.columns\] zone = "Europe/London": must be "UTC" where'):
+        parse(text.replace('zone = "UTC"', 'zone = "Europe/London"', 1), base=HOUSE, name="r.toml")

@@ -37,7 +37,7 @@ def settled(layout, parsed):
         records.ids, records.household[kept], records.channel[kept], time,
         records.household[kept] * 0, parsed.row[kept], records.energy_wh[kept],
     )  # fmt: skip
-    return settle(rows, rules=Rules(), channels=layout.channels)
+    return settle(rows, complete=layout.complete(Rules()))
 
 
 @pytest.mark.parametrize("name", COUNTS)

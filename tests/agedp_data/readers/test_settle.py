@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.readers.layout import Reason, Rules
+from agedp_data.readers.layout import ALONE, Reason, Rules
 from agedp_data.readers.settle import Readings, Rows, settle
 
 IDS = ("a", "b", "c")
@@ -69,7 +69,7 @@ def test_readings_of_one_value_a_row_equal_the_dictionary_in_any_order(data: st.
     found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.just(0), st.integers(-3, 3), energy), max_size=12))
     files = data.draw(st.lists(st.integers(0, 2), min_size=len(found), max_size=len(found)))
     order = data.draw(st.permutations(range(len(found))))
-    settled = settle(rows_of(found, files, order, 1), rules=Rules(), channels=1)
+    settled = settle(rows_of(found, files, order, 1), complete=ALONE)
     assert told(settled) == brute(found, files, Rules(), 1, 1)
 
 
@@ -84,17 +84,18 @@ def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_orde
     found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), time, energy), max_size=10))
     files = data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
     order = data.draw(st.permutations(range(len(found))))
-    settled = settle(rows_of(found, files, order, 48), rules=rules, channels=2)
+    complete = (frozenset({0, 1}),) + ALONE * absent_is_zero
+    settled = settle(rows_of(found, files, order, 48), complete=complete)
     assert told(settled) == brute(found, files, rules, 2, 48)
 
 
 def test_a_disagreement_sets_both_aside_and_its_copies_too() -> None:
     found: list[Row] = [(0, 0, 7, (5,)), (0, 0, 7, (5,)), (0, 0, 7, (6,)), (0, 0, 8, (9,))]
-    settled = settle(rows_of(found, [0, 0, 1, 1], [0, 1, 2, 3], 1), rules=Rules(), channels=1)
+    settled = settle(rows_of(found, [0, 0, 1, 1], [0, 1, 2, 3], 1), complete=ALONE)
     assert told(settled) == ({(0, 8): 9}, {(0, 0): Reason.CONFLICT, (0, 1): Reason.CONFLICT, (1, 2): Reason.CONFLICT})
 
 
 def test_no_rows_are_no_readings() -> None:
-    for width, channels in ((1, 1), (48, 2)):
-        settled = settle(rows_of([], [], [], width), rules=Rules(), channels=channels)
+    for width, complete in ((1, ALONE), (48, (frozenset({0, 1}),))):
+        settled = settle(rows_of([], [], [], width), complete=complete)
         assert told(settled) == ({}, {})

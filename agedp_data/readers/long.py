@@ -1,0 +1,194 @@
+"""Any half-hourly table, one row per household and interval: columns, zones, unit and stamp as the run file says.
+
+A stamp is what a clock of `zone` shows at the end or at the start of a half-hour; with `stamp = "end"` the half-hour
+is the one that began when that clock showed 30 minutes less, as on the publishers' column labels. (A file whose
+ends were converted from UTC one by one loses up to two readings at a change of the clock, and gains none: give it in
+UTC.) The half-hour is then placed in a day of `day_zone`:
+
+* Half-hours that the days of `day_zone` have twice are two readings, told apart by their instants, and are added up;
+  if one of the passes is missing, so is the sum.
+* Stamps that the clock of `zone` never shows are set aside as impossible dates.
+* Stamps that it shows twice are both passes, if a file has two rows with them and both belong to one slot of the
+  day (`settle`); where they belong to different ones, nothing tells which is which, and they are set aside.
+
+Columns are found by their exact names, in any order; other columns are not read.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp_data.errors import InputError
+from agedp_data.readers.civil import Pass, WallClock, ZoneDays
+from agedp_data.readers.layout import (
+    FIRST_DAY,
+    LAST_DAY,
+    UNTOLD,
+    Channels,
+    Columns,
+    Flags,
+    Header,
+    Ints,
+    NamedColumns,
+    Reason,
+    Records,
+    Rules,
+    cells,
+    first_reason,
+    household_ids,
+    impossible_days,
+    whole_wh,
+)
+from agedp_data.readers.stamps import fits, parser_format
+
+_TYPES = {
+    "household": pa.dictionary(pa.int32(), pa.binary()),
+    "time": pa.timestamp("ns"),
+    "energy": pa.float64(),
+}
+_CHANNEL = {Pass.ONLY: 0, Pass.FIRST: 1, Pass.SECOND: 2, Pass.EITHER: UNTOLD}
+_UNIT_WH = {"kWh": 1000.0, "Wh": 1.0}
+_QUARTER_NS = 900 * 10**9
+_QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96
+_NOTE = "rows of a half-hour that the day has twice (kept)"
+
+
+class Long:
+    """The layout that [input.columns] describes."""
+
+    name = "long"
+    width = 1
+    channels = UNTOLD + 1
+
+    def __init__(self, columns: NamedColumns) -> None:
+        self.columns = columns
+        self.day_zone = columns.day_zone
+        self._days = ZoneDays(columns.day_zone)
+        self._clock = WallClock(columns.zone, self._days)
+        self._format = parser_format(columns.time_format)
+        self._missing = tuple(sorted({word.strip(" \t") for word in columns.missing}))
+        self._missing_numbers = _numbers(self._missing)
+
+    def recognise(self, lines: Sequence[str]) -> Header | None:
+        """Return the header; the three columns may stand anywhere in it.
+
+        Raises:
+            InputError: a column that is not there or there twice, or stamps of another format.
+        """
+        reader = csv.reader(f"{line}\n" for line in lines)
+        found = [_utf8(name).strip() for name in next(reader, [])]
+        roles = {self._wanted[role].strip(): role for role in self._wanted}
+        for name in roles:
+            if found.count(name) != 1:
+                raise self._not_there(name, found)
+        names = tuple(roles.get(name, f"unused_{i}") for i, name in enumerate(found))
+        self._check_stamps(lines[reader.line_num :], names.index("time"))
+        return Header("long", reader.line_num, names, _TYPES, self._format, self._missing)
+
+    @property
+    def _wanted(self) -> dict[str, str]:
+        return {"household": self.columns.household, "time": self.columns.time, "energy": self.columns.energy}
+
+    def _not_there(self, name: str, found: Sequence[str]) -> InputError:
+        wanted = ", ".join(f'"{each}"' for each in self._wanted.values())
+        what = f'[input.columns] wants the columns {wanted}; "{name}" is there {found.count(name)} times, not once'
+        shown = ", ".join(f'"{each}"' for each in found)
+        return InputError(what, private=f"{what}; found are {shown if len(shown) <= 200 else shown[:200] + '...'}")
+
+    def _check_stamps(self, rows: Sequence[str], position: int) -> None:
+        first = [cell for cell in cells(rows, position) if cell not in self._missing]
+        if first and not any(fits(cell, self._format) for cell in first):
+            what = f'no stamp of the first rows is as [input.columns] time_format = "{self.columns.time_format}" says'
+            raise InputError(what, private=f'{what}; the first is "{first[0][:40]}"')
+
+    def known_headers(self) -> tuple[str, ...]:
+        """Return the header line that has the three columns and no other."""
+        return (",".join(self._wanted.values()),)
+
+    def records(self, columns: Columns, header: Header, rules: Rules) -> Records:  # noqa: ARG002
+        """Return one record per row; a row without a reading is `MISSING` wherever its stamp is a stamp."""
+        ids, household, no_household = household_ids(columns.values["household"])
+        no_place, place, off_grid = self._places(columns)
+        energy, missing, why = self._energies(columns, rules)
+        day, slot, channel = place
+        reason = first_reason(
+            columns.rows,
+            [
+                (Reason.HOUSEHOLD, no_household),
+                (Reason.DATE, no_place | impossible_days(day)),
+                (Reason.MISSING, missing),
+                (Reason.TEXT, columns.bad("energy")),
+                (Reason.OFF_GRID, off_grid),
+                *((kind, why == kind) for kind in (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)),
+            ],
+        )
+        twice = int(((channel > 0) & (reason == Reason.KEPT)).sum())
+        notes = {_NOTE: twice} if twice else {}
+        return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, notes)
+
+    def _places(self, columns: Columns) -> tuple[Flags, tuple[Ints, Ints, Ints], Flags]:
+        """Return which rows have no place, day, slot and channel of the others, and which are off the half-hours."""
+        stamp = columns.values["time"]
+        unreadable = pc.is_null(stamp).to_numpy(zero_copy_only=False) | columns.bad("time")
+        ns = pc.fill_null(stamp.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        quarter, rest = np.divmod(ns, _QUARTER_NS)
+        start = quarter - (2 if self.columns.stamp == "end" else 0)
+        unreadable |= (start < 0) | (start >= _QUARTERS)
+        distinct, code = np.unique(np.where(unreadable, 0, start), return_inverse=True)
+        places = [self._clock.at_quarter(number) for number in distinct.tolist()]
+        table = np.array(
+            [(p.day, p.slot, _CHANNEL[p.passed], p.minutes) if p else (-1, 0, 0, 0) for p in places], np.int64
+        ).reshape(-1, 4)[code]
+        day, slot, channel, minutes = table.T
+        return unreadable | (day < 0), (day, slot, channel), (rest != 0) | (minutes != 0)
+
+    def _energies(self, columns: Columns, rules: Rules) -> tuple[Ints, Flags, Ints]:
+        """Return watt-hours, which cells are a word for missing, and the reason of each cell."""
+        cell = columns.values["energy"]
+        missing = pc.is_null(cell).to_numpy(zero_copy_only=False) & ~columns.bad("energy")
+        amount = pc.fill_null(cell, 0.0).to_numpy(zero_copy_only=False)
+        there = ~missing & ~columns.bad("energy")
+        for number in self._missing_numbers:  # however it is written: -9, -9.0 and " -9 " are one number
+            missing |= there & (np.isnan(amount) if math.isnan(number) else amount == number)
+        energy, why = whole_wh(amount, rules, unit_wh=_UNIT_WH[self.columns.unit])
+        return energy, missing, why
+
+    def complete(self, rules: Rules) -> Channels:  # noqa: ARG002
+        """Return the only half-hour of a slot, or both of its passes."""
+        return (frozenset({0}), frozenset({1, 2}))
+
+    def absent_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that the day does not have."""
+        return self._days.absent_slots(day)
+
+    def repeated_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that the day has twice."""
+        return self._days.repeated_slots(day)
+
+    def day_end(self, day: date) -> datetime:
+        """Return the instant (UTC) at which the day ends."""
+        return self._days.day_end(day)
+
+
+def _numbers(words: Sequence[str]) -> tuple[float, ...]:
+    found: list[float] = []
+    for word in words:
+        with suppress(ValueError):  # a word, not a number
+            found.append(float(word))
+    return tuple(found)
+
+
+def _utf8(latin: str) -> str:
+    """Return a name whose bytes were read as Latin-1 as the UTF-8 that they are, if they are."""
+    try:
+        return latin.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return latin

@@ -1,0 +1,185 @@
+"""What happens in the course of a year of nights: deliveries, customers, amendments, crashes, a week without a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.nights.deliveries import Parcel
+from tests.nights.keyed import POINTS
+
+NEVER = 10**9
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the run file says from some night on."""
+
+    promise: str
+    age_days: int = 1
+    clamp_kwh: int = 40
+    model: str = ""
+    marker: bool = False
+
+
+@dataclass
+class Course:
+    """Nights are numbered from 0, the first day; in night n the clock says FIRST + n, 00:00 UTC."""
+
+    homes: int
+    days: int
+    terms: dict[int, Terms]
+    parcels: list[Parcel] = field(default_factory=list)
+    joins: dict[int, int] = field(default_factory=dict)
+    leaves: dict[int, int] = field(default_factory=dict)
+    no_run: frozenset[int] = frozenset()
+    cleared: frozenset[int] = frozenset()
+    markers: dict[int, int] = field(default_factory=dict)
+    crashes: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def nights(self) -> range:
+        return range(1, self.days + 10)
+
+    def terms_at(self, night: int) -> Terms:
+        return self.terms[max(begin for begin in self.terms if begin <= night)]
+
+    def arriving(self, night: int) -> list[Parcel]:
+        """Return what arrives on a night, the newest number first: order never matters."""
+        return sorted((one for one in self.parcels if one.night == night), key=lambda one: -one.number)
+
+
+AGE_DEPENDENT = """notion = "age-dependent"
+age_days = {age_days}
+epsilon_per_day = {epsilon}
+method = "total_variation"
+secret = "day"
+max_day_epsilon = 0.5
+epsilon_total = {total}
+"""
+RISK = """notion = "age-dependent"
+age_days = {age_days}
+risk = {epsilon}
+method = "tight"
+secret = "day"
+max_day_epsilon = 0.9
+epsilon_total = {total}
+"""
+WINDOW = """notion = "w-event"
+age_days = {age_days}
+window_days = 3
+epsilon_per_window = {epsilon}
+spend = "even"
+max_day_epsilon = 0.5
+epsilon_total = {total}
+"""
+CURVE = '[model]\nsource = "declared"\ncurve = "{}.csv"\nbasis = "made up"\nassume = "curve"\n'
+KERNEL = '[model]\nsource = "declared"\nkernel = "{}.csv"\nbasis = "made up"\nassume = "markov"\n'
+FILES = {
+    "slow.csv": "age_days,total_variation\n1,0.9\n3,0.8\n30,0.5\n",
+    "fast.csv": "age_days,total_variation\n1,0.7\n3,0.4\n30,0.1\n",
+    "sticky.csv": "0.9,0.1\n0.1,0.9\n",
+    "loose.csv": "0.7,0.3\n0.3,0.7\n",
+}
+STAY = {"sticky": 0.9, "loose": 0.7}
+
+
+def terms_of(notion: str, nights: tuple[int, int, int, int, int], *, days: int) -> dict[int, Terms]:
+    """Return the terms of a course: two amendments, another model, markers for a while, and no markers again.
+
+    The window needs no model: there the model is declared by one amendment and replaced by another.
+    """
+    lower, wider, other, marked, unmarked = nights
+    match notion:
+        case "age-dependent":
+            shape, models, epsilons = AGE_DEPENDENT, ("slow", "fast"), ("0.5", "0.4")
+        case "risk":
+            shape, models, epsilons = RISK, ("sticky", "loose"), ("0.6", "0.5")
+        case _:
+            shape, models, epsilons = WINDOW, ("slow", "fast"), ("1.5", "1.2")
+    table = KERNEL if notion == "risk" else CURVE
+
+    def promise(epsilon: str, *, age_days: int) -> str:
+        return shape.format(epsilon=epsilon, age_days=age_days, total=days)
+
+    first, after = (table.format(one) for one in models)
+    begun = Terms(promise(epsilons[0], age_days=1), model="" if notion == "w-event" else first)
+    wide = promise(epsilons[1], age_days=2)
+    return {
+        0: begun,
+        lower: Terms(promise(epsilons[1], age_days=1), model=first),
+        wider: Terms(wide, age_days=2, clamp_kwh=50, model=first),
+        other: Terms(wide, age_days=2, clamp_kwh=50, model=after),
+        marked: Terms(wide, age_days=2, clamp_kwh=50, model=after, marker=True),
+        unmarked: Terms(wide, age_days=2, clamp_kwh=50, model=after),
+    }
+
+
+def parcels(days: int, *, seed: int, every: int) -> list[Parcel]:
+    """Return the files of all days: most the next morning; of `every` days one each late, corrected, again, turned.
+
+    A late day has half its homes in time and the other half after it was released (at an age of up to two days).
+    """
+    rng = np.random.default_rng(seed)
+    found: list[Parcel] = []
+    for day in range(days):
+        number, next_night = 10 * day + 1, day + 1
+        match day % every:
+            case 1:  # half of it comes days after it was released
+                late = next_night + int(rng.integers(4, 8))
+                found += [Parcel(number, next_night, day, "even"), Parcel(number + 1, late, day, "odd")]
+            case 2:  # corrected before it is due
+                found += [Parcel(number, next_night, day), Parcel(number + 1, next_night + 1, day, "even", 200)]
+            case 3:  # corrected when it is too late
+                found += [Parcel(number, next_night, day), Parcel(number + 1, next_night + 5, day, "odd", 300)]
+            case 4:  # corrected, and then the first version sent again
+                found += [Parcel(number, next_night, day), Parcel(number + 1, next_night, day, "all", 400)]
+                found.append(Parcel(number + 2, next_night + 1, day, again=number))
+            case 5:  # the correction overtakes what it corrects, and the day the one behind it
+                found += [Parcel(number + 1, next_night, day, "even", 100), Parcel(number, next_night + 1, day)]
+            case _:
+                found.append(Parcel(number, next_night, day))
+    return found
+
+
+def crashes(nights: list[int]) -> dict[int, str]:
+    """Return a place to be killed at for each of these nights, every place in turn."""
+    return {night: POINTS[i % len(POINTS)] for i, night in enumerate(nights)}
+
+
+def sample_course(notion: str) -> Course:
+    """Return three weeks with a little of everything, two crashes among it."""
+    days = 22
+    return Course(
+        homes=8,
+        days=days,
+        terms=terms_of(notion, (5, 8, 11, 14, 23), days=days),
+        parcels=parcels(days, seed=3, every=7),
+        joins={4: 4, 12: 13},
+        leaves={9: 9, 15: 16},
+        no_run=frozenset(range(16, 22)),
+        cleared=frozenset({5, 12}),
+        markers={day: day + 1 for day in range(11, 24)} | {11: 15, 13: NEVER},
+        crashes=crashes([3, 10]),
+    )
+
+
+def year_course() -> Course:
+    """Return a year of 300 homes: a missed week, twenty crashes, forty customers who come or go."""
+    days = 365
+    rng = np.random.default_rng(11)
+    missed = frozenset(range(150, 157))
+    nights = sorted(set(rng.choice(np.arange(3, 360), 30, replace=False).tolist()) - missed)[:20]
+    return Course(
+        homes=300,
+        days=days,
+        terms=terms_of("age-dependent", (70, 120, 190, 240, 290), days=days),
+        parcels=parcels(days, seed=12, every=7),
+        joins={night: night for night in range(7, 350, 17)},
+        leaves={night: night + 1 for night in range(9, 350, 19)},
+        no_run=missed,
+        cleared=frozenset(range(30, 365, 30)),
+        markers={day: day + 1 + (day % 9 == 0) * 3 for day in range(236, 300)} | {260: NEVER},
+        crashes=crashes(nights),
+    )

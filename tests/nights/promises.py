@@ -1,0 +1,91 @@
+"""What ledger rows come to, recomputed from their text alone and compared with what their contracts promise.
+
+Nothing of `agedp_data.notions` or `agedp_data.chains` is used: sums are fractions of the recorded losses, windows
+are tried one by one, and the risk under a declared kernel of two states is the recursion of MATHS 4 with the
+closed form of a two-state chain.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from fractions import Fraction
+
+from agedp_data.ledger import Contract, Release
+
+_NANO = 10**9
+
+
+def broken(rows: Sequence[Release], contracts: Sequence[Contract], *, kernel: Kernel | None = None) -> list[str]:
+    """Return every promise that is broken at the moment of some release, under the contract it was made under."""
+    return exceeded(rows, {one.hash: json.loads(one.promise)["promise"] for one in contracts}, kernel=kernel)
+
+
+def exceeded(
+    rows: Sequence[Release], promises: Mapping[str, dict[str, object]], *, kernel: Kernel | None = None
+) -> list[str]:
+    """Return every promise that is broken, `promises` saying under which each row is judged (by its contract)."""
+    found: list[str] = []
+    losses: dict[date, Fraction] = {}
+    for row in rows:
+        if row.state != "released":
+            found += [f"{row.day}: skipped and yet {row.loss}"] if row.loss or row.values else []
+            continue
+        day = date.fromisoformat(row.day)
+        losses[day] = losses.get(day, Fraction(0)) + Fraction(row.loss, _NANO)
+        found += [f"{row.day}: {what}" for what in _exceeded(promises[row.contract], losses, day)]
+        found += (
+            [f"{row.day}: too young"] if _age_days(row) < int(str(promises[row.contract].get("age_days", 0))) else []
+        )
+        if kernel is not None and "risk" in promises[row.contract]:
+            risk = kernel.risk({each: float(loss) for each, loss in losses.items()}, age=_age_days(row))
+            bound = float(str(promises[row.contract]["risk"]))
+            found += [f"{row.day}: risk {risk} above {bound}"] if risk > bound + 1e-9 else []
+    return found
+
+
+def _exceeded(promise: dict[str, object], losses: dict[date, Fraction], day: date) -> list[str]:
+    bounds = {"epsilon_per_day": losses[day], "max_day_epsilon": losses[day], "epsilon_total": sum(losses.values())}
+    if "window_days" in promise:
+        bounds["epsilon_per_window"] = fullest(losses, day, days=int(str(promise["window_days"])))
+    return [
+        f"{key} = {promise[key]}, spent {float(spent)}"
+        for key, spent in bounds.items()
+        if promise.get(key, "unlimited") != "unlimited" and spent > Fraction(str(promise[key]))
+    ]
+
+
+def fullest(losses: Mapping[date, Fraction], day: date, *, days: int) -> Fraction:
+    """Return the largest sum over the windows of so many days that contain `day`, each of them tried."""
+    starts = [day - timedelta(days=back) for back in range(days)]
+    return max(
+        sum((losses.get(start + timedelta(days=i), Fraction(0)) for i in range(days)), Fraction(0)) for start in starts
+    )
+
+
+def _age_days(row: Release) -> int:
+    """Return how many whole days old a day was at the first instant of its publication date; it ends at midnight."""
+    return (date.fromisoformat(row.published_on) - date.fromisoformat(row.day)).days - 1
+
+
+class Kernel:
+    """A two-state chain by days, stay = probability of staying in either state (so its own reverse)."""
+
+    def __init__(self, stay: float) -> None:
+        self.stay = stay
+
+    def passed(self, days: int, loss: float) -> float:
+        """Return L(loss) after so many days: ln((1 + p(e^loss - 1))/(1 + q(e^loss - 1))), p + q = 1 here."""
+        apart = (2 * self.stay - 1) ** days
+        p, q, grown = (1 + apart) / 2, (1 - apart) / 2, math.expm1(loss)
+        return math.log((1 + p * grown) / (1 + q * grown))
+
+    def risk(self, losses: dict[date, float], *, age: int) -> float:
+        """Return what days with these losses say about the present, the newest of them `age` days old."""
+        carried, before = 0.0, None
+        for day in sorted(losses):
+            carried = losses[day] + (0.0 if before is None else self.passed((day - before).days, carried))
+            before = day
+        return self.passed(age, carried)
