@@ -92,8 +92,8 @@ def agenda(
     """Return the days that are due at `until` and not `done`, as (day, series), for every series.
 
     A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due;
-    days behind it do not wait for it. A rehearsed day is published when it is due, others now; none on a date
-    before `not_before`: a ledger's dates never run backwards.
+    days behind it do not wait for it. A rehearsed day is published when it is due, or given up when its time is
+    over, others now; none on a date before `not_before`: a ledger's dates never run backwards.
     """
     found: list[Due] = []
     waiting: list[date] = []
@@ -109,10 +109,12 @@ def agenda(
         if not delivered and not given_up:
             waiting.append(day)
             continue
-        rehearsed = run.schedule.mode == "rehearsal" and not given_up
-        publish_on = max(_due_on(run, day), not_before) if rehearsed else until.date()
+        waited = timedelta(days=run.schedule.patience_days if given_up else 0)
+        rehearsed = run.schedule.mode == "rehearsal"
+        publish_on = max(_due_on(run, day) + waited, not_before) if rehearsed else until.date()
         found.append(Due(day, clock.instant(ended), publish_on, _cells(run, roster, day), given_up))
-    return Agenda(tuple(found), tuple(waiting))
+    # a day that was given up lies behind days that were due while it waited
+    return Agenda(tuple(sorted(found, key=lambda one: one.publish_on)), tuple(waiting))
 
 
 def _delivered(run: RunFile, day: date) -> bool:

@@ -77,9 +77,9 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
     _add(store, fresh, engine=engine)
     for one in opened:
         one.source.check_unchanged()
-    places = {one.content: (str(one.source.path), one.source.modified_ns) for one in unique.values()}
-    earlier = [content for content in store.remembered() if content not in places] if store.order.remembers else []
-    places |= {content: (_known(store, content).name, _known(store, content).modified_ns) for content in earlier}
+    places = [(one.content, str(one.source.path), one.source.modified_ns) for one in opened]
+    earlier = store.remembered() if store.order.remembers else ()
+    places += [(content, _known(store, content).name, _known(store, content).modified_ns) for content in earlier]
     contents = store.ordered(places)
     manifests = {content: _known(store, content) for content in contents}
     every = {month for manifest in manifests.values() for month in manifest.months}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -79,14 +79,18 @@ class Store:
         known = sorted(path.stem for path in (self.folder / "files").glob("*.json"))
         return tuple(content for content in known if self.manifest(content) is not None)
 
-    def ordered(self, places: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
-        """Return content ids from the earliest file to the latest, by their (name, modified_ns)."""
+    def ordered(self, places: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
+        """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
 
-        def place(content: str) -> tuple[object, ...]:
-            name, modified_ns = places[content]
+        Of several places of one content the earliest counts: a file that is sent again says nothing new, and must
+        not undo what corrected it meanwhile.
+        """
+
+        def place(one: tuple[str, str, int]) -> tuple[object, ...]:
+            _, name, modified_ns = one
             return (modified_ns if self.order.by == "modified" else 0, numeric(name), name)
 
-        return tuple(sorted(places, key=place))
+        return tuple(dict.fromkeys(content for content, _, _ in sorted(places, key=place)))
 
     def holds(self, content: str) -> bool:
         """Return whether a file is wholly in the store, every part of it as many rows as its manifest says."""

@@ -78,6 +78,7 @@ class House:
     table: list[dict[str, Any]] = field(default_factory=list)
     killed_in_draw: list[tuple[str, str]] = field(default_factory=list)
     expected: dict[str, int] = field(default_factory=dict)
+    said_in: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         course, there = self.course, self.course.homes - len(self.course.joins)
@@ -175,6 +176,7 @@ class House:
         assert not broken(rows, contracts, kernel=_kernel(self.course.terms[0]))
         for row in rows[len(self.rows) :]:
             self._as_delivered(row)
+            self.said_in[(date.fromisoformat(row.day) - FIRST).days] = night
         self.rows = rows
         if rows:
             self._folder_is_sound()

@@ -31,7 +31,7 @@ def test_the_smallest_example_can_be_carried_out():
 @pytest.mark.parametrize(
     ("name", "first"),
     [
-        ("london-live", 'london-live.toml: not yet: [input] files'),
+        ("london-live", "london-live.toml: not yet: [input] files"),
         ("ausgrid", 'ausgrid.toml: not yet: [promise] notion = "discounted"'),
         ("ausgrid-full", 'ausgrid-full.toml: not yet: [promise] notion = "temporal"'),
     ],

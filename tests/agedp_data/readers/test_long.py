@@ -195,6 +195,7 @@ def test_a_civil_clocks_repeated_half_hour_is_the_sum_of_its_two_rows_and_of_not
     assert told(LONDON, [one]) == told(LONDON, [one, two, other]) == told(LONDON, [one, one, one]) == {}
     assert told(LONDON, [one, two], [two, one]) == summed
     assert told(LONDON, [one, two], [one, other]) == told(LONDON, [one, two], [one]) == {}
+    assert told(LONDON, [one, two, other], [one, two]) == summed  # a file that contradicts itself says nothing
     before_and_after = ["A,2013-10-27 01:00:00,0.4", "A,2013-10-27 02:30:00,0.5"]
     assert told(LONDON, before_and_after) == {("A", AUTUMN, 1): 400, ("A", AUTUMN, 4): 500}
 
