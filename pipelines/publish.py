@@ -31,7 +31,7 @@ from agedp_data.notions.notion import Account, Figure
 from agedp_data.statement import OVERLAP, OWN_DAYS, RECOVERED, ROSTER_READ_OFF, Facts, markdown, statement
 from pipelines import folders
 from pipelines.received import AVERAGES, MEANS, METADATA_KEY, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
-from pipelines.work import Work
+from pipelines.work import Work, earlier_models
 
 __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
 
@@ -44,6 +44,7 @@ def project(work: Work, ledger: Ledger) -> None:
     rows = ledger.rows(work.population)
     if not rows:
         return
+    work.earlier_models = earlier_models(work, ledger, rows)
     contracts = ledger.contracts(work.population)
     claim = statement(_facts(work, ledger, contracts, rows))
     files = _files(work, ledger, claim, rows, contracts)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
-from agedp_data.chains.envelope import Envelope
 from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.ledger import Contract, Ledger, Release
 from pipelines import plan as planning
@@ -26,7 +25,7 @@ from pipelines.received import ReleaseFolder
 from pipelines.release import release
 from pipelines.retention import forget, late_rows
 from pipelines.true_means import days_noted, write_true_means
-from pipelines.work import Work, begin
+from pipelines.work import Work, begin, earlier_models
 
 Stage = Callable[[Work], None]
 
@@ -77,7 +76,7 @@ def _agenda(work: Work) -> tuple[planning.Agenda, tuple[Release, ...]]:
             known, rows = ledger.rows(), ledger.rows(work.population)
             released_rosters.require_unchanged(work.released_rosters, work.roster, rows)
             contracts = ledger.contracts(work.population)
-            work.earlier_models = _earlier_models(work, ledger, rows)
+            work.earlier_models = earlier_models(work, ledger, rows)
             for envelope in work.terms.envelopes if work.earlier_models else ():
                 work.terms.notion.review(rows, envelope)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
@@ -93,16 +92,6 @@ def _done(rows: Sequence[Release], contracts: Sequence[Contract]) -> set[tuple[s
             since.setdefault(series, known.seq)
     done = {(row.day, row.series) for row in rows}
     return done | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}
-
-
-def _earlier_models(work: Work, ledger: Ledger, rows: Sequence[Release]) -> dict[str, Envelope]:
-    """Return the envelopes, other than the newest model's, under which days were charged."""
-    charged = {row.model for row in rows} - {"", work.model.id if work.model else ""}
-    return {
-        known.model: Envelope.from_json(json.loads(known.envelope)["envelope"])
-        for known in ledger.models()
-        if known.model in charged
-    }
 
 
 def _require_own_ledger(work: Work, ledger: Ledger) -> None:

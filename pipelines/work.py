@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
@@ -139,6 +140,16 @@ def _statement(folder: Path) -> dict[str, Any]:
         return ReleaseFolder(folder).statement
     except InputError:  # not published yet, or cut off or damaged: publishing mends it
         return {}
+
+
+def earlier_models(work: Work, ledger: Ledger, rows: Sequence[Release]) -> dict[str, Envelope]:
+    """Return the envelopes, other than the newest model's, under which days were charged."""
+    charged = {row.model for row in rows} - {"", work.model.id if work.model else ""}
+    return {
+        known.model: Envelope.from_json(json.loads(known.envelope)["envelope"])
+        for known in ledger.models()
+        if known.model in charged
+    }
 
 
 def begin(

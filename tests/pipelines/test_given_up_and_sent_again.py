@@ -1,0 +1,36 @@
+"""Two ways in which a night finds more than it expected: days given up meanwhile, and a file that comes again."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+
+from agedp_data.readers.layout import Rules
+from pipelines.plan import agenda
+from pipelines.store import Order, Store
+from pipelines.work import begin
+
+FIRST = date(2013, 1, 1)
+
+
+def test_a_rehearsal_that_catches_up_gives_up_on_the_date_on_which_the_patience_ended(house):
+    house.roster([(home, FIRST, None) for home in "abc"])
+    promise = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
+    path = house.write(FIRST, FIRST + timedelta(days=3), mode="rehearsal", promise=promise)
+    waiting = 'wait_for = "{day}.done"\ngive_up_days = 2\n[series.daily_mean]'
+    path.write_text(path.read_text().replace("[series.daily_mean]", waiting))
+    for day in (2, 3, 4):
+        (house.folder / f"2013-01-0{day}.done").touch()
+    work = begin(house.run_file, as_of=date(2013, 1, 9))
+    found = agenda(work.run, work.roster, set(), until=work.until, not_before=date.min)
+    # 1 January ends on the 2nd, is due on the 3rd and given up on the 5th: after two days that were due meanwhile,
+    # on the same date as the third
+    said = [(one.day.day, one.publish_on.day, one.given_up) for one in found.due]
+    assert said == [(2, 4, False), (1, 5, True), (3, 5, False), (4, 6, False)]
+
+
+def test_a_file_that_comes_again_under_a_later_name_keeps_its_place():
+    store = Store(Path("store"), "london", Rules(), Order("name", remembers=True))
+    places = [("first", "9.csv", 5), ("corrected", "10.csv", 6), ("first", "11.csv", 7)]
+    assert store.ordered(places) == ("first", "corrected")
+    assert store.ordered(places[1:]) == ("corrected", "first")  # nothing is known of an earlier place
