@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from agedp_data import tables
 from agedp_data.config.input import LongColumns
@@ -23,18 +24,21 @@ from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS, layout_of
 from agedp_data.readers.files import Block, Source
-from agedp_data.readers.layout import SLOTS, Header, Layout, NamedColumns, Reason, Rules
+from agedp_data.readers.layout import SLOTS, Header, Ints, Layout, NamedColumns, Reason, Rules
 from agedp_data.readers.parse import Parsed, parse
 from agedp_data.readers.settle import Readings
 from pipelines import folders
 from pipelines.blocks import Engine, map_each, map_merge
-from pipelines.days import settle_month
+from pipelines.days import parts_of, settle_month
 from pipelines.store import Manifest, Store, add_file, month_readings
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _DESCRIBE = 'correct the header line, or describe the table with dataset = "long"'
+
+Aside = tuple[Ints, Ints, Ints]
+"""Rows that settling set aside: file (its place in the files' order), data row of the file, reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,9 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
     every = {month for manifest in manifests.values() for month in manifest.months}
     months = tuple(sorted(month for month in every if month >= store.forgotten_before()))
     decided = map_each("days", months, each=partial(_decide, store=store, contents=contents), engine=engine)
-    delivery = _account(manifests, contents, months, decided, len(opened), len(fresh), listing.ignored)
-    _write_quality(store, opened, unique, manifests, decided)
+    late = _together(decided)
+    delivery = _account(manifests, contents, months, late, len(opened), len(fresh), listing.ignored)
+    _write_quality(store, opened, unique, manifests, late)
     return replace(delivery, fresh=tuple(one.content for one in fresh))
 
 
@@ -164,16 +169,30 @@ def _store(results: list[tuple[Opened, Parsed | None]], *, store: Store) -> None
     add_file(store, one.content, parsed, name=str(one.source.path), modified_ns=one.source.modified_ns)
 
 
-def _decide(month: str, *, store: Store, contents: Sequence[str]) -> list[tuple[int, int, int]]:
-    aside = settle_month(store, month, contents)
-    return list(zip(*(aside[name].to_pylist() for name in ("file", "row", "reason")), strict=True))
+def _decide(month: str, *, store: Store, contents: Sequence[str]) -> Aside:
+    """Return what settling a month set aside: file (its place in `contents`), row and reason."""
+    table = settle_month(store, month, contents)
+    there = set(parts_of(store, month, contents))
+    places = np.array([place for place, content in enumerate(contents) if content in there], np.int64)
+    file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
+    return places[file], row, reason
+
+
+def _together(decided: Sequence[Aside]) -> Aside:
+    file, row, reason = (np.concatenate([np.zeros(0, np.int64), *(each[i] for each in decided)]) for i in range(3))
+    return file, row, reason
+
+
+def _by_reason(reason: Ints) -> dict[str, int]:
+    codes, numbers = np.unique(reason, return_counts=True)
+    return {Reason(int(code)).words: int(number) for code, number in zip(codes, numbers, strict=True)}
 
 
 def _account(
     manifests: dict[str, Manifest],
     contents: tuple[str, ...],
     months: tuple[str, ...],
-    decided: list[list[tuple[int, int, int]]],
+    late: Aside,
     opened: int,
     fresh: int,
     ignored: int,
@@ -183,10 +202,9 @@ def _account(
         for reason, number in manifest.aside.items():
             aside[reason] = aside.get(reason, 0) + number
     kept = sum(manifest.kept for manifest in manifests.values())
-    for _, _, reason_code in (row for rows in decided for row in rows):
-        words = Reason(reason_code).words
-        aside[words] = aside.get(words, 0) + 1
-        kept -= 1
+    for words, number in _by_reason(late[2]).items():
+        aside[words] = aside.get(words, 0) + number
+        kept -= number
     rows = sum(manifest.rows_read for manifest in manifests.values())
     if rows != kept + sum(aside.values()):
         raise RuntimeError(f"{rows} rows read are not {kept} kept and {sum(aside.values())} set aside")
@@ -198,14 +216,12 @@ def _write_quality(
     opened: Sequence[Opened],
     unique: dict[str, Opened],
     manifests: dict[str, Manifest],
-    decided: list[list[tuple[int, int, int]]],
+    late: Aside,
 ) -> None:
     contents = list(manifests)
-    counts: dict[int, dict[str, int]] = {}
-    late = [row for rows in decided for row in rows]
-    for file, _, reason in late:
-        words = Reason(reason).words
-        counts.setdefault(file, {})[words] = counts.get(file, {}).get(words, 0) + 1
+    file, row, reason = late
+    order = np.argsort(file, kind="stable")
+    bounds = np.searchsorted(file[order], np.arange(len(contents) + 1))
     lines: list[tuple[str, str, str, str, int]] = []
     for one in opened:
         name = str(one.source.path)
@@ -214,20 +230,20 @@ def _write_quality(
             continue
         manifest = manifests[one.content]
         note = one.header.variant if one.header else "empty"
-        extra = counts.get(contents.index(one.content), {})
+        place = contents.index(one.content)
+        extra = _by_reason(reason[order[bounds[place] : bounds[place + 1]]])
         kept = manifest.kept - sum(extra.values())
         figures = {"rows read": manifest.rows_read, "kept": kept, **manifest.aside, **extra, **manifest.notes}
         lines += [(name, one.content, note, what, number) for what, number in figures.items()]
     names = tables.QUALITY.names
     table = tables.columns(tables.QUALITY, **{name: [line[i] for line in lines] for i, name in enumerate(names)})
     folders.write_table(store.folder.parent / "quality.parquet", table)
-    rows = [(contents[file], row, Reason(reason).words) for file, row, reason in late]
     settled = tables.columns(
         tables.QUARANTINE,
-        content=[row[0] for row in rows],
-        row=[row[1] for row in rows],
-        reason=[row[2] for row in rows],
-        text=[""] * len(rows),
+        content=pa.array(contents, pa.string()).take(pa.array(file)),
+        row=row,
+        reason=pa.array([each.words for each in Reason], pa.string()).take(pa.array(reason)),
+        text=pa.array([""], pa.string()).take(pa.array(np.zeros(len(row), np.int64))),
     )
     folders.write_table(store.folder.parent / "quarantine_settled.parquet", settled)
 

@@ -1,12 +1,17 @@
-"""Two ways in which a night finds more than it expected: days given up meanwhile, and a file that comes again."""
+"""What a night finds otherwise than the night before: days given up, a file sent again, files come or gone."""
 
 from __future__ import annotations
 
 from datetime import date, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
+import pytest
+
 from agedp_data.readers.layout import Rules
+from pipelines.blocks import Engine
 from pipelines.plan import agenda
+from pipelines.read import read
 from pipelines.store import Order, Store
 from pipelines.work import begin
 
@@ -34,3 +39,22 @@ def test_a_file_that_comes_again_under_a_later_name_keeps_its_place():
     places = [("first", "9.csv", 5), ("corrected", "10.csv", 6), ("first", "11.csv", 7)]
     assert store.ordered(places) == ("first", "corrected")
     assert store.ordered(places[1:]) == ("corrected", "first")  # nothing is known of an earlier place
+
+
+@pytest.mark.parametrize("first", ["a.csv", "c.csv"])
+def test_rows_set_aside_stay_those_of_their_file_when_others_come_and_go(tmp_path, first):
+    store = Store(tmp_path / "confidential" / "store", "london", Rules())
+    header, doubled = "LCLid,tstp,energy(kWh/hh)\n", "A,2013-02-05 00:30:00,0.1\n"
+    (tmp_path / "b.csv").write_text(header + 2 * doubled)
+    other = tmp_path / first
+    for present in (True, False, True):
+        if present:
+            other.write_text(header + "A,2013-01-05 00:30:00,0.1\n")
+        else:
+            other.unlink()
+        found = read(store, [str(tmp_path / "*.csv")], engine=Engine())
+        assert found.aside == {"exact duplicate": 1}
+        quality = pq.read_table(tmp_path / "confidential" / "quality.parquet").to_pylist()
+        kept = {Path(line["input"]).name: line["rows"] for line in quality if line["what"] == "kept"}
+        assert kept == {"b.csv": 1, **({first: 1} if present else {})}
+        assert pq.read_table(tmp_path / "confidential" / "quarantine_settled.parquet").num_rows == 1
