@@ -150,6 +150,11 @@ class Envelope:
         reached = rounded_up(np.maximum(each + table[at], start))
         return float(reached[reached <= self.losses].min(initial=np.inf))
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return by which methods there are backward figures."""
+        return ("tight", *self.bounds) if self.backward is not None else tuple(self.bounds)
+
     def to_json(self) -> Document:
         """Return the envelope as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
         tables = {name: getattr(self, name) for name in ("backward", "forward")}

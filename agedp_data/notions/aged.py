@@ -118,7 +118,8 @@ class AgedLoss:
     """The largest risk at any instant, of the current day or half-hour of a household.
 
     `age_days` is the age below which nothing is published; where the publication date alone proves a larger
-    age, that one counts. For the secret "day" ages are rounded down to whole days: the day began then.
+    age, that one counts. For the secret "day" ages are rounded down to whole days: the day began then. A model
+    that has no figures by `method` (an earlier curve beside a newer kernel) is read by its total variations.
     """
 
     age_days: int
@@ -130,8 +131,9 @@ class AgedLoss:
         """Return the largest risk at `at` and at every later publication; without a model None, and why."""
         if envelope is None:
             return [Figure("risk", None, "conditional", ABOUT[self.secret], NO_MODEL)]
-        assumption = f"{_ASSUMED[envelope.assume]} (method {self.method})"
-        value = self._largest(history, Forgotten(envelope, method=self.method), at)
+        method: Method = self.method if self.method in envelope.methods else "total_variation"
+        assumption = f"{_ASSUMED[envelope.assume]} (method {method})"
+        value = self._largest(history, Forgotten(envelope, method=method), at)
         return [Figure("risk", value, "conditional", ABOUT[self.secret], assumption)]
 
     def _largest(self, history: Sequence[Row], forgotten: Forgotten, at: str | None) -> int:

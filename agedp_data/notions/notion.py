@@ -63,6 +63,10 @@ class Forgetting(Protocol):
     def assume(self) -> str:
         """Either "markov" or "curve"."""
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """By which methods there are backward figures; every model has "total_variation"."""
+
     def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:
         """Return L(loss) at an age in steps, rounded up."""
 
