@@ -6,16 +6,13 @@ import json
 from datetime import date
 from pathlib import Path
 
-from agedp_data.config import load
 from pipelines.publish import project, project_as_of
 from pipelines.work import begin
 
 
 def published(run_file: Path, day: date | None, *, as_json: bool) -> str:
     """Write the release folder and return one line about it."""
-    schedule = load(run_file).schedule
-    # What is due plays no part here, so any date of a rehearsal will do.
-    work = begin(run_file, as_of=schedule.first_day if schedule.mode == "rehearsal" else None)
+    work = begin(run_file)
     with work.ledger() as ledger:
         if day is None:
             project(work, ledger)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from agedp_data import clock, noise
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config import RunFile
-from agedp_data.errors import Refused, RunFileError
+from agedp_data.errors import Refused
 from agedp_data.ledger import Release
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import Notion
@@ -75,15 +75,9 @@ class Terms:
     model: str
 
 
-def last_as_of(run: RunFile) -> date:
-    """Return the date on which the last day of the period is due.
-
-    Raises:
-        RunFileError: the period has no last day.
-    """
-    if run.schedule.last_day is None:
-        raise RunFileError("a rehearsal without [schedule] last_day needs --as-of DATE")
-    return _due_on(run, run.schedule.last_day)
+def last_as_of(run: RunFile) -> date | None:
+    """Return the date on which the last day of the period is due, if it has a last day."""
+    return None if run.schedule.last_day is None else _due_on(run, run.schedule.last_day)
 
 
 def agenda(

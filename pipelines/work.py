@@ -57,7 +57,13 @@ class Work:
 
     @property
     def until(self) -> datetime:
-        """Return the instant up to which days are due; a simulated date stands for its first instant."""
+        """Return the instant up to which days are due; a simulated date stands for its first instant.
+
+        Raises:
+            RunFileError: a rehearsal of an open period for which nobody says how far its clock goes.
+        """
+        if self.as_of is None and self.run.schedule.mode == "rehearsal":
+            raise RunFileError("a rehearsal without [schedule] last_day needs --as-of DATE")
         return self.now if self.as_of is None else datetime.combine(self.as_of, time(), UTC)
 
     @property
@@ -165,7 +171,7 @@ def begin(
     if as_of is not None and run.schedule.mode != "rehearsal":
         raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
     if run.schedule.mode == "rehearsal" and as_of is None:
-        as_of = last_as_of(run)
+        as_of = last_as_of(run)  # none for an open period: what draws nothing needs none
     roster = read_roster(Path(run.population.roster))
     for name, series in run.series.items():
         if series.by is not None and series.by not in roster.groups:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from agedp_data.errors import ContractChanged, LedgerError, Refused
+from agedp_data.errors import ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from pipelines.amend import amend, foresee_amendment, record
 from pipelines.work import begin
@@ -211,3 +211,14 @@ def test_in_a_rehearsal_an_amendment_has_the_simulated_date(homes):
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(2))
     made = amend(begin(homes.run_file, as_of=day(5)))
     assert made.at == day(5).isoformat()
+
+
+def test_a_rehearsal_is_amended_to_an_open_period_and_runs_on_when_it_is_told_how_far(homes):
+    homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(1))
+    homes.run(as_of=day(5))
+    homes.run_file.write_text(homes.run_file.read_text().replace(f"last_day = {day(9)}\n", ""))
+    made = amend(begin(homes.run_file))
+    assert made.at == day(5).isoformat()
+    with pytest.raises(RunFileError, match="needs --as-of DATE"):
+        homes.run()
+    assert [row.contract for row in homes.run(as_of=day(6)).released] == [made.hash]
