@@ -1,0 +1,64 @@
+"""An LCL-format file of any size, with the publisher's header, stamps, padding, duplicates, `Null` rows and line ends.
+
+All homes have the same clock, each its own readings in whole watt-hours; one exact duplicate every 31 days and one
+off-grid `Null` row, as in the real set. Sorted by household and time, as published.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+HEADER = b"LCLid,stdorToU,DateTime,KWH/hh (per half hour) \r\n"
+ROWS_PER_HOME = 30_171  # the real set: 167,932,474 rows of 5,566 homes
+_FIRST = np.datetime64("2012-06-01T00:30", "m")
+_MONTH_OF_SLOTS = 31 * 48
+_ODD_ROW = 9_647
+_LARGEST_WH = 9_999
+_READINGS = np.array([f"{wh // 1000}.{wh % 1000:03d} \r\n" for wh in range(_LARGEST_WH + 1)], "S8")
+
+
+def write_lcl(path: Path, *, rows: int, seed: int = 1) -> int:
+    """Write at least `rows` data rows, whole homes; return how many there are."""
+    homes = -(-rows // ROWS_PER_HOME)
+    slots = _slots()
+    between = _between(slots)
+    rng = np.random.default_rng(seed)
+    with path.open("wb") as stream:
+        stream.write(HEADER)
+        for home in range(homes):
+            stream.write(_home(f"MAC{home + 2:06d}".encode(), between, _energy(slots, rng)))
+    return homes * ROWS_PER_HOME
+
+
+def _slots() -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the half-hours of a home's rows, from 0; the last of 31 days is there twice."""
+    slot = np.arange(ROWS_PER_HOME)
+    return np.repeat(slot, 1 + (slot % _MONTH_OF_SLOTS == _MONTH_OF_SLOTS - 1))[:ROWS_PER_HOME]
+
+
+def _between(slots: np.ndarray) -> np.ndarray:
+    """Return what stands between a row's household and its reading, as bytes (rows, width)."""
+    stamps = np.char.replace((_FIRST + (30 * slots).astype("timedelta64[m]")).astype("U16"), "T", " ")
+    texts = [f",Std,{stamp}:00.0000000, " for stamp in stamps]
+    return np.frombuffer("".join(texts).encode(), np.uint8).reshape(len(texts), -1)
+
+
+def _energy(slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the readings of one home in watt-hours, by row; duplicates say the same."""
+    mean_wh = rng.gamma(2.0, 120.0)
+    of_day = 1 + 0.6 * np.sin(slots / 48 * 2 * np.pi - 2)
+    energy = np.minimum(rng.gamma(1.2, mean_wh, len(slots)) * of_day, _LARGEST_WH).astype(np.int64)
+    return energy[np.searchsorted(slots, slots)]
+
+
+def _home(name: bytes, between: np.ndarray, energy: np.ndarray) -> bytes:
+    rows = np.empty((len(energy), len(name) + between.shape[1] + _READINGS.itemsize), np.uint8)
+    rows[:, : len(name)] = np.frombuffer(name, np.uint8)
+    rows[:, len(name) : -_READINGS.itemsize] = between
+    rows[:, -_READINGS.itemsize :] = _READINGS[energy].view(np.uint8).reshape(len(energy), -1)
+    width = rows.shape[1]
+    odd = rows[_ODD_ROW, : -_READINGS.itemsize].tobytes().replace(b":00.0000000, ", b":37.0000000,") + b"Null\r\n"
+    flat = rows.tobytes()
+    return flat[: _ODD_ROW * width] + odd + flat[(_ODD_ROW + 1) * width :]
