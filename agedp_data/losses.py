@@ -1,7 +1,8 @@
 """Losses as whole numbers of 1e-9 epsilon: granted budgets round down, recorded losses round up.
 
 Arithmetic on recorded losses is integer arithmetic: sums are exact, order-free and never drift. A float is
-taken at its exact binary value, a `Decimal` (how the run file is read) at its written one.
+taken at its exact binary value, a `Decimal` (how the run file is read) at its written one; what is no number
+(a NaN, an infinity) raises as `Fraction` does.
 
 >>> granted(Decimal("0.5")), recorded(1 / 3), epsilon(500_000_000)
 (500000000, 333333334, '0.5')
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral
 
 NANO = 10**9
 
@@ -19,13 +21,13 @@ Amount = int | float | Decimal | Fraction
 
 def granted(amount: Amount) -> int:
     """Return `amount` of epsilon in whole 1e-9, rounded down."""
-    exact = Fraction(amount) * NANO
+    exact = _exact(amount) * NANO
     return exact.numerator // exact.denominator
 
 
 def recorded(amount: Amount) -> int:
     """Return `amount` of epsilon in whole 1e-9, rounded up."""
-    return -granted(-Fraction(amount))
+    return -granted(-_exact(amount))
 
 
 def epsilon(loss: int) -> str:
@@ -42,3 +44,8 @@ def epsilon(loss: int) -> str:
 def number(loss: int) -> float:
     """Return a loss as the float nearest to it, for formulas that round their own result up."""
     return loss / NANO
+
+
+def _exact(amount: Amount) -> Fraction:
+    # int() first: a Fraction keeps a numpy integer as it is, and products of those wrap around at 64 bits.
+    return Fraction(int(amount) if isinstance(amount, Integral) else amount)

@@ -8,12 +8,14 @@ read here: noise, ages, dates and refusals never depend on anything else.
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,9 +28,13 @@ from agedp_data.chains.transitions import reverse, stationary
 from agedp_data.config import RunFile
 from agedp_data.config.model import Declared, Estimated
 from agedp_data.errors import ChainError, RunFileError
+from agedp_data.notions.parameters import MANY_DAYS
+from agedp_data.shown import shown
 
 PUBLIC = "public.json"
 _SLOTS = 48
+_NUMBER = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
+_WORD = re.compile(r"(?!(nan|inf|infinity)$)[^\W\d].*", re.IGNORECASE | re.DOTALL)
 _KERNEL_AGES = [*range(1, 63), 90, 120, 180, 270, 365]
 
 
@@ -93,6 +99,7 @@ def facts_of(model: Estimated) -> dict[str, Any]:
 def _estimated(model: Estimated) -> Model:
     path = Path(model.file) / PUBLIC
     try:
+        _require_file(path)
         text = path.read_text(encoding="ascii")
         public = json.loads(text)
         envelope = Envelope.from_json(public["envelope"])
@@ -101,10 +108,10 @@ def _estimated(model: Estimated) -> Model:
             "[model] file: there is no model yet; `agedp calibrate RUN.toml` makes it",
             private=f"[model] file: {model.file} holds no model yet; `agedp calibrate RUN.toml` makes it",
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, ChainError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError):
         raise RunFileError(
             f"[model] file: {PUBLIC} is damaged; put back a good copy, or calibrate under a new name",
-            private=f"{path}: damaged; put back a good copy, or calibrate under a new name",
+            private=f"{shown(str(path))}: damaged; put back a good copy, or calibrate under a new name",
         ) from None
     wanted = facts_of(model)
     changed = [key for key, value in wanted.items() if public.get(key) != value]
@@ -131,15 +138,22 @@ def _curve(path: Path, *, assume: str) -> Envelope:
     pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
     if len(pairs) != len(rows) or not pairs:
         raise _error(path, "curve", "must have two columns, age_days,total_variation")
+    if not all(0 <= age <= MANY_DAYS for age, _ in pairs):
+        raise _error(path, "curve", f"must have ascending ages, in days from 0 to {MANY_DAYS}")
     ages = [math.ceil(age * _SLOTS) for age, _ in pairs]
-    values = [float(value) for _, value in pairs]
-    if any(later <= earlier for earlier, later in pairwise(ages)) or ages[0] < 0:
+    values = [_not_below(value) for _, value in pairs]
+    if any(later <= earlier for earlier, later in pairwise(ages)):
         raise _error(path, "curve", "must have ascending ages, at least half an hour apart")
     if not all(0 <= value <= 1 for value in values):
         raise _error(path, "curve", "must have total variations between 0 and 1")
     if any(later > earlier for earlier, later in pairwise(values)):
         raise ChainError("[model] curve: must not increase with age; an output stays public for ever")
     return Envelope(np.array(ages), LOSS_GRID, None, None, {"total_variation": np.array(values)}, _SLOTS, assume)
+
+
+def _not_below(value: Decimal) -> float:
+    """Return a number as a float; what is too small for one is no 0."""
+    return max(float(value), math.ulp(0.0)) if value > 0 else float(value)
 
 
 def _kernel(path: Path, *, assume: str, step: str) -> Envelope:
@@ -168,25 +182,29 @@ def _hangs_together(matrix: np.ndarray[Any, np.dtype[np.float64]]) -> bool:
 def _numbers(path: Path, key: str) -> list[list[Decimal]]:
     """Return the rows of a table of numbers; a first line of words is its header."""
     try:
+        _require_file(path)
         lines = [line for line in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if line]
     except OSError as error:
         raise _error(path, key, f"cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error):
         raise _error(path, key, "is not a CSV text") from None
-    titled = bool(lines) and all(_row([cell]) is None for cell in lines[0])
+    titled = bool(lines) and all(_WORD.fullmatch(cell.strip()) for cell in lines[0])
     rows = [_row(line) for line in (lines[1:] if titled else lines)]
     if not rows or None in rows:
         raise _error(path, key, "must hold numbers only, below an optional header line")
     return [row for row in rows if row is not None]
 
 
+def _require_file(path: Path) -> None:
+    """Raise OSError for a folder, or a pipe that might never end; what is not there is told by who opens it."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is no file")
+
+
 def _row(cells: Sequence[str]) -> list[Decimal] | None:
-    try:
-        row = [Decimal(cell.strip()) for cell in cells]
-    except InvalidOperation:
-        return None
-    return row if all(cell.is_finite() for cell in row) else None
+    numbers = [cell.strip() for cell in cells]
+    return [Decimal(number) for number in numbers] if all(map(_NUMBER.fullmatch, numbers)) else None
 
 
 def _error(path: Path, key: str, what: str) -> RunFileError:
-    return RunFileError(f"[model] {key}: {what}", private=f"[model] {key} = {path}: {what}")
+    return RunFileError(f"[model] {key}: {what}", private=f"[model] {key} = {shown(str(path))}: {what}")

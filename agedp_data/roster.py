@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,12 +22,13 @@ import numpy as np
 
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import Flags, Ints
+from agedp_data.shown import shown
 
 READ_OFF = "# read off the input files"
 ALL = "all"
 _FIXED = ["household_id", "from", "to"]
 _EPOCH = date(1970, 1, 1).toordinal()
-_OPEN = np.iinfo(np.int32).max
+_OPEN = int(np.iinfo(np.int32).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ def read_roster(path: Path) -> Roster:
         InputError: the file or one of its lines cannot be understood; overlapping rows of one household.
     """
     try:
+        if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
+            raise _error(path, "is no file; `agedp init` writes a first one")
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise _error(path, f"cannot be read ({error.strerror}); `agedp init` writes a first one") from None
@@ -120,9 +125,16 @@ def _row(path: Path, number: int, header: list[str], cells: list[str]) -> tuple[
 
 def _day(path: Path, number: int, column: str, text: str) -> int:
     try:
-        return date.fromisoformat(text).toordinal() - _EPOCH
+        return _days_since_1970(text)
     except ValueError:
         raise _error(path, f"line {number}: `{column}` must be a date like 2013-01-31") from None
+
+
+@lru_cache(maxsize=2**16)
+def _days_since_1970(text: str) -> int:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+        raise ValueError(text)
+    return date.fromisoformat(text).toordinal() - _EPOCH
 
 
 def _roster(
@@ -158,4 +170,4 @@ def _quoted(text: str) -> str:
 
 
 def _error(path: Path, what: str) -> InputError:
-    return InputError(f"[population] roster: {what}", private=f"{path}: {what}")
+    return InputError(f"[population] roster: {what}", private=f"{shown(str(path))}: {what}")

@@ -48,6 +48,10 @@ RECOVERED = (
     "The ledger was lost and recovered from a release folder: what it held beyond that folder is unknown, and losses "
     "of releases that were in nobody's folder are not counted."
 )
+TAKEN_OVER = (
+    "The ledger goes on from a copy of one that was lost: what that one held beyond the copy is unknown, and those "
+    "losses are not counted."
+)
 OWN_DAYS = "The model was estimated from the very days that are released here."
 ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
 REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."

@@ -72,9 +72,13 @@ SUMS = _table(
     ("sum_wh", pa.int64(), "sum of the clamped days, Wh; a household without a usable day counts as missing_kwh"),
 )
 RELEASED_ROSTERS = _table(
-    ("day", pa.date32(), "day of the data, released"),
-    ("columns", _TEXT, "group columns of the roster in use, JSON"),
-    ("digest", _TEXT, "SHA-256 of who was counted in which group; confidential"),
+    ("population", _TEXT, "the people"),
+    ("ledger", _TEXT, "id of the ledger that draws"),
+    ("day", pa.date32(), "day of the data"),
+    ("rehearsal", pa.bool_(), "whether the ledger is a rehearsal's"),
+    ("members", _TEXT, "SHA-256 of who is counted; confidential"),
+    ("groups", _TEXT, "by group column in use, SHA-256 of who is in which group, JSON; confidential"),
+    ("released", pa.bool_(), "whether the ledger was seen to hold the day"),
 )
 TRUE_MEANS = _table(
     ("population", _TEXT, "the people"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from agedp_data.losses import epsilon
 from agedp_data.notions.notion import Figure
+from flows.words import skips_json, skips_text
 from pipelines.amend import Amendment
 from pipelines.outlook import Outlook
 
@@ -28,6 +29,8 @@ def _side(found: Outlook) -> dict[str, Any]:
         "noise_sd_kwh": dict(found.noise_sd_kwh),
         "last_day": _text(found.last_day),
         "ended_by_promise": found.ended_by_promise,
+        "skipped": skips_json(found.skipped),
+        "stopped": found.stopped,
         "figures": [{"name": figure.name, "epsilon": _amount(figure)} for figure in found.figures],
     }
 
@@ -42,6 +45,7 @@ def amendment_lines(found: Amendment) -> list[str]:
         *changes,
         f"from the next unreleased day on ({_text(found.after.next_day) or 'the series is over'}):",
         *(f"  {name}: {old} -> {new}" for name, old, new in _figures(found)),
+        *([f"  then {found.after.stopped}"] if found.after.stopped else []),
     ]
 
 
@@ -53,6 +57,8 @@ def _figures(found: Amendment) -> Iterator[tuple[str, str, str]]:
         old, new = (_sd(each, name) for each in (before, after))
         yield f"noise of {name}, kWh a home (standard deviation)", old, new
     yield "last day that can be released", _end(before), _end(after)
+    if before.skipped or after.skipped:
+        yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
     said = [{figure.name: _amount(figure) for figure in each.figures} for each in (before, after)]
     for name in dict.fromkeys([*said[0], *said[1]]):
         yield f"what was released so far, {name}", said[0].get(name, "-"), said[1].get(name, "-")

@@ -6,7 +6,10 @@ Exit status: 0 done or nothing due, 1 bug, 2 input or run file, 3 refused (ledge
 from __future__ import annotations
 
 import json
+import os
+import resource
 import sys
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +30,9 @@ app = typer.Typer(
 ledger_app = typer.Typer(help="The promise itself: what was drawn, charged and claimed.", no_args_is_help=True)
 app.add_typer(ledger_app, name="ledger")
 
-RunFileArgument = Annotated[Path, typer.Argument(metavar="RUN.toml", help="the run file", show_default=False)]
+RunFileArgument = Annotated[
+    Path, typer.Argument(metavar="RUN.toml", help="the run file", show_default=False, readable=False)
+]
 LedgerArgument = Annotated[
     str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
 ]
@@ -41,11 +46,27 @@ ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledg
 
 def main() -> None:
     """Run the command; one line for what the user can mend, a traceback for bugs only."""
+    _without_core()
     try:
         app()
     except AgedpError as error:
         typer.echo(f"agedp: {error.private}", err=True)
         sys.exit(error.exit_status)
+
+
+def _without_core() -> None:
+    """Let no crash write this process's memory, readings and all, to wherever the system puts such files."""
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _say(text: str = "") -> None:
+    """Print a result; if nobody can take it, say so: what was done before stays done."""
+    try:
+        typer.echo(text)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would try once more at its end
+        raise AgedpError(f"standard output cannot be written ({error.strerror}); what was done stays done") from None
 
 
 @app.command()
@@ -60,8 +81,8 @@ def init(
     from pipelines.init import init as make
 
     made = make(files, folder=folder)
-    typer.echo(f"{made.run_file}: read it, decide what it asks, then `agedp plan {made.run_file}`")
-    typer.echo(f"{made.roster}: {made.households:,} households, read off the files; correct it from your records")
+    _say(f"{made.run_file}: read it, decide what it asks, then `agedp plan {made.run_file}`")
+    _say(f"{made.roster}: {made.households:,} households, read off the files; correct it from your records")
 
 
 @app.command()
@@ -74,7 +95,7 @@ def calibrate(run_file: RunFileArgument, as_json: JsonOption = False) -> None:
     from pipelines.calibrate import calibrate as make
 
     found = make(run_file)
-    typer.echo(json.dumps({"model": found.model.id}) if as_json else "\n".join(calibration_lines(found)))
+    _say(json.dumps({"model": found.model.id}) if as_json else "\n".join(calibration_lines(found)))
 
 
 @app.command()
@@ -87,7 +108,7 @@ def plan(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: JsonOptio
     from pipelines.work import begin
 
     work = begin(run_file, as_of=_date(as_of))
-    typer.echo(json.dumps(plan_json(work), indent=1) if as_json else "\n".join(plan_lines(work)))
+    _say(json.dumps(plan_json(work), indent=1) if as_json else "\n".join(plan_lines(work)))
 
 
 @app.command()
@@ -104,7 +125,7 @@ def run(
     from flows.words import result, result_lines
 
     work = _run_flow(run_file, _date(as_of)) if through_prefect else _run_stages(run_file, _date(as_of))
-    typer.echo(json.dumps(result(work)) if as_json else "\n".join(result_lines(work)))
+    _say(json.dumps(result(work)) if as_json else "\n".join(result_lines(work)))
 
 
 def _run_stages(run_file: Path, as_of: date | None) -> Work:
@@ -128,19 +149,26 @@ def _run_flow(run_file: Path, as_of: date | None) -> Work:
 
 
 @app.command()
-def publish(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: JsonOption = False) -> None:
-    """Write the release folder again, or as it stood on a day; draws nothing and reads no reading.
+def publish(
+    run_file: RunFileArgument,
+    as_of: AsOfOption = None,
+    statement: Annotated[
+        int | None, typer.Option(metavar="SEQ", help="as this statement told of it; `ledger show` lists the numbers")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the release folder again, or as it stood at the end of a day; draws nothing and reads no reading.
 
     Example: agedp publish london.toml --as-of 2026-04-01
     """
     from flows.publishing import published
 
-    typer.echo(published(run_file, _date(as_of), as_json=as_json))
+    _say(published(run_file, _date(as_of), statement=statement, as_json=as_json))
 
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(help="the release folder", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="the release folder", show_default=False, readable=False)],
     ledger: Annotated[str | None, typer.Option(metavar="URL", help="the ledger it was published from")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -157,19 +185,30 @@ def verify(
     if ledger is not None:
         verified_against(found, ledger)
     said = f"{folder}: as it was published{', and the ledger says the same' if chained else ''}"
-    typer.echo(json.dumps({"verified": True, **chained}) if as_json else said)
+    _say(json.dumps({"verified": True, **chained}) if as_json else said)
 
 
 @ledger_app.command("show")
-def ledger_show(place: LedgerArgument, as_json: JsonOption = False) -> None:
-    """Print what was released to the run file's population, or all of a ledger by its URL.
+def ledger_show(
+    place: LedgerArgument,
+    only_statements: Annotated[
+        bool, typer.Option("--statements", help="only what was claimed, not what was drawn")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what was released to the run file's population, or all of a ledger by its URL, then what was claimed of it.
+
+    With --json it is the releases or, with --statements, the statements.
 
     Example: agedp ledger show london.toml
     """
-    from flows.ledgers import show_lines, shown
+    from flows.ledgers import show_lines, shown, statement_lines, statements
 
-    rows = shown(place)
-    typer.echo(json.dumps(rows, indent=1) if as_json else "\n".join(show_lines(rows)))
+    if as_json:
+        _say(json.dumps(statements(place) if only_statements else shown(place), indent=1))
+        return
+    drawn = [] if only_statements else [*show_lines(shown(place)), ""]
+    _say("\n".join([*drawn, *statement_lines(statements(place))]))
 
 
 @ledger_app.command("verify")
@@ -180,7 +219,7 @@ def ledger_verify(place: LedgerArgument, as_json: JsonOption = False) -> None:
     """
     from flows.ledgers import verified
 
-    typer.echo(verified(place, as_json=as_json))
+    _say(verified(place, as_json=as_json))
 
 
 @ledger_app.command("amend")
@@ -201,14 +240,14 @@ def ledger_amend(
     found = foresee_amendment(work)
     require_allowed(found)
     if not as_json:
-        typer.echo("\n".join(amendment_lines(found)))
+        _say("\n".join(amendment_lines(found)))
     wanted = bool(found.changes) and (yes or (not as_json and _confirmed("record this in the ledger?")))
     if wanted:
         record(work, found)
     if as_json:
-        typer.echo(json.dumps(amendment_json(found, recorded=wanted), indent=1))
+        _say(json.dumps(amendment_json(found, recorded=wanted), indent=1))
     elif found.changes:
-        typer.echo("recorded" if wanted else "not recorded; nothing has changed")
+        _say("recorded" if wanted else "not recorded; nothing has changed")
 
 
 def _confirmed(question: str) -> bool:
@@ -216,7 +255,7 @@ def _confirmed(question: str) -> bool:
     try:
         return typer.confirm(question)
     except typer.Abort:
-        typer.echo()
+        _say()
         return False
 
 
@@ -232,26 +271,31 @@ def ledger_export(
     """
     from flows.ledgers import exported
 
-    typer.echo(exported(run_file, file, close=close))
+    _say(exported(run_file, file, close=close))
 
 
 @ledger_app.command("import")
 def ledger_import(
-    file: Annotated[Path, typer.Argument(help="what `agedp ledger export` wrote", show_default=False)], to: ToOption
+    file: Annotated[Path, typer.Argument(help="what `agedp ledger export` wrote", show_default=False, readable=False)],
+    to: ToOption,
+    lost: Annotated[
+        bool, typer.Option("--lost", help="the exported ledger was not closed and no longer exists; this is noted")
+    ] = False,
 ) -> None:
     """Fill an empty new ledger from an exported file; every hash is recomputed.
 
     Example: agedp ledger import ledger.jsonl --to sqlite:///new/ledger.sqlite
     """
+    from agedp_data import clock
     from pipelines.ledger_moves import import_ledger
 
-    rows = import_ledger(file, to)
-    typer.echo(f"{rows} rows, every hash as it was written; name this ledger in [output] ledger")
+    rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
+    _say(f"{rows} rows, every hash as it was written; name this ledger in [output] ledger")
 
 
 @ledger_app.command("recover")
 def ledger_recover(
-    folder: Annotated[Path, typer.Argument(help="the release folder", show_default=False)], to: ToOption
+    folder: Annotated[Path, typer.Argument(help="the release folder", show_default=False, readable=False)], to: ToOption
 ) -> None:
     """Restore a lost ledger from a release folder into an empty new one, and mark the seam.
 
@@ -261,7 +305,7 @@ def ledger_recover(
     from pipelines.ledger_moves import recover
 
     rows = recover(folder, to, at=clock.today())
-    typer.echo(f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up")
+    _say(f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up")
 
 
 @app.command()
@@ -278,7 +322,7 @@ def sample(
     """
     from pipelines.sample import sample as make
 
-    typer.echo(make(dataset, folder, households=households, days=days, seed=seed))
+    _say(make(dataset, folder, households=households, days=days, seed=seed))
 
 
 def _date(moment: datetime | None) -> date | None:

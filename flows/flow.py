@@ -55,12 +55,23 @@ def sanitise_flow(run_file: str, as_of: date | None = None) -> State:
     """
     watched = _watched.get() or Watched()
     try:
-        watched.work = work = begin(run_file, as_of=as_of)
+        watched.work = work = _begun(run_file, as_of)
         run_stages(lambda name, stage: _task(name, stage, work))
     except AgedpError as error:
         watched.error = error
         return _failed(error)
     return None
+
+
+def _begun(run_file: str, as_of: date | None) -> Work:
+    """Load what the run rests on; of a bug Prefect gets the class only, for its text could quote the roster."""
+    try:
+        return begin(run_file, as_of=as_of)
+    except AgedpError:
+        raise
+    except Exception as error:
+        failed = StageFailed(f"{type(error).__name__} before the first stage; `agedp plan` shows where")
+    raise failed
 
 
 def _task(name: str, stage: Stage, work: Work) -> None:
@@ -83,7 +94,9 @@ def _task(name: str, stage: Stage, work: Work) -> None:
         raise StageFailed(str(state.message))
     if stage in _ARTIFACTS:
         key, words, description = _ARTIFACTS[stage]
-        create_markdown_artifact(words(work), key=key, description=description)
+        said: list[str] = []
+        _unless_bug(lambda made: said.append(words(made)), name, work)
+        create_markdown_artifact(said[0], key=key, description=description)
 
 
 _ARTIFACTS: dict[Stage, tuple[str, Callable[[Work], str], str]] = {

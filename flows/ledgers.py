@@ -9,7 +9,7 @@ from typing import Any
 from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import Ledger
+from agedp_data.ledger import Ledger, Statement
 from agedp_data.losses import epsilon
 from pipelines.compare import verify_against
 from pipelines.ledger_moves import export_ledger
@@ -46,9 +46,35 @@ def shown(place: str) -> list[dict[str, Any]]:
     ]
 
 
+def statements(place: str) -> list[dict[str, Any]]:
+    """Return what was claimed to a run file's population, or to all of a ledger by its URL, oldest first."""
+    url, population = _address(place)
+    with Ledger.open(url) as ledger:
+        kept = [row for row in ledger.statements(population) if row.population]
+    return [{"seq": row.seq, "population": row.population, "at": row.at, **_told(row)} for row in kept]
+
+
+def _told(row: Statement) -> dict[str, Any]:
+    claim = json.loads(row.claim)
+    days = {key: claim["days"][key] for key in ("released", "first", "last")}
+    return {"version": claim["version"], **days, "hash": row.hash}
+
+
 def show_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Return the releases for people."""
     return ["seq    day         series          state     epsilon       published   hash", *map(_show_line, rows)]
+
+
+def statement_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the statements for people."""
+    return ["seq    statement of  version  days  first       last        hash", *map(_statement_line, rows)]
+
+
+def _statement_line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['seq']:<5d}  {row['at']}    {row['version']:<7d}  {row['released']:<4d}  {row['first']:10s}  "
+        f"{row['last']:10s}  {row['hash'][:16]}"
+    )
 
 
 def _show_line(row: dict[str, Any]) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
-from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
-from flows.words import deviation_kwh, waiting_lines, yardstick_line
+from flows.words import deviation_kwh, skips_json, skips_text, waiting_lines, yardstick_line
+from pipelines.grant import DAYS_NEAR
+from pipelines.outlook import Skip
+from pipelines.plan import Planned
 from pipelines.sanitise import Prospect, foresee
 from pipelines.work import Work
 
@@ -21,7 +24,8 @@ def plan_json(work: Work) -> dict[str, Any]:
     ahead = found.outlook
     return {
         "population": work.run.population.name,
-        "due": [_row(row) for row in found.now.releases],
+        "due": [_row(one) for one in found.now.planned],
+        "skipped_ahead": skips_json(_skipped_ahead(found)),
         "waiting": [day.isoformat() for day in found.waiting],
         "refused": "" if found.now.refused is None else str(found.now.refused),
         "spent": epsilon(found.spent),
@@ -30,7 +34,8 @@ def plan_json(work: Work) -> dict[str, Any]:
     }
 
 
-def _row(row: Release) -> dict[str, Any]:
+def _row(planned: Planned) -> dict[str, Any]:
+    row = planned.row
     line: dict[str, Any] = {
         "day": row.day,
         "series": row.series,
@@ -39,7 +44,7 @@ def _row(row: Release) -> dict[str, Any]:
         "households": dict(zip(row.cells, row.households, strict=True)),
         "epsilon": epsilon(row.loss),
     }
-    return line | ({"noise_sd_kwh": deviation_kwh(row)} if row.state == "released" else {})
+    return line | ({"noise_sd_kwh": deviation_kwh(row)} if row.state == "released" else {"why": planned.why})
 
 
 def plan_words(work: Work) -> str:
@@ -55,7 +60,7 @@ def plan_lines(work: Work) -> list[str]:
     """Return the plan for people."""
     found = foresee(work)
     return [
-        *_due_lines(found.now.releases),
+        *_due_lines(found.now.planned),
         *waiting_lines(found.waiting),
         *_spent_lines(work, found),
         "contract, as it will be registered:",
@@ -63,23 +68,35 @@ def plan_lines(work: Work) -> list[str]:
     ]
 
 
-def _due_lines(rows: tuple[Release, ...]) -> list[str]:
-    if not rows:
+def _due_lines(planned: tuple[Planned, ...]) -> list[str]:
+    if not planned:
         return ["nothing is due that is not released already"]
-    lines = [f"{len(rows)} releases are due:", _HEADING]
-    shown = list(rows) if len(rows) <= 2 * _SHOWN else [*rows[:_SHOWN], None, *rows[-_SHOWN:]]
-    lines += ["..." if row is None else _due_line(row) for row in shown]
-    deviations = [deviation_kwh(row) for row in rows if row.state == "released"]
-    if deviations:
-        lines.append(yardstick_line(max(deviations)))
+    kept = [one.row for one in planned if one.row.state == "released"]
+    skipped = f" and {len(planned) - len(kept)} will be skipped" if len(kept) < len(planned) else ""
+    lines = [f"{len(kept)} releases are due{skipped}:", _HEADING]
+    shown = list(planned) if len(planned) <= 2 * _SHOWN else [*planned[:_SHOWN], None, *planned[-_SHOWN:]]
+    lines += ["..." if one is None else _due_line(one) for one in shown]
+    lines += _skipped_lines(planned)
+    if kept:
+        lines.append(yardstick_line(max(deviation_kwh(row) for row in kept)))
     return lines
 
 
-def _due_line(row: Release) -> str:
+def _due_line(planned: Planned) -> str:
+    row = planned.row
     start = f"{row.day}  {row.published_on}  {row.series:14s}  {sum(row.households):5d}   "
     if row.state != "released":
-        return start + "skipped: no delivery, or fewer homes on the roster than [population] min_households"
+        return f"{start}skipped: {planned.why}"
     return start + f"{epsilon(row.loss):8s}  {deviation_kwh(row):.3f}"
+
+
+def _skipped_lines(planned: tuple[Planned, ...]) -> list[str]:
+    """Return by reason which days will be skipped, whether or not their lines are shown."""
+    reasons: dict[str, list[Skip]] = {}
+    for one in planned:
+        if one.why:
+            reasons.setdefault(one.why, []).append((date.fromisoformat(one.row.day), one.row.series))
+    return [f"skipped ({why}): {skips_text(skips)}" for why, skips in reasons.items()]
 
 
 def _spent_lines(work: Work, found: Prospect) -> list[str]:
@@ -98,4 +115,12 @@ def _spent_lines(work: Work, found: Prospect) -> list[str]:
     elif ahead.next_day is not None:
         end = "the promise ends there" if ahead.ended_by_promise else "as far as the period, or ten years, go"
         lines.append(f"last possible day, released one by one: {ahead.last_day or 'none'} ({end})")
+    if later := _skipped_ahead(found):
+        lines.append(f"days that will be skipped later ({DAYS_NEAR}): {skips_text(later)}")
     return lines
+
+
+def _skipped_ahead(found: Prospect) -> list[Skip]:
+    """Return the days that will be skipped once they are due, if every day is released then."""
+    due = max((one.row.day for one in found.now.planned), default="")
+    return [(day, series) for day, series in found.outlook.skipped if day.isoformat() > due and not series]

@@ -6,22 +6,30 @@ import json
 from datetime import date
 from pathlib import Path
 
-from pipelines.publish import project, project_as_of
+from agedp_data.errors import InputError
+from pipelines.as_it_stood import project_as_of, project_statement
+from pipelines.publish import project
 from pipelines.work import begin
 
 
-def published(run_file: Path, day: date | None, *, as_json: bool) -> str:
-    """Write the release folder and return one line about it."""
+def published(run_file: Path, day: date | None, *, statement: int | None = None, as_json: bool) -> str:
+    """Write the release folder, now, as it stood on a day, or as a statement told of it; return one line about it.
+
+    Raises:
+        InputError: both a day and a statement, or one that never was.
+    """
+    if day is not None and statement is not None:
+        raise InputError("--as-of and --statement each name one folder; give one of them")
     work = begin(run_file)
     with work.ledger() as ledger:
-        if day is None:
-            project(work, ledger)
-            same = True
+        if statement is not None:
+            same, stood = project_statement(work, ledger, statement), f", as statement {statement} told of it"
+        elif day is not None:
+            same, stood = project_as_of(work, ledger, day), f", as it stood at the end of {day}"
         else:
-            same = project_as_of(work, ledger, day)
-    folder = work.run.output.release
+            project(work, ledger)
+            same, stood = True, ""
     if as_json:
         return json.dumps({"same_bytes": same})
-    stood = "" if day is None else f", as it stood on {day}"
-    changed = "" if same else "; other software or another interval than then: the figures are the same, the bytes not"
-    return f"{folder}: written again{stood}{changed}"
+    changed = "; other software, interval or ledger than then: the figures are the same, the bytes not"
+    return f"{work.run.output.release}: written again{stood}{'' if same else changed}"

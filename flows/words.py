@@ -17,6 +17,7 @@ from agedp_data import noise
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from agedp_data.statement import markdown
+from pipelines.outlook import Skip
 from pipelines.received import ReleaseFolder
 from pipelines.sanitise import ends_soon
 from pipelines.work import Work
@@ -51,7 +52,7 @@ def result_lines(work: Work) -> list[str]:
     skipped, least = len(work.released) - len(fresh), work.run.population.min_households
     lines.append(
         f"{days} day{'s' * (days != 1)} released now"
-        + (f", {skipped} skipped (no delivery, or fewer than {least} homes)" if skipped else "")
+        + (f", {skipped} skipped (no delivery, below {least} homes, or nothing left for the day)" if skipped else "")
         + ("" if work.released else ": nothing was due that is not released already")
     )
     lines += waiting_lines(work.agenda.waiting)
@@ -76,6 +77,30 @@ def waiting_lines(days: Sequence[date]) -> list[str]:
     if not days:
         return []
     return [f"{len(days)} due days wait for their delivery: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
+
+
+def skips_text(skips: Sequence[Skip]) -> str:
+    """Return days that will be skipped in a few words, neighbours together, those of one series by its name.
+
+    >>> skips_text([(date(2013, 1, 4), ""), (date(2013, 1, 5), ""), (date(2013, 1, 8), "n")])
+    '2013-01-04 to 2013-01-05, n of 2013-01-08'
+    """
+    found: list[tuple[str, date, date]] = []
+    for day, series in sorted(skips, key=lambda skip: (skip[1], skip[0])):
+        if found and found[-1][0] == series and (day - found[-1][2]).days == 1:
+            found[-1] = (series, found[-1][1], day)
+        else:
+            found.append((series, day, day))
+    return ", ".join(_stretch(*each) for each in found)
+
+
+def _stretch(series: str, first: date, last: date) -> str:
+    return (f"{series} of " if series else "") + (f"{first} to {last}" if last > first else f"{first}")
+
+
+def skips_json(skips: Sequence[Skip]) -> list[dict[str, str]]:
+    """Return days that will be skipped for machines."""
+    return [{"day": day.isoformat()} | ({"series": series} if series else {}) for day, series in skips]
 
 
 def _quality_line(work: Work) -> str:

@@ -20,6 +20,8 @@ from agedp_data.config.amendments import Change, amendment
 from agedp_data.config.contracts import promise_of
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.ledger import Contract, Ledger, canonical
+from pipelines.grant import Binding
+from pipelines.in_force import binding_models
 from pipelines.outlook import Outlook, Side, View, outlook
 from pipelines.work import Work
 
@@ -88,23 +90,20 @@ def foresee_amendment(work: Work) -> Amendment:
     with work.ledger() as ledger:
         contracts = ledger.contracts(work.population)
         rows = ledger.rows(work.population)
-        models = {model.model: model.envelope for model in ledger.models()}
+        models = binding_models(ledger, work.population)
     if not contracts:
         raise LedgerError(
             f"nothing was promised to {work.population!r} yet; the first `agedp run` registers the run file as it is"
         )
     old, new = json.loads(contracts[-1].promise), work.promise
-    before = Side(old, promise_of(contracts[-1].promise), _envelope(old, models))
-    after = Side(new, promise_of(canonical(new)), work.model.envelope if work.model else None)
-    view = View(tuple(rows), work.roster, clock.today())
+    adopted = {work.model.id: work.model.envelope} if work.model else {}
+    before = Side(old, Binding(promise_of(contracts[-1].promise), _own_first(old, models)))
+    after = Side(new, Binding(promise_of(canonical(new)), _own_first(new, adopted | models)))
+    view = View(tuple(rows), work.roster, clock.today(), contracts)
     return Amendment(amendment(old, new), outlook(before, view), outlook(after, view), contracts[-1].hash)
 
 
-def _envelope(old: Mapping[str, Any], models: Mapping[str, str]) -> Envelope | None:
-    """Return the envelope of the model that a contract names, as the ledger keeps it."""
-    name = old.get("model", {}).get("hash")
-    if name is None:
-        return None
-    if name not in models:
-        raise LedgerError("the ledger lacks the model that its contract names; put back a good copy")
-    return Envelope.from_json(json.loads(models[name])["envelope"])
+def _own_first(terms: Mapping[str, Any], models: Mapping[str, Envelope]) -> tuple[Envelope | None, ...]:
+    """Return the envelope of the model that a contract names, or None, and those of all others that bind."""
+    own = terms.get("model", {}).get("hash")
+    return (models[own] if own else None, *(envelope for name, envelope in models.items() if name != own))

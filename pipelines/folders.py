@@ -1,10 +1,17 @@
-"""Files put in place whole: written beside their name, synced, renamed; confidential ones for their owner only."""
+"""Files put in place whole: written beside their name, synced, renamed; confidential ones for their owner only.
+
+Whoever writes a temporary file holds a lock on it, which ends with the process however that ends: a temporary file
+without a lock was left by a run that was killed, and is removed by the next one.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +21,7 @@ import pyarrow.parquet as pq
 from agedp_data.errors import InputError
 
 _PRIVATE = 0o600
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
 
 
 def make_private(folder: Path) -> Path:
@@ -21,9 +29,27 @@ def make_private(folder: Path) -> Path:
     with readable(folder):
         lacking = [] if folder.exists() else [one for one in (folder, *folder.parents) if not one.exists()]
         for one in reversed(lacking):  # mkdir's own parents=True would let others in
-            one.mkdir(exist_ok=True, mode=0o700)
+            with suppress(FileExistsError):
+                one.mkdir(mode=0o700)
+                one.chmod(0o700)  # whatever the umask takes away
         if folder.stat().st_mode & 0o077:
             folder.chmod(0o700)
+    return folder
+
+
+def keep_private(folder: Path) -> Path:
+    """Return a private folder in which nothing, however it came there, lets anybody but its owner in.
+
+    Raises:
+        InputError: something in it belongs to somebody else and is open.
+    """
+    with readable(make_private(folder)):
+        for place, names, files in os.walk(folder):
+            for path in (Path(place, name) for name in (*names, *files)):
+                with suppress(FileNotFoundError):  # a temporary file of another run
+                    mode = path.lstat().st_mode
+                    if mode & 0o077 and not stat.S_ISLNK(mode):
+                        path.chmod(stat.S_IMODE(mode) & 0o700)
     return folder
 
 
@@ -40,18 +66,68 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, **options:
 def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE) -> None:
     """Fill a temporary file beside `path`, sync it and rename it."""
     with readable(path):
-        # by chance, not by process number: in a container that comes again, and meets what a killed run left
-        temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        _remove_left(left for left in path.parent.iterdir() if _name_of(left) == path.name)
+        descriptor, temporary = _beside(path, mode)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 fill(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
-            temporary.replace(path)
+                temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _beside(path: Path, mode: int) -> tuple[int, Path]:
+    """Open a new temporary file and lock it; another run may remove it before it is locked, then open another."""
+    while True:
+        # by chance, not by process number: in a container that comes again, and meets what a killed run left
+        temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        if mode == _PRIVATE:
+            os.fchmod(descriptor, mode)  # whatever the umask takes away
+        with suppress(OSError):  # a file system without locks: then nothing that was left is ever removed
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, temporary
+        os.close(descriptor)
+
+
+def _name_of(path: Path) -> str | None:
+    """Return the name for which a file is a temporary one, None if it is none."""
+    found = _TEMPORARY.fullmatch(path.name)
+    return found["name"] if found else None
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files that killed runs left in a folder and below; those of other runs at work stay."""
+    below = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    _remove_left(path for path in below if _name_of(path) is not None)
+
+
+def _remove_left(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):  # locked, gone meanwhile, or somebody else's: not ours to remove
+            descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process is inside this with the same folder; where folders cannot be locked, do not."""
+    with readable(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

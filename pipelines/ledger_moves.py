@@ -9,13 +9,15 @@ A folder carries its own population only: others of a lost ledger are recovered 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Contract, Ledger, Release, Statement, canonical
-from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, whole_of
+from agedp_data.ledger.marks import Recovered, mark_of
+from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, taken_over, whole_of
 from agedp_data.ledger.rows import Row
 from pipelines import folders
 from pipelines.compare import averages_of, require_same, told
@@ -25,39 +27,62 @@ from pipelines.received import ROWS, ReleaseFolder, open_release
 def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int:
     """Write every row of a ledger to a file, close the ledger on the way if `closed_at` is given; return how many.
 
-    A closed ledger can be exported again, with `closed_at` or without: the file is the same.
+    The file says whether the ledger was closed, and says so only after it was. A closed ledger can be exported
+    again, with `closed_at` or without: the file is the same. Where the very same file lies there already, closing
+    goes on: it was cut off between the two.
 
     Raises:
-        LedgerError: no such ledger, or a file of that name.
+        LedgerError: no such ledger, or another file of that name.
     """
-    if path.exists():
-        raise LedgerError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
+    taken = LedgerError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
+    if path.exists() and closed_at is None:
+        raise taken
     written: list[Row] = []
 
     def write(rows: tuple[Row, ...]) -> None:
         written.extend(rows)
-        folders.write(path, lines(whole_of(rows)).encode("ascii"))
+        if not path.exists():
+            folders.write(path, _exported(rows, closed=False))
+            return
+        same = (_exported(rows, closed=closed) for closed in (True, False))
+        if not path.is_file() or path.read_bytes() not in same:
+            raise taken
 
     with Ledger.open(url) as ledger:
         if closed_at is None and not ledger.closed():
             write(ledger.everything())
         else:
             ledger.hand_over(write, at=closed_at or clock.today())
+            ended = _exported(written, closed=True)
+            if path.read_bytes() != ended:
+                folders.write(path, ended)
     return len(written)
 
 
-def import_ledger(path: Path, url: str) -> int:
+def _exported(rows: Sequence[Row], *, closed: bool) -> bytes:
+    return lines(whole_of(rows, closed=closed)).encode("ascii")
+
+
+def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
     """Fill an empty new ledger with the rows of an exported file, every hash recomputed; return how many.
 
+    `lost_at` says that the exported ledger, which was not closed, no longer exists; the new one notes it.
+
     Raises:
-        LedgerError: a file that is no export or was changed, or a ledger that is not empty.
+        LedgerError: a file that is no export or was changed, one of a ledger that can still go on, or a ledger
+            that is not empty.
     """
     found = read_lines(_text(path))
     if not found.whole:
         raise LedgerError("these rows are a part of a ledger; `agedp ledger recover FOLDER` restores one from them")
     if (found.ledger, found.head) != (whole_of(found.rows).ledger, whole_of(found.rows).head):
         raise LedgerError("the file of ledger rows ends elsewhere than it says; take a good copy")
-    _fill(url, found.rows)
+    if not found.closed and lost_at is None:
+        raise LedgerError(
+            "this was exported from a ledger that can still go on, and two would draw the same days twice; export it "
+            "with --close, or say --lost if that ledger no longer exists"
+        )
+    _fill(url, found.rows if found.closed or lost_at is None else taken_over(found, at=lost_at.isoformat()))
     return len(found.rows)
 
 
@@ -93,6 +118,9 @@ def _carried(folder: ReleaseFolder) -> Rows:
         raise LedgerError(f"{ROWS} and statement.json hold different contracts")
     if {"id": found.ledger, "head": found.head} != claim["ledger"]:
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
+    marks = [mark_of(row) for row in found.rows if isinstance(row, Statement)]
+    if not all(isinstance(mark, Recovered) for mark in marks):
+        raise LedgerError(f"{ROWS} holds statements, which no folder carries")
     if not {row.contract for row in releases} <= {row.hash for row in contracts}:
         raise LedgerError(f"{ROWS} lacks a contract that its releases name")
     require_same(told(folder), averages_of(releases, contracts))

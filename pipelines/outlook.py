@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -11,17 +11,22 @@ from itertools import islice
 from typing import Any
 
 from agedp_data import clock, noise
-from agedp_data.chains.envelope import Envelope
 from agedp_data.errors import Refused
-from agedp_data.ledger import Release
+from agedp_data.ledger import Contract, Release, canonical
 from agedp_data.losses import NANO
-from agedp_data.notions.notion import Figure, Notion
+from agedp_data.notions.notion import Figure
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.readers.datasets import layout_of
 from agedp_data.roster import ALL, Roster
+from pipelines.grant import WHOLE_DAY, Binding
+from pipelines.in_force import done_by
 
 _FURTHEST_DAYS = 3652
 """How far ahead the end of a promise is looked for: ten years, one if epsilon_total sets it no end."""
+
+
+Skip = tuple[date, str]
+"""A day that will be skipped, and its series; "" for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,9 @@ class Outlook:
     `next_day` is the first day behind the newest in the ledger, None if the series is over; `loss` what it is
     granted, whole 1e-9 epsilon; `noise_sd_kwh` that of its daily means, kWh a home, by series (of its smallest
     group). `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether
-    the promise ends there, or the period does (or the years that were looked at).
+    the promise ends there, or the period does (or the years that were looked at). `skipped` are the days to which
+    the promise leaves nothing, while it leaves later ones something. `stopped` says why releases stop at once, if
+    what is released breaks the promise under a model that binds.
     """
 
     next_day: date | None
@@ -39,25 +46,27 @@ class Outlook:
     noise_sd_kwh: Mapping[str, float]
     last_day: date | None
     ended_by_promise: bool
+    skipped: tuple[Skip, ...]
+    stopped: str
     figures: tuple[Figure, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two contracts: its text read, its promise, its model."""
+    """One of the two contracts: its text read, its promise and all models that bind it, its own model first."""
 
     contract: Mapping[str, Any]
-    notion: Notion
-    envelope: Envelope | None
+    binding: Binding
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What both are looked at from: everything released so far, who is counted, and the date."""
+    """What both are looked at from: everything released so far, who is counted, the date, the contracts so far."""
 
     rows: tuple[Release, ...]
     roster: Roster
     today: date
+    contracts: tuple[Contract, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +82,29 @@ class _Day:
     published_on: str
 
 
+@dataclass(slots=True)
+class _Course:
+    """What becomes of the days from here on: those released, those skipped, and whether the series ended."""
+
+    history: list[Release | _Day]
+    released: list[_Day] = field(default_factory=list)
+    skipped: list[Skip] = field(default_factory=list)
+    ended: bool = False
+    stopped: str = ""
+
+
 def outlook(side: Side, view: View, *, days_ahead: int | None = None) -> Outlook:
     """Return what a contract permits from here on, looking as many days ahead as it may take, or as asked."""
-    figures = tuple(side.notion.figures(view.rows, side.envelope, None))
+    figures = tuple(side.binding.notion.figures(view.rows, side.binding.envelopes[0], None))
     days = list(islice(_days(side.contract, view.rows), days_ahead))
+    course = _course(side, view, days)
     if not days:
-        return Outlook(None, 0, {}, None, ended_by_promise=False, figures=figures)
-    released = _released(side, view, days)
-    last = date.fromisoformat(released[-1].day) if released else None
-    granted = released[0].loss if released else 0
+        return Outlook(None, 0, {}, None, False, tuple(course.skipped), course.stopped, figures)
+    last = date.fromisoformat(course.released[-1].day) if course.released else None
+    first = [row.loss for row in course.released if row.day == days[0].isoformat()]
+    granted = first[0] if first else 0
     sd = _noise_sd(side.contract, granted, _homes(side.contract, view.roster, days[0]))
-    return Outlook(days[0], granted, sd, last, len(released) < len(days), figures)
+    return Outlook(days[0], granted, sd, last, course.ended, tuple(course.skipped), course.stopped, figures)
 
 
 def _days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
@@ -99,19 +120,42 @@ def _days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def _released(side: Side, view: View, days: Sequence[date]) -> list[_Day]:
-    """Return the days that the promise would permit if each were released when due, up to the first refused."""
-    history: list[Release | _Day] = list(view.rows)
+def _course(side: Side, view: View, days: Sequence[date]) -> _Course:
+    """Return what becomes of half-released days and of `days`, each released when due, up to the first refused."""
+    course = _Course(list(view.rows))
+    try:
+        side.binding.review(view.rows)
+    except Refused as refused:
+        course.ended, course.stopped = True, str(refused)
     newest = max((row.published_on for row in view.rows), default="")
-    made: list[_Day] = []
-    for day in days:
-        loss = side.notion.loss(history, day.isoformat(), side.envelope)
-        row = _imagined(side.contract, day, loss, not_before=max(newest, _earliest(side.contract, view.today)))
-        if loss <= 0 or not _admitted(side, history, row):
+    not_before = max(newest, _earliest(side.contract, view.today))
+    for day, series in [*_left_over(side.contract, view), *((day, "") for day in days)]:
+        if course.ended:
             break
-        history.append(row)
-        made.append(row)
-    return made
+        share = Fraction(side.contract["series"][series]["share"]) if series else WHOLE_DAY
+        grant = side.binding.grant(course.history, day.isoformat(), share=share)
+        if grant.skipped:
+            course.skipped.append((day, series))
+            continue
+        row = replace(_imagined(side.contract, day, grant.loss, not_before=not_before), series=series)
+        if grant.loss <= 0 or not _admitted(side.binding, course.history, row):
+            course.ended = True
+            break
+        course.history.append(row)
+        if not series:
+            course.released.append(row)
+    return course
+
+
+def _left_over(terms: Mapping[str, Any], view: View) -> Iterator[tuple[date, str]]:
+    """Yield the days that some series published and others did not yet: a run was cut off between them."""
+    behind = max((row.seq for row in view.rows), default=0) + 1
+    contracts = (*view.contracts, Contract("", canonical(terms), seq=behind))
+    done = done_by(view.rows, contracts)
+    for day in sorted({row.day for row in view.rows}):
+        for series in terms["series"]:
+            if (day, series) not in done:
+                yield date.fromisoformat(day), series
 
 
 def _earliest(terms: Mapping[str, Any], today: date) -> str:
@@ -125,9 +169,9 @@ def _imagined(terms: Mapping[str, Any], day: date, loss: int, *, not_before: str
     return _Day(population, "", day.isoformat(), "released", loss, clock.instant(ended), max(due, not_before))
 
 
-def _admitted(side: Side, history: Sequence[Release | _Day], row: _Day) -> bool:
+def _admitted(binding: Binding, history: Sequence[Release | _Day], row: _Day) -> bool:
     try:
-        side.notion.admit(history, row, side.envelope)
+        binding.admit(history, row)
     except Refused:
         return False
     return True

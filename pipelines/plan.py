@@ -5,6 +5,9 @@ every due day now, under the true date, so a missed week needs nothing special; 
 from where the ledger stands to `as_of` and publishes each day on the first date on which it is due. Nothing here
 depends on a reading: the plan is a function of the run file, the model's public part, the roster's counts, the
 delivery's markers and the ledger.
+
+A day is skipped, without a draw or a loss, if its delivery never came, if too few households are on the roster, or
+if the promise leaves it nothing while it leaves later days something (`grant`): the days behind it go on.
 """
 
 from __future__ import annotations
@@ -17,16 +20,19 @@ from fractions import Fraction
 from agedp_data import clock, noise
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config import RunFile
-from agedp_data.errors import Refused
+from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import Release
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import Notion
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import Layout
 from agedp_data.roster import Roster
+from pipelines.grant import Binding
 
 RELEASED, SKIPPED = "released", "skipped"
 MECHANISM = "discrete-laplace"
+NO_DELIVERY = "no delivery"
+TOO_FEW = "fewer homes on the roster than [population] min_households"
 
 Cells = tuple[tuple[str, int], ...]
 """Named cells of a release and how many households each counts."""
@@ -34,16 +40,17 @@ Cells = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A day to publish: when its data ended, on which date it is published, who is counted.
+    """A day to publish: when its data ended, on which date it is published, who is counted, by which series.
 
-    `cells` by series leaves out groups with fewer than `min_households`; `given_up` says that the delivery's
-    marker never came.
+    `cells` by series leaves out groups with fewer than `min_households`; `series` are those that did not publish it
+    yet; `given_up` says that the delivery's marker never came.
     """
 
     day: date
     input_ended_at: str
     publish_on: date
     cells: Mapping[str, Cells]
+    series: tuple[str, ...]
     given_up: bool = False
 
     @property
@@ -64,7 +71,7 @@ class Agenda:
 class Terms:
     """What every release of a run refers to: notion, envelopes, and the ledger's names of contract and model.
 
-    The first envelope is the newest model's, the others those under which days were charged before: what one
+    The first envelope is the newest model's, the others those of every model that a contract ever named: what one
     of them does not permit is not permitted, so no new model loosens a promise.
     """
 
@@ -73,6 +80,11 @@ class Terms:
     envelopes: tuple[Envelope | None, ...]
     contract: str
     model: str
+
+    @property
+    def binding(self) -> Binding:
+        """Return the promise with all models that bind it."""
+        return Binding(self.notion, self.envelopes)
 
 
 def last_as_of(run: RunFile) -> date | None:
@@ -92,7 +104,8 @@ def agenda(
     found: list[Due] = []
     waiting: list[date] = []
     for day in _period(run, until.date()):
-        if all((day.isoformat(), series) in done for series in run.series):
+        series = tuple(name for name in run.series if (day.isoformat(), name) not in done)
+        if not series:
             continue
         ended = _layout(run).day_end(day)
         due_at = ended + timedelta(days=run.promise.age_days or 0)
@@ -106,7 +119,7 @@ def agenda(
         waited = timedelta(days=run.schedule.patience_days if given_up else 0)
         rehearsed = run.schedule.mode == "rehearsal"
         publish_on = max(_due_on(run, day) + waited, not_before) if rehearsed else until.date()
-        found.append(Due(day, clock.instant(ended), publish_on, _cells(run, roster, day), given_up))
+        found.append(Due(day, clock.instant(ended), publish_on, _cells(run, roster, day), series, given_up))
     # a day that was given up lies behind days that were due while it waited
     return Agenda(tuple(sorted(found, key=lambda one: one.publish_on)), tuple(waiting))
 
@@ -114,7 +127,18 @@ def agenda(
 def _delivered(run: RunFile, day: date) -> bool:
     """Tell whether the delivery of a day left its marker, a public event; without markers age alone decides."""
     marker = run.schedule.marker
-    return marker is None or (run.folder / marker.replace("{day}", day.isoformat())).exists()
+    if marker is None:
+        return True
+    try:
+        (run.folder / marker.replace("{day}", day.isoformat())).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:  # not seen is not absent: the day would be given up
+        raise RunFileError(
+            f"[schedule] wait_for: the marker of {day} cannot be looked for ({error.strerror}); correct the path, or "
+            "let this user read its folder"
+        ) from None
+    return True
 
 
 def _cells(run: RunFile, roster: Roster, day: date) -> dict[str, Cells]:
@@ -144,38 +168,41 @@ def _due_on(run: RunFile, day: date) -> date:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A row that may be stored, without its values, and the loss that its noise is to be drawn for."""
+    """A row that may be stored, without its values, the loss its noise is to be drawn for, or why it is skipped."""
 
     row: Release
     loss: Fraction
+    why: str = ""
 
 
 def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Release]) -> Planned:
-    """Return the row that will be stored; a day without delivery or with too few households is skipped.
+    """Return the row that will be stored; a day without delivery, with too few households or no loss is skipped.
 
     The day's loss is granted before any of its series is drawn and shared among them; each share is rounded
     down, the scale up, and the recorded loss is that of the scale.
 
     Raises:
-        Refused: the promise does not permit the release; nothing was drawn.
+        Refused: the promise does not permit the release, nor a later one; nothing was drawn.
     """
     run = terms.run
     if due.given_up or not due.cells[series]:
-        return Planned(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0))
-    day = due.day.isoformat()
-    others = [row for row in history if row.day != day]
-    granted = min(terms.notion.loss(others, day, envelope) for envelope in terms.envelopes)
+        return _skipped(terms, due, series, NO_DELIVERY if due.given_up else TOO_FEW)
     share = run.series[series].share
-    loss = granted if share is None else int(Fraction(share) * granted)
-    if loss <= 0:
-        raise Refused(f"{day}: {_ended(terms, others)}; nothing was drawn")
-    spend = Fraction(loss, NANO)
+    grant = terms.binding.grant(history, due.day.isoformat(), share=Fraction(1 if share is None else share))
+    if grant.skipped:
+        return _skipped(terms, due, series, grant.skipped)
+    if grant.loss <= 0:
+        raise Refused(f"{due.day}: {_ended(terms, history)}; nothing was drawn")
+    spend = Fraction(grant.loss, NANO)
     scale = noise.laplace_scale(sensitivity=run.series[series].clamp_wh, loss=spend)
     recorded = noise.recorded_loss(sensitivity=run.series[series].clamp_wh, scale=scale)
     row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded)
-    for envelope in terms.envelopes:
-        terms.notion.admit(history, row, envelope)
+    terms.binding.admit(history, row)
     return Planned(row, spend)
+
+
+def _skipped(terms: Terms, due: Due, series: str, why: str) -> Planned:
+    return Planned(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), why)
 
 
 def _ended(terms: Terms, history: Sequence[Release]) -> str:
@@ -183,8 +210,13 @@ def _ended(terms: Terms, history: Sequence[Release]) -> str:
     promise = terms.run.promise
     spent = sum(row.loss for row in history)
     if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
-        released = "what is released already and " if spent else ""
-        return f'no loss, however small, keeps the promise of notion = "{promise.notion}" with {released}this model'
+        models = sum(envelope is not None for envelope in terms.envelopes)
+        beside = [
+            *(["what is released already"] if spent else []),
+            *(["this model" if models == 1 else "each of its models, earlier ones too"] if models else []),
+        ]
+        beside_it = f" with {' and '.join(beside)}" if beside else ""
+        return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{beside_it}'
     return f"the promise permits no further release: {epsilon(spent)} is spent, epsilon_total = {promise.epsilon_total}"
 
 
@@ -212,25 +244,27 @@ def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss:
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
-    """What would be released if it were done now, and what would be refused first."""
+    """What would be released or skipped if it were done now, and what would be refused first."""
 
-    releases: tuple[Release, ...]
+    planned: tuple[Planned, ...]
     refused: Refused | None
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """Return the rows, without values."""
+        return tuple(one.row for one in self.planned)
 
 
 def foresee(terms: Terms, due: Sequence[Due], history: Sequence[Release]) -> Foresight:
     """Go over the due days as `release` would, on a history that only exists here; draws nothing."""
     rows = list(history)
-    done = {(row.day, row.series) for row in history}
-    planned: list[Release] = []
+    found: list[Planned] = []
     for one in due:
-        for series in terms.run.series:
-            if (one.day.isoformat(), series) in done:
-                continue
+        for series in one.series:
             try:
-                row = planned_release(terms, one, series, rows).row
+                planned = planned_release(terms, one, series, rows)
             except Refused as refused:
-                return Foresight(tuple(planned), refused)
-            planned.append(row)
-            rows.append(row)
-    return Foresight(tuple(planned), None)
+                return Foresight(tuple(found), refused)
+            found.append(planned)
+            rows.append(planned.row)
+    return Foresight(tuple(found), None)

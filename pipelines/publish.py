@@ -22,15 +22,35 @@ import pyarrow.parquet as pq
 
 from agedp_data import noise, tables
 from agedp_data.config.model import Estimated
-from agedp_data.errors import InputError
-from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger import Contract, Ledger, Release, Statement
 from agedp_data.ledger.moves import lines, published_rows
 from agedp_data.losses import number
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Account, Figure
-from agedp_data.statement import OVERLAP, OWN_DAYS, RECOVERED, ROSTER_READ_OFF, Facts, markdown, statement
+from agedp_data.readers.datasets import layout_of
+from agedp_data.statement import (
+    OVERLAP,
+    OWN_DAYS,
+    RECOVERED,
+    ROSTER_READ_OFF,
+    TAKEN_OVER,
+    Facts,
+    markdown,
+    statement,
+)
 from pipelines import folders
-from pipelines.received import AVERAGES, MEANS, METADATA_KEY, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
+from pipelines.received import (
+    AVERAGES,
+    MEANS,
+    METADATA_KEY,
+    ROWS,
+    STATEMENT,
+    SUMS,
+    WORDS,
+    ReleaseFolder,
+    is_of_release,
+    open_release,
+)
 from pipelines.work import Work, earlier_models
 
 __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
@@ -40,48 +60,47 @@ _READABLE = 0o644
 
 
 def project(work: Work, ledger: Ledger) -> None:
-    """Write the folder that the ledger stands for, and keep its statement there; nothing if nothing was said yet."""
-    rows = ledger.rows(work.population)
-    if not rows:
-        return
-    work.earlier_models = earlier_models(work, ledger, rows)
+    """Write the folder that the ledger stands for, and keep its statement there; nothing if nothing was said yet.
+
+    One run at a time: of two at once, the one that knows fewer rows must not write over what the other wrote.
+
+    Raises:
+        ContractChanged: the run file no longer says what was promised; nothing that differs may be claimed.
+    """
+    ledger.require_unchanged(work.promise, population=work.population)
+    if ledger.rows(work.population):
+        with folders.alone(made(Path(work.run.output.release))):
+            _project(work, ledger, ledger.rows(work.population))
+
+
+def _project(work: Work, ledger: Ledger, rows: Sequence[Release]) -> None:
+    work.earlier_models = earlier_models(work, ledger)
     contracts = ledger.contracts(work.population)
     claim = statement(_facts(work, ledger, contracts, rows))
-    files = _files(work, ledger, claim, rows, contracts)
+    files = files_of(work, ledger, claim, rows, contracts)
     ledger.record(
         json.dumps(claim, sort_keys=True, ensure_ascii=True),
         population=work.population,
         files=sums(files),
         software=json.dumps(claim["software"], sort_keys=True),
-        at=max(row.published_on for row in rows),
+        at=_claimed_on(work, ledger),
     )
     publish(Path(work.run.output.release), files)
 
 
-def project_as_of(work: Work, ledger: Ledger, day: date) -> bool:
-    """Write the folder as it stood on a day, from the statement that was kept; return whether its bytes are the same.
-
-    Other software, or another [output] interval, writes the same figures in other bytes.
-
-    Raises:
-        InputError: nothing was published by that day.
-    """
-    kept = [one for one in ledger.statements(work.population) if one.at <= day.isoformat()]
-    if not kept:
-        raise InputError(f"nothing was published to {work.population!r} by {day}")
-    claim = json.loads(kept[-1].claim)
-    contracts, rows = ledger.contracts(work.population), ledger.rows(work.population)
-    newest = ledger.place(claim["ledger"]["head"]) or 0
-    until = [row for row in rows if row.seq <= newest]
-    files = _files(work, ledger, claim, until, [one for one in contracts if one.seq <= newest])
-    publish(Path(work.run.output.release), files)
-    return tuple(sorted(sums(files).items())) == tuple(sorted(kept[-1].files))
+def _claimed_on(work: Work, ledger: Ledger) -> str:
+    """Return the date of a statement: today, and never before anything that it tells or the statement before it."""
+    told = [
+        row.at for row in ledger.everything() if not isinstance(row, Statement) or row.population == work.population
+    ]
+    today = [] if work.run.schedule.mode == "rehearsal" else [work.today.isoformat()]
+    return max([*told, *today])
 
 
-def _files(
+def files_of(
     work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
 ) -> dict[str, bytes]:
-    """Return the files of a release folder but its checksums."""
+    """Return the files of a release folder but its checksums; of the run file only the interval shows in them."""
     text = json.dumps(claim, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
     files = {
         STATEMENT: text.encode(),
@@ -115,6 +134,7 @@ def _in_order(rows: Sequence[Release], means: Mapping[str, object]) -> list[str]
 
 def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
     """Return what travels in the schema metadata of every file of figures."""
+    terms = claim["contract"]["input"]
     return {
         "schema": "agedp-daily-averages-1",
         **{key: claim[key] for key in ("title", "source", "licence", "contact") if key in claim},
@@ -123,7 +143,7 @@ def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
         "promise": claim["contract"]["promise"],
         "series": claim["contract"]["series"],
         "interval": {"coverage": str(work.run.output.interval), "covers": "the noise and nothing else"},
-        "day_zone": work.store.layout.day_zone,
+        "day_zone": layout_of(terms["dataset"], terms.get("columns")).day_zone,
         "figures": claim["figures"],
         "ledger": claim["ledger"],
     }
@@ -133,11 +153,12 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
     output = work.run.output
     titles = {"title": output.title, "source": output.source, "licence": output.licence, "contact": output.contact}
     others = {one.population for one in ledger.contracts()} - {work.population}
+    released = {row.day for row in rows if row.state == "released"}
     return Facts(
         title={key: text for key, text in titles.items() if text},
         contract=json.loads(contracts[-1].promise),
-        days=sorted({row.day for row in rows if row.state == "released"}),
-        skipped=sorted({row.day for row in rows if row.state == "skipped"}),
+        days=sorted(released),
+        skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
         figures=figures(work, rows),
         model=work.model.public if work.model else None,
@@ -162,7 +183,8 @@ def _notes(work: Work, ledger: Ledger, *, several: bool) -> list[str]:
     earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
     read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
     own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
-    said = ((RECOVERED, ledger.seam() is not None), (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several))
+    lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
+    said = (*lost, (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several))
     return [note for note, holds in said if holds]
 
 
@@ -174,14 +196,17 @@ def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
 
 
 def _as_promised(work: Work, rows: Sequence[Release], accounts: Sequence[Account]) -> list[Figure]:
-    """Return what earlier models said of the rows that were charged under them, when they were charged."""
+    """Return what earlier models said of the rows that were charged under them, when they were charged.
+
+    A model that a contract named while nothing was released binds all the same: what it says of all rows.
+    """
     found = []
-    for model in work.earlier_models:
-        last = max(i for i, row in enumerate(rows) if row.model == model)
-        envelope = work.earlier_models[model]
-        of_model = [figure for one in accounts for figure in one.figures(rows[: last + 1], envelope, None)]
+    for model, envelope in work.earlier_models.items():
+        last = max((i for i, row in enumerate(rows) if row.model == model), default=None)
+        charged, said = (rows, "by an earlier model") if last is None else (rows[: last + 1], "as promised")
+        of_model = [figure for one in accounts for figure in one.figures(charged, envelope, None)]
         found += [
-            replace(figure, name=f"{figure.name} as promised", assumption=f"{figure.assumption}, by model {model[:16]}")
+            replace(figure, name=f"{figure.name} {said}", assumption=f"{figure.assumption}, by model {model[:16]}")
             for figure in of_model
             if figure.kind == "conditional"
         ]
@@ -190,7 +215,10 @@ def _as_promised(work: Work, rows: Sequence[Release], accounts: Sequence[Account
 
 def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
     """Return the daily averages of released rows; intervals cover the noise of `mean_kwh` and nothing else."""
-    lines = [_line(row, i, coverage, versions) for row in sorted(rows, key=_by_day) for i in range(len(row.cells))]
+    half = {scale: noise.interval(scale, coverage) for scale in {row.scale for row in rows}}
+    lines = [
+        _line(row, i, half[row.scale], versions) for row in sorted(rows, key=_by_day) for i in range(len(row.cells))
+    ]
     names = tables.DAILY_AVERAGES.names
     return tables.columns(tables.DAILY_AVERAGES, **{name: [line[name] for line in lines] for name in names})
 
@@ -199,9 +227,8 @@ def _by_day(row: Release) -> tuple[str, int]:
     return row.day, row.revision
 
 
-def _line(row: Release, cell: int, coverage: Decimal, versions: Mapping[str, int]) -> dict[str, Any]:
+def _line(row: Release, cell: int, half: int, versions: Mapping[str, int]) -> dict[str, Any]:
     per_home = 1000.0 * row.households[cell]
-    half = noise.interval(row.scale, coverage)
     value = row.values[cell]
     return {
         "day": date.fromisoformat(row.day),
@@ -238,15 +265,25 @@ def sums(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def publish(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Put the files in place, SHA256SUMS last; untouched if they already lie there whole."""
+    """Put the files in place, SHA256SUMS last, and remove files of another release; nothing if they lie there whole."""
     listing = "".join(f"{digest}  {name}\n" for name, digest in sums(files).items()).encode()
-    if _holds(folder, {**files, SUMS: listing}):
+    folders.sweep(made(folder))
+    of_another = [path for path in folder.iterdir() if is_of_release(path.name) and path.name not in {*files, SUMS}]
+    if not of_another and _holds(folder, {**files, SUMS: listing}):
         return
-    with folders.readable(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         folders.write(folder / name, content, mode=_READABLE)
+    with folders.readable(folder):
+        for path in of_another:
+            path.unlink(missing_ok=True)
     folders.write(folder / SUMS, listing, mode=_READABLE)
+
+
+def made(folder: Path) -> Path:
+    """Return a release folder, made if need be."""
+    with folders.readable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _holds(folder: Path, files: Mapping[str, bytes]) -> bool:

@@ -7,6 +7,7 @@ that cannot be understood stops the run with one line before anything is drawn.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +28,7 @@ from agedp_data.readers.files import Block, Source
 from agedp_data.readers.layout import SLOTS, Header, Ints, Layout, NamedColumns, Reason, Rules
 from agedp_data.readers.parse import Parsed, parse
 from agedp_data.readers.settle import Readings
+from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import Engine, map_each, map_merge
 from pipelines.days import parts_of, settle_month
@@ -73,6 +75,7 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
         InputError: a file that cannot be understood; nothing of it is stored.
     """
     folders.make_private(store.folder / "files")
+    folders.sweep(store.folder.parent)
     listing = files.list_sources(patterns, required=not (store.order.remembers and store.remembered()))
     opened = map_each("open", listing.sources, each=partial(open_file, store=store), engine=engine)
     unique = {one.content: one for one in reversed(opened)}  # the first of equal files is the one that is read
@@ -134,10 +137,9 @@ def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> Inp
     every = [(name, text) for name, other in LAYOUTS.items() for text in other.known_headers()]
     nearest = difflib.get_close_matches(found, [text for _, text in every], n=1, cutoff=0.0)
     name = next((name for name, text in every if [text] == nearest), layout.name)
-    shown = found if len(found) <= 120 else f"{found[:120]}..."
     hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
     rest = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
-    return source.error(f"its columns {rest}", private=f'columns "{shown}" {rest}')
+    return source.error(f"its columns {rest}", private=f'columns "{shown(found, 120)}" {rest}')
 
 
 def _add(store: Store, fresh: Sequence[Opened], *, engine: Engine) -> None:
@@ -224,7 +226,7 @@ def _write_quality(
     bounds = np.searchsorted(file[order], np.arange(len(contents) + 1))
     lines: list[tuple[str, str, str, str, int]] = []
     for one in opened:
-        name = str(one.source.path)
+        name = os.fsencode(one.source.path).decode("utf-8", "backslashreplace")  # a name need not be UTF-8
         if unique[one.content] is not one:
             lines.append((name, one.content, "same bytes as an earlier input, ignored", "rows read", 0))
             continue

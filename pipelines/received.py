@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,7 +26,13 @@ AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "
 ROWS = "ledger_rows.jsonl"
 MEANS = "daily_averages"
 METADATA_KEY = b"agedp"
+_OURS = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html|datapackage\.json")
 _TINY = 1e-9
+
+
+def is_of_release(name: str) -> bool:
+    """Tell whether a release may hold a file of this name; nothing else of a folder is ours to judge or to remove."""
+    return name in (AVERAGES, STATEMENT, WORDS, ROWS, SUMS) or _OURS.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,12 @@ class ReleaseFolder:
             path = self.path / Path(name).name
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
                 raise InputError(f"{Path(name).name} is not the file that was published; ask for the release again")
+        found = {path.name for path in self.path.iterdir() if is_of_release(path.name)}
+        if beside := sorted(found - set(wanted) - {SUMS}):
+            raise InputError(
+                f"{', '.join(beside)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
+                "release again"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ release. Of two runs at once one draws and the other reads what was drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 import numpy as np
@@ -15,25 +15,35 @@ from agedp_data import noise
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger, Release
 from pipelines.aggregate import Sum
-from pipelines.plan import Due, Planned, Terms, planned_release
+from pipelines.plan import RELEASED, Due, Planned, Terms, planned_release
+
+BeforeDraw = Callable[[date, Sequence[Release]], None]
+"""Called in the transaction that draws a day, once it is admitted, with the population's rows so far."""
+
+Sums = Mapping[tuple[date, str], Sum]
+"""True sums by day and series."""
 
 
 def release(
-    ledger: Ledger, terms: Terms, due: Sequence[Due], sums: Mapping[tuple[date, str], Sum]
+    ledger: Ledger, terms: Terms, due: Sequence[Due], sums: Sums, *, before_draw: BeforeDraw
 ) -> tuple[Release, ...]:
     """Release the due days, oldest first; return their rows, drawn now or found.
 
     Raises:
         Refused: the promise does not permit a day; the days before it stay released.
     """
-    return tuple(_one(ledger, terms, one, series, sums) for one in due for series in terms.run.series)
+    return tuple(
+        _one(ledger, terms, one, series, sums, before_draw=before_draw) for one in due for series in one.series
+    )
 
 
-def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Mapping[tuple[date, str], Sum]) -> Release:
+def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Sums, *, before_draw: BeforeDraw) -> Release:
     planned: list[Planned] = []
 
     def admit(history: tuple[Release, ...]) -> Release:
         planned.append(planned_release(terms, due, series, history))
+        if planned[-1].row.state == RELEASED:
+            before_draw(due.day, history)
         return planned[-1].row
 
     def draw(row: Release) -> Sequence[int]:

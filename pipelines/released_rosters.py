@@ -1,65 +1,248 @@
 """Who was counted on the days that are released: a roster may change for later days only.
 
-    <confidential>/released_rosters.parquet     day, the group columns in use, a digest of who was in which group
+    <confidential>/released_rosters.parquet     by population, ledger and day: digests of who was in which group
 
-Without the table (another machine, a restored backup) the number of households is compared with the ledger's.
+A day is noted before its first draw, inside the transaction that draws: a run that is killed between two series of a
+day goes on with the same households, or not at all. What was noted and never drawn binds nobody. What the ledger was
+seen to hold is marked as released, and so the notes also find a ledger that lacks days which were released to the
+same people (an older copy, another one beside a renamed release folder): going on would draw them a second time.
+Rehearsals have ledgers and dates of their own; they neither bind others nor are bound.
+
+Without a note (another machine, a restored backup) the numbers of households are compared with the ledger's.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from agedp_data import tables
-from agedp_data.errors import Refused
-from agedp_data.ledger import Release
-from agedp_data.roster import ALL, Roster
+from agedp_data.errors import InputError, LedgerBehind, Refused
+from agedp_data.ledger import Contract, Release
+from agedp_data.roster import Roster
 from pipelines import folders
+from pipelines.release import BeforeDraw
+
+_Key = tuple[str, str, date]
+_Line = dict[str, Any]
 
 
-def require_unchanged(path: Path, roster: Roster, rows: Sequence[Release]) -> None:
-    """Compare the roster with that of every released day.
+class Counted:
+    """Who a roster counts on a day, as digests; worked out once for each stretch between two changes of it."""
 
-    Raises:
-        Refused: the first released day on which it counts other households.
-    """
-    known = {line["day"]: line for line in folders.read_table(path).to_pylist()} if path.exists() else {}
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self._changes = np.unique(np.concatenate([roster.first, roster.last + 1]))
+        self._lines: dict[str | None, list[bytes]] = {}
+        self._digests: dict[tuple[int, str | None], str] = {}
+        self._cells: dict[tuple[int, str | None], tuple[tuple[str, int], ...]] = {}
+
+    def has(self, column: str) -> bool:
+        """Tell whether the roster has this group column."""
+        return column in self._roster.groups
+
+    def digest(self, day: date, column: str | None) -> str:
+        """Return the SHA-256 of who is counted on a day; with a column, of who is in which of its groups."""
+        key = self._stretch(day), column
+        if key not in self._digests:
+            lines = self._of_rows(column)
+            members = sorted(lines[row] for row in np.flatnonzero(self._roster.on(day)))
+            self._digests[key] = hashlib.sha256(b"\n".join(members)).hexdigest()
+        return self._digests[key]
+
+    def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
+        """Return the groups of a column on a day and how many households each has."""
+        key = self._stretch(day), by
+        if key not in self._cells:
+            self._cells[key] = self._roster.cells(day, by)
+        return self._cells[key]
+
+    def _stretch(self, day: date) -> int:
+        return int(np.searchsorted(self._changes, (day - date(1970, 1, 1)).days, side="right"))
+
+    def _of_rows(self, column: str | None) -> list[bytes]:
+        if column not in self._lines:
+            ids = [self._roster.ids[code] for code in self._roster.household]
+            groups = [] if column is None else [self._roster.groups[column]]
+            self._lines[column] = [json.dumps(each).encode() for each in zip(ids, *groups, strict=True)]
+        return self._lines[column]
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The notes of one population in one ledger, named by its id."""
+
+    path: Path
+    population: str
+    ledger: str
+    rehearsal: bool
+
+    def require_none_beyond(self, rows: Collection[Release]) -> None:
+        """Check that a ledger with these rows holds every day that was released to the population for good.
+
+        Raises:
+            LedgerBehind: the first day that it lacks.
+        """
+        held = {row.day for row in rows}
+        lines = () if self.rehearsal else self._read().values()
+        released = {line["day"].isoformat() for line in lines if self._is_ours(line)}
+        if released - held:
+            raise LedgerBehind(
+                f"{min(released - held)} was released to {self.population!r} from another ledger, or a newer copy of "
+                "this one: put that ledger back, or import or recover it; to start anew, name another [output] "
+                "confidential folder or another population"
+            )
+
+    def require_unchanged(self, counted: Counted, rows: Sequence[Release], contracts: Sequence[Contract]) -> None:
+        """Compare the roster with that of every released day.
+
+        Raises:
+            Refused: the first released day on which it counts other households, or groups them otherwise.
+        """
+        lines, promises = self._read(), _promises(contracts)
+        for day, of_day in _released(rows).items():
+            noted = self._noted(lines, day)
+            if noted is not None:
+                _require_same(counted, noted)
+            elif not all(_as_many(counted, row, promises[row.contract]) for row in of_day):
+                raise Refused(_other_households(day))
+
+    def before_draw(self, counted: Counted, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
+        """Return what notes the roster of `days` before they are drawn; to be called inside the ledger's transaction.
+
+        One write notes all days to come; it is made anew if another run has written since.
+        """
+        written: list[tuple[int, ...] | None] = []
+
+        def note(day: date, history: Sequence[Release]) -> None:
+            if written and written[-1] == _identity(self.path):
+                return
+            with folders.alone(self.path.parent):
+                lines, begun = self._read(), _released(history)
+                if day in begun:  # by a run that was killed, or by another one just now
+                    if (noted := self._noted(lines, day)) is not None:
+                        _require_same(counted, noted)
+                    return
+                ahead = [one for one in days if one not in begun]
+                lines |= {self._key(one): self._line(counted, one, columns, released=False) for one in ahead}
+                _write(self.path, lines)
+                written.append(_identity(self.path))
+
+        return note
+
+    def settle(self, counted: Counted, rows: Sequence[Release], contracts: Sequence[Contract]) -> None:
+        """Mark the days of these rows as released, and note those of which there is no note."""
+        promises = _promises(contracts)
+        with folders.alone(self.path.parent):
+            lines = self._read()
+            before = {key: dict(line) for key, line in lines.items()}
+            for day, of_day in _released(rows).items():
+                columns = {_by(row, promises[row.contract]) for row in of_day} - {None}
+                lines.setdefault(self._key(day), self._line(counted, day, sorted(map(str, columns)), released=True))
+                lines[self._key(day)]["released"] = True
+            if lines != before:
+                _write(self.path, lines)
+
+    def _key(self, day: date) -> _Key:
+        return self.population, self.ledger, day
+
+    def _line(self, counted: Counted, day: date, columns: Sequence[str], *, released: bool) -> _Line:
+        groups = {column: counted.digest(day, column) for column in columns if counted.has(column)}
+        return {
+            "population": self.population,
+            "ledger": self.ledger,
+            "day": day,
+            "rehearsal": self.rehearsal,
+            "members": counted.digest(day, None),
+            "groups": json.dumps(groups, sort_keys=True),
+            "released": released,
+        }
+
+    def _read(self) -> dict[_Key, _Line]:
+        try:
+            table = folders.read_table(self.path) if self.path.exists() else None
+        except InputError:
+            raise InputError(
+                f"{self.path.name} in the confidential folder is damaged; put back a copy of it, or remove it: then "
+                "only the numbers of households are compared with those of released days"
+            ) from None
+        # what was noted before ledgers were told apart is no note: the ledger's numbers are compared
+        lines = table.to_pylist() if table is not None and table.schema.names == tables.RELEASED_ROSTERS.names else []
+        return {(line["population"], line["ledger"], line["day"]): line for line in lines}
+
+    def _is_ours(self, line: _Line) -> bool:
+        return line["population"] == self.population and line["released"] and not line["rehearsal"]
+
+    def _noted(self, lines: Mapping[_Key, _Line], day: date) -> _Line | None:
+        """Return what is noted of a day that this ledger holds; a recovered ledger's under the id of the lost one."""
+        own = lines.get(self._key(day))
+        if own is not None or self.rehearsal:
+            return own
+        return next((line for key, line in lines.items() if key[2] == day and self._is_ours(line)), None)
+
+
+def _released(rows: Sequence[Release]) -> dict[date, list[Release]]:
+    found: dict[str, list[Release]] = {}
     for row in rows:
-        day = date.fromisoformat(row.day)
-        if row.state != "released":
-            continue
-        if day in known:
-            columns = json.loads(known[day]["columns"])
-            same = set(columns) <= set(roster.groups) and _digest(roster, day, columns) == known[day]["digest"]
-        else:
-            same = row.cells != (ALL,) or row.households == (roster.households(day),)
-        if not same:
+        if row.state == "released":
+            found.setdefault(row.day, []).append(row)
+    return {date.fromisoformat(day): found[day] for day in sorted(found)}
+
+
+def _promises(contracts: Sequence[Contract]) -> dict[str, dict[str, Any]]:
+    return {one.hash: json.loads(one.promise) for one in contracts}
+
+
+def _by(row: Release, promise: Mapping[str, Any]) -> str | None:
+    by: str | None = promise["series"][row.series].get("by")
+    return by
+
+
+def _require_same(counted: Counted, noted: Mapping[str, Any]) -> None:
+    """Compare a day with its note; groups that no series is published by any more may have left the roster."""
+    day = noted["day"]
+    if counted.digest(day, None) != noted["members"]:
+        raise Refused(_other_households(day))
+    for column, digest in json.loads(noted["groups"]).items():
+        if counted.has(column) and counted.digest(day, column) != digest:
             raise Refused(
-                f"the roster counts other households on {row.day}, a day that is released; "
-                "rows may be added or ended for later days only"
+                f"the roster's column {column!r} groups the households of {day}, a day that is released, otherwise "
+                "than then; a household may change its group from a later day on (end one row, start another)"
             )
 
 
-def remember(path: Path, roster: Roster, rows: Iterable[Release], columns: Sequence[str]) -> None:
-    """Keep who was counted on the days of these rows."""
-    known = {line["day"]: line for line in folders.read_table(path).to_pylist()} if path.exists() else {}
-    days = {date.fromisoformat(row.day) for row in rows if row.state == "released"} - set(known)
-    if not days:
-        return
-    for day in days:
-        known[day] = {"day": day, "columns": json.dumps(columns), "digest": _digest(roster, day, columns)}
-    ordered = [known[day] for day in sorted(known)]
-    names = tables.RELEASED_ROSTERS.names
-    lines = {name: [line[name] for line in ordered] for name in names}
-    folders.write_table(path, tables.columns(tables.RELEASED_ROSTERS, **lines))
+def _as_many(counted: Counted, row: Release, promise: Mapping[str, Any]) -> bool:
+    """Tell whether the roster counts as many households in each cell as were counted."""
+    day, by, least = date.fromisoformat(row.day), _by(row, promise), promise["population"]["min_households"]
+    if by is not None and not counted.has(by):  # nobody knows how many were in groups too small to publish
+        return sum(number for _, number in counted.cells(day, None)) >= sum(row.households)
+    large = {cell: number for cell, number in counted.cells(day, by) if number >= least}
+    return large == dict(zip(row.cells, row.households, strict=True))
 
 
-def _digest(roster: Roster, day: date, columns: Sequence[str]) -> str:
-    members = sorted(
-        [roster.ids[roster.household[i]], *(roster.groups[column][i] for column in columns)]
-        for i in roster.on(day).nonzero()[0]
+def _other_households(day: date) -> str:
+    return (
+        f"the roster counts other households on {day}, a day that is released; "
+        "rows may be added or ended for later days only"
     )
-    return hashlib.sha256(json.dumps(members).encode()).hexdigest()
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _write(path: Path, lines: Mapping[_Key, _Line]) -> None:
+    ordered = [lines[key] for key in sorted(lines)]
+    values = {name: [line[name] for line in ordered] for name in tables.RELEASED_ROSTERS.names}
+    folders.write_table(path, tables.columns(tables.RELEASED_ROSTERS, **values))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import date, timedelta
 
 import pyarrow as pa
@@ -28,7 +29,8 @@ def forget(store: Store, *, today: date, keep_days: int, needed_from: date) -> N
     folders.write(store.folder / "forgotten_before", first_kept.encode())
     for folder in gone:
         shutil.rmtree(store.folder / "days" / folder.name, ignore_errors=True)
-        shutil.rmtree(folder)
+        with folders.readable(folder), suppress(FileNotFoundError):  # another run removes it, too
+            shutil.rmtree(folder)
 
 
 def late_rows(store: Store, contents: Collection[str], released: Collection[date]) -> int:

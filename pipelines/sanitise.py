@@ -8,16 +8,16 @@ nothing confidential is an argument that a scheduler could store.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
 from agedp_data.errors import LedgerError, RunFileError
-from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger import Ledger, Release
 from pipelines import plan as planning
-from pipelines import released_rosters
 from pipelines.aggregate import Counting, aggregate
+from pipelines.in_force import done_by
 from pipelines.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
 from pipelines.read import Delivery, read
@@ -64,34 +64,29 @@ def plan(work: Work) -> None:
     work.agenda, _ = _agenda(work)
 
 
-def _agenda(work: Work) -> tuple[planning.Agenda, tuple[Release, ...]]:
+def _agenda(work: Work) -> tuple[planning.Agenda, View]:
     """Return the due days and what was released so far."""
     known: tuple[Release, ...] = ()
-    rows: tuple[Release, ...] = ()
-    contracts: tuple[Contract, ...] = ()
-    if work.has_ledger:
+    view = View((), work.roster, work.today)
+    if not work.has_ledger:
+        work.notes("").require_none_beyond(())
+    else:
         with work.ledger() as ledger:
             _require_own_ledger(work, ledger)
             ledger.require_unchanged(work.promise, population=work.population)
-            known, rows = ledger.rows(), ledger.rows(work.population)
-            released_rosters.require_unchanged(work.released_rosters, work.roster, rows)
-            contracts = ledger.contracts(work.population)
-            work.earlier_models = earlier_models(work, ledger, rows)
-            for envelope in work.terms.envelopes if work.earlier_models else ():
-                work.terms.notion.review(rows, envelope)
+            known, view = ledger.rows(), _view(work, ledger)
+            notes = work.notes(ledger.id)
+            notes.require_none_beyond(view.rows)
+            notes.require_unchanged(work.counted, view.rows, view.contracts)
+            work.earlier_models = earlier_models(work, ledger)
+            work.terms.binding.review(view.rows)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
-    done = _done(rows, contracts)
-    return planning.agenda(work.run, work.roster, done, until=work.until, not_before=newest), rows
+    done = done_by(view.rows, view.contracts)
+    return planning.agenda(work.run, work.roster, done, until=work.until, not_before=newest), view
 
 
-def _done(rows: Sequence[Release], contracts: Sequence[Contract]) -> set[tuple[str, str]]:
-    """Return (day, series) of what is released; a series added later begins behind the days released before it."""
-    since: dict[str, int] = {}
-    for known in contracts:
-        for series in json.loads(known.promise)["series"]:
-            since.setdefault(series, known.seq)
-    done = {(row.day, row.series) for row in rows}
-    return done | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}
+def _view(work: Work, ledger: Ledger) -> View:
+    return View(ledger.rows(work.population), work.roster, work.today, ledger.contracts(work.population))
 
 
 def _require_own_ledger(work: Work, ledger: Ledger) -> None:
@@ -138,6 +133,9 @@ def _delivered(work: Work) -> Delivery:
 def release_days(work: Work) -> None:
     """Draw, charge and store the due days; the first release registers the promise."""
     if not work.agenda.due:
+        if work.has_ledger:  # a run that was cut off behind its last draw did not come to it
+            with work.ledger() as ledger:
+                _settle_notes(work, ledger)
         return
     _foresee_first(work)
     with work.ledger(create=True) as ledger:
@@ -147,11 +145,16 @@ def release_days(work: Work) -> None:
             ledger.adopt(work.model.text, at=at)
         work.contract = ledger.register(work.promise, population=work.population, at=at).hash
         columns = sorted({one.by for one in work.run.series.values() if one.by is not None})
+        note = work.notes(ledger.id).before_draw(work.counted, columns, [due.day for due in work.agenda.due])
         try:
-            work.released = release(ledger, work.terms, work.agenda.due, work.sums)
+            work.released = release(ledger, work.terms, work.agenda.due, work.sums, before_draw=note)
         finally:
-            rows = ledger.rows(work.population)
-            released_rosters.remember(work.released_rosters, work.roster, rows, columns)
+            _settle_notes(work, ledger)
+
+
+def _settle_notes(work: Work, ledger: Ledger) -> None:
+    rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
+    work.notes(ledger.id).settle(work.counted, rows, contracts)
 
 
 def _next_day(work: Work) -> date:
@@ -215,10 +218,10 @@ def foresee(work: Work) -> Prospect:
     Raises:
         ContractChanged: the run file no longer says what was promised.
     """
-    agenda, rows = _agenda(work)
-    spent = sum(row.loss for row in rows)
-    now = planning.foresee(work.terms, agenda.due, rows)
-    return Prospect(spent, now, agenda.waiting, _outlook(work, rows))
+    agenda, view = _agenda(work)
+    spent = sum(row.loss for row in view.rows)
+    now = planning.foresee(work.terms, agenda.due, view.rows)
+    return Prospect(spent, now, agenda.waiting, _outlook(work, view))
 
 
 def ends_soon(work: Work) -> date | None:
@@ -226,10 +229,11 @@ def ends_soon(work: Work) -> date | None:
     if not work.has_ledger:
         return None
     with work.ledger() as ledger:
-        found = _outlook(work, ledger.rows(work.population), days_ahead=30)
-    return found.last_day or work.run.schedule.first_day if found.ended_by_promise else None
+        view = _view(work, ledger)
+    found = _outlook(work, view, days_ahead=30)
+    newest = max((date.fromisoformat(row.day) for row in view.rows), default=work.run.schedule.first_day)
+    return found.last_day or newest if found.ended_by_promise else None
 
 
-def _outlook(work: Work, rows: tuple[Release, ...], *, days_ahead: int | None = None) -> Outlook:
-    side = Side(work.promise, work.run.notion, work.terms.envelopes[0])
-    return outlook(side, View(rows, work.roster, work.today), days_ahead=days_ahead)
+def _outlook(work: Work, view: View, *, days_ahead: int | None = None) -> Outlook:
+    return outlook(Side(work.promise, work.terms.binding), view, days_ahead=days_ahead)

@@ -22,6 +22,11 @@ def days_noted(path: Path, population: str) -> set[date]:
 
 def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
     """Add the means of these sums to the table; a day that is there already is written anew."""
+    with folders.alone(path.parent):
+        _write(path, sums, rows)
+
+
+def _write(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
     known = folders.read_table(path).to_pylist() if path.exists() else []
     lines = {tuple(line[name] for name in _KEY): line for line in known}
     for row in rows:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -13,20 +13,19 @@ from agedp_data import clock
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config import RunFile, contract, load, not_yet
 from agedp_data.config.input import AusgridInput
-from agedp_data.errors import InputError, LedgerBehind, RunFileError
+from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger, Release
-from agedp_data.ledger.rows import NO_HASH
-from agedp_data.ledger.storage import path_of
 from agedp_data.model import Model, model_of
 from agedp_data.readers.layout import NamedColumns, Rules
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.aggregate import Sum
 from pipelines.blocks import Engine
-from pipelines.compare import published_head, require_not_behind
+from pipelines.compare import Sign, require_not_behind, signs_in
+from pipelines.in_force import binding_models
 from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
-from pipelines.received import ReleaseFolder
+from pipelines.released_rosters import Counted, Notes
 from pipelines.store import Order, Store
 
 _CATEGORIES = ("GC", "CL", "GG")
@@ -49,6 +48,11 @@ class Work:
     sums: Mapping[tuple[date, str], Sum] = field(default_factory=dict)
     released: Sequence[Release] = ()
     late_rows: int = 0
+    counted: Counted = field(init=False)
+    _opened: Ledger | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.counted = Counted(self.roster)
 
     @property
     def today(self) -> date:
@@ -87,11 +91,6 @@ class Work:
         return self.confidential / "true_means.parquet"
 
     @property
-    def released_rosters(self) -> Path:
-        """Return where it is kept who was counted on released days."""
-        return self.confidential / "released_rosters.parquet"
-
-    @property
     def terms(self) -> Terms:
         """Return what every release of the run refers to."""
         newest = self.model.envelope if self.model else None
@@ -106,56 +105,53 @@ class Work:
     @property
     def has_ledger(self) -> bool:
         """Tell whether there is a ledger already, or a release folder that only a ledger can have made."""
-        return self._ledger_file_exists or published_head(Path(self.run.output.release)) != NO_HASH
-
-    def _require_own_folder(self) -> None:
-        known = _statement(Path(self.run.output.release)).get("population", self.population)
-        if known != self.population:
-            raise RunFileError(f"[output] release holds the release of population {known!r}; name another folder")
+        return self._ledger_exists or bool(self._signs())
 
     @property
-    def _ledger_file_exists(self) -> bool:
-        return path_of(self.run.output.ledger).exists()
+    def _ledger_exists(self) -> bool:
+        return Ledger.exists(self.run.output.ledger)
 
-    def ledger(self, *, create: bool = False) -> Ledger:
-        """Open the ledger.
+    def _signs(self) -> frozenset[Sign]:
+        """Return what the release folder says of its origin.
+
+        Raises:
+            RunFileError: it is another population's.
+        """
+        found = signs_in(Path(self.run.output.release))
+        others = {sign.population for sign in found} - {self.population}
+        if others:
+            raise RunFileError(f"[output] release holds the release of population {min(others)!r}; name another folder")
+        return found
+
+    @contextmanager
+    def ledger(self, *, create: bool = False) -> Iterator[Ledger]:
+        """Give the ledger; it is read and checked once a run, later only what came since, which must follow from it.
 
         Raises:
             LedgerBehind: the release folder was published from rows that this ledger does not hold; going on
                 would draw the same days a second time.
         """
-        self._require_own_folder()
-        folder = Path(self.run.output.release)
-        if published_head(folder) != NO_HASH and not self._ledger_file_exists:
+        signs = self._signs()
+        if signs and not self._ledger_exists:
             raise LedgerBehind(
                 "the release folder was published from a ledger that is not there; put it back, restore it from the "
                 "folder (`agedp ledger recover`), or name another folder in [output] release"
             )
-        ledger = Ledger.open(self.run.output.ledger, create=create)
-        try:
-            require_not_behind(ledger, folder)
-        except LedgerBehind:
-            ledger.close()
-            raise
-        return ledger
+        ledger = self._opened or Ledger.open(self.run.output.ledger, create=create)
+        require_not_behind(ledger, signs)
+        self._opened = ledger
+        yield ledger
+
+    def notes(self, ledger_id: str) -> Notes:
+        """Return the notes on who was counted on the days of a ledger, of "" before there is one."""
+        rehearsal = self.run.schedule.mode == "rehearsal"
+        return Notes(self.confidential / "released_rosters.parquet", self.population, ledger_id, rehearsal)
 
 
-def _statement(folder: Path) -> dict[str, Any]:
-    """Return the statement of a release folder; empty if it has none to read."""
-    try:
-        return ReleaseFolder(folder).statement
-    except InputError:  # not published yet, or cut off or damaged: publishing mends it
-        return {}
-
-
-def earlier_models(work: Work, ledger: Ledger, rows: Sequence[Release]) -> dict[str, Envelope]:
-    """Return the envelopes, other than the newest model's, under which days were charged."""
-    charged = {row.model for row in rows} - {"", work.model.id if work.model else ""}
-    return {
-        known.model: Envelope.from_json(json.loads(known.envelope)["envelope"])
-        for known in ledger.models()
-        if known.model in charged
-    }
+def earlier_models(work: Work, ledger: Ledger) -> dict[str, Envelope]:
+    """Return the envelopes, other than the newest model's, of every model that a contract ever named."""
+    newest = work.model.id if work.model else ""
+    return {name: found for name, found in binding_models(ledger, work.population).items() if name != newest}
 
 
 def begin(
@@ -187,7 +183,7 @@ def checked(run_file: str | Path) -> RunFile:
     """
     run = load(Path(run_file))
     not_yet(run)
-    folders.make_private(Path(run.output.confidential))
+    folders.keep_private(Path(run.output.confidential))
     return run
 
 

@@ -4,10 +4,11 @@ A promise may be tightened, never loosened. Whatever the table does not name is 
 run file is refused until somebody has decided which way it loosens.
 
 Decisions. A missing key that bounds something counts as no bound, so that writing one is allowed and removing
-one is not. A new model is allowed because it loosens nothing by itself: of the models under which rows were
-charged the larger figure binds every later release (DESIGN "The model's life"). It is replaced, never
+one is not. A new model is allowed because it loosens nothing by itself: of the models that the
+contracts ever named the larger figure binds every later release (DESIGN "The model's life"). It is replaced, never
 withdrawn: the figures that rest on it would vanish from the statement. The shares divide what the promise
-grants a day, so they move freely as long as they add up to 1.
+grants a day, so they move freely as long as they add up to 1. With epsilon_total = "unlimited" the last day is what
+bounds the sum over all days: it may come earlier; later, or never, only where a number bounds that sum.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-Rule = Literal["lower", "raise", "either", "share", "never"]
+Rule = Literal["lower", "raise", "either", "end", "share", "never"]
 Verdict = Literal["allowed", "refused"]
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -28,7 +29,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "input.max_half_hour_kwh": "either",
     "population.min_households": "raise",
     "schedule.give_up_days": "either",
-    "schedule.last_day": "either",
+    "schedule.last_day": "end",
     "schedule.wait_for": "either",
     "series.*": "share",
     "series.*.bins_kwh": "either",
@@ -53,11 +54,13 @@ RULES: Final[Mapping[str, Rule]] = {
 
 ABSENT: Final = "(absent)"
 _NUMBER = re.compile(r'-?[0-9]+|"-?[0-9]+(\.[0-9]+)?"')
+_DATE = re.compile(r'"[0-9]{4}-[0-9]{2}-[0-9]{2}"')
 _UNBOUNDED: Final[Mapping[str, Decimal]] = {"lower": Decimal("Infinity"), "raise": Decimal("-Infinity")}
 _WHY_NOT: Final[Mapping[Rule, str]] = {
     "lower": "it may only be lowered: more would loosen the promise",
     "raise": "it may only be raised: less would loosen the promise",
     "either": "a model may be replaced, not withdrawn",
+    "end": "without a number in epsilon_total it bounds the sum over all days: it may only come earlier",
     "share": "the shares of the series would not add up to 1",
     "never": "it is part of the promise and never changes; another population or ledger may promise it",
 }
@@ -65,6 +68,7 @@ _WHY: Final[Mapping[Rule, str]] = {
     "lower": "tightens the promise",
     "raise": "tightens the promise",
     "either": "the promise stays as it is",
+    "end": "epsilon_total bounds the sum over all days as before",
     "share": "the promise stays as it is",
     "never": "",
 }
@@ -90,9 +94,9 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, .
     """
     whole = _on_one_side(old, new)
     before, after = _entries(old, whole), _entries(new, whole)
-    fit = _shares_fit(new)
+    fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}
     return tuple(
-        _judged(key, before.get(key, ABSENT), after.get(key, ABSENT), fit=fit)
+        _judged(key, before.get(key, ABSENT), after.get(key, ABSENT), fits=fits)
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key)
     )
@@ -129,15 +133,27 @@ def _shares_fit(new: Mapping[str, Any]) -> bool:
     return len(shares) == len(sizes) and sum(shares, Decimal()) == 1
 
 
-def _judged(key: str, old: str, new: str, *, fit: bool) -> Change:
+def _has_total(new: Mapping[str, Any]) -> bool:
+    total = _size(json.dumps(_table(new, "promise").get("epsilon_total")))
+    return total is not None and total.is_finite()
+
+
+def _judged(key: str, old: str, new: str, *, fits: Mapping[Rule, bool]) -> Change:
     rule = rule_of(key)
     if rule in _UNBOUNDED:
         allowed = _tightens(rule, old, new)
+    elif rule == "end" and _comes_earlier(old, new):
+        return Change(key, old, new, "allowed", _WHY["lower"])
     elif rule == "either":
         allowed = not (key == "model" and new == ABSENT)
     else:
-        allowed = rule == "share" and fit
+        allowed = fits.get(rule, False)
     return Change(key, old, new, "allowed" if allowed else "refused", (_WHY if allowed else _WHY_NOT)[rule])
+
+
+def _comes_earlier(old: str, new: str) -> bool:
+    """Tell whether a last day lies before the old one, or is the first to be named; dates are ISO text."""
+    return bool(_DATE.fullmatch(new)) and (old == ABSENT or (bool(_DATE.fullmatch(old)) and new < old))
 
 
 def rule_of(key: str) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
@@ -107,7 +108,7 @@ class LongColumns(Block):
         shown = datetime(2013, 2, 28, 23, 30, tzinfo=zone)
         try:
             sound = pattern == ISO or datetime.strptime(shown.strftime(pattern), pattern) == shown
-        except ValueError:
+        except (ValueError, re.error):  # a directive that stands twice is a group that strptime's pattern names twice
             sound = False
         if not sound:
             raise wrong('must be "iso", or a pattern such as "%d/%m/%Y %H:%M" that has year, month, day and minute')

@@ -6,13 +6,10 @@ texts leave out what may contain a password.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -20,6 +17,7 @@ from pydantic_core import ErrorDetails
 from agedp_data.config.input import AusgridInput, LondonInput, LongColumns, LongInput
 from agedp_data.config.model import Declared, Estimated
 from agedp_data.config.places import PLACE
+from agedp_data.config.quoting import near_to, short, written
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
@@ -47,24 +45,21 @@ _CHOICE = {
     "promise": "notion",
     "model": "source",
 }
-_LONGEST = 80
 _FIXED = {
-    "missing": "is missing and has no default; write it out",
-    "int_type": "must be a whole number, without quotes",
     "string_type": "must be text in quotes",
     "tuple_type": "must be a list, in square brackets",
-    "union_tag_not_found": "is missing and has no default; write it out",
 }
+_MISSING = ("missing", "union_tag_not_found")
 _CONSEQUENCE = "default_factory_not_called"
 _TABLE_TYPES = ("model_type", "model_attributes_type", "dict_type", "is_instance_of")
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an error is: the table and the key below it, either of which may be empty."""
+    """Where an error is: the table and the key below it, either of which may be missing."""
 
     table: tuple[str, ...]
-    key: str
+    key: str | None
     value: Any
     there: bool
 
@@ -96,10 +91,10 @@ def _lines(error: ErrorDetails, raw: Mapping[str, Any]) -> tuple[str, str]:
         line = _unknown(place, raw)
         return line, line
     what = _what(error, place)
-    shown = f" = {written(place.value)}" if place.there and not _is_table(place.value) else ""
-    head = " ".join(part for part in (_bracketed(place.table), place.key) if part)
+    value = f" = {written(place.value)}" if place.there else ""
+    head = " ".join(part for part in (_bracketed(place.table), short(place.key or "")) if part)
     hidden = context.get("hide", False) or place.key == "ledger"
-    private = head if hidden else head + shown
+    private = head if hidden else head + value
     public = head if hidden or _is_place(place) else private
     return f"{public}: {what}", f"{private}: {what}"
 
@@ -108,14 +103,18 @@ def _locate(keys: list[str], raw: Mapping[str, Any], *, choice: bool) -> _Place:
     """Follow a path through the file to the last table that is there."""
     table: list[str] = []
     here: Any = raw
-    while keys and isinstance(here, Mapping) and _is_table(here.get(keys[0])):
+    while keys and _is_table(here.get(keys[0])) and _may_be_table((*table, keys[0])):
         table.append(keys.pop(0))
         here = here[table[-1]]
     if not keys and choice and table:
         keys = [_CHOICE[table[0]]]
-    key = keys[0] if keys else ""
-    there = isinstance(here, Mapping) and key in here
-    return _Place(tuple(table), key, here[key] if there else here, there)
+    key = keys[0] if keys else None
+    there = key in here
+    return _Place(tuple(table), key, here[key] if key is not None and there else here, there)
+
+
+def _may_be_table(path: tuple[str, ...]) -> bool:
+    return ".".join(path) in _KINDS or (path[0] == "series" and len(path) == 2)
 
 
 def _without_choices(keys: list[str]) -> Iterator[str]:
@@ -129,15 +128,19 @@ def _depth(keys: Sequence[str]) -> int:
     return 2 if keys[0] == "series" else 1
 
 
-def _what(error: ErrorDetails, place: _Place) -> str:
+def _what(error: ErrorDetails, place: _Place) -> str:  # noqa: PLR0911  (one return a kind of error)
     kind, context = error["type"], error.get("ctx", {})
     if kind in _TABLE_TYPES:
         return "must be a table"
+    if kind in ("int_type", "int_parsing_size"):
+        return f"must be a whole number{_bounds(place)}, without quotes"
+    if kind in _MISSING:
+        return f"is missing and has no default; write it out{_instead(place)}"
     if kind in _FIXED:
         return _FIXED[kind]
     if kind in ("literal_error", "union_tag_invalid"):
         choices = context.get("expected", context.get("expected_tags", "")).replace("'", '"')
-        near = _near(place.value, [each.strip(' "') for each in choices.replace(" or ", ",").split(",")])
+        near = near_to(place.value, [each.strip(' "') for each in choices.replace(" or ", ",").split(",")])
         listed = choices.replace(", ", " | ").replace(" or ", " | ")
         return f"is not known{near + ' Known are' if near else '; write'} {listed}"
     if kind in ("greater_than_equal", "less_than_equal"):
@@ -145,22 +148,63 @@ def _what(error: ErrorDetails, place: _Place) -> str:
     return str(error["msg"])
 
 
+def _instead(place: _Place) -> str:
+    """Return which key of the table may be a misspelt form of the missing one."""
+    there = [str(key) for key in place.value] if isinstance(place.value, Mapping) else []
+    strange = {key.casefold(): key for key in there if not any(key in kind.model_fields for kind in place.kinds)}
+    near = get_close_matches(place.key or "", strange, n=1, cutoff=0.6)
+    return f" in place of '{short(strange[near[0]])}'" if near else ""
+
+
+def _bounds(place: _Place) -> str:
+    """Return the range that the key's field declares, " from 1 to 1024"."""
+    key = place.key or ""
+    notes = [note for kind in place.kinds if key in kind.model_fields for note in _notes(kind, key)]
+    low = next((note.ge for note in notes if hasattr(note, "ge")), None)
+    high = next((note.le for note in notes if hasattr(note, "le")), None)
+    return "" if low is None else f" from {low} to {high}" if high is not None else f", {low} or more"
+
+
+def _notes(kind: type[Block], key: str) -> Iterator[Any]:
+    """Yield what is said about a field, or about the number that it may be in place of nothing."""
+    field = kind.model_fields[key]
+    yield from field.metadata
+    for choice in get_args(field.annotation):
+        for note in getattr(choice, "__metadata__", ()):
+            yield from getattr(note, "metadata", (note,))
+
+
 def _unknown(place: _Place, raw: Mapping[str, Any]) -> str:
-    if not place.table or place.key == "":
-        name = place.key or place.table[0]
+    if place.key is None:
+        place = _Place(place.table[:-1], place.table[-1], place.value, there=True)
+    name = str(place.key)
+    if not place.table:
         known = list(RunFile.model_fields)
-        what = f"unknown table [{name}]" if _is_table(raw.get(name)) else f"unknown key '{name}' outside of any table"
-        return f"{what}{_near(name, known) or '; known are ' + ', '.join(known)}"
+        kind = f"unknown table [{short(name)}]" if _is_table(raw.get(name)) else f"unknown key '{short(name)}'"
+        where = "" if _is_table(raw.get(name)) else " outside of any table"
+        return f"{kind}{where}{near_to(name, known) or _elsewhere(name, place) or '; known are ' + ', '.join(known)}"
     own, others = _fields_of(place, raw)
     takers = [tag for tag, fields in others.items() if place.key in fields]
-    line = f"{_bracketed(place.table)} has no key '{place.key}'"
+    line = f"{_bracketed(place.table)} has no key '{short(name)}'"
     choice = _CHOICE.get(place.table[0]) if len(place.table) == _depth(place.table) else None
     if choice is not None:
         table = _at(raw, place.table)
         line += f" for {choice} = {written(table[choice])}"
         if takers:
             return f"{line}; it goes with " + ", ".join(f'{choice} = "{tag}"' for tag in takers)
-    return f"{line}{_near(place.key, own) or '; it takes ' + ', '.join(own)}"
+    hint = near_to(name, own, likeness=0.85) or _elsewhere(name, place) or near_to(name, own)
+    return f"{line}{hint or '; it takes ' + ', '.join(own)}"
+
+
+def _elsewhere(name: str, place: _Place) -> str:
+    """Return in which other tables a key stands."""
+    takers = [table for table, kinds in _KINDS.items() if any(name in kind.model_fields for kind in kinds)]
+    shown_as = [
+        "[series.NAME]" if table == "series" else f"[{table}]"
+        for table in takers
+        if (table,) != place.table[: table.count(".") + 1]
+    ]
+    return f"; it belongs in {' or '.join(shown_as)}" if shown_as else ""
 
 
 def _fields_of(place: _Place, raw: Mapping[str, Any]) -> tuple[list[str], dict[str, list[str]]]:
@@ -194,38 +238,9 @@ def _is_table(value: object) -> bool:
 
 
 def _is_place(place: _Place) -> bool:
-    fields = (kind.model_fields.get(place.key) for kind in place.kinds)
+    fields = (kind.model_fields.get(place.key or "") for kind in place.kinds)
     return place.key == "wait_for" or any(field is not None and PLACE in field.metadata for field in fields)
 
 
 def _bracketed(table: Sequence[str]) -> str:
-    return f"[{'.'.join(table)}]" if table else ""
-
-
-def _near(value: object, known: Sequence[str]) -> str:
-    near = get_close_matches(str(value), known, n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else ""
-
-
-def written(value: object) -> str:
-    """Return a value as the run file writes it, cut short if it is long.
-
-    >>> written(["a", 5, True])
-    '["a", 5, true]'
-    """
-    line = _toml(value)
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(each) for each in value)}]"
-    if isinstance(value, Mapping):
-        return "{...}"
-    if isinstance(value, Decimal) and not value.is_finite():
-        return "nan" if value.is_nan() else f"{value:f}".lower().replace("infinity", "inf")
-    return value.isoformat() if isinstance(value, date) else str(value)
+    return f"[{'.'.join(map(short, table))}]" if table else ""

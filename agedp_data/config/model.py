@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.config.places import OptionalPlace, Place
+from agedp_data.config.schedule import day
 from agedp_data.notions.notion import Method
 from agedp_data.notions.parameters import (
+    MANY_DAYS,
     Block,
     Fraction01,
     Text,
@@ -75,13 +77,15 @@ def _edges(value: object) -> str | tuple[Decimal, ...]:
         if value not in ("quantile", "equal-width"):
             raise wrong('must be "quantile", "equal-width" or a list of public kWh values')
         return value
+    if not isinstance(value, list):
+        raise wrong('must be "quantile", "equal-width" or a list of public kWh values')
     return ascending(value, positive_kwh)
 
 
 def _period(value: object) -> tuple[date, date]:
     if not isinstance(value, list | tuple) or [type(day) for day in value] != [date, date]:
         raise wrong("must be two dates without quotes, such as [2012-01-01, 2012-12-31]")
-    first, last = value
+    first, last = day(value[0]), day(value[1])
     if last < first:
         raise wrong("ends before it begins")
     return first, last
@@ -93,8 +97,8 @@ def _ages(value: object) -> tuple[int, ...]:
 
 
 def _age(value: object) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise wrong("must be whole days, 1 or more")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MANY_DAYS:
+        raise wrong(f"must be whole days from 1 to {MANY_DAYS}")
     return Decimal(value)
 
 
@@ -109,7 +113,7 @@ class Estimated(Model):
     edges: Annotated[str | tuple[Decimal, ...], PlainValidator(_edges)]
     chain: Literal["homogeneous", "cyclic"]
     memory: Literal["one", "pair", "trailing-mean"] = "one"
-    min_visits: Annotated[int, Field(ge=1)]
+    min_visits: Annotated[int, Field(ge=1, le=1_000_000_000)]
     confidence: Literal["plug-in", "sampling-bound"]
     level: Fraction01 | None = None
     ages_days: Annotated[tuple[int, ...], PlainValidator(_ages)] = (1, 2, 3, 7, 14, 28)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agedp_data.config.messages import written
 from agedp_data.config.model import Estimated
 from agedp_data.config.places import PLACE, is_url
+from agedp_data.config.quoting import written
 from agedp_data.config.run import RunFile
 from agedp_data.errors import RunFileError
 from agedp_data.notions.parameters import Block

@@ -17,6 +17,7 @@ PLACE: Final = Marker()
 """Names a file or folder: its value may stand in private texts only."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_LONGEST_PART = 255
 _DIALECTS = ("sqlite", "postgresql")
 
 
@@ -39,15 +40,25 @@ def _folder(info: ValidationInfo) -> Path:
     return context["folder"] if isinstance(context, Mapping) else Path.cwd()
 
 
-def _place(value: object, info: ValidationInfo) -> str:
+def _path(value: object) -> str:
+    """Return a text that a file system can take."""
     written = text(value)
+    if any(len(part.encode()) > _LONGEST_PART for part in written.split("/")):
+        raise wrong(
+            f"has a part that is longer than {_LONGEST_PART} bytes, which no file system takes", hide=is_url(written)
+        )
+    return written
+
+
+def _place(value: object, info: ValidationInfo) -> str:
+    written = _path(value)
     if is_url(written):
         _split(written)
     return resolve(written, _folder(info))
 
 
 def _pattern(value: object, info: ValidationInfo) -> str:
-    written = text(value)
+    written = _path(value)
     if is_url(written):
         _split(written)
         return written
@@ -56,7 +67,7 @@ def _pattern(value: object, info: ValidationInfo) -> str:
 
 
 def _marker(value: object) -> str:
-    written = text(value)
+    written = _path(value)
     if "{day}" not in written or re.search(r"[{}]", written.replace("{day}", "")):
         raise wrong("must contain {day}, which stands for the date, and no other braces")
     if is_url(written):
@@ -65,7 +76,7 @@ def _marker(value: object) -> str:
 
 
 def _ledger(value: object, info: ValidationInfo) -> str:
-    written = text(value)
+    written = _path(value)
     if not is_url(written):
         raise wrong('must be a URL such as "sqlite:///out/ledger.sqlite"', hide=True)
     parts = _split(written)

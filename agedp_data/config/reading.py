@@ -16,6 +16,7 @@ from agedp_data.config.messages import refusal
 from agedp_data.config.run import RunFile
 from agedp_data.errors import RunFileError
 from agedp_data.notions.parameters import Block
+from agedp_data.shown import shown
 
 _AT = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
 _LARGEST = 1_000_000
@@ -28,7 +29,8 @@ def load(path: Path) -> RunFile:
         RunFileError: it cannot be read, is not TOML, or asks for something unknown or impossible.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
     except FileNotFoundError:
         raise _unreadable(path, "there is no such file; `agedp init` writes a first one") from None
     except IsADirectoryError:
@@ -51,6 +53,7 @@ def parse(text: str, *, base: Path, name: str) -> RunFile:
     Raises:
         RunFileError: it is not TOML, or asks for something unknown or impossible; one line, the first error.
     """
+    name = shown(name)
     raw = _toml(text, name)
     try:
         return RunFile.model_validate(raw, context={"folder": base, "name": name})
@@ -94,12 +97,18 @@ def _toml(text: str, name: str) -> dict[str, Any]:
 def _where(message: str, text: str) -> str:
     found = _AT.fullmatch(message)
     if found is None:
-        return f"is not TOML: {message}"
+        return f"is not TOML: {shown(message, 160)}"
+    what = re.sub(r"\('.*'\)|\('.*',\)", lambda path: _table_name(path[0]), found["what"])
     lines = text.splitlines() or [""]
     line = found["line"] or len(lines)
     column = found["column"] or len(lines[-1]) + 1
-    return f"line {line}, column {column}: is not TOML: {found['what'][:1].lower()}{found['what'][1:]}"
+    return f"line {line}, column {column}: is not TOML: {what[:1].lower()}{shown(what[1:], 160)}"
+
+
+def _table_name(path: str) -> str:
+    names = re.findall(r"'(.*?)'", path)
+    return f"[{'.'.join(names)}]"
 
 
 def _unreadable(path: Path, what: str) -> RunFileError:
-    return RunFileError(f"{path.name}: {what}", private=f"{path}: {what}")
+    return RunFileError(f"{shown(path.name)}: {what}", private=f"{shown(str(path))}: {what}")

@@ -10,8 +10,14 @@ from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.config.places import DayMarker
 from agedp_data.notions.parameters import FREE, Block, Days, Zone, text, wrong
+from agedp_data.readers.layout import FIRST_DAY, LAST_DAY
 
-_CRON = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?")
+_CRON = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[1-9][0-9]*)?")
+_CRON_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day of the month", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
+_CRON_WORDS = {
+    "month": {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"},
+    "weekday": {"sun", "mon", "tue", "wed", "thu", "fri", "sat"},
+}
 
 
 def _cron(value: object) -> str:
@@ -19,16 +25,27 @@ def _cron(value: object) -> str:
     fields = line.split()
     if len(fields) != 5 or not all(_CRON.fullmatch(part) for field in fields for part in field.split(",")):
         raise wrong('must be a cron line of five fields, such as "30 6 * * *"')
+    for field, (what, low, high) in zip(fields, _CRON_FIELDS, strict=True):
+        named = re.findall(r"(?<!/)\b[0-9A-Za-z]+", field)
+        if any(not _fits(each.lower(), what, low, high) for each in named):
+            raise wrong(f"has {field} in place of its {what}, which is from {low} to {high}")
     return line
 
 
-def _day(value: object) -> date:
+def _fits(named: str, what: str, low: int, high: int) -> bool:
+    return low <= int(named) <= high if named.isdigit() else named in _CRON_WORDS.get(what, ())
+
+
+def day(value: object) -> date:
+    """Return a day that a meter may have seen."""
     if type(value) is not date:
         raise wrong("must be a date without quotes, such as 2013-01-31")
+    if not FIRST_DAY <= value <= LAST_DAY:
+        raise wrong(f"must lie between {FIRST_DAY} and {LAST_DAY}")
     return value
 
 
-Day = Annotated[date, PlainValidator(_day)]
+Day = Annotated[date, PlainValidator(day)]
 Cron = Annotated[str, PlainValidator(_cron)]
 
 

@@ -41,7 +41,7 @@ class Population(Block):
 
     name: Text
     roster: Place
-    min_households: Annotated[int, Field(ge=1)]
+    min_households: Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 def _deltas(value: object) -> tuple[Decimal, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agedp_data import losses
 from agedp_data.ledger import rows
-from agedp_data.ledger.marks import OF_LEDGER, Closed, Recovered, mark_of
+from agedp_data.ledger.marks import OF_LEDGER, Closed, Former, Recovered, TakenOver, mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +93,7 @@ class Chain:
                 yield f"{name} is not written canonically"
         if columns["text"] != expected["text"]:
             yield "the columns are not those of the text that was hashed"
-        if columns["hash"] != self.sealed(row):
+        if columns["hash"] != rows.sha256(f"{self.head}{expected['text']}"):
             yield "the hash does not follow from the row and the one before it"
 
     def _keep(self, row: rows.Row) -> None:
@@ -117,9 +117,11 @@ class Chain:
                     f"the ledger was closed on {row.at} after {number} rows and goes on elsewhere;"
                     " name the one it was moved to"
                 )
-            case Recovered(_, head, hashes):
-                self.former = {each: row.seq + number for number, each in enumerate(hashes, 1)}
-                self.former.setdefault(head, row.seq + len(hashes))
+            case Recovered() as seam:
+                ledgers: tuple[Former | Recovered, ...] = (*seam.former, seam)
+                for lost in ledgers:
+                    self.former |= {each: row.seq + number for number, each in enumerate(lost.hashes, 1) if each}
+                    self.former.setdefault(lost.head, row.seq + len(lost.hashes))
 
     def _statement(self, row: rows.Statement) -> Iterator[str]:
         for name, digest in row.files:
@@ -127,9 +129,9 @@ class Chain:
                 yield f"file {name!r} has no SHA-256"
         mark = mark_of(row)
         if row.population == OF_LEDGER and mark is None:
-            yield "a mark that says neither that the ledger was closed nor that it was recovered"
-        if isinstance(mark, Closed) and (mark.head, mark.rows) != (self.head, self.length):
-            yield "it closes another ledger"
+            yield "a mark that says neither that the ledger was closed nor that it was recovered or taken over"
+        if isinstance(mark, Closed | TakenOver) and (mark.head, mark.rows) != (self.head, self.length):
+            yield "it closes or takes over another ledger"
         if isinstance(mark, Recovered) and self.length:
             yield "a seam that is not the first row"
 

@@ -1,9 +1,11 @@
-"""Two claims that a ledger makes about itself: that it was closed, and that it was recovered from a folder.
+"""Claims that a ledger makes about itself: that it was closed, recovered from a folder, or taken over from a copy.
 
-Both are statement rows of no population, so that they hang in the hash chain like everything else. After a
+All are statement rows of no population, so that they hang in the hash chain like everything else. After a
 closing row nothing can be added: the ledger goes on elsewhere, and two that go on would draw the same days
 twice. A recovered ledger begins with its seam, which names the lost ledger, its head, and the hashes that the
-rows behind the seam had there, so that folders published from the lost one are still found on the chain.
+rows behind the seam had there, so that folders published from the lost one are still found on the chain; was the
+lost one recovered itself, its seam lives on in that one. A ledger that was filled from an export of one that was
+never closed says behind the exported rows that the other one is lost.
 """
 
 from __future__ import annotations
@@ -27,15 +29,37 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
+class Former:
+    """A ledger from before the lost one: the rows behind the seam had `hashes` there ("" if it had them not).
+
+    `files` (name, sha256) are those of the folder that the next ledger was recovered from.
+    """
+
+    ledger: str
+    head: str
+    hashes: tuple[str, ...]
+    files: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Recovered:
     """The rows behind this one had `hashes` in the lost ledger, of which `head` was the last one published."""
 
     ledger: str
     head: str
     hashes: tuple[str, ...]
+    former: tuple[Former, ...] = ()
 
 
-Mark = Closed | Recovered
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """The rows so far, the last with this hash, were exported from a ledger that was not closed and is lost."""
+
+    head: str
+    rows: int
+
+
+Mark = Closed | Recovered | TakenOver
 
 
 def claim_of(mark: Mark) -> str:
@@ -46,7 +70,17 @@ def claim_of(mark: Mark) -> str:
     """
     if isinstance(mark, Closed):
         return canonical({"closed": {"head": mark.head, "rows": mark.rows}})
-    return canonical({"recovered": {"ledger": mark.ledger, "head": mark.head, "hashes": list(mark.hashes)}})
+    if isinstance(mark, TakenOver):
+        return canonical({"taken over": {"head": mark.head, "rows": mark.rows}})
+    said: dict[str, object] = {"ledger": mark.ledger, "head": mark.head, "hashes": list(mark.hashes)}
+    if mark.former:
+        said["former"] = [_said(each) for each in mark.former]
+    return canonical({"recovered": said})
+
+
+def _said(former: Former) -> dict[str, object]:
+    hashes, files = list(former.hashes), dict(former.files)
+    return {"ledger": former.ledger, "head": former.head, "hashes": hashes, "files": files}
 
 
 def mark_of(row: Statement) -> Mark | None:
@@ -64,6 +98,26 @@ def _read(claim: dict[str, dict[str, object]]) -> Mark | None:
     match kind, said:
         case "closed", {"head": str(head), "rows": int(rows)}:
             return Closed(head, rows)
+        case "taken over", {"head": str(head), "rows": int(rows)}:
+            return TakenOver(head, rows)
         case "recovered", {"ledger": str(ledger), "head": str(head), "hashes": [*hashes]}:
-            return Recovered(ledger, head, tuple(str(each) for each in hashes))
+            former = said.get("former", [])
+            return Recovered(ledger, head, _texts(hashes), tuple(_former(each) for each in _list(former)))
     return None
+
+
+def _former(said: object) -> Former:
+    match said:
+        case {"ledger": str(ledger), "head": str(head), "hashes": [*hashes], "files": {**files}}:
+            return Former(ledger, head, _texts(hashes), tuple(sorted((str(key), str(files[key])) for key in files)))
+    raise ValueError("no former ledger")
+
+
+def _list(said: object) -> list[object]:
+    if isinstance(said, list):
+        return said
+    raise ValueError("no list")
+
+
+def _texts(hashes: list[object]) -> tuple[str, ...]:
+    return tuple(str(each) for each in hashes)

@@ -1,9 +1,10 @@
 """Rows on their way between ledgers: as lines of JSON, read again, and sealed into a new chain.
 
 A file of rows begins with a header (`schema`, the ledger's schema `version`, its `ledger` id and `head`, how
-many `rows` follow, and whether they are the `whole` of it); then one object a line: table, text, hash. A release
-folder carries such a file of its own population, from which a lost ledger can be recovered: statements are left
-out there (they would repeat every claim ever made), so the rows cannot keep their hashes in the new chain.
+many `rows` follow, whether they are the `whole` of it, and if so whether it was `closed`, so that it cannot go on);
+then one object a line: table, text, hash. A release folder carries such a file of its own population, from which a
+lost ledger can be recovered: statements are left out there (they would repeat every claim ever made) but for the seam
+of a ledger that was recovered itself, so the rows cannot keep their hashes in the new chain.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.chain import Chain
 from agedp_data.ledger.ledger import Ledger
-from agedp_data.ledger.marks import OF_LEDGER, Recovered, claim_of
+from agedp_data.ledger.marks import OF_LEDGER, Former, Recovered, TakenOver, claim_of, mark_of
 from agedp_data.ledger.rows import (
     NO_HASH,
     Contract,
@@ -27,6 +28,7 @@ from agedp_data.ledger.rows import (
     canonical,
     columns_of,
     row_of_text,
+    sha256,
     table_of,
     text_of,
 )
@@ -37,12 +39,16 @@ SCHEMA: Final = "agedp-ledger-rows-1"
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a ledger, oldest first, with that ledger's id and head; `whole` if none is left out."""
+    """Rows of a ledger, oldest first, with that ledger's id and head; `whole` if none is left out.
+
+    `closed` tells of a whole ledger that it ended with these rows, but for its closing mark.
+    """
 
     ledger: str
     head: str
     whole: bool
     rows: tuple[Row, ...]
+    closed: bool = False
 
 
 def lines(found: Rows) -> str:
@@ -54,6 +60,7 @@ def lines(found: Rows) -> str:
         "head": found.head,
         "rows": len(found.rows),
         "whole": int(found.whole),
+        **({"closed": int(found.closed)} if found.whole else {}),
     }
     said = ({"table": table_of(row), "text": text_of(row), "hash": row.hash} for row in found.rows)
     return "".join(f"{canonical(each)}\n" for each in (header, *said))
@@ -71,7 +78,8 @@ def read_lines(text: str) -> Rows:
     if header.get("rows") != len(said) or not text.endswith("\n"):
         raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
     rows = tuple(_row(number, each) for number, each in enumerate(said, 2))
-    return Rows(str(header.get("ledger")), str(header.get("head")), header.get("whole") == 1, rows)
+    whole, closed = (header.get(key) == 1 for key in ("whole", "closed"))
+    return Rows(str(header.get("ledger")), str(header.get("head")), whole, rows, closed)
 
 
 def _object(number: int, line: str) -> dict[str, Any]:
@@ -94,14 +102,14 @@ def _row(number: int, said: Mapping[str, Any]) -> Row:
     raise LedgerError(f"line {number} is no row of a ledger: {what}; take a good copy of the file")
 
 
-def whole_of(rows: Sequence[Row]) -> Rows:
-    """Return all rows of a ledger as what is exported."""
+def whole_of(rows: Sequence[Row], *, closed: bool = False) -> Rows:
+    """Return all rows of a ledger as what is exported; `closed` if nothing can be added to them there any more."""
     first, last = (rows[0].hash, rows[-1].hash) if rows else ("", NO_HASH)
-    return Rows(first, last, whole=True, rows=tuple(rows))
+    return Rows(first, last, whole=True, rows=tuple(rows), closed=closed)
 
 
 def published_rows(ledger: Ledger, population: str, *, head: str) -> Rows:
-    """Return what a release folder of a population carries: its contracts, models and releases up to `head`.
+    """Return what a release folder of a population carries: its contracts, models and releases up to `head`, the seam.
 
     Raises:
         LedgerError: `head` is no row of the ledger.
@@ -114,7 +122,7 @@ def published_rows(ledger: Ledger, population: str, *, head: str) -> Rows:
     named = {row.model for row in own if isinstance(row, Release)}
     named |= {_model_named(row) for row in own if isinstance(row, Contract)}
     models = [row for row in upto if isinstance(row, Model) and row.model in named]
-    rows: list[Row] = [*own, *models]
+    rows: list[Row] = [*_seams(upto), *own, *models]
     return Rows(ledger.id, head, whole=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
 
 
@@ -123,17 +131,46 @@ def _model_named(row: Contract) -> str:
     return str(model.get("hash", "")) if isinstance(model, dict) else ""
 
 
+def _seams(rows: Iterable[Row]) -> list[Statement]:
+    return [row for row in rows if isinstance(row, Statement) and isinstance(mark_of(row), Recovered)]
+
+
 def recovered(found: Rows, statement: Statement, *, at: str) -> tuple[Row, ...]:
     """Return a new chain: the seam, the rows of a folder sealed anew, and the folder's own statement.
 
-    The seam names the lost ledger, the hashes its rows had there, and the files that they were read from.
+    The seam names the lost ledger, the hashes its rows had there, and the files that they were read from; and the
+    same of each ledger before it, if the lost one had been recovered itself.
 
     Raises:
         LedgerError: rows that do not follow from each other.
     """
-    mark = Recovered(found.ledger, found.head, tuple(row.hash for row in found.rows))
+    behind = [row for row in found.rows if not isinstance(row, Statement)]
+    former = [each for row in _seams(found.rows) for each in _former(row, behind)]
+    mark = Recovered(found.ledger, found.head, tuple(row.hash for row in behind), tuple(former))
     seam = Statement(OF_LEDGER, claim_of(mark), statement.files, statement.software, at=at)
-    return _sealed([seam, *found.rows, statement])
+    return _sealed([seam, *behind, statement])
+
+
+def _former(seam: Statement, behind: Sequence[Row]) -> list[Former]:
+    """Return the ledgers that a seam names, their hashes in the order of the rows that are now behind it."""
+    mark = mark_of(seam)
+    if not isinstance(mark, Recovered):
+        return []
+    lost = Former(mark.ledger, mark.head, mark.hashes, seam.files)
+    return [replace(each, hashes=_hashes(seam.seq, each.hashes, behind)) for each in (*mark.former, lost)]
+
+
+def _hashes(seam: int, hashes: Sequence[str], behind: Sequence[Row]) -> tuple[str, ...]:
+    had = dict(enumerate(hashes, seam + 1))
+    last = max((number for number, row in enumerate(behind, 1) if had.get(row.seq)), default=0)
+    return tuple(had.get(row.seq, "") for row in behind[:last])
+
+
+def taken_over(found: Rows, *, at: str) -> tuple[Row, ...]:
+    """Return exported rows and a mark that the ledger they come from was never closed and is lost."""
+    length = len(found.rows)
+    mark = Statement(OF_LEDGER, claim_of(TakenOver(found.head, length)), (), "", seq=length + 1, at=at)
+    return *found.rows, replace(mark, hash=sha256(found.head + text_of(mark)))
 
 
 def _sealed(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, select
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import schema, storage
 from agedp_data.ledger.chain import Chain
-from agedp_data.ledger.marks import OF_LEDGER, Recovered, mark_of
+from agedp_data.ledger.marks import OF_LEDGER, Recovered, TakenOver, mark_of
 from agedp_data.ledger.rows import (
     NO_HASH,
     Contract,
@@ -54,6 +54,15 @@ class Reading:
         """
         path = storage.path_of(url)
         return cls(storage.prepared(path, create=create), path)
+
+    @staticmethod
+    def exists(url: str) -> bool:
+        """Tell whether there is a ledger at `url`; an empty file, or one whose making was cut off, is none.
+
+        Raises:
+            LedgerError: an address that cannot be used, or a file that is no ledger.
+        """
+        return storage.is_made(storage.path_of(url))
 
     def close(self) -> None:
         """Let go of the file and of what was read from it."""
@@ -120,13 +129,22 @@ class Reading:
         marks = [mark_of(row) for row in self.statements(OF_LEDGER)]
         return next((mark for mark in marks if isinstance(mark, Recovered)), None)
 
+    def taken_over(self) -> bool:
+        """Tell whether rows of this ledger were exported from one that was never closed and is lost."""
+        return any(isinstance(mark_of(row), TakenOver) for row in self.statements(OF_LEDGER))
+
+    def former_files(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """Return the files (name, sha256) of the folders that this ledger's forerunners were recovered from."""
+        seam = self.seam()
+        return () if seam is None else tuple(former.files for former in seam.former)
+
     def everything(self) -> tuple[Row, ...]:
         """Return the rows of all tables, oldest first."""
         self._read()
         return self._everything()
 
     def verify(self) -> tuple[Fault, ...]:
-        """Return everything that is wrong, recomputed from the columns of all rows.
+        """Return everything that is wrong with the file, and with all rows, recomputed from their columns.
 
         Rows cut off at the end leave a valid, shorter chain: `contains` a published head shows that.
 
@@ -139,6 +157,9 @@ class Reading:
             meta = [(name, content) for name, content in connection.execute(select(schema.META))]
             for table, columns in schema.newer(connection, 0):
                 faults += chain.add(table, columns)
+            whole = schema.is_whole(connection)
+        if not whole:
+            faults.append(Fault(0, "file", "the database is damaged"))
         if meta != [("version", schema.VERSION)]:
             faults.append(Fault(0, "meta", "it holds something other than the schema version"))
         return tuple(faults)

@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import inspect as inspector
 
+from agedp_data.errors import LedgerError
 from agedp_data.ledger import rows
 
 VERSION = "1"
@@ -87,12 +88,23 @@ def version(connection: Connection) -> str | None:
     return connection.execute(select(META.c.content).where(META.c.name == "version")).scalar()
 
 
+def is_whole(connection: Connection) -> bool:
+    """Tell whether SQLite finds its own file in order: pages, indices, constraints."""
+    return connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() == ["ok"]
+
+
 def newer(connection: Connection, since: int) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return (table, columns) of the rows of all tables from `since` on, in order."""
+    """Return (table, columns) of the rows of all tables from `since` on, in order.
+
+    Raises:
+        LedgerError: rows without a number, which cannot be put in order.
+    """
     found: list[tuple[str, Mapping[str, Any]]] = []
     for name, table in TABLES.items():
         query = select(table).where(table.c.seq >= since)
         found += [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+    if not all(isinstance(columns["seq"], int) for _, columns in found):
+        raise LedgerError("a row of the ledger has no number: the file is damaged; put back a good copy")
     return sorted(found, key=lambda each: (each[1]["seq"], each[0]))
 
 

@@ -68,6 +68,20 @@ def path_of(url: str) -> Path:
     return Path(str(parts.database))
 
 
+def is_made(path: Path) -> bool:
+    """Tell whether there is a ledger, or anything else that must not be taken for none.
+
+    An empty database is none: so a run leaves it that was killed while it made its first ledger.
+
+    Raises:
+        LedgerError: a file that is no database.
+    """
+    if not path.exists() or path.is_dir():
+        return path.exists()
+    with transaction(_engine(path), path, write=False) as connection:
+        return not schema.is_empty(connection)
+
+
 def prepared(path: Path, *, create: bool) -> Engine:
     """Return the engine of a ledger that exists, or that was created because `create` says so.
 
@@ -137,6 +151,9 @@ def _engine(path: Path) -> Engine:
         except sqlite3.Error:
             connection.close()
             raise
+        except UnicodeDecodeError:  # SQLite quotes the bytes that it cannot make sense of
+            connection.close()
+            raise LedgerError(f"the ledger {str(path)!r}: {_WORDS['SQLITE_CORRUPT']}") from None
         return connection
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)

@@ -57,8 +57,10 @@ class AgeDependent(Enforced):
         constant, forgotten = self._constant(envelope)
         bound, age = granted(self.risk), self.age_days * forgotten.envelope.steps_per_day
 
+        risk = forgotten.of(losses).with_day(day)
+
         def fits(loss: int) -> bool:
-            return forgotten.risk({**losses, day: loss}, age) <= bound
+            return risk(loss, age) <= bound
 
         if forgotten.envelope.assume == "markov":
             return _largest(fits, constant)
@@ -68,7 +70,7 @@ class AgeDependent(Enforced):
         """Raise Refused if `next` is younger than `age_days`, or a day or the risk exceeds its bound."""
         self._refuse_young(next)
         if self.epsilon_per_day is not None:
-            spent = day_losses((*history, next))[next.day]
+            spent = self.losses_with(history, next)[next.day]
             refuse_above(next.day, "the day", spent, ("epsilon_per_day", granted(self.epsilon_per_day)))
         if self.risk is not None:
             rows = [row for row in (*history, next) if row.state == "released"]
@@ -84,7 +86,7 @@ class AgeDependent(Enforced):
         if found.value is None or found.value > granted(self.risk):
             known = "no finite risk" if found.value is None else f"a risk of {epsilon(found.value)}"
             raise Refused(
-                f"by the newest model what is released already carries {known}, more than risk = "
+                f"by a model that its contracts name what is released already carries {known}, more than risk = "
                 f"{epsilon(granted(self.risk))}; releases stop, nothing is rewritten"
             )
 

@@ -9,19 +9,17 @@ clock changes. Days that are released out of order take their place by the time 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import groupby
+from operator import attrgetter
 from typing import ClassVar, Final, Literal, SupportsFloat
 
-import numpy as np
-
 from agedp_data.chains.rounding import to_integers
-from agedp_data.losses import number
+from agedp_data.losses import NANO, number
 from agedp_data.notions.notion import Figure, Forgetting, Method, Row, day_losses
-from agedp_data.privacy.ageing import compose_through
-from agedp_data.privacy.kernel import Floats
+from agedp_data.notions.together import Together
 
 Secret = Literal["day", "half-hour"]
 DAY: Final = "day"
@@ -36,6 +34,9 @@ _ASSUMED = {
     "curve": "each household forgets at least as fast as the model says, and on its own",
 }
 NO_MODEL = "there is no model"
+
+# From 1000 epsilon on floats are coarser than the slack that covers them, and no promise is about such losses.
+_NOTHING_CREDITED: Final = 1000 * NANO
 
 
 def whole(loss: SupportsFloat) -> int | None:
@@ -52,21 +53,17 @@ def whole(loss: SupportsFloat) -> int | None:
 
 
 class Forgotten:
-    """L at an age in steps, on whole losses, each value computed once.
-
-    With assume = "markov" releases compose through the gaps between their inputs ([A] eq. 25 in its corrected
-    form: sort by input time); with "curve" nothing is known of the joint law and the losses of all but one
-    release add in full: min over j of L_{age_j}(e_j) + sum of the others.
-    """
+    """L at an age in steps, on whole losses, each value computed once."""
 
     def __init__(self, envelope: Forgetting, *, method: Method) -> None:
         self.envelope = envelope
         self.method = method
         self._known: dict[tuple[int, int], int] = {}
+        self._last: tuple[list[tuple[str, int]], Together] = ([], Together(self, {}))
 
     def __call__(self, age_steps: int, loss: int) -> int:
         """Return what is left of a whole loss at an age, rounded up and never above it."""
-        if age_steps <= 0 or loss == 0:
+        if age_steps <= 0 or loss == 0 or loss >= _NOTHING_CREDITED:
             return loss
         key = (age_steps, loss)
         if key not in self._known:
@@ -83,34 +80,22 @@ class Forgotten:
         at_age = whole(self.envelope(age_steps, composed, direction="backward", method=self.method))
         return at_age if age_steps > 0 else whole(composed)
 
-    def risk(self, losses: Mapping[str, int], age_steps: int) -> int:
-        """Return the risk of days with these losses, the newest of them `age_steps` old."""
-        days = sorted((date.fromisoformat(day).toordinal(), loss) for day, loss in losses.items())
-        if not days:
-            return 0
-        rule = self._composed if self.envelope.assume == "markov" else self._sum_but_one
-        return rule(days, age_steps)
+    def of(self, losses: Mapping[str, int]) -> Together:
+        """Return days with these losses together, by what the envelope assumes; not to be added to.
 
-    def _composed(self, days: Sequence[tuple[int, int]], age_steps: int) -> int:
-        # In whole 1e-9, which floats hold exactly up to 2^53 (9 million epsilon).
-        inputs = [day * self.envelope.steps_per_day for day, _ in days]
-        now = inputs[-1] + age_steps
-        ages, losses = [now - read for read in inputs], [loss for _, loss in days]
-        published = [now] * len(days)
-        return int(compose_through(published, ages, losses, [now], through=self._passed)[0])
-
-    def _passed(self, gap: int, loss: Floats) -> Floats:
-        return np.asarray(self(gap, int(loss)), dtype=np.float64)
-
-    def _sum_but_one(self, days: Sequence[tuple[int, int]], age_steps: int) -> int:
-        # loss - L(loss) grows with the loss and with the age: only a loss above all older ones can win.
-        gain = largest = 0
-        for day, loss in days:
-            if loss > largest:
-                largest = loss
-                age = age_steps + (days[-1][0] - day) * self.envelope.steps_per_day
-                gain = max(gain, loss - self(age, loss))
-        return sum(loss for _, loss in days) - gain
+        A series asks for the same days and one more, or for more loss of the last one: then only that is added.
+        """
+        known, together = self._last
+        days = list(losses.items())
+        same = len(known) - 1
+        more = days[same][1] - known[same][1] if 0 <= same < len(days) and days[same][0] == known[same][0] else -1
+        if more < 0 or days[:same] != known[:same]:
+            together = Together(self, losses)
+        else:
+            for day, loss in [(days[same][0], more), *days[same + 1 :]]:
+                together.add(day, loss)
+        self._last = (days, together)
+        return together
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +122,27 @@ class AgedLoss:
         return [Figure("risk", value, "conditional", ABOUT[self.secret], assumption)]
 
     def _largest(self, history: Sequence[Row], forgotten: Forgotten, at: str | None) -> int:
-        rows = sorted((row for row in history if row.state == "released"), key=lambda row: row.published_on)
-        dates = [row.published_on for row in rows]
-        instants = {day for day in dates if at is None or day >= at} | ({at} if at is not None else set())
-        return max((self.risk_at(rows[: _through(dates, on)], forgotten, on) for on in instants), default=0)
+        # Between publications the risk only falls, so `at` and the publications behind it are all there is.
+        rows = sorted((row for row in history if row.state == "released"), key=_published)
+        public, newest, largest = Together(forgotten, {}), "", 0
+        dates = {row.published_on: () for row in rows} | ({at: ()} if at is not None else {})
+        of_date = {on: list(found) for on, found in groupby(rows, key=_published)}
+        for on in sorted(dates):
+            for row in of_date.get(on, ()):
+                public.add(row.day, row.loss)
+                newest = max(newest, f"{row.day} {row.input_ended_at}")
+            if newest and (at is None or on >= at):
+                age = self.age_steps(newest.partition(" ")[2], on, forgotten.envelope.steps_per_day)
+                largest = max(largest, public.risk(age))
+        return largest
 
     def risk_at(self, rows: Sequence[Row], forgotten: Forgotten, on: str) -> int:
         """Return the risk of `rows`, all of them released and public on the date `on`."""
         if not rows:
             return 0
-        newest = max(rows, key=lambda row: row.day)
+        newest = max(rows, key=attrgetter("day"))
         age = self.age_steps(newest.input_ended_at, on, forgotten.envelope.steps_per_day)
-        return forgotten.risk(day_losses(rows), age)
+        return forgotten.of(day_losses(rows)).risk(age)
 
     def age_steps(self, input_ended_at: str, on: str, steps_per_day: int) -> int:
         """Return the age of an input at 00:00 UTC of a date, rounded down, and at least `age_days`.
@@ -168,6 +162,5 @@ def utc_midnight(day: str) -> datetime:
     return datetime.combine(date.fromisoformat(day), time(), UTC)
 
 
-def _through(dates: Sequence[str], on: str) -> int:
-    # ISO dates sort as text; "~" follows every digit, so rows of the date itself are included.
-    return bisect_left(dates, on + "~")
+def _published(row: Row) -> str:
+    return row.published_on

@@ -34,7 +34,7 @@ class Classical(Enforced):
     def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
         """Raise Refused if the day would spend more than `epsilon_per_day`."""
         del envelope
-        spent = day_losses((*history, next))[next.day]
+        spent = self.losses_with(history, next)[next.day]
         refuse_above(next.day, "the day", spent, ("epsilon_per_day", granted(self.epsilon_per_day)))
 
     def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:

@@ -5,13 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+from pydantic import PrivateAttr
+
 from agedp_data.errors import Refused
 from agedp_data.losses import epsilon
-from agedp_data.notions.notion import Forgetting, Promise, Row, day_losses
+from agedp_data.notions.notion import DayLosses, Forgetting, Promise, Row
 
 
 class Enforced(Promise, ABC):
     """A promise that sets the loss of each day and refuses what would break it."""
+
+    _day_losses: DayLosses = PrivateAttr(default_factory=DayLosses)
+
+    def losses_with(self, history: Sequence[Row], next: Row) -> dict[str, int]:
+        """Return the loss of each day if `next`, a released row, came to the history."""
+        losses = self._day_losses.of(history)
+        losses[next.day] = losses.get(next.day, 0) + next.loss
+        return losses
 
     @abstractmethod
     def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
@@ -27,7 +37,7 @@ class Enforced(Promise, ABC):
         A day whose whole planned amount no longer fits in `epsilon_total` ends the series: a rest of the
         budget would buy a release that is nothing but noise.
         """
-        losses = day_losses(history)
+        losses = self._day_losses.of(history)
         spent = losses.pop(day, 0)
         planned = min(self.day_cap, self.planned(losses, day, envelope))
         if self.total_cap is not None and planned > self.total_cap - sum(losses.values()):
@@ -40,7 +50,7 @@ class Enforced(Promise, ABC):
             return
         if next.loss < 0:
             raise Refused(f"{next.day}: a loss cannot be negative; nothing was drawn")
-        losses = day_losses((*history, next))
+        losses = self.losses_with(history, next)
         refuse_above(next.day, "the day", losses[next.day], ("max_day_epsilon", self.day_cap))
         if self.total_cap is not None:
             refuse_above(next.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))

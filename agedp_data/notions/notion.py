@@ -102,6 +102,10 @@ class Account(Protocol):
 class Notion(Account, Protocol):
     """A promise that can be kept: what each day may spend, and a veto on every single release."""
 
+    @property
+    def slides(self) -> bool:
+        """Whether its bound is on days near each other, so that a day may be left nothing and later ones something."""
+
     def loss(self, history: Sequence[Row], day: str, envelope: Forgetting | None) -> int:
         """Return what the day may still spend, beyond what its rows in `history` have spent, rounded down."""
 
@@ -117,6 +121,7 @@ class Promise(Block):
 
     name: ClassVar[str]
     needs_model: ClassVar[bool] = False
+    slides: ClassVar[bool] = False
 
     notion: str
     age_days: AgeDays | None = None
@@ -147,6 +152,31 @@ def day_losses(history: Iterable[Row]) -> dict[str, int]:
         if row.state == "released":
             losses[row.day] = losses.get(row.day, 0) + row.loss
     return losses
+
+
+class DayLosses:
+    """The losses of each day of a history that grows: rows that were seen before are not looked at again."""
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[Row, ...], dict[str, int]] = ((), {})
+
+    def __eq__(self, other: object) -> bool:
+        """Tell that two are alike, whatever they have seen: equal promises stay equal."""
+        return isinstance(other, DayLosses)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def of(self, history: Sequence[Row]) -> dict[str, int]:
+        """Return `day_losses(history)`, for the caller to change."""
+        rows, losses = self._last
+        if tuple(history[: len(rows)]) != rows:
+            rows, losses = (), {}
+        losses = dict(losses)
+        for row in history[len(rows) :]:
+            if row.state == "released":
+                losses[row.day] = losses.get(row.day, 0) + row.loss
+        self._last = (tuple(history), losses)
+        return dict(losses)
 
 
 def spent_figures(losses: dict[str, int]) -> list[Figure]:

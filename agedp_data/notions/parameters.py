@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Annotated, Final, Literal, TypeVar
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict
 from pydantic_core import PydanticCustomError
@@ -20,6 +21,7 @@ Unlimited = Literal["unlimited"]
 # Beyond these an amount is a slip of the pen, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)
 DECIMALS: Final = 15
+LONGEST_TEXT: Final = 1000
 SMALLEST_EPSILON: Final = Decimal("0.000000001")
 
 
@@ -150,6 +152,8 @@ def text(value: object) -> str:
         raise wrong("must not be empty")
     if not value.isprintable():
         raise wrong("must be one line without control characters")
+    if len(value) > LONGEST_TEXT:
+        raise wrong(f"is too long; at most {LONGEST_TEXT} characters")
     return value
 
 
@@ -158,7 +162,10 @@ def _zone(value: object) -> str:
     try:
         ZoneInfo(name)
     except (OSError, ValueError, KeyError):
-        raise wrong('is not a known time zone; write one such as "UTC" or "Europe/London"') from None
+        zones = {each.casefold(): each for each in available_timezones()}
+        near = [zones[each] for each in get_close_matches(name[:64].casefold(), zones, n=1)]
+        such = f'did you mean "{near[0]}"?' if near else 'write one such as "UTC" or "Europe/London"'
+        raise wrong(f"is not a known time zone; {such}") from None
     return name
 
 

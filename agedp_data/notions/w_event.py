@@ -23,6 +23,7 @@ class WEvent(Enforced):
     """Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window`."""
 
     name: ClassVar[str] = "w-event"
+    slides: ClassVar[bool] = True
 
     notion: Literal["w-event"]
     window_days: Days
@@ -49,7 +50,7 @@ class WEvent(Enforced):
     def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del envelope
-        spent = fullest_window(day_losses((*history, next)), next.day, days=self.window_days)
+        spent = fullest_window(self.losses_with(history, next), next.day, days=self.window_days)
         bound = ("epsilon_per_window", granted(self.epsilon_per_window))
         refuse_above(next.day, f"a window of {self.window_days} days", spent, bound)
 
@@ -89,6 +90,9 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
     """
     middle, reach = date.fromisoformat(day), timedelta(days=days - 1)
     first, last = _text(middle, -reach), _text(middle, reach)
+    if len(losses) > 2 * days:
+        around = (_text(middle, timedelta(days=shift)) for shift in range(1 - days, days))
+        return largest_window({other: losses[other] for other in around if other in losses}, days=days)
     near = {other: loss for other, loss in losses.items() if first <= other <= last}
     return largest_window(near, days=days)
 

@@ -31,6 +31,7 @@ from agedp_data.readers.layout import (
     Records,
     Rules,
     cells,
+    column_names,
     first_reason,
     household_ids,
     whole_wh,
@@ -59,13 +60,16 @@ class Ausgrid:
     def recognise(self, lines: Sequence[str]) -> Header | None:
         """Return the header if it is in the first or, below the title, in the second line."""
         for skip, line in enumerate(lines[:2]):
-            names = [name.strip().strip('"') for name in line.rstrip(",").split(",")]
+            names = [name.strip('"') for name in column_names(line)]
+            width = len(names)
+            while names and not names[-1]:
+                names.pop()
             if names[:5] == list(_FIXED) and tuple(names[5 : 5 + SLOTS]) == _LABELS:
                 quality = names[5 + SLOTS :]
                 if quality not in ([], ["Row Quality"]):
                     return None
-                time_format = _time_format(lines[skip + 1 :])
-                return _header(skip + 1, bool(quality), line.count(",") + 1, time_format)
+                time_format = _time_format(lines[skip + 1 :], width)
+                return _header(skip + 1, bool(quality), width, time_format)
         return None
 
     def known_headers(self) -> tuple[str, ...]:
@@ -127,9 +131,9 @@ def _header(lines: int, quality: bool, width: int, time_format: str) -> Header:
     return Header(variant, lines, tuple(names), types, time_format)
 
 
-def _time_format(rows: Sequence[str]) -> str:
+def _time_format(rows: Sequence[str], width: int) -> str:
     """Return the date format of the first rows; a later row in another one stops the file."""
-    for cell in cells(rows, _FIXED.index("date")):
+    for cell in cells(rows, _FIXED.index("date"), fields=width):
         for pattern in _FORMATS:
             if _parse(cell, pattern):
                 return pattern

@@ -10,16 +10,18 @@ Messages name a file in their private text only: file names can be household ids
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import lzma
 import os
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from glob import glob, has_magic
+from glob import has_magic
 from pathlib import Path
 from typing import IO
 
@@ -27,6 +29,8 @@ import numpy as np
 import pyarrow as pa
 
 from agedp_data.errors import InputError
+from agedp_data.readers.globbing import globbed
+from agedp_data.shown import shown
 
 EXTENSIONS = (".csv", ".csv.gz", ".csv.zip", ".csv.zst", ".gz", ".zip", ".zst")
 HEAD_BYTES = 64 * 1024
@@ -46,7 +50,7 @@ class Source:
 
     def error(self, what: str, *, private: str | None = None) -> InputError:
         """Return the error to raise about this file; its name and what `private` quotes stay in the private text."""
-        return InputError(f"{self.label}: {what}", private=f"{self.path}: {private or what}")
+        return InputError(f"{self.label}: {what}", private=f"{shown(str(self.path))}: {private or what}")
 
     def check_unchanged(self) -> None:
         """Raise InputError if the file is no longer the one that was listed."""
@@ -73,17 +77,33 @@ def list_sources(patterns: Sequence[str], *, required: bool = True) -> Listing:
         InputError: nothing usable, or a file that cannot be opened.
     """
     found = {path for pattern in patterns for path in _named(pattern)}
-    paths = sorted((p for p in found if p.is_file()), key=numeric)
-    usable = [p for p in paths if not p.name.startswith(".") and p.name.lower().endswith(EXTENSIONS)]
+    paths = sorted(found, key=numeric)
+    usable = [p for p in paths if _is_file(p) and _has_known_name(p)]
     if not usable and required:
         raise InputError(
             f"[input] files: no usable input file ({len(paths)} passed over); names end in .csv, .gz, .zip or .zst",
-            private=f"{', '.join(patterns)}: no usable input file; names end in .csv, .gz, .zip or .zst",
+            private=f"{shown(', '.join(patterns), 500)}: no usable input file; names end in .csv, .gz, .zip or .zst",
         )
     return Listing(
         tuple(_source(path, f"input {i} of {len(usable)}") for i, path in enumerate(usable, 1)),
-        len(paths) - len(usable),
+        sum(not path.is_dir() for path in paths) - len(usable),
     )
+
+
+def _has_known_name(path: Path) -> bool:
+    return not path.name.startswith(".") and path.name.lower().endswith(EXTENSIONS)
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether this is a file to be read; pipes, sockets and devices might never end."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        if not _has_known_name(path):
+            return False
+        what = f"cannot be opened ({error.strerror})"
+        raise InputError(f"[input] files: a named file {what}", private=f"{shown(str(path))}: {what}") from None
+    return stat.S_ISREG(status.st_mode)
 
 
 def _named(pattern: str) -> Iterable[Path]:
@@ -93,12 +113,12 @@ def _named(pattern: str) -> Iterable[Path]:
             return list(path.iterdir())
         if path.exists():  # before globbing: a name may hold brackets
             return [path]
+        if has_magic(pattern):
+            return [Path(name) for name in globbed(pattern)]
     except OSError as error:
-        what = f"cannot be opened ({error.strerror})"
-        raise InputError(f"[input] files: a named folder {what}", private=f"{path}: {what}") from None
-    if has_magic(pattern):
-        return [Path(name) for name in glob(pattern, recursive=True)]  # noqa: PTH207  (Path.glob takes no absolute one)
-    raise InputError("[input] files: a named file does not exist", private=f"{path}: does not exist")
+        what, where = f"cannot be opened ({error.strerror})", shown(str(error.filename or path))
+        raise InputError(f"[input] files: a named folder {what}", private=f"{where}: {what}") from None
+    raise InputError("[input] files: a named file does not exist", private=f"{shown(str(path))}: does not exist")
 
 
 def _source(path: Path, label: str) -> Source:
@@ -108,7 +128,8 @@ def _source(path: Path, label: str) -> Source:
             pass
     except OSError as error:
         raise InputError(
-            f"{label}: cannot be opened ({error.strerror})", private=f"{path}: cannot be opened ({error.strerror})"
+            f"{label}: cannot be opened ({error.strerror})",
+            private=f"{shown(str(path))}: cannot be opened ({error.strerror})",
         ) from None
     return Source(path, label, status.st_size, status.st_mtime_ns)
 
@@ -116,7 +137,7 @@ def _source(path: Path, label: str) -> Source:
 def numeric(path: Path | str) -> list[tuple[int, int, str]]:
     """Return what sorts names as people do: chunk_2 before chunk_10."""
     parts = re.split(r"(\d+)", str(path))
-    return [(0, int(part), part) if part.isdigit() else (1, 0, part) for part in parts]
+    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def content_id(source: Source) -> str:
@@ -178,8 +199,9 @@ def read_bytes(source: Source, start: int = 0, stop: int | None = None) -> bytes
     except RuntimeError:  # zipfile's word for an encrypted member
         raise source.error("the archive is encrypted; unpack it first") from None
     except OSError as error:
-        what = "the archive is cut off or damaged; fetch it again" if _packed(source) else "cannot be read"
-        raise source.error(f"{what} ({error.strerror})" if error.strerror else what) from None
+        if _packed(source) and error.errno in (None, errno.EINVAL):  # a place before the archive's beginning
+            raise source.error("the archive is cut off or damaged; fetch it again") from None
+        raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
 
 
 def _skip(stream: IO[bytes], count: int) -> None:

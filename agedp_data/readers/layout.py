@@ -233,11 +233,20 @@ def impossible_days(day: Ints) -> Flags:
     return (day < 0) | (day > (LAST_DAY - _EPOCH).days)
 
 
-def cells(lines: Sequence[str], position: int) -> Iterator[str]:
-    """Yield one column of the first lines of a file, a line that has not so many fields left out."""
+def column_names(line: str) -> list[str]:
+    """Return the names of a header line; what follows a quote that never closes is one name.
+
+    >>> column_names('a, "b" ,"c,d"')
+    ['a', '"b"', 'c,d']
+    """
+    return [name.strip() for name in next(csv.reader([line]), [])]
+
+
+def cells(lines: Sequence[str], position: int, *, fields: int) -> Iterator[str]:
+    """Yield one column of the first lines of a file, lines with another number of fields left out."""
     for line in lines:
         for row in csv.reader([line]):
-            if len(row) > position:
+            if len(row) == fields:
                 yield row[position].strip()
 
 

@@ -25,6 +25,7 @@ from agedp_data.readers.layout import (
     Records,
     Rules,
     cells,
+    column_names,
     first_reason,
     household_ids,
     impossible_days,
@@ -62,8 +63,8 @@ class London:
         found = _plain(lines[0])
         for variant, text in _HEADERS.items():
             if found == _plain(text):
-                names = tuple(_role(name, i) for i, name in enumerate(found.split(",")))
-                return Header(variant, 1, names, _TYPES, _time_format(lines[1:], names.index("time")))
+                names = tuple(_role(name, i) for i, name in enumerate(found))
+                return Header(variant, 1, names, _TYPES, _time_format(lines[1:], names.index("time"), len(names)))
         return None
 
     def known_headers(self) -> tuple[str, ...]:
@@ -112,8 +113,8 @@ class London:
         return datetime.combine(day + timedelta(days=1), time(), UTC)
 
 
-def _plain(line: str) -> str:
-    return ",".join(name.strip().strip('"').lower() for name in line.split(","))
+def _plain(line: str) -> list[str]:
+    return [name.strip('"').lower() for name in column_names(line)]
 
 
 def _role(name: str, position: int) -> str:
@@ -122,9 +123,9 @@ def _role(name: str, position: int) -> str:
     return _ROLES.get(name, f"unused_{position}")
 
 
-def _time_format(rows: Sequence[str], position: int) -> str:
+def _time_format(rows: Sequence[str], position: int, fields: int) -> str:
     """Return the date format of the first rows; the parser stops the file where it stops fitting."""
-    for cell in cells(rows, position):
+    for cell in cells(rows, position, fields=fields):
         if re.match(r"\d{1,2}/\d{1,2}/\d{4}", cell):
             return DAY_FIRST
         if fits(cell, ISO):

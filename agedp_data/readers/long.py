@@ -48,6 +48,7 @@ from agedp_data.readers.layout import (
     whole_wh,
 )
 from agedp_data.readers.stamps import fits, parser_format
+from agedp_data.shown import shown
 
 _TYPES = {
     "household": pa.dictionary(pa.int32(), pa.binary()),
@@ -90,7 +91,7 @@ class Long:
             if found.count(name) != 1:
                 raise self._not_there(name, found)
         names = tuple(roles.get(name, f"unused_{i}") for i, name in enumerate(found))
-        self._check_stamps(lines[reader.line_num :], names.index("time"))
+        self._check_stamps(lines[reader.line_num :], names)
         return Header("long", reader.line_num, names, _TYPES, self._format, self._missing)
 
     @property
@@ -100,14 +101,14 @@ class Long:
     def _not_there(self, name: str, found: Sequence[str]) -> InputError:
         wanted = ", ".join(f'"{each}"' for each in self._wanted.values())
         what = f'[input.columns] wants the columns {wanted}; "{name}" is there {found.count(name)} times, not once'
-        shown = ", ".join(f'"{each}"' for each in found)
-        return InputError(what, private=f"{what}; found are {shown if len(shown) <= 200 else shown[:200] + '...'}")
+        there = ", ".join(f'"{each}"' for each in found)
+        return InputError(what, private=f"{what}; found are {shown(there, 200)}")
 
-    def _check_stamps(self, rows: Sequence[str], position: int) -> None:
-        first = [cell for cell in cells(rows, position) if cell not in self._missing]
+    def _check_stamps(self, rows: Sequence[str], names: Sequence[str]) -> None:
+        first = [cell for cell in cells(rows, names.index("time"), fields=len(names)) if cell not in self._missing]
         if first and not any(fits(cell, self._format) for cell in first):
             what = f'no stamp of the first rows is as [input.columns] time_format = "{self.columns.time_format}" says'
-            raise InputError(what, private=f'{what}; the first is "{first[0][:40]}"')
+            raise InputError(what, private=f'{what}; the first is "{shown(first[0], 40)}"')
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the header line that has the three columns and no other."""

@@ -20,7 +20,7 @@ from pyarrow import csv
 
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, Reason, Records, Rules
-from agedp_data.readers.stamps import ISO, instant_ns, refuse_other_formats
+from agedp_data.readers.stamps import ISO, SHORTEST_ISO, instant_ns, refuse_other_formats
 
 _LONGEST_BLOCK = 2**31 - 2**16
 
@@ -89,8 +89,9 @@ def _own_bytes(column: pa.DictionaryArray) -> pa.DictionaryArray:
 def _columns(data: bytes, header: Header, broken: list[tuple[int, str]]) -> Columns:
     try:
         if header.time_format == ISO or not any(map(pa.types.is_timestamp, header.types.values())):
-            table = _read(data, header, header.types, broken)
-            return Columns(table.num_rows, {name: _whole(table[name]) for name in header.types}, {})
+            table = _read(data, header, {name: _as_read(kind) for name, kind in header.types.items()}, broken)
+            columns = {name: _typed(_whole(table[name]), kind) for name, kind in header.types.items()}
+            return Columns(table.num_rows, columns, {})
     except pa.ArrowInvalid:
         broken.clear()
     text = {name: kind if pa.types.is_dictionary(kind) else pa.binary() for name, kind in header.types.items()}
@@ -107,6 +108,23 @@ def _columns(data: bytes, header: Header, broken: list[tuple[int, str]]) -> Colu
         else:
             values[name], unreadable[name] = _convert(column, kind, header)
     return Columns(table.num_rows, values, unreadable)
+
+
+def _as_read(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_timestamp(kind) else kind
+
+
+def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return ISO stamps, read as text, as instants: Arrow would take a date alone for its midnight.
+
+    Raises:
+        ArrowInvalid: a stamp that does not say the minute, or is none.
+    """
+    if not pa.types.is_timestamp(kind):
+        return column
+    if len(column) and pc.min(pc.binary_length(column)).as_py() < SHORTEST_ISO:
+        raise pa.ArrowInvalid("a stamp without a time of day")
+    return column.cast(kind)
 
 
 def _read(data: bytes, header: Header, types: Mapping[str, pa.DataType], broken: list[tuple[int, str]]) -> pa.Table:
@@ -153,6 +171,8 @@ def _convert(cells: pa.BinaryArray, kind: pa.DataType, header: Header) -> tuple[
     readable: dict[int, Any] = {}
     if pa.types.is_timestamp(kind) and header.time_format != ISO:
         readable = {i: ns for i in tried if (ns := instant_ns(distinct[i], header.time_format)) is not None}
+    elif pa.types.is_timestamp(kind):
+        _try(distinct, [i for i in tried if len(distinct[i]) >= SHORTEST_ISO], kind, header, readable)
     else:
         _try(distinct, tried, kind, header, readable)
     bad = [i for i in tried if i not in readable]
@@ -172,7 +192,8 @@ def _try(
     """Enter the value of every readable cell; halve where one of them is not."""
     if not which:
         return
-    sound = [i for i in which if not re.search(rb'[\r\n",]', cells[i])]
+    # an empty cell would be an empty line, which is no row
+    sound = [i for i in which if cells[i] and not re.search(rb'[\r\n",]', cells[i])]
     one = Header(header.variant, 0, ("cell",), {"cell": kind}, header.time_format, header.null_values)
     try:
         table = _read(b"\n".join(cells[i] for i in sound) + b"\n", one, one.types, []) if sound else None

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from agedp_data.errors import InputError
 
 ISO = "iso"
+SHORTEST_ISO = len("2013-01-31 00:30")
 DAY_FIRST = "%d/%m/%Y %H:%M:%S"
 _ISO_PATTERNS = (ISO, "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)

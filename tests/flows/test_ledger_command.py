@@ -162,6 +162,43 @@ def test_a_ledger_is_moved_by_a_file(
     )
 
 
+def test_statements_are_listed_and_each_is_written_out_again_by_its_number(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sums = Path("out/release/SHA256SUMS")
+    before = sums.read_text()
+    assert agedp(monkeypatch, "ledger", "amend", "run.toml", "--yes") == 0
+    assert agedp(monkeypatch, "run", "run.toml") == 0
+    assert sums.read_text() != before
+    capsys.readouterr()
+    assert agedp(monkeypatch, "ledger", "show", "run.toml", "--statements", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["version"], one["released"], one["last"]) for one in told] == [
+        (1, 5, "2013-02-06"),
+        (2, 8, "2013-02-09"),
+    ]
+    assert agedp(monkeypatch, "ledger", "show", "run.toml") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[-2:]] == [str(one["seq"]) for one in told]
+    assert len([line for line in lines if "released" in line]) == 8
+    number = str(told[0]["seq"])
+    assert agedp(monkeypatch, "publish", "run.toml", "--statement", number) == 0
+    assert sums.read_text() == before
+    words = ("publish", "run.toml", "--statement", number, "--as-of", "2026-01-01")
+    assert "give one" in refused(monkeypatch, capsys, *words, status=2)
+    assert "ledger show" in refused(monkeypatch, capsys, "publish", "run.toml", "--statement", "1", status=2)
+
+
+def test_what_was_exported_without_closing_is_imported_with_lost_only(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agedp(monkeypatch, "ledger", "export", "run.toml", "rows.jsonl") == 0
+    words = ("ledger", "import", "rows.jsonl", "--to", "sqlite:///new.sqlite")
+    assert "--close" in refused(monkeypatch, capsys, *words, status=3)
+    assert agedp(monkeypatch, *words, "--lost") == 0
+    assert agedp(monkeypatch, "ledger", "verify", "sqlite:///new.sqlite") == 0
+
+
 def test_a_lost_ledger_is_recovered_from_the_folder(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
-from pipelines.compare import published_head, require_not_behind, require_same, told, verify_against
+from pipelines.compare import Sign, require_not_behind, require_same, signs_in, told, verify_against
 from pipelines.received import AVERAGES, open_release
 
 FIRST = date(2013, 1, 1)
@@ -48,7 +48,7 @@ def ledger(homes, name="ledger.sqlite", *, create=False):
 def test_a_folder_and_the_one_before_it_lie_on_the_chain(homes, folder):
     with ledger(homes) as known:
         verify_against(open_release(homes.folder / folder), known)
-        require_not_behind(known, homes.folder / folder)
+        require_not_behind(known, signs_in(homes.folder / folder))
 
 
 @pytest.mark.parametrize("name", ["older.sqlite", "empty.sqlite"])
@@ -57,7 +57,7 @@ def test_a_ledger_that_ends_before_the_folder_is_behind(homes, name):
         with pytest.raises(LedgerBehind, match="shorter than the folder"):
             verify_against(open_release(homes.folder / "release"), known)
         with pytest.raises(LedgerBehind, match="agedp ledger recover"):
-            require_not_behind(known, homes.folder / "release")
+            require_not_behind(known, signs_in(homes.folder / "release"))
 
 
 def test_another_ledger_is_not_the_chain_of_the_folder(homes):
@@ -75,12 +75,24 @@ def test_a_ledger_that_went_another_way_since_is_behind(homes):
             verify_against(open_release(homes.folder / "release"), forked)
 
 
-def test_no_folder_and_a_cut_off_one_are_behind_nothing(homes):
-    with ledger(homes, "empty.sqlite", create=True) as empty:
-        require_not_behind(empty, homes.folder / "nowhere")
-        (homes.folder / "release" / "statement.json").write_text("{")
-        require_not_behind(empty, homes.folder / "release")
-    assert published_head(homes.folder / "release") == "0" * 64
+def test_no_folder_is_behind_nothing_and_each_file_of_a_folder_tells_its_origin(homes):
+    release = homes.folder / "release"
+    head = open_release(release).statement["ledger"]["head"]
+    assert signs_in(homes.folder / "nowhere") == frozenset()
+    kept = {path.name: path.read_bytes() for path in release.iterdir()}
+    for spared in ("statement.json", "ledger_rows.jsonl", AVERAGES):
+        for name in {"statement.json", "ledger_rows.jsonl", AVERAGES} - {spared}:
+            (release / name).write_bytes(kept[name][: len(kept[name]) // 2] if name == AVERAGES else b"{")
+        assert signs_in(release) == {Sign("homes", head)}, spared
+        for name, content in kept.items():
+            (release / name).write_bytes(content)
+    with ledger(homes, "older.sqlite") as older, ledger(homes) as whole:
+        (release / "statement.json").unlink()
+        with pytest.raises(LedgerBehind):
+            require_not_behind(older, signs_in(release))
+        shutil.copy(homes.folder / "older" / AVERAGES, release / AVERAGES)  # cut off: an older file beside newer ones
+        assert len(signs_in(release)) == 2
+        require_not_behind(whole, signs_in(release))
 
 
 def test_a_folder_with_another_value_is_found_by_its_day(homes):

@@ -12,8 +12,9 @@ import pytest
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.moves import lines, published_rows
+from agedp_data.statement import TAKEN_OVER
 from pipelines.amend import amend
-from pipelines.compare import require_not_behind, verify_against
+from pipelines.compare import require_not_behind, signs_in, verify_against
 from pipelines.ledger_moves import export_ledger, import_ledger, recover
 from pipelines.received import ROWS, SUMS, open_release
 from pipelines.work import begin
@@ -101,11 +102,59 @@ def test_an_export_is_a_header_and_every_row_with_text_and_hash(homes):
     assert (homes.folder / "rows.jsonl").stat().st_mode & 0o077 == 0
 
 
+def test_an_export_of_a_ledger_that_can_go_on_is_imported_only_if_that_one_is_lost(homes):
+    path = homes.folder / "rows.jsonl"
+    rows = export_ledger(url(homes), path)
+    with pytest.raises(LedgerError, match="can still go on") as caught:
+        import_ledger(path, url(homes, "new.sqlite"))
+    assert caught.value.exit_status == 3
+    assert not (homes.folder / "new.sqlite").exists()
+    (homes.folder / "ledger.sqlite").unlink()
+    assert import_ledger(path, url(homes, "new.sqlite"), lost_at=date(2013, 1, 6)) == rows
+    use(homes, "new.sqlite")
+    homes.run(today=date(2013, 1, 7))
+    assert [row[0] for row in drawn(homes, "new.sqlite")][4:] == ["2013-01-05", "2013-01-06"]
+    assert TAKEN_OVER in open_release(homes.folder / "release").statement["notes"]
+    with Ledger.open(url(homes, "new.sqlite")) as ledger:
+        assert json.loads(ledger.statements("")[0].claim)["taken over"]["rows"] == rows
+        verify_against(open_release(homes.folder / "release"), ledger)
+
+
+def test_a_file_says_that_its_ledger_was_closed_only_once_it_was(homes, monkeypatch):
+    path = homes.folder / "rows.jsonl"
+
+    def dying(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "_store", dying)  # killed when the rows are written and the ledger is not closed yet
+    with pytest.raises(KeyboardInterrupt):
+        export_ledger(url(homes), path, closed_at=FIRST)
+    monkeypatch.undo()
+    with pytest.raises(LedgerError, match="can still go on"):
+        import_ledger(path, url(homes, "new.sqlite"))
+    export_ledger(url(homes), path, closed_at=FIRST)
+    import_ledger(path, url(homes, "new.sqlite"))
+    with Ledger.open(url(homes, "new.sqlite")) as ledger:
+        assert ledger.statements("") == ()
+
+
 def test_an_export_without_closing_leaves_the_ledger_open_and_replaces_no_file(homes):
     export_ledger(url(homes), homes.folder / "rows.jsonl")
+    before = (homes.folder / "rows.jsonl").read_bytes()
+    with pytest.raises(LedgerError, match="exists"):
+        export_ledger(url(homes), homes.folder / "rows.jsonl")
+    homes.run(today=date(2013, 1, 6))
     with pytest.raises(LedgerError, match="exists"):
         export_ledger(url(homes), homes.folder / "rows.jsonl", closed_at=FIRST)
-    homes.run(today=date(2013, 1, 6))
+    assert (homes.folder / "rows.jsonl").read_bytes() == before
+    homes.run(today=date(2013, 1, 7))
+
+
+def test_closing_that_was_cut_off_behind_its_file_goes_on_with_that_file(homes):
+    export_ledger(url(homes), homes.folder / "rows.jsonl")
+    export_ledger(url(homes), homes.folder / "rows.jsonl", closed_at=date(2013, 1, 5))
+    with pytest.raises(LedgerError, match="closed on 2013-01-05"):
+        homes.run(today=date(2013, 1, 7))
 
 
 def test_a_closed_ledger_exports_the_same_again(homes):
@@ -129,7 +178,7 @@ def test_a_closed_ledger_exports_the_same_again(homes):
 )
 def test_a_spoilt_file_is_refused_before_a_ledger_is_made(homes, spoil):
     path = homes.folder / "rows.jsonl"
-    export_ledger(url(homes), path)
+    export_ledger(url(homes), path, closed_at=FIRST)
     text = path.read_text()
     assert spoil(text) != text
     path.write_text(spoil(text), encoding="latin-1")
@@ -139,7 +188,7 @@ def test_a_spoilt_file_is_refused_before_a_ledger_is_made(homes, spoil):
 
 
 def test_an_import_into_a_ledger_with_rows_is_refused(homes):
-    export_ledger(url(homes), homes.folder / "rows.jsonl")
+    export_ledger(url(homes), homes.folder / "rows.jsonl", closed_at=FIRST)
     with pytest.raises(LedgerError, match="holds rows already"):
         import_ledger(homes.folder / "rows.jsonl", url(homes))
     with pytest.raises(InputError, match="missing or damaged"):
@@ -153,7 +202,7 @@ def test_a_lost_ledger_comes_back_from_the_folder_and_spends_nothing_twice(homes
     assert drawn(homes) == before
     with Ledger.open(url(homes)) as ledger:
         assert [json.loads(row.promise)["promise"]["epsilon_per_day"] for row in ledger.contracts()] == ["0.5", "0.25"]
-        require_not_behind(ledger, folder)
+        require_not_behind(ledger, signs_in(folder))
         verify_against(open_release(folder), ledger)
     homes.run(today=date(2013, 1, 7))
     after = drawn(homes)
@@ -181,6 +230,24 @@ def test_a_recovered_ledger_can_be_recovered_again(homes):
     recover(folder, url(homes, "second.sqlite"), at=date(2013, 1, 7))
     assert drawn(homes, "second.sqlite")[:4] == before
     assert drawn(homes, "second.sqlite") == drawn(homes)
+
+
+def test_a_folder_of_the_first_ledger_is_known_after_any_number_of_recoveries(homes):
+    folders = [homes.folder / "release"]
+    for number in range(1, 4):
+        folders.append(shutil.copytree(homes.folder / "release", homes.folder / f"kept{number}"))
+        (homes.folder / "ledger.sqlite").unlink()
+        recover(homes.folder / "release", url(homes), at=date(2013, 1, 6))
+        homes.run(today=date(2013, 1, 5 + number))
+        with Ledger.open(url(homes)) as ledger:
+            assert ledger.verify() == ()
+            for each in folders:
+                open_release(each).verify()
+                verify_against(open_release(each), ledger)
+                head = open_release(each).statement["ledger"]["head"]
+                newest = max(row["day"] for row in open_release(each).table().to_dict("records"))
+                assert ledger.everything()[ledger.place(head) - 1].day == f"{newest:%Y-%m-%d}"
+            assert not ledger.contains("e" * 64)
 
 
 def altered(folder, change):

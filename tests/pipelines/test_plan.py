@@ -85,6 +85,21 @@ def test_households_of_a_due_day_are_those_of_the_roster_where_there_are_enough(
     assert [one.households for one in due_of(work)] == [0, 2, 0, 2]
 
 
+@pytest.mark.parametrize(
+    "marker", ["x" * 250 + "{day}", "loop/{day}"], ids=["a name too long with its date", "a ring of links"]
+)
+def test_a_marker_that_cannot_be_looked_for_is_one_line_and_not_an_absent_delivery(house, marker):
+    (house.folder / "loop").symlink_to("loop")
+    house.roster([("A", D, None), ("B", D, None)])
+    path = house.write(D, day(9), mode="rehearsal", promise=REHEARSED.format(1, 9))
+    path.write_text(path.read_text().replace("[series.", f'wait_for = "{marker}"\n[series.', 1))
+    work = begin(path, as_of=day(8))
+    with pytest.raises(RunFileError, match=r"wait_for: the marker of 2012-07-01 cannot be looked for") as caught:
+        due_of(work)
+    assert caught.value.exit_status == 2
+    assert "\n" not in str(caught.value)
+
+
 def test_as_of_is_for_rehearsals(house):
     with pytest.raises(RunFileError, match="--as-of goes with"):
         begun(house, as_of=D)

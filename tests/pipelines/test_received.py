@@ -64,7 +64,7 @@ def test_a_missing_file_is_named(release, name):
 
 
 def reseal(release):
-    names = [PARQUET, STATEMENT, WORDS]
+    names = [path.name for path in release.path.iterdir() if path.name != "SHA256SUMS"]
     digests = {name: hashlib.sha256((release.path / name).read_bytes()).hexdigest() for name in names}
     (release.path / "SHA256SUMS").write_text("".join(f"{digests[name]}  {name}\n" for name in sorted(names)))
 

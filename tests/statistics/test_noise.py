@@ -20,33 +20,9 @@ from scipy import stats
 from agedp_data import noise
 from agedp_data.errors import ChainError, InputError
 from agedp_data.losses import recorded
+from tests.statistics.fit import CANNOT_FLAKE, law, low_bits_give_away, p_value
 
-CANNOT_FLAKE = 1e-9
 DRAWS = 60_000
-
-
-def law(scale, low, high):
-    """P(k) for k = low..high of the discrete Laplace law, by its definition."""
-    q = math.exp(-1 / scale)
-    return (1 - q) / (1 + q) * q ** np.abs(np.arange(low, high + 1))
-
-
-def tail(scale, width):
-    """P(noise > width) = q^(width + 1)/(1 + q), a geometric series."""
-    q = math.exp(-1 / scale)
-    return q ** (width + 1) / (1 + q)
-
-
-def p_value(draws, scale):
-    """Chi-square of draws against the law: whole numbers (or whole strips of them) and both tails."""
-    width = max(2, round(4 * scale))
-    step = max(1, round(scale / 4))
-    edges = np.arange(-width, width + 2, step)
-    masses = np.add.reduceat(law(scale, edges[0], edges[-1] - 1), edges[:-1] - edges[0])
-    expected = np.concatenate([[tail(scale, -edges[0])], masses, [tail(scale, edges[-1] - 1)]])
-    observed = np.histogram(draws, [-np.inf, *edges, np.inf])[0]
-    assert expected.min() * draws.size > 50
-    return stats.chisquare(observed, expected / expected.sum() * draws.size).pvalue
 
 
 def drawn(scale_as, count=DRAWS, value=0):
@@ -91,20 +67,6 @@ def test_the_cells_of_one_release_are_independent():
     shared = pairs.copy()
     shared[: DRAWS // 10, 1] = shared[: DRAWS // 10, 0]
     assert dependence(shared) < CANNOT_FLAKE
-
-
-def low_bits_give_away(draw):
-    """p-value of: are low bits of figures below .25 distributed alike for the true values 0 and 1?
-
-    ECOSYSTEM's test: scale 1, keep |y| < .25, share of outputs that are multiples of 2^-53.
-    """
-    table = []
-    for true in (0, 1):
-        figures = draw(true)
-        figures = figures[np.abs(figures) < 0.25]
-        whole = np.ldexp(figures, 53) % 1 == 0
-        table.append([whole.sum() + 1, (~whole).sum() + 1])
-    return stats.chi2_contingency(np.array(table)).pvalue
 
 
 def test_the_low_bits_of_a_mean_do_not_give_away_the_sum():

@@ -34,8 +34,8 @@ LOOSER_DOWN = {"age_days", "window_days", "min_households"}
 LOOSER_ANYHOW = {"version", "dataset", "categories", "missing_controlled_load", "name", "mode", "first_day",
                  "statistic", "form", "values", "notion", "method", "secret", "spend", "fraction", "budget",
                  "discount", "rate", "schedule", "clock", "delta_kwh"}  # fmt: skip
-HARMLESS = {"corrections", "file_order", "max_half_hour_kwh", "wait_for", "give_up_days", "last_day", "clamp_kwh",
-            "by", "max_missing", "missing_kwh", "bins_kwh"}  # fmt: skip
+HARMLESS = {"corrections", "file_order", "max_half_hour_kwh", "wait_for", "give_up_days", "clamp_kwh", "by",
+            "max_missing", "missing_kwh", "bins_kwh"}  # fmt: skip
 
 
 def contracts():
@@ -101,6 +101,10 @@ def test_no_key_of_any_contract_can_be_moved_the_way_that_loosens(name, path, va
         assert not any(allowed(old, edited(old, path, each)) for each in ("0.1", "1.1", "-1", "NaN", 2, None))
     elif key in LOOSER_ANYHOW:
         assert not any(allowed(old, edited(old, path, each)) for each in (up, down, *others) if each != value)
+    elif key == "last_day":
+        assert allowed(old, edited(old, path, "2001-01-01"))
+        bounded = old["promise"]["epsilon_total"] != "unlimited"
+        assert all(allowed(old, edited(old, path, each)) is bounded for each in ("2999-01-01", None))
     elif key in HARMLESS:
         assert allowed(old, edited(old, path, "another"))
     elif value == "unlimited":
@@ -134,6 +138,32 @@ def test_a_constant_loss_cannot_be_exchanged_for_a_planned_one_nor_back():
         merged = {**old, "promise": {**new["promise"], "method": old["promise"]["method"]}}
         merged["promise"]["secret"] = old["promise"]["secret"]
         assert not allowed(old, merged)
+
+
+def ending(last_day, total):
+    schedule = {} if last_day is None else {"last_day": last_day}
+    return {"schedule": schedule, "promise": {"epsilon_total": total}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "permitted", "why"),
+    [
+        (("2013-01-05", "unlimited"), ("2013-01-04", "unlimited"), True, "tightens the promise"),
+        (("2013-01-05", "unlimited"), ("2013-01-06", "unlimited"), False, "it may only come earlier"),
+        (("2013-01-05", "unlimited"), (None, "unlimited"), False, "it may only come earlier"),
+        ((None, "unlimited"), ("2013-01-05", "unlimited"), True, "tightens the promise"),
+        (("2013-01-05", "unlimited"), ("2013-01-06", "9"), True, "epsilon_total bounds the sum"),
+        (("2013-01-05", "9"), ("2013-12-31", "9"), True, "epsilon_total bounds the sum"),
+        (("2013-01-05", "9"), (None, "9"), True, "epsilon_total bounds the sum"),
+        (("2013-01-05", "9"), ("2013-01-06", "unlimited"), False, "it may only come earlier"),
+        (("2013-01-05", "unlimited"), ("", "unlimited"), False, "it may only come earlier"),
+        (("2013-01-05", "unlimited"), ("1e9", "unlimited"), False, "it may only come earlier"),
+    ],
+)
+def test_the_last_day_moves_away_only_where_a_number_bounds_the_sum_of_all_days(old, new, permitted, why):
+    [change] = [change for change in amendment(ending(*old), ending(*new)) if change.key == "schedule.last_day"]
+    assert (change.verdict == "allowed") is permitted
+    assert why in change.why
 
 
 def series(**shares):

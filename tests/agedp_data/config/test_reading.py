@@ -244,6 +244,7 @@ def test_any_value_anywhere_is_accepted_or_refused_as_a_run_file_error(number, v
         ('time_format = "%d/%m/%Y"', 'time_format = "%d/%m/%Y": must be "iso", or a pattern such as'),
         ('time_format = "%m-%d %H:%M"', "has year, month, day and minute"),
         ('time_format = "%Y-%m-%d %I:%M"', "has year, month, day and minute"),
+        ('time_format = "%d%d"', "has year, month, day and minute"),
         ('time_format = "%Q"', "has year, month, day and minute"),
         ('time_format = "yyyy-mm-dd"', "has year, month, day and minute"),
     ],

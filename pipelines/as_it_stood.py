@@ -1,0 +1,69 @@
+"""LEDGER -> release folder as it stood: statements are kept, not recomputed, and each can be written out again.
+
+A statement is found by its number in the ledger, or by a date: the last one made by the end of that date. It is never
+older than what it tells, whatever date a clock that was set back has given it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+from agedp_data.errors import InputError
+from agedp_data.ledger import Ledger, Statement
+from pipelines import folders
+from pipelines.publish import files_of, made, publish, sums
+from pipelines.work import Work
+
+
+def project_as_of(work: Work, ledger: Ledger, day: date) -> bool:
+    """Write the folder as it stood at the end of a day; return whether its bytes are the same.
+
+    Other software, or another [output] interval, writes the same figures in other bytes.
+
+    Raises:
+        InputError: nothing was published by that day.
+        ContractChanged: the run file no longer says what was promised.
+    """
+    kept = [one for told_on, one in _dated(ledger, work.population) if told_on <= day.isoformat()]
+    if not kept:
+        raise InputError(f"nothing was published to {work.population!r} by {day}")
+    return _project(work, ledger, kept[-1])
+
+
+def project_statement(work: Work, ledger: Ledger, seq: int) -> bool:
+    """Write the folder that the statement with this number came with; return whether its bytes are the same.
+
+    Raises:
+        InputError: no statement of the population has this number.
+        ContractChanged: the run file no longer says what was promised.
+    """
+    kept = [one for one in ledger.statements(work.population) if one.seq == seq]
+    if not kept:
+        raise InputError(f"no statement to {work.population!r} has the number {seq}; `agedp ledger show` lists them")
+    return _project(work, ledger, kept[0])
+
+
+def _project(work: Work, ledger: Ledger, kept: Statement) -> bool:
+    ledger.require_unchanged(work.promise, population=work.population)
+    claim = json.loads(kept.claim)
+    newest = ledger.place(claim["ledger"]["head"]) or 0
+    rows = [row for row in ledger.rows(work.population) if row.seq <= newest]
+    contracts = [one for one in ledger.contracts(work.population) if one.seq <= newest]
+    files = files_of(work, ledger, claim, rows, contracts)
+    with folders.alone(made(Path(work.run.output.release))):
+        publish(Path(work.run.output.release), files)
+    return tuple(sorted(sums(files).items())) == tuple(sorted(kept.files))
+
+
+def _dated(ledger: Ledger, population: str) -> Iterator[tuple[str, Statement]]:
+    """Yield the statements of a population with the dates by which all that they tell was there, oldest first."""
+    newest = ""
+    for row in ledger.everything():
+        if not isinstance(row, Statement):
+            newest = max(newest, row.at)
+        elif row.population == population:
+            newest = max(newest, row.at)
+            yield newest, row

@@ -1,0 +1,74 @@
+"""What a promise grants a day under every model that binds it, and what becomes of a day that is granted nothing.
+
+Such a day is skipped if that is so for ever and for this day only: the other series of the day have spent what it
+may spend (an amendment came between them), or the days near it have, under a notion whose bound slides with the day
+of the data. What is left to a day never grows again: the ledger only grows, a contract is only tightened. The days
+behind it go on. Where later days would be granted nothing either (`epsilon_total`, or a figure over everything that
+was released), the series has ended and the release is refused. All of this follows from contract and ledger alone,
+so that a skipped day says nothing about a reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Final
+
+from agedp_data.chains.envelope import Envelope
+from agedp_data.notions.notion import Notion, Row
+
+WHOLE_DAY: Final = Fraction(1)
+OTHER_SERIES: Final = "the other series of the day have spent what it may spend"
+DAYS_NEAR: Final = "the days near it have spent what the promise leaves"
+
+_FAR_OFF: Final = date.max.isoformat()
+"""A day that no other is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a series may spend about a day, whole 1e-9 epsilon; if nothing, why only this day gets nothing.
+
+    Nothing without a reason means that the series has ended.
+    """
+
+    loss: int
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A promise and every model that binds it: what one of the envelopes does not permit is not permitted."""
+
+    notion: Notion
+    envelopes: tuple[Envelope | None, ...]
+
+    def loss(self, history: Sequence[Row], day: str) -> int:
+        """Return what a day may spend, beyond what its rows in `history` have spent, whole 1e-9 epsilon."""
+        return min(self.notion.loss(history, day, envelope) for envelope in self.envelopes)
+
+    def admit(self, history: Sequence[Row], row: Row) -> None:
+        """Raise Refused if `row` after `history` would break the promise."""
+        for envelope in self.envelopes:
+            self.notion.admit(history, row, envelope)
+
+    def review(self, history: Sequence[Row]) -> None:
+        """Raise Refused if what is released already breaks the promise under a model that came or comes later."""
+        for envelope in self.envelopes if len(self.envelopes) > 1 else ():
+            self.notion.review(history, envelope)
+
+    def grant(self, history: Sequence[Row], day: str, *, share: Fraction = WHOLE_DAY) -> Grant:
+        """Return what a series with this share of each day is granted: its part, or what the others left of it."""
+        others = [row for row in history if row.day != day]
+        whole = self.loss(others, day)
+        left = whole if len(others) == len(history) else self.loss(history, day)
+        loss = min(int(share * whole), left)
+        if loss > 0:
+            return Grant(loss)
+        if whole > 0 and left <= 0:
+            return Grant(0, OTHER_SERIES)
+        if self.notion.slides and int(share * self.loss(history, _FAR_OFF)) > 0:
+            return Grant(0, DAYS_NEAR)
+        return Grant(0)

@@ -1,0 +1,42 @@
+"""What the contracts of a population say together: which models bind its releases, from where each series counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from agedp_data.chains.envelope import Envelope
+from agedp_data.errors import LedgerError
+from agedp_data.ledger import Contract, Ledger, Release
+
+
+def binding_models(ledger: Ledger, population: str) -> dict[str, Envelope]:
+    """Return the envelope of every model that a contract of the population ever named, by its id, oldest first.
+
+    A model binds whether or not a row was charged under it: a promise that stopped under a newer model must not go
+    on because the older one was put back.
+
+    Raises:
+        LedgerError: the ledger lacks one of them.
+    """
+    known = {model.model: model.envelope for model in ledger.models()}
+    named = [json.loads(each.promise).get("model", {}).get("hash") for each in ledger.contracts(population)]
+    needed = dict.fromkeys([*filter(None, named), *(row.model for row in ledger.rows(population) if row.model)])
+    if not needed.keys() <= known.keys():
+        raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
+    return {model: Envelope.from_json(json.loads(known[model])["envelope"]) for model in needed}
+
+
+def done_by(rows: Sequence[Release], contracts: Sequence[Contract]) -> set[tuple[str, str]]:
+    """Return (day, series) of what is released, or never will be: a series begins behind the days released before it.
+
+    A series that was ended and came back begins behind the days released before the contract that brought it back.
+    """
+    since: dict[str, int] = {}
+    before: set[str] = set()
+    for known in contracts:
+        now = set(json.loads(known.promise)["series"])
+        since |= dict.fromkeys(now - before, known.seq)
+        before = now
+    done = {(row.day, row.series) for row in rows}
+    return done | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}

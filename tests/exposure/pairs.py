@@ -1,0 +1,205 @@
+"""Pairs of houses that share what is public and differ in everything else, and nights lived in them.
+
+Public: run file, the roster's counts per day and group, markers, model, how many input files there are. Private: ids,
+names, readings, gaps, repeats, corrections, late rows, rows that cannot be read, strangers, sizes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from random import Random
+from unittest import mock
+
+import numpy as np
+
+from agedp_data import clock, noise
+from flows.command import main
+
+FIRST = date(2013, 2, 2)
+DAYS, HOMES = 4, 6
+NIGHTS = (FIRST + timedelta(days=3), FIRST + timedelta(days=6))
+
+PROMISES = {
+    "classical": 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\n',
+    "w-event": 'notion = "w-event"\nage_days = 1\nwindow_days = 3\nepsilon_per_window = 1.2\nspend = "remaining"\n',
+    "age-dependent": 'notion = "age-dependent"\nage_days = 1\nrisk = 0.4\nmethod = "total_variation"\nsecret = "day"\n',
+}
+_RUN = """version = 1
+[input]
+{input}
+[output]
+release = "out/release"
+confidential = "out/confidential"
+ledger = "sqlite:///out/ledger.sqlite"
+[population]
+name = "homes"
+roster = "roster.csv"
+min_households = 2
+[schedule]
+mode = "{mode}"
+first_day = {first}
+{last}{wait}
+{series}
+[promise]
+{promise}max_day_epsilon = 0.6
+epsilon_total = {total}
+{model}
+[engine]
+keep_days = {keep}
+block_mib = 1
+"""
+_INPUT = {
+    "london": 'dataset = "london"\nfiles = ["incoming/*.csv"]\n{corrections}',
+    "long": 'dataset = "long"\nfiles = ["incoming/*.csv"]\n{corrections}[input.columns]\nhousehold = "meter"\n'
+    'time = "read_at"\ntime_format = "%Y-%m-%d %H:%M:%S"\nstamp = "end"\nzone = "UTC"\nday_zone = "UTC"\n'
+    'energy = "wh"\nunit = "Wh"\nmissing = [""]\n',
+}
+_MEAN = '[series.{name}]\nstatistic = "mean"\nclamp_kwh = {clamp}\n{share}{by}'
+
+
+@dataclass(frozen=True)
+class Public:
+    """What both houses share."""
+
+    mode: str = "rehearsal"
+    dataset: str = "london"
+    notion: str = "classical"
+    two_series: bool = False
+    grouped: bool = False
+    later_file: bool = False
+    keep_days: int = 400
+    total: str = "10"
+    model: bool = False
+    adopts: bool = False
+    marked: bool = False
+
+    def run_file(self) -> str:
+        share, by = ("share = 0.5\n" if self.two_series else ""), ('by = "tariff"\n' if self.grouped else "")
+        series = _MEAN.format(name="daily_mean", clamp=20, share=share, by=by)
+        if self.two_series:
+            series += _MEAN.format(name="coarse", clamp=5, share=share, by="")
+        curve = '[model]\nsource = "declared"\ncurve = "forgetting.csv"\nbasis = "made up"\nassume = "markov"\n'
+        promise = PROMISES[self.notion]
+        if self.mode == "archive" and self.notion != "age-dependent":
+            promise = promise.replace("age_days = 1\n", "")
+        return _RUN.format(
+            input=_INPUT[self.dataset].format(corrections='corrections = "later-file"\n' if self.later_file else ""),
+            mode=self.mode,
+            first=FIRST,
+            last="" if self.mode == "live" else f"last_day = {FIRST + timedelta(days=DAYS - 1)}\n",
+            wait='wait_for = "{day}.done"\ngive_up_days = 1\n' if self.marked and self.mode != "archive" else "",
+            series=series,
+            promise=promise,
+            total=self.total,
+            model=curve if self.model or self.notion == "age-dependent" else "",
+            keep=self.keep_days,
+        )
+
+
+@dataclass(frozen=True)
+class House:
+    """One house of a pair."""
+
+    folder: Path
+    public: Public
+    seed: int
+
+    def build(self) -> None:
+        (self.folder / "incoming").mkdir(parents=True)
+        (self.folder / "run.toml").write_text(self.public.run_file())
+        (self.folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.7\n2,0.5\n")
+        chance = Random(self.seed)  # noqa: S311
+        homes = [f"{chance.choice(['MARK', 'x', 'Flat 7 ', 'é'])}{self.seed}-{number}" for number in range(HOMES)]
+        chance.shuffle(homes)
+        leaves = FIRST + timedelta(days=1)
+        lines = [f"{home},{FIRST},{leaves if i == 5 else ''},{'AB'[i % 2]}" for i, home in enumerate(homes)]
+        chance.shuffle(lines)
+        (self.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *lines]) + "\n")
+        for day in range(DAYS):
+            if day != 1:
+                (self.folder / f"{FIRST + timedelta(days=day)}.done").touch()
+
+    def deliver(self, night: int) -> None:
+        """Write the two files of a night: the days up to then, and what is said again of earlier ones."""
+        chance = Random(self.seed * 10 + night)  # noqa: S311
+        lines = self._lines(chance, (NIGHTS[night] - FIRST).days + 1)
+        chance.shuffle(lines)
+        cut = chance.randrange(1, len(lines))
+        header = "LCLid,tstp,energy(kWh/hh)" if self.public.dataset == "london" else "meter,read_at,wh"
+        for number, part in enumerate((lines[:cut], lines[cut:])):
+            name = f"{night}{number}-{chance.choice(['MARK', 'flat', 'Haus'])}{chance.randrange(10**6)}.csv"
+            (self.folder / "incoming" / name).write_text("\n".join([header, *part]) + "\n")
+
+    def _lines(self, chance: Random, days: int) -> list[str]:
+        london = self.public.dataset == "london"
+        homes = [row.split(",")[0] for row in (self.folder / "roster.csv").read_text().splitlines()[1:]]
+        homes += [f"stranger{i}" for i in range(chance.randrange(3))]
+        gaps, again, bad = chance.choice([0, 0.02, 0.3]), chance.choice([0, 0.05]), chance.choice([0, 0.05])
+        most = chance.choice([5, 400, 3000])
+        lines = []
+        for home in homes:
+            for step in range(48 * min(days, DAYS)):
+                if chance.random() < gaps and lines:
+                    continue
+                stamp = datetime.combine(FIRST, time()) + timedelta(minutes=30 * (step + 1))
+                energy = chance.randrange(most)
+                text = f"{energy / 1000:.3f}" if london else str(energy)
+                if chance.random() < bad:
+                    text = chance.choice(["-1", "nan", "1e9", "Null" if london else "", "MARK"])
+                lines += [f"{home},{stamp},{text}"] * (2 if chance.random() < again else 1)
+        return lines
+
+    def told(self, *words: str, now: datetime) -> tuple[int, str, str]:
+        """Return exit status, standard output and standard error of a command, in this process."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.chdir(self.folder))
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(err))
+            stack.enter_context(mock.patch.object(sys, "argv", ["agedp", *words]))
+            stack.enter_context(mock.patch.object(clock, "now", return_value=now))
+            stack.enter_context(mock.patch.object(noise, "discrete_laplace", _stream(now)))
+            try:
+                main()
+                status = 0
+            except SystemExit as end:
+                status = int(end.code or 0)
+        return status, out.getvalue(), err.getvalue()
+
+    def published(self) -> dict[str, bytes]:
+        release = self.folder / "out" / "release"
+        found = {each.name: each.read_bytes() for each in sorted(release.iterdir())} if release.exists() else {}
+        ledger = self.folder / "out" / "ledger.sqlite"
+        return {**found, "ledger": ledger.read_bytes() if ledger.exists() else b""}
+
+    def lived(self) -> list[object]:
+        """Live two nights and return all that left the house, command by command."""
+        said: list[object] = []
+        self.build()
+        for night, on in enumerate(NIGHTS):
+            self.deliver(night)
+            now = datetime.combine(on, time(3), UTC)
+            as_of = ("--as-of", str(on)) if self.public.mode == "rehearsal" else ()
+            if night and self.public.adopts:
+                (self.folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.6\n2,0.4\n")
+                said.append(self.told("ledger", "amend", "run.toml", "--yes", "--json", now=now))
+            for words in (("plan", "run.toml", *as_of), ("run", "run.toml", *as_of), ("publish", "run.toml")):
+                said.append(self.told(*words, "--json", now=now))
+                said.append(self.published())
+        said.append(self.told("ledger", "show", "run.toml", "--json", now=now))
+        return said
+
+
+def _stream(now: datetime) -> object:
+    """A sampler that ignores what it is given."""
+    stream = np.random.default_rng(now.toordinal())
+
+    def fixed(values: object, *, sensitivity: int, loss: object) -> np.ndarray:
+        return stream.integers(0, 10**6, len(np.asarray(values)))
+
+    return fixed

@@ -1,0 +1,241 @@
+"""Ids, file names, readings, true sums and means are searched for in everything that leaves the house."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import struct
+import sys
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from agedp_data.errors import AgedpError
+from flows.command import main
+from pipelines.sanitise import sanitise
+from tests.exposure import marks
+from tests.exposure.conftest import Ran
+from tests.exposure.marks import Marks
+from tests.exposure.worlds import MarkedWorld, Seen, make
+
+
+def quiet(known: Marks, seen: Seen, *, terminal: bool = False) -> list[str]:
+    """What is found in what a command wrote to standard output, logged, called its tasks and told its children."""
+    said = [] if terminal else [seen.stdout]
+    for kind in ("log", "key", "subprocess.Popen", "socket.bind"):
+        said += seen.of(kind)
+    inherited = json.dumps(dict(os.environ))
+    return [each for text in said for each in known.found_in(text.replace(inherited, "").encode())]
+
+
+def test_a_run_and_a_calibration_tell_machines_logs_tasks_and_children_none(ran: Ran) -> None:
+    assert len(json.loads(ran.released.stdout)["released"]) == 3
+    assert json.loads(ran.calibrated.stdout).keys() == {"model"}
+    for seen in (ran.calibrated, ran.released):
+        assert quiet(ran.marks, seen) == []
+        assert seen.stderr == ""
+        assert len(seen.of("key")) > 5
+    assert len(ran.released.of("log")) > 20  # SQLAlchemy's at least: every statement with what was bound to it
+
+
+def test_dask_keys_are_a_stage_and_a_running_number(ran: Ran) -> None:
+    for key in ran.calibrated.of("key") + ran.released.of("key"):
+        stage, _, number = key.rpartition("-")
+        assert stage.isalpha(), key
+        assert stage.islower(), key
+        assert number.isdigit(), key
+
+
+def test_release_folder_ledger_and_public_part_of_the_model_hold_none(ran: Ran) -> None:
+    assert marks.of_folder(ran.marks, ran.world.release) == []
+    assert marks.of_database(ran.marks, ran.world.ledger) == []  # every cell, page and journal
+    assert ran.marks.found_in((ran.world.folder / "model" / "public.json").read_bytes()) == []
+
+
+COMMANDS = (
+    ("plan", "run.toml", "--json"),
+    ("plan", "run.toml"),
+    ("publish", "run.toml", "--json"),
+    ("verify", "out/release", "--json"),
+    ("verify", "out/release", "--ledger", "sqlite:///out/ledger.sqlite"),
+    ("ledger", "show", "run.toml", "--json"),
+    ("ledger", "verify", "run.toml", "--json"),
+    ("ledger", "amend", "run.toml", "--json"),
+    ("ledger", "export", "run.toml", "out/export.jsonl"),
+    ("run", "run.toml"),
+)
+
+
+def test_the_other_commands_say_and_log_none(
+    ran: Ran, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(ran.world.folder)
+    for name in ("sqlalchemy.engine", "sqlalchemy.pool", "dask", "distributed"):
+        caplog.set_level(logging.DEBUG, name)
+    for words in COMMANDS:
+        caplog.clear()
+        monkeypatch.setattr(sys, "argv", ["agedp", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+        shown = capsys.readouterr()
+        assert shown.out
+        assert shown.err == ""
+        assert ran.marks.found_in(shown.out.encode()) == [], words
+        for record in caplog.records:
+            assert ran.marks.found_in(f"{record.getMessage()} {record.args!r}".encode()) == [], words
+    assert ran.marks.found_in((ran.world.folder / "out" / "export.jsonl").read_bytes()) == []
+    (ran.world.folder / "out" / "export.jsonl").unlink()
+
+
+def spoil_header(world: MarkedWorld) -> None:
+    (world.folder / "incoming" / "MARKfile3.csv").write_text("LCLid,MARKcolumn\nMARKhome1,7.7391\n")
+
+
+def spoil_bytes(world: MarkedWorld) -> None:
+    (world.folder / "incoming" / "MARKfile3.csv").write_bytes(b"MARKhome1\x00\x01")
+
+
+def spoil_encoding(world: MarkedWorld) -> None:
+    (world.folder / "incoming" / "MARKfile3.csv").write_bytes("LCLid,MARK\nMARKhome1,7.7391\n".encode("utf-16"))
+
+
+def spoil_archive(world: MarkedWorld) -> None:
+    (world.folder / "incoming" / "MARKfile3.csv.gz").write_bytes(b"\x1f\x8bMARK")
+
+
+def spoil_dates(world: MarkedWorld) -> None:
+    text = "LCLid,tstp,energy(kWh/hh)\nMARKhome1,02/25/2013 00:30:00,7.7391\n"
+    (world.folder / "incoming" / "MARKfile3.csv").write_text(text)
+
+
+def spoil_roster(world: MarkedWorld) -> None:
+    with (world.folder / "roster.csv").open("a") as stream:
+        stream.write("MARKhome1,2013-02-01,\n")
+
+
+def change_roster(world: MarkedWorld) -> None:
+    lines = (world.folder / "roster.csv").read_text().splitlines()
+    (world.folder / "roster.csv").write_text("\n".join(lines[:-1]) + "\n")
+
+
+def strangers(world: MarkedWorld) -> None:
+    text = (world.folder / "roster.csv").read_text()
+    (world.folder / "roster.csv").write_text(text.replace("MARKhome", "MARKstranger"))
+
+
+def another_promise(world: MarkedWorld) -> None:
+    world.edit("epsilon_per_day = 0.5", "epsilon_per_day = 0.4")
+
+
+FAILING: dict[str, tuple[Callable[[MarkedWorld], None], int]] = {
+    "an unknown header": (spoil_header, 2),
+    "a binary file": (spoil_bytes, 2),
+    "UTF-16": (spoil_encoding, 2),
+    "a broken archive": (spoil_archive, 2),
+    "another date format": (spoil_dates, 2),
+    "overlapping rows of the roster": (spoil_roster, 2),
+    "a released day's roster changed": (change_roster, 3),
+    "a roster of other homes": (strangers, 3),
+    "another promise": (another_promise, 3),
+}
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> MarkedWorld:
+    world = make(tmp_path_factory.mktemp("failing") / "world")
+    sanitise(world.folder / "run.toml", as_of=date(2013, 2, 4))
+    return world
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_what_a_failing_run_would_tell_others_holds_none(
+    case: str, released: MarkedWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The public text of the error, as Prefect or a log would get it, and nothing that hangs on to it."""
+    world = MarkedWorld(Path(shutil.copytree(released.folder, tmp_path / "world")))
+    known = Marks((b"7.7391", b"7739"), ())
+    spoil, status = FAILING[case]
+    spoil(world)
+    monkeypatch.chdir(world.folder)
+    with pytest.raises(AgedpError) as caught:
+        sanitise("run.toml")
+    error = caught.value
+    assert error.exit_status == status
+    for text in (str(error), repr(error), repr(error.args)):
+        assert known.found_in(text.encode()) == [], text
+    assert error.__cause__ is None
+    assert error.__suppress_context__ or error.__context__ is None
+    assert getattr(error, "__notes__", []) == []
+
+
+@pytest.mark.parametrize("place", ["begin", "read", "aggregate", "release", "publish", "artifact"])
+@pytest.mark.long
+@pytest.mark.prefect
+def test_a_bug_is_a_class_name_to_prefect_and_its_traceback_stays_in_the_house(place: str, tmp_path: Path) -> None:
+    world = make(tmp_path / "world")
+    seen = world.run(
+        "run", "run.toml", "--flow", BUG=place, PREFECT_LOGGING_LEVEL="DEBUG", PREFECT_LOGGING_TO_API_ENABLED="true"
+    )
+    assert seen.status == 1
+    assert "StageFailed" in seen.stderr
+    assert "MARK" not in seen.stderr
+    known = Marks((b"7.7391",), ())
+    database = world.confidential / "prefect" / "prefect.db"
+    assert marks.of_database(known, database) == []
+    assert b"ValueError" in database.read_bytes()
+    assert quiet(known, seen) == []
+    if place != "begin":
+        assert "MARKhome1" in (world.confidential / "traceback.txt").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.prefect
+@pytest.mark.parametrize("estimated", [False, True])
+def test_prefect_is_told_none_though_it_logs_everything_to_its_database(estimated: bool, tmp_path: Path) -> None:
+    world = make(tmp_path / "world", estimated=estimated, scheduler="processes")
+    if estimated:
+        assert world.run("calibrate", "run.toml").status == 0
+    loud = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_TO_API_ENABLED": "true"}
+    runs = [world.run("run", "run.toml", "--flow", **loud)]
+    known = world.marks
+    another_promise(world)
+    runs.append(world.run("run", "run.toml", "--flow", **loud))
+    world.edit("epsilon_per_day = 0.4", "epsilon_per_day = 0.5")
+    spoil_header(world)
+    runs.append(world.run("run", "run.toml", "--flow", **loud))
+    assert [seen.status for seen in runs] == [0, 3, 2], runs[0].stderr
+    assert [each for seen in runs for each in quiet(known, seen, terminal=True)] == []
+    home = world.confidential / "prefect"
+    assert marks.of_database(known, home / "prefect.db") == []
+    assert marks.of_folder(known, home) == []
+    assert marks.of_folder(known, world.release) == []
+
+
+def test_a_bug_before_the_first_stage_leaves_the_flow_as_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows import flow
+
+    def boom(*_: object, **__: object) -> None:
+        raise ValueError("MARKhome1 used 7.7391")
+
+    monkeypatch.setattr(flow, "begin", boom)
+    with pytest.raises(flow.StageFailed, match="ValueError before the first stage") as caught:
+        flow._begun("run.toml", None)
+    assert "MARK" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_the_search_finds_what_it_looks_for(ran: Ran) -> None:
+    """The same search over the confidential folder finds every kind of mark, so an empty answer means something."""
+    inside = " ".join(marks.of_folder(ran.marks, ran.world.confidential))
+    for expected in ("true_means.parquet: number", "MARKhome", "MARKfile"):
+        assert expected in inside
+    one = ran.marks.patterns[0]
+    for planted in (b"xMARKy", b"is 7.7391 now", one, b'"sum":' + str(struct.unpack("<q", one)[0]).encode()):
+        assert ran.marks.found_in(b"before" + planted + b" after") != []
+    assert ran.marks.found_in(b"a7.7391 7.73910 17.7391") == []

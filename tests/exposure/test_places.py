@@ -1,0 +1,112 @@
+"""Nothing is written outside the named places, and what is confidential is its owner's alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agedp_data.errors import InputError
+from pipelines import folders
+from pipelines.work import checked
+from tests.exposure.conftest import Ran
+from tests.exposure.worlds import MarkedWorld, Seen
+
+
+def outside(world: MarkedWorld, seen: Seen) -> list[str]:
+    """What was written neither below `out` or `model` nor to the watcher's own notes."""
+    named = (world.folder / "out", world.folder / "model", world.folder / "watched.jsonl", Path("/dev/null"))
+    strays = [path for path in seen.written if not any(path.is_relative_to(each) for each in named)]
+    return sorted({str(path) for path in strays})
+
+
+def open_to_others(folder: Path) -> list[str]:
+    """Everything below a folder, itself included, that is not 0700 or 0600."""
+    found = []
+    for path in (folder, *folder.rglob("*")):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if mode != (0o700 if path.is_dir() else 0o600):
+            found.append(f"{mode:o} {path.relative_to(folder)}")
+    return found
+
+
+def test_nothing_is_written_outside_the_named_places(ran: Ran) -> None:
+    for seen in (ran.calibrated, ran.released):
+        assert len(seen.written) > 15
+        assert outside(ran.world, seen) == []
+    assert list((ran.world.folder / "tmp").iterdir()) == []
+    assert {each.name for each in ran.world.folder.iterdir()} == {
+        "incoming", "roster.csv", "forgetting.csv", "run.toml", "out", "model", "tmp", "watched.jsonl",
+    }  # fmt: skip
+
+
+def test_a_write_elsewhere_would_be_seen(ran: Ran) -> None:
+    elsewhere = Seen(
+        0, "", "", [*ran.released.noted, ("open", "/elsewhere/readings.csv"), ("tempfile.mkdtemp", "/elsewhere/x")]
+    )
+    assert outside(ran.world, elsewhere) == ["/elsewhere/readings.csv", "/elsewhere/x"]
+
+
+def test_the_confidential_folder_the_model_and_the_ledger_are_the_owners_alone_whatever_the_umask(ran: Ran) -> None:
+    world = ran.world
+    assert open_to_others(world.confidential) == []
+    assert open_to_others(world.folder / "model") == []
+    assert stat.S_IMODE(world.ledger.stat().st_mode) == 0o600
+
+
+def test_a_umask_that_takes_everything_away_leaves_the_owner_what_is_his(tmp_path: Path) -> None:
+    before = os.umask(0o777)
+    try:
+        folders.make_private(tmp_path / "a" / "b")
+        folders.write(tmp_path / "a" / "b" / "c", b"x")
+    finally:
+        os.umask(before)
+    assert open_to_others(tmp_path / "a") == []
+
+
+def test_what_was_open_before_is_closed_by_the_next_run(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = ran.world
+    planted = world.confidential / "store" / "from-a-backup"
+    planted.mkdir(mode=0o777)
+    (planted / "copy.parquet").write_bytes(b"")
+    (planted / "link").symlink_to(world.folder / "run.toml")
+    for path in (planted / "copy.parquet", planted, world.confidential / "store", world.confidential):
+        path.chmod(0o777)
+    (world.confidential / "sums.parquet").chmod(0o644)
+    shared = stat.S_IMODE((world.folder / "run.toml").stat().st_mode)
+    monkeypatch.chdir(world.folder)
+    checked("run.toml")
+    (planted / "link").unlink()
+    assert stat.S_IMODE((planted / "copy.parquet").stat().st_mode) == 0o700  # only others' rights are taken
+    (planted / "copy.parquet").unlink()
+    planted.rmdir()
+    assert stat.S_IMODE((world.confidential / "sums.parquet").stat().st_mode) == 0o600
+    assert open_to_others(world.confidential) == []
+    assert stat.S_IMODE((world.folder / "run.toml").stat().st_mode) == shared  # what a link leads to is not ours
+
+
+def test_a_folder_that_cannot_be_closed_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "open").mkdir(mode=0o777)
+    (tmp_path / "open").chmod(0o777)
+
+    def not_ours(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "chmod", not_ours)
+    with pytest.raises(InputError, match="Operation not permitted") as caught:
+        folders.keep_private(tmp_path / "open")
+    assert str(tmp_path) not in str(caught.value)
+    assert "\n" not in caught.value.private
+
+
+def test_the_command_leaves_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    from flows import command
+
+    set_to: list[tuple[int, tuple[int, int]]] = []
+    monkeypatch.setattr(command.resource, "setrlimit", lambda what, limits: set_to.append((what, limits)))
+    command._without_core()
+    assert [(what, limits[0]) for what, limits in set_to] == [(resource.RLIMIT_CORE, 0)]

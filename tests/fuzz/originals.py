@@ -1,0 +1,78 @@
+"""Sound files to spoil: every layout in the publishers' exact format, small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agedp_data.readers.layout import NamedColumns, Rules
+from agedp_data.readers.synthetic.ausgrid import write_ausgrid
+from tests.fuzz import plain_reader
+from tests.fuzz.plain_reader import Long, Read
+
+_FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
+_LONDON = {
+    "publisher": (_FOUR, "Std,", "", "%Y-%m-%d %H:%M:%S.0000000", "\r\n"),
+    "older": (_FOUR + ",Acorn,Acorn_grouped", "ToU,", ",ACORN-C,Affluent", "%Y-%m-%d %H:%M:%S.0000000", "\r\n"),
+    "sample": (_FOUR + ",Acorn,Acorn_grouped", "Std,", ",ACORN-,ACORN-", "%d/%m/%Y %H:%M:%S", "\r\n"),
+    "kaggle": ("LCLid,tstp,energy(kWh/hh)", "", "", "%Y-%m-%d %H:%M:%S", "\n"),
+    "extract": ("LCLid,DateTime,KWH/hh (per half hour)", "", "", "%Y-%m-%d %H:%M:%S", "\n"),
+}
+SHAPE = Long("meter", "read at", "Wh", "%d.%m.%Y %H:%M", 1, ("NA", "-9"), end=False)
+NAMED = NamedColumns("meter", "read at", "%d.%m.%Y %H:%M", "start", "UTC", "UTC", "Wh", "Wh", ("NA", "-9"))
+
+
+@dataclass(frozen=True)
+class Original:
+    """A sound file, how it is described to the project, and who reads it a second time."""
+
+    dataset: str
+    data: bytes
+    rules: Rules
+    read: Callable[[bytes], Read]
+
+
+def _london(form: str) -> bytes:
+    header, before, after, stamp, end = _LONDON[form]
+    lines = [header]
+    for home in ("MAC000002", "MAC000003"):
+        for step in range(1, 26):
+            at = datetime(2013, 2, 28, 18) + step * timedelta(minutes=30)
+            energy = ["Null", " 0.143 ", " 0 ", " 1.4529999 ", " 0.5"][step * 7 % 5] if step % 9 else " 0.201 "
+            lines.append(f"{home},{before}{at.strftime(stamp)},{energy}{after}")
+        lines.append(lines[-3])
+    lines.append(f"MAC000002,{before}{datetime(2012, 12, 19, 12, 37, 27).strftime(stamp)},Null{after}")
+    return (end.join(lines) + end).encode()
+
+
+def _long() -> bytes:
+    lines = ["note,Wh,read at,meter"]
+    for home in ("k1", "k,2", "\u00e93"):
+        for step in range(20):
+            at = datetime(2013, 10, 26, 20) + step * timedelta(minutes=30)
+            energy = ["NA", "143", "-9", "0", "1200.4"][step * 3 % 5]
+            name = f'"{home}"' if "," in home else home
+            lines.append(f"x{step},{energy},{at:%d.%m.%Y %H:%M},{name}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _ausgrid(year: int) -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder)
+        first = date(year, 10, 5 if year == 2012 else 1)  # the clock goes forward on the first Sunday
+        write_ausgrid(path, households=3, first_day=first, days=4, seed=3)
+        return next(path.glob("*.csv")).read_bytes()
+
+
+@cache
+def originals() -> dict[str, Original]:
+    """All of them, by name."""
+    found = {f"london {form}": Original("london", _london(form), Rules(), plain_reader.london) for form in _LONDON}
+    for year in (2010, 2011, 2012):
+        found[f"ausgrid {year}"] = Original("ausgrid", _ausgrid(year), Rules(), plain_reader.ausgrid)
+    found["long"] = Original("long", _long(), Rules(columns=NAMED), lambda data: plain_reader.long(data, SHAPE))
+    return found

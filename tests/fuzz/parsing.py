@@ -1,0 +1,73 @@
+"""The project's own reading of one file, without the store: as records of blocks, settled, with every row counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agedp_data.readers import files
+from agedp_data.readers.layout import Reason, Rules
+from agedp_data.readers.parse import parse
+from agedp_data.readers.settle import Rows, settle
+from pipelines.read import open_file
+from pipelines.store import Store
+
+
+@dataclass
+class Found:
+    """Rows read, kept and set aside, and the readings."""
+
+    rows: int
+    rows_kept: int
+    rows_aside: int
+    kept: dict[tuple[str, int], int]
+
+
+def found_in(path: Path, dataset: str, rules: Rules, *, block_bytes: int) -> Found:
+    """Read one file as the project does, in blocks."""
+    store = Store(path.parent / "store", dataset, rules)
+    one = open_file(files.list_sources([str(path)]).sources[0], store=store)
+    if one.header is None:
+        return Found(0, 0, 0, {})
+    layout, parts, rows, aside = store.layout, [], 0, 0
+    for block in files.cut(one.source, start=one.data_start, block_bytes=block_bytes):
+        data = files.read_bytes(block.source, block.start, block.stop)
+        found = parse(data, layout=layout, header=one.header, rules=rules)
+        assert len(found.aside_text) == len(found.aside_row) == len(found.aside_reason)
+        assert len(found.records.reason) == len(found.row)
+        parts.append((rows, found))
+        quiet = int((found.records.reason == Reason.CATEGORY).sum())
+        rows, aside = rows + found.rows_read, aside + len(found.aside_row) + quiet
+    stored = _stored(parts, layout.width)
+    readings = settle(stored, complete=layout.complete(rules))
+    triples = zip(readings.household.tolist(), readings.time.tolist(), readings.energy_wh.tolist(), strict=True)
+    kept = {(readings.ids[code], time): wh for code, time, wh in triples}
+    late = len(readings.aside_row)
+    return Found(rows, len(stored.time) - late, aside + late, kept)
+
+
+def _stored(parts, width: int) -> Rows:
+    """The kept rows of all blocks."""
+    ids: dict[str, int] = {}
+    columns: list[list[np.ndarray]] = [[np.zeros(0, np.int64)] for _ in range(4)]
+    energy = [np.zeros((0, width), np.int64)]
+    for offset, found in parts:
+        records = found.records
+        kept = np.flatnonzero(records.reason == Reason.KEPT)
+        codes = np.array([ids.setdefault(text, len(ids)) for text in records.ids], np.int64)
+        for column, values in zip(
+            columns,
+            (
+                codes[records.household[kept]] if len(kept) else kept,
+                records.channel[kept],
+                records.day[kept] * 48 + records.slot[kept],
+                found.row[kept] + offset,
+            ),
+            strict=True,
+        ):
+            column.append(values)
+        energy.append(records.energy_wh[kept])
+    household, channel, time, row = (np.concatenate(column) for column in columns)
+    return Rows(tuple(ids), household, channel, time, np.zeros_like(row), row, np.concatenate(energy))

@@ -1,0 +1,138 @@
+"""Promises to try, one entry for each notion: how to draw its parameters, and what its figures may come to.
+
+A new notion is one more entry of `TRIED`; the laws in `test_every_notion.py` know none by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from hypothesis import reject
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from agedp_data.chains.envelope import Envelope
+from agedp_data.notions import NOTIONS, Promise
+
+Keys = dict[str, Any]
+NANO = Decimal("0.000000001")
+_GRID = np.concatenate([np.linspace(0.001, 5, 60), [20.0, 64.0]])
+_DAYS = np.arange(1, 41)
+
+
+def _envelope(assume: str, forgets: float) -> Envelope:
+    """A household forgets as forgets^days; the tight table is the bound of the total variation on a grid."""
+    curve = forgets ** _DAYS.astype(float)
+    tight = np.log1p(curve[:, None] * np.expm1(_GRID))
+    return Envelope(_DAYS * 48, _GRID, tight, None, {"total_variation": curve}, 48, assume)
+
+
+MODELS = st.sampled_from([_envelope(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)])
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A release, as far as a notion reads it."""
+
+    day: str
+    loss: int
+    published_on: str
+    series: str = "daily_mean"
+    state: str = "released"
+    population: str = "homes"
+
+    @property
+    def input_ended_at(self) -> str:
+        return f"{date.fromisoformat(self.day) + timedelta(days=1)}T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The keys of a promise, to be completed by the caps, and the bound of each figure that it bounds."""
+
+    keys: st.SearchStrategy[Keys]
+    bounds: Callable[[Any], dict[str, Decimal | None]]
+
+
+def amounts(most: int = 2) -> st.SearchStrategy[Decimal]:
+    """Epsilon, some with more decimals than are kept, so that rounding matters."""
+    coarse = st.integers(1, most * 1000).map(lambda each: Decimal(each) / 1000)
+    return coarse | st.decimals(NANO, most, places=9) | st.decimals(Decimal("0.001"), most, places=15)
+
+
+def _also(**keys: Any) -> Callable[[Keys], Keys]:
+    return lambda drawn: {**keys, **{key: value for key, value in drawn.items() if value is not None}}
+
+
+_AGED = st.fixed_dictionaries(
+    {
+        "age_days": st.integers(0, 3),
+        "method": st.sampled_from(["tight", "total_variation"]),
+        "secret": st.sampled_from(["day", "half-hour"]),
+    }
+)
+
+TRIED: dict[str, Tried] = {
+    "classical": Tried(
+        st.fixed_dictionaries({"epsilon_per_day": amounts()}).map(_also(notion="classical")),
+        lambda promise: {"day": promise.epsilon_per_day},
+    ),
+    "w-event": Tried(
+        st.fixed_dictionaries(
+            {
+                "window_days": st.integers(1, 9),
+                "epsilon_per_window": amounts(),
+                "spend": st.sampled_from(["even", "remaining"]),
+            }
+        ).map(_also(notion="w-event")),
+        lambda promise: {f"window of {promise.window_days} days": promise.epsilon_per_window},
+    ),
+    "age-dependent": Tried(
+        st.builds(
+            lambda aged, key, amount: {"notion": "age-dependent", key: amount, **aged},
+            _AGED,
+            st.sampled_from(["epsilon_per_day", "risk"]),
+            amounts(),
+        ),
+        lambda promise: {"day": promise.epsilon_per_day, "risk": promise.risk},
+    ),
+}
+
+
+def bounds(promise: Promise) -> dict[str, Decimal]:
+    """Return the bound of each figure that a promise bounds, the caps among them."""
+    own = TRIED[promise.name].bounds(promise)
+    caps = {"total": promise.epsilon_total if promise.epsilon_total != "unlimited" else None}
+    day = min(filter(None, [promise.max_day_epsilon, own.get("day")]))
+    return {name: bound for name, bound in {**own, **caps, "day": day}.items() if bound is not None}
+
+
+def kept() -> list[type[Promise]]:
+    """Return the notions that can be promised: those that say what a day may spend."""
+    return [notion for notion in NOTIONS if hasattr(notion, "loss")]
+
+
+@st.composite
+def promises(draw: st.DrawFn, notion: type[Promise]) -> Any:
+    """A promise of a notion with caps that now and then bind."""
+    keys = draw(TRIED[notion.name].keys)
+    caps = {"max_day_epsilon": draw(amounts()), "epsilon_total": draw(amounts(6) | st.just("unlimited"))}
+    try:
+        return notion.model_validate({**keys, **caps})
+    except ValidationError:
+        # the caps were too small for one day's amount
+        total = caps["epsilon_total"]
+        wider = {"max_day_epsilon": Decimal(2), "epsilon_total": total if total == "unlimited" else 2 + total}
+        return _valid(notion, {**keys, **wider})
+
+
+def _valid(notion: type[Promise], keys: Keys) -> Any:
+    try:
+        return notion.model_validate(keys)
+    except ValidationError:  # no caps help: for example a window's amount that rounds to nothing a day
+        reject()

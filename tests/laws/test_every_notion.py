@@ -1,0 +1,168 @@
+"""Laws that every notion obeys that can be promised, for any parameters, model, history and order of the days.
+
+Stories are attempts: a day in any order, a date on which it is published, a part of what is granted or any loss
+at all. What is refused is left out, so that a history is whatever `admit` lets through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agedp_data.errors import Refused
+from agedp_data.losses import NANO, granted
+from tests.laws.promises import MODELS, TRIED, Line, bounds, kept, promises
+
+FIRST = date(2013, 3, 1)
+DAYS = st.integers(0, 12)
+PARTS = st.sampled_from([1.0, 1.0, 1.0, 0.6, 0.1])
+LOSSES = st.integers(0, 2 * NANO) | st.integers(0, 5)
+ATTEMPTS = st.lists(st.tuples(DAYS, st.integers(0, 3), PARTS | LOSSES), max_size=14)
+EXAMPLES = settings(max_examples=40, deadline=None)
+
+
+def line(promise: Any, history: Sequence[Line], offset: int, wait: int, loss: int = 0) -> Line:
+    """The next release: of this day, old enough, and not dated before the last one."""
+    day = FIRST + timedelta(days=offset)
+    newest = max((row.published_on for row in history), default="")
+    earliest = day + timedelta(days=1 + (promise.age_days or 0) + wait)
+    return Line(day.isoformat(), loss, max(earliest.isoformat(), newest), f"series_{len(history)}")
+
+
+def lived(promise: Any, model: Any, attempts: Any) -> list[Line]:
+    """The releases that were let through."""
+    history: list[Line] = []
+    for offset, wait, ask in attempts:
+        row = line(promise, history, offset, wait)
+        loss = int(ask * promise.loss(history, row.day, model)) if isinstance(ask, float) else ask
+        row = replace(row, loss=loss)
+        if admits(promise, history, row, model):
+            history.append(row)
+    return history
+
+
+def admits(promise: Any, history: Sequence[Line], row: Line, model: Any) -> bool:
+    try:
+        promise.admit(history, row, model)
+    except Refused:
+        return False
+    return True
+
+
+def values(promise: Any, history: Sequence[Line], model: Any) -> dict[str, float]:
+    return {
+        figure.name: float("inf") if figure.value is None else figure.value
+        for figure in promise.figures(history, model, None)
+    }
+
+
+def test_every_notion_that_can_be_promised_is_tried():
+    assert [notion.name for notion in kept()] == [name for name in TRIED if name in {each.name for each in kept()}]
+    assert {notion.name for notion in kept()} == TRIED.keys()
+
+
+@pytest.mark.parametrize("notion", kept(), ids=lambda notion: notion.name)
+class TestEveryNotion:
+    @EXAMPLES
+    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS)
+    def test_what_is_admitted_never_exceeds_the_promise_in_its_figures(self, notion, data, model, attempts):
+        promise = data.draw(promises(notion))
+        figures = values(promise, lived(promise, model, attempts), model)
+        for name, bound in bounds(promise).items():
+            assert figures[name] <= granted(bound), name
+
+    @EXAMPLES
+    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS, wait=st.integers(0, 3), part=PARTS)
+    def test_what_loss_grants_is_always_admitted(self, notion, data, model, attempts, offset, wait, part):
+        promise = data.draw(promises(notion))
+        history = lived(promise, model, attempts)
+        row = line(promise, history, offset, wait)
+        grant = promise.loss(history, row.day, model)
+        assert grant >= 0
+        promise.admit(history, replace(row, loss=int(grant * part)), model)
+
+    @EXAMPLES
+    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS, loss=LOSSES)
+    def test_the_order_in_which_rows_are_given_does_not_matter(self, notion, data, model, attempts, offset, loss):
+        promise = data.draw(promises(notion))
+        history = lived(promise, model, attempts)
+        shuffled = data.draw(st.permutations(history))
+        row = line(promise, history, offset, 0, loss)
+        assert values(promise, shuffled, model) == values(promise, history, model)
+        assert promise.loss(shuffled, row.day, model) == promise.loss(history, row.day, model)
+        assert admits(promise, shuffled, row, model) == admits(promise, history, row, model)
+
+    @EXAMPLES
+    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS, loss=LOSSES, share=st.floats(0, 1))
+    def test_a_release_split_among_series_comes_to_the_same(self, notion, data, model, attempts, offset, loss, share):
+        promise = data.draw(promises(notion))
+        history = lived(promise, model, attempts)
+        parts = [
+            half
+            for row in history
+            for half in (
+                replace(row, loss=int(share * row.loss)),
+                replace(row, loss=row.loss - int(share * row.loss), series=f"{row.series}b"),
+            )
+        ]
+        row = line(promise, history, offset, 0, loss)
+        assert values(promise, parts, model) == values(promise, history, model)
+        assert promise.loss(parts, row.day, model) == promise.loss(history, row.day, model)
+        assert admits(promise, parts, row, model) == admits(promise, history, row, model)
+        first = replace(row, loss=int(share * loss))
+        if admits(promise, history, row, model):
+            promise.admit(history, first, model)
+            promise.admit([*history, first], replace(row, loss=loss - first.loss, series="b"), model)
+
+    @EXAMPLES
+    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, more=LOSSES, offset=DAYS)
+    def test_a_larger_loss_never_gives_smaller_figures_or_larger_grants(
+        self, notion, data, model, attempts, more, offset
+    ):
+        promise = data.draw(promises(notion))
+        history = lived(promise, model, attempts)
+        if not history:
+            return
+        which = data.draw(st.integers(0, len(history) - 1))
+        larger = [replace(row, loss=row.loss + (more if i == which else 0)) for i, row in enumerate(history)]
+        before, after = values(promise, history, model), values(promise, larger, model)
+        assert all(after[name] >= value for name, value in before.items())
+        day = line(promise, history, offset, 0).day
+        assert promise.loss(larger, day, model) <= promise.loss(history, day, model)
+
+    @EXAMPLES
+    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS, over=st.integers(1, 10 * NANO))
+    def test_a_refusal_names_its_day_and_leaves_no_trace(self, notion, data, model, attempts, offset, over):
+        promise = data.draw(promises(notion))
+        again = notion.model_validate(promise.model_dump(exclude_none=True))
+        history = lived(promise, model, attempts)
+        before = list(history)
+        row = line(promise, history, offset, 0, promise.day_cap + over)
+        with pytest.raises(Refused, match=row.day):
+            promise.admit(history, row, model)
+        assert history == before
+        assert lived(promise, model, attempts) == lived(again, model, attempts)
+        assert values(promise, history, model) == values(again, history, model)
+
+    @EXAMPLES
+    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS)
+    def test_a_skipped_day_is_admitted_and_counts_nothing(self, notion, data, model, attempts, offset):
+        promise = data.draw(promises(notion))
+        history = lived(promise, model, attempts)
+        skipped = replace(line(promise, history, offset, 0), state="skipped")
+        promise.admit(history, skipped, model)
+        assert values(promise, [*history, skipped], model) == values(promise, history, model)
+        for day in {skipped.day, line(promise, history, 5, 0).day}:
+            assert promise.loss([*history, skipped], day, model) == promise.loss(history, day, model)
+
+    @EXAMPLES
+    @given(data=st.data(), model=MODELS)
+    def test_a_negative_loss_is_refused(self, notion, data, model):
+        promise = data.draw(promises(notion))
+        assert not admits(promise, [], line(promise, [], 0, 0, -1), model)

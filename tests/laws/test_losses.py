@@ -1,0 +1,90 @@
+"""Losses in whole 1e-9 epsilon, against fractions: every float there is, and texts that round just so."""
+
+from __future__ import annotations
+
+import math
+import sys
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agedp_data.losses import NANO, epsilon, granted, number, recorded
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+written = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30, places=40)
+halves = st.integers(-(10**20), 10**20).map(lambda each: Fraction(2 * each + 1, 2 * NANO))
+neighbours = st.integers(-(2**70), 2**70).map(lambda each: math.nextafter(each / NANO, math.inf))
+
+
+@given(finite | written | st.fractions() | st.integers() | halves | neighbours)
+@example(5e-324)
+@example(-5e-324)
+@example(1e-300)
+@example(1e300)
+@example(sys.float_info.max)
+@example(sys.float_info.min)
+@example(0.1)
+@example(Decimal("1e-40"))
+@example(Decimal("0.0000000005"))
+@example(Decimal("0.0000000015"))
+@example(2**53 + 1)
+def test_grants_are_the_floor_and_records_the_ceiling_of_the_exact_amount(amount):
+    exact = Fraction(amount) * NANO
+    assert granted(amount) == math.floor(exact)
+    assert recorded(amount) == math.ceil(exact)
+    assert type(granted(amount)) is type(recorded(amount)) is int
+
+
+@pytest.mark.parametrize(
+    ("amount", "down", "up"),
+    [
+        (5e-324, 0, 1),
+        (-5e-324, -1, 0),
+        (1e-300, 0, 1),
+        (1e300, 10**9 * int(1e300), 10**9 * int(1e300)),
+        (0.1, 100_000_000, 100_000_001),  # the float is a little more than a tenth
+        (0.3, 299_999_999, 300_000_000),  # and this one a little less than three
+        (Decimal("0.0000000005"), 0, 1),
+        (Fraction(1, 3), 333_333_333, 333_333_334),
+    ],
+)
+def test_amounts_counted_by_hand(amount, down, up):
+    assert (granted(amount), recorded(amount)) == (down, up)
+
+
+@given(st.integers(-(2**62), 2**62), st.sampled_from([np.int64, np.uint64, np.int32]))
+def test_a_numpy_integer_is_taken_at_its_value_and_does_not_wrap_around(value, kind):
+    if np.iinfo(kind).min <= value <= np.iinfo(kind).max:
+        assert granted(kind(value)) == recorded(kind(value)) == value * NANO
+
+
+@given(finite, finite)
+def test_parts_granted_never_come_to_more_and_parts_recorded_never_to_less(one, other):
+    whole = Fraction(one) + Fraction(other)
+    assert granted(one) + granted(other) <= granted(whole)
+    assert recorded(one) + recorded(other) >= recorded(whole)
+
+
+@given(st.lists(finite, max_size=8), st.randoms())
+def test_sums_of_recorded_losses_do_not_depend_on_their_order(amounts, chance):
+    shuffled = list(amounts)
+    chance.shuffle(shuffled)
+    assert sum(map(recorded, shuffled)) == sum(map(recorded, amounts)) >= sum(map(Fraction, amounts)) * NANO
+
+
+@pytest.mark.parametrize("amount", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("Infinity")])
+def test_what_is_no_number_is_no_loss(amount):
+    for rounded in (granted, recorded):
+        with pytest.raises((ValueError, OverflowError)):
+            rounded(amount)
+
+
+@given(st.integers(-(2**80), 2**80))
+def test_the_text_stands_for_the_loss_exactly_and_the_float_for_the_nearest(loss):
+    assert Fraction(epsilon(loss)) == Fraction(loss, NANO)
+    apart = abs(Fraction(number(loss)) - Fraction(loss, NANO))
+    assert apart <= Fraction(math.ulp(number(loss))) / 2
