@@ -89,7 +89,7 @@ def sampled(data: bytes) -> str:
     """Why a file is refused before its rows are looked at."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "UTF-16"
-    return "binary" if b"\x00" in data else ""
+    return "binary" if b"\x00" in data[: 2**16] else ""  # further on a row is judged by its cells
 
 
 def settled(found: Read, rows: Iterator[tuple[tuple[object, ...], int, bool]]) -> dict[tuple[object, ...], int]:

@@ -72,7 +72,14 @@ def judged(path: Path, name: str, data: bytes, block_bytes: int) -> str:
     return "read"
 
 
-ONCE_WRONG = {
+EASILY_WRONG = {
+    # a torn disk leaves zeros behind a file that began well: rows of their own, beyond what tells the format
+    "zeros": (
+        "london kaggle",
+        b"MAC000003,",
+        b"MAC000002," + b"x" * 70_000 + b"\n" + b"\x00" * 50 + b"\nMAC000003,",
+        "read",
+    ),
     # an empty cell, where "" is no word for missing, took all other odd cells of its block with it
     "empty cell": ("long", b"x2,143,", b"x2,,", "read"),
     # a date alone was taken for its midnight, and so for the last half-hour of the day before
@@ -86,9 +93,9 @@ ONCE_WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", ONCE_WRONG)
-def test_what_was_read_wrongly_once_is_read_as_the_second_reader_reads_it(tmp_path, name):
-    original, old, new, outcome = ONCE_WRONG[name]
+@pytest.mark.parametrize("name", EASILY_WRONG)
+def test_what_is_easily_read_wrongly_is_read_as_the_second_reader_reads_it(tmp_path, name):
+    original, old, new, outcome = EASILY_WRONG[name]
     data = originals()[original].data
     assert old in data
     assert judged(tmp_path / "a.csv", original, data.replace(old, new, 1), 2**24) == outcome
