@@ -26,7 +26,7 @@ READINGS = _table(
     ("day", pa.date32(), "day of the layout (GMT for London, Sydney civil for Ausgrid)"),
     ("slot", pa.uint8(), "half-hour of the day, 0 to 47"),
     ("energy_wh", pa.int32(), "energy of the half-hour, Wh"),
-    ("row", pa.int64(), "data row of the input file, from 0"),
+    ("row", pa.int64(), "data row, from 0 at the beginning of the part"),
 )
 READINGS_CHANNELS = READINGS.append(
     _table(("channel", pa.uint8(), "which pass of a half-hour that the day has twice; 0: it has it once")).field(0)
@@ -35,7 +35,7 @@ READINGS_WIDE = _table(
     ("household_id", _IDS, "household"),
     ("channel", pa.uint8(), "series of the household that add up to its use"),
     ("day", pa.date32(), "day of the layout"),
-    ("row", pa.int64(), "data row of the input file, from 0"),
+    ("row", pa.int64(), "data row, from 0 at the beginning of the part"),
     *((f"energy_wh_{slot}", pa.int32(), "energy of the half-hour, Wh; -1: missing") for slot in range(SLOTS)),
 )
 DAYS = _table(
@@ -43,6 +43,14 @@ DAYS = _table(
     ("day", pa.date32(), "day of the layout"),
     ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; never scaled up"),
     ("readings", pa.uint8(), "how many of the day's readings are there"),
+)
+PART_DAYS = _table(
+    ("household_id", _IDS, "household"),
+    ("day", pa.date32(), "day of the layout"),
+    ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; 0 without one"),
+    ("readings", pa.uint8(), "how many of the day's readings are there"),
+    ("aside_row", pa.list_(pa.int64()), "rows of this household-day that its part alone sets aside"),
+    ("aside_reason", pa.list_(pa.uint8()), "and why, one for each"),
 )
 SETTLED = _table(
     ("file", pa.int32(), "input file, by its place in the delivery"),
@@ -103,6 +111,13 @@ DAILY_AVERAGES = _table(
     ("epsilon", pa.float64(), "loss of the release about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
+
+
+def readings(*, width: int, channels: int) -> pa.Schema:
+    """Return the table of readings of a layout with so many readings a row and so many channels."""
+    if width > 1:
+        return READINGS_WIDE
+    return READINGS if channels == 1 else READINGS_CHANNELS
 
 
 def columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (whatever Arrow takes)

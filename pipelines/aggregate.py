@@ -57,8 +57,13 @@ def aggregate(
     What is drawn over is what is returned: a file could be another run's.
 
     Raises:
-        InputError: no roster household has a reading in the files.
+        InputError: no roster household has a reading in the files, or those of a day have left the store.
     """
+    if days and f"{days[0]:%Y-%m}" < store.forgotten_before():
+        raise InputError(
+            f"{days[0]} is due, but readings before {store.forgotten_before()} were let go (engine.keep_days); name "
+            "another confidential folder to read them again"
+        )
     lines: list[tuple[int, str, str, int, int, int, int]] = []
     seen = False
     for month in months_between(days[0], days[-1]) if days else ():

@@ -1,4 +1,4 @@
-"""Cut, map, merge: the only file that knows Dask.
+"""Cut, map, merge: with `cluster`, the only files that know Dask.
 
 `map_merge` runs one function on every item of every group and another on each group's results, in order. The
 results are the same whatever the scheduler, the number of workers and the order in which they finish. Task
@@ -8,26 +8,45 @@ scheduler logs its arguments, and the first failure in the order of the items is
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import threading
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from dask import config as dask_config
 from dask.base import compute as _untyped_compute
+from dask.callbacks import Callback
 from dask.delayed import delayed
 
 from agedp_data.errors import AgedpError
 
 _compute: Callable[..., tuple[Any, ...]] = _untyped_compute
+LOCAL = ("threads", "processes", "synchronous")
+Progress = Callable[[str, int, int], None]
+"""Told the stage, how many of its pieces are done, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How it runs; never what: `scheduler` is "threads" or "processes"."""
+    """How it runs; never what.
+
+    `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler; a task takes at most
+    `part_blocks` blocks; `progress` is told how far a stage is.
+    """
 
     scheduler: str = "threads"
     workers: int = 2
     block_bytes: int = 16 * 2**20
+    part_blocks: int = 8
+    progress: Progress | None = field(default=None, compare=False)
+
+
+def default_scheduler() -> str:
+    """Return the scheduler that Dask itself is told to use (DASK_SCHEDULER_ADDRESS), or "threads"."""
+    return str(dask_config.get("scheduler-address", None) or "threads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +76,30 @@ def map_merge(
     engine: Engine,
 ) -> list[Any]:
     """Return [merge([each(item) for item in group]) for group in groups]."""
-    tasks, number = [], 0
+    if not groups:
+        return []
+    if engine.scheduler in LOCAL:
+        results = _locally(stage, _tasks(stage, groups, each, merge, first=0), engine)
+    else:
+        from pipelines.cluster import run  # noqa: PLC0415  (an extra, and slow to import)
+
+        results = run(lambda first: _tasks(stage, groups, each, merge, first=first), stage=stage, engine=engine)
+    for result in results:
+        if isinstance(result, Failure):
+            result.throw()
+    return results
+
+
+def _tasks(
+    stage: str,
+    groups: Sequence[Sequence[Any]],
+    each: Callable[[Any], Any],
+    merge: Callable[[list[Any]], Any],
+    *,
+    first: int,
+) -> list[Any]:
+    """Return one lazy result for each group; numbers run on from `first`."""
+    tasks, number = [], first
     for group in groups:
         parts = []
         for item in group:
@@ -65,11 +107,36 @@ def map_merge(
             parts.append(delayed(_guarded, pure=False)(each, item, dask_key_name=f"{stage}-{number}"))
         number += 1
         tasks.append(delayed(_merged, pure=False)(merge, parts, dask_key_name=f"{stage}-{number}"))
-    results = list(_compute(*tasks, scheduler=engine.scheduler, num_workers=engine.workers)) if tasks else []
-    for result in results:
-        if isinstance(result, Failure):
-            result.throw()
-    return results
+    return tasks
+
+
+def _locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
+    total = sum(len(dict(task.dask)) for task in tasks)
+    done = 0
+
+    def count(*_: object) -> None:
+        nonlocal done
+        done += 1
+        if engine.progress is not None:
+            engine.progress(stage, done, total)
+
+    how: dict[str, Any] = {"scheduler": engine.scheduler, "num_workers": engine.workers}
+    if engine.scheduler == "processes":
+        how["initializer"] = _end_with_parent
+    with Callback(posttask=count):
+        return list(_compute(*tasks, **how))
+
+
+def _end_with_parent() -> None:
+    """Let a worker end when the run does, however it ends: it would wait for its next task for ever."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def map_each(stage: str, items: Sequence[Any], *, each: Callable[[Any], Any], engine: Engine) -> list[Any]:

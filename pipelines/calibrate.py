@@ -10,6 +10,7 @@ from agedp_data.config.model import Estimated
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import read_roster
+from pipelines import folders
 from pipelines.bound import Calibration, bound
 from pipelines.estimate import estimate
 from pipelines.quantize import Period, quantize
@@ -36,8 +37,9 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibrat
             f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.forgotten_before()} were "
             "let go (engine.keep_days); name another confidential folder to read them again"
         )
-    period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
-    edges = quantize(period, edges=kind, n_states=model.states, engine=engine)
-    transitions = estimate(period, np.asarray(edges), n_states=model.states, engine=engine)
+    with folders.alone(folders.make_private(store.folder)):
+        period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
+        edges = quantize(period, edges=kind, n_states=model.states, engine=engine)
+        transitions = estimate(period, np.asarray(edges), n_states=model.states, engine=engine)
     return bound(transitions, edges, roster, model)

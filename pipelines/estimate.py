@@ -67,7 +67,7 @@ def _join(counts: Ints, gaps: Ints, before: Ints, month: _Month) -> None:
 
 def _count(month: str, *, period: Period, edges: Floats, n_states: int) -> _Month:
     found = period.readings(month)
-    state = np.where(_repeated(period.store.layout, found.time), -1, _states(found, edges))
+    state = np.where(repeated(period.store.layout, found.time), -1, _states(found, edges))
     same = found.household[1:] == found.household[:-1]
     adjacent = same & (found.time[1:] == found.time[:-1] + 1)
     valid = adjacent & (state[1:] >= 0) & (state[:-1] >= 0)
@@ -97,7 +97,8 @@ def _ends(found: MonthReadings, state: Ints, households: Ints) -> tuple[Ints, In
     )
 
 
-def _repeated(layout: Layout, time: Ints) -> Flags:
+def repeated(layout: Layout, time: Ints) -> Flags:
+    """Return which half-hours hold two passes of the same wall clock."""
     day, slot = np.divmod(time, SLOTS)
     mark = np.zeros(len(time), bool)
     for number in np.unique(day):

@@ -10,7 +10,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -58,21 +58,34 @@ def write(path: Path, content: bytes, *, mode: int = _PRIVATE) -> None:
     write_with(path, lambda stream: stream.write(content), mode=mode)
 
 
-def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, **options: object) -> None:
-    """Write a Parquet file (zstd) so that the name holds either the old content or the new."""
-    write_with(path, lambda stream: pq.write_table(table, stream, compression="zstd", **options), mode=mode)
+def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool = True, **options: object) -> int:
+    """Write a Parquet file (zstd) so that the name holds either the old content or the new; return its bytes.
+
+    `sync` may be left out where a file that a power cut took is noticed, and made anew.
+    """
+    size = 0
+
+    def fill(stream: IO[bytes]) -> None:
+        nonlocal size
+        pq.write_table(table, stream, compression="zstd", **options)
+        size = stream.tell()
+
+    write_with(path, fill, mode=mode, sync=sync)
+    return size
 
 
-def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE) -> None:
+def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE, sync: bool = True) -> None:
     """Fill a temporary file beside `path`, sync it and rename it."""
     with readable(path):
-        _remove_left(left for left in path.parent.iterdir() if _name_of(left) == path.name)
+        if sync:  # parts are many, and swept together
+            _remove_left(left for left in path.parent.iterdir() if _name_of(left) == path.name)
         descriptor, temporary = _beside(path, mode)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 fill(stream)
                 stream.flush()
-                os.fsync(stream.fileno())
+                if sync:
+                    os.fsync(stream.fileno())
                 temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -140,10 +153,10 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(f"[output] {what}", private=f"{path}: {what}") from None
 
 
-def read_table(path: Path) -> pa.Table:
+def read_table(path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a confidential table that an earlier stage wrote."""
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True).read()
+        return pq.ParquetFile(path, page_checksum_verification=True).read(columns=columns)
     except (OSError, pa.ArrowException):
         what = "is missing or damaged; run again to make it anew"
         raise InputError(f"a confidential table {what}", private=f"{path}: {what}") from None

@@ -19,7 +19,8 @@ from agedp_data.roster import roster_text
 from pipelines import folders
 from pipelines.blocks import Engine
 from pipelines.days import read_days
-from pipelines.read import Delivery, open_file, read
+from pipelines.opening import recognised
+from pipelines.read import Delivery, read
 from pipelines.store import Store
 
 _TEMPLATE = """# run.toml: written by `agedp init`. Lines that begin with "# decide:" have no default: whatever decides
@@ -77,7 +78,7 @@ def init(patterns: Sequence[str], *, folder: Path) -> Made:
         if path.exists():
             raise InputError(f"{path} is there already; move it away or name another folder with --in")
     confidential = folders.make_private(folder / "out" / "confidential")
-    store = Store(confidential / "store", _dataset(patterns, confidential), Rules())
+    store = Store(confidential / "store", _dataset(patterns), Rules())
     delivery = read(store, patterns, engine=Engine())
     spans = _spans(store, delivery)
     if not spans:
@@ -93,12 +94,12 @@ def init(patterns: Sequence[str], *, folder: Path) -> Made:
     return Made(run_file, roster, len(spans))
 
 
-def _dataset(patterns: Sequence[str], confidential: Path) -> str:
+def _dataset(patterns: Sequence[str]) -> str:
     """Return the first dataset that knows the header of a file; empty files have none."""
     for source in files.list_sources(patterns).sources:
         for name in LAYOUTS:
             try:
-                if open_file(source, store=Store(confidential / "store", name, Rules())).header is not None:
+                if recognised(source, LAYOUTS[name])[0] is not None:
                     return name
             except InputError:
                 continue

@@ -18,8 +18,9 @@ from agedp_data.chains.states import edges_equal_width, edges_quantile
 from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import Roster
 from pipelines.blocks import Engine, map_each
+from pipelines.months import month_readings
 from pipelines.read import Delivery
-from pipelines.store import Store, month_readings, months_between
+from pipelines.store import Store, months_between
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 _EPOCH = date(1970, 1, 1)

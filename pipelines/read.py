@@ -6,9 +6,8 @@ that cannot be understood stops the run with one line before anything is drawn.
 
 from __future__ import annotations
 
-import difflib
-import os
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,41 +15,30 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from agedp_data import tables
 from agedp_data.config.input import LongColumns
 from agedp_data.config.reading import read_columns
 from agedp_data.errors import InputError
 from agedp_data.readers import files
-from agedp_data.readers.datasets import LAYOUTS, layout_of
-from agedp_data.readers.files import Block, Source
-from agedp_data.readers.layout import SLOTS, Header, Ints, Layout, NamedColumns, Reason, Rules
+from agedp_data.readers.cutting import Block, cut, rows
+from agedp_data.readers.datasets import layout_of
+from agedp_data.readers.layout import SLOTS, NamedColumns, Rules
 from agedp_data.readers.parse import Parsed, parse
 from agedp_data.readers.settle import Readings
-from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import Engine, map_each, map_merge
-from pipelines.days import parts_of, settle_month
-from pipelines.store import Manifest, Store, add_file, month_readings
+from pipelines.days import Aside, settle_month
+from pipelines.manifest import Manifest, Part
+from pipelines.months import month_readings
+from pipelines.opening import Identified, Opened, identify, open_file
+from pipelines.parts import number_quarantined, write_part
+from pipelines.quality import by_reason, write_quality
+from pipelines.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_DESCRIBE = 'correct the header line, or describe the table with dataset = "long"'
-
-Aside = tuple[Ints, Ints, Ints]
-"""Rows that settling set aside: file (its place in the files' order), data row of the file, reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A file whose content and header are known; `header` is None for a file without rows."""
-
-    source: Source
-    content: str
-    header: Header | None
-    data_start: int
+_PARTS_PER_WORKER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +64,33 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
     """
     folders.make_private(store.folder / "files")
     folders.sweep(store.folder.parent)
-    listing = files.list_sources(patterns, required=not (store.order.remembers and store.remembered()))
-    opened = map_each("open", listing.sources, each=partial(open_file, store=store), engine=engine)
-    unique = {one.content: one for one in reversed(opened)}  # the first of equal files is the one that is read
-    held = dict(zip(unique, map_each("held", list(unique), each=store.holds, engine=engine), strict=True))
-    fresh = [one for one in opened if unique[one.content] is one and not held[one.content]]
-    _add(store, fresh, engine=engine)
-    for one in opened:
-        one.source.check_unchanged()
-    places = [(one.content, str(one.source.path), one.source.modified_ns) for one in opened]
-    earlier = store.remembered() if store.order.remembers else ()
-    places += [(content, _known(store, content).name, _known(store, content).modified_ns) for content in earlier]
+    every = store.manifests()
+    earlier = {content: one for content, one in every.items() if one.read_as == store.read_as}
+    if not store.order.remembers:
+        earlier = {}
+    listing = files.list_sources(patterns, required=not earlier)
+    listed = identify(store, listing.sources, engine=engine)
+    unique = {one.content: one for one in reversed(listed)}  # the first of equal files is the one that is read
+    if store.order.remembers:
+        _require_there(store, earlier.keys() - unique.keys(), every, {one.digest for one in listed})
+    fresh = [one for one in listed if unique[one.content] is one and not store.holds(one.content)]
+    try:
+        _add(store, fresh, engine=engine)
+    finally:
+        store.discard_all_but(store.manifests().keys())
+    for source in listing.sources:
+        source.check_unchanged()
+    places = [(one.content, one.source.location, one.source.modified_ns) for one in listed]
+    places += [(content, one.name, one.modified_ns) for content, one in earlier.items()]
     contents = store.ordered(places)
     manifests = {content: _known(store, content) for content in contents}
-    every = {month for manifest in manifests.values() for month in manifest.months}
-    months = tuple(sorted(month for month in every if month >= store.forgotten_before()))
-    decided = map_each("days", months, each=partial(_decide, store=store, contents=contents), engine=engine)
-    late = _together(decided)
-    delivery = _account(manifests, contents, months, late, len(opened), len(fresh), listing.ignored)
-    _write_quality(store, opened, unique, manifests, late)
-    return replace(delivery, fresh=tuple(one.content for one in fresh))
+    months = sorted({month for manifest in manifests.values() for month in manifest.months})
+    months = [month for month in months if month >= store.forgotten_before()]
+    settled = map_each("days", months, each=partial(settle_month, store, contents=contents), engine=engine)
+    aside = _together(settled)
+    write_quality(store, listed, manifests, aside)
+    counts = len(listed), len(fresh), listing.ignored
+    return _account(manifests, tuple(months), aside, counts, tuple(one.content for one in fresh))
 
 
 def _known(store: Store, content: str) -> Manifest:
@@ -105,149 +100,101 @@ def _known(store: Store, content: str) -> Manifest:
     return manifest
 
 
-def open_file(source: Source, *, store: Store) -> Opened:
-    """Return a file's content id and header.
-
-    Raises:
-        InputError: binary or UTF-16, an unknown header (naming the columns found and the nearest known layout).
-    """
-    head = files.read_bytes(source, 0, files.HEAD_BYTES)
-    content = store.content(files.content_id(source))
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise source.error("is UTF-16; save it as UTF-8")
-    if b"\x00" in head:
-        raise source.error("is binary, not CSV")
-    bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
-    kept = head[bom:].splitlines(keepends=True)
-    if not head[bom:].strip() and len(head) < files.HEAD_BYTES:
-        return Opened(source, content, None, len(head))
-    lines = [line.decode("latin-1").rstrip("\r\n") for line in kept]
-    try:
-        header = store.layout.recognise(lines)
-    except InputError as error:
-        raise source.error(str(error), private=error.private) from None
-    if header is None:
-        raise _unknown_header(source, lines, store.layout)
-    return Opened(source, content, header, bom + sum(len(line) for line in kept[: header.lines]))
+def _require_there(store: Store, gone: set[str], every: Mapping[str, Manifest], listed: set[str]) -> None:
+    """Raise InputError if files that are no longer listed cannot be counted from the store."""
+    again = "put the files back in [input] files"
+    if lacking := sum(not store.holds(content) for content in gone):
+        raise InputError(
+            f"the confidential store lacks readings of {lacking} files that are no longer delivered; {again}"
+        )
+    mine = store.read_as
+    same = {key: mine.get(key) for key in ("dataset", "columns")}
+    other = {
+        key
+        for manifest in every.values()
+        if manifest.read_as != mine and manifest.digest not in listed and _of(manifest.read_as, same) == same
+        for key in mine
+        if manifest.read_as.get(key) != mine[key]
+    }
+    if other:
+        raise InputError(
+            f"files that are no longer delivered were read under another [input] {', '.join(sorted(other))}; "
+            f"{again}, or change the key back"
+        )
 
 
-def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> InputError:
-    """Return the error; what was found stays private: without a header line it is a household's first row."""
-    found = lines[0] if len(lines[0].replace(",", "")) > 0 else (lines[1] if len(lines) > 1 else "")
-    every = [(name, text) for name, other in LAYOUTS.items() for text in other.known_headers()]
-    nearest = difflib.get_close_matches(found, [text for _, text in every], n=1, cutoff=0.0)
-    name = next((name for name, text in every if [text] == nearest), layout.name)
-    hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
-    rest = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
-    return source.error(f"its columns {rest}", private=f'columns "{shown(found, 120)}" {rest}')
+def _of(read_as: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: read_as.get(key) for key in keys}
 
 
-def _add(store: Store, fresh: Sequence[Opened], *, engine: Engine) -> None:
-    groups: list[Sequence[tuple[Opened, Block]]] = []
-    for one in fresh:
-        if one.header is None:
-            groups.append([(one, Block(one.source, 0, 0, 0))])
-            continue
-        found = files.cut(one.source, start=one.data_start, block_bytes=engine.block_bytes)
-        groups.append([(one, block) for block in found] or [(one, Block(one.source, 0, 0, 0))])
-    map_merge("read", groups, each=partial(_parse, store=store), merge=partial(_store, store=store), engine=engine)
+def _add(store: Store, fresh: Sequence[Identified], *, engine: Engine) -> None:
+    """Parse files that are new, part by part, and write them into the store."""
+    opened = map_each("open", fresh, each=partial(open_file, store=store), engine=engine)
+    size = sum(one.source.size for one in fresh)
+    groups = [[(one, block) for block in blocks_of(one, engine, size)] for one in opened]
+    each = partial(_part, store=store, block_bytes=engine.block_bytes)
+    map_merge("read", groups, each=each, merge=partial(_finish, store=store), engine=engine)
 
 
-def _parse(item: tuple[Opened, Block], *, store: Store) -> tuple[Opened, Parsed | None]:
-    one, block = item
+def blocks_of(one: Opened, engine: Engine, size: int) -> tuple[Block, ...]:
+    """Return a file cut into parts, at least one: of several blocks each, if `size` bytes in all make many of them."""
+    share = size // (_PARTS_PER_WORKER * engine.workers)
+    part_bytes = max(1, min(share // engine.block_bytes, engine.part_blocks)) * engine.block_bytes
+    nothing = (Block(one.source, 0, one.data_start, one.data_start),)
     if one.header is None:
-        return one, None
-    data = files.read_bytes(block.source, block.start, block.stop) if block.stop != 0 else b""
-    try:
-        return one, parse(data, layout=store.layout, header=one.header, rules=store.rules)
-    except InputError as error:
-        raise one.source.error(str(error)) from None
+        return nothing
+    return cut(one.source, start=one.data_start, block_bytes=part_bytes, quoted=one.file.quoted) or nothing
 
 
-def _store(results: list[tuple[Opened, Parsed | None]], *, store: Store) -> None:
-    one = results[0][0]
+def _part(item: tuple[Opened, Block], *, store: Store, block_bytes: int) -> tuple[Opened, Part]:
+    one, block = item
+    return one, write_part(store, one.file.content, block.number, parsed(one, block, store, block_bytes))
+
+
+def parsed(one: Opened, block: Block, store: Store, block_bytes: int) -> Iterator[Parsed]:
+    """Yield what the blocks of a part say."""
+    if one.header is None:
+        return
+    for data in rows(block, at_a_time=block_bytes, quoted=one.file.quoted):
+        try:
+            yield parse(data, layout=store.layout, header=one.header, rules=store.rules)
+        except InputError as error:
+            raise one.source.error(str(error)) from None
+
+
+def _finish(results: list[tuple[Opened, Part]], *, store: Store) -> None:
+    """Write the manifest of a file, last of all."""
+    one, parts = results[0][0], tuple(part for _, part in results)
     one.source.check_unchanged()
-    parsed = [each for _, each in results if each is not None]
-    add_file(store, one.content, parsed, name=str(one.source.path), modified_ns=one.source.modified_ns)
+    number_quarantined(store, one.file.content, parts)
+    variant = one.header.variant if one.header else "empty"
+    source, digest = one.source, one.file.digest
+    manifest = Manifest(source.location, source.modified_ns, digest, store.read_as, variant, parts)
+    text = json.dumps(manifest.to_json(), sort_keys=True)
+    folders.write(store.folder / "files" / f"{one.file.content}.json", text.encode())
 
 
-def _decide(month: str, *, store: Store, contents: Sequence[str]) -> Aside:
-    """Return what settling a month set aside: file (its place in `contents`), row and reason."""
-    table = settle_month(store, month, contents)
-    there = set(parts_of(store, month, contents))
-    places = np.array([place for place, content in enumerate(contents) if content in there], np.int64)
-    file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
-    return places[file], row, reason
-
-
-def _together(decided: Sequence[Aside]) -> Aside:
-    file, row, reason = (np.concatenate([np.zeros(0, np.int64), *(each[i] for each in decided)]) for i in range(3))
+def _together(settled: Sequence[Aside]) -> Aside:
+    file, row, reason = (np.concatenate([np.zeros(0, np.int64), *(each[i] for each in settled)]) for i in range(3))
     return file, row, reason
 
 
-def _by_reason(reason: Ints) -> dict[str, int]:
-    codes, numbers = np.unique(reason, return_counts=True)
-    return {Reason(int(code)).words: int(number) for code, number in zip(codes, numbers, strict=True)}
-
-
 def _account(
-    manifests: dict[str, Manifest],
-    contents: tuple[str, ...],
+    manifests: Mapping[str, Manifest],
     months: tuple[str, ...],
-    late: Aside,
-    opened: int,
-    fresh: int,
-    ignored: int,
+    settled: Aside,
+    counts: tuple[int, int, int],
+    fresh: tuple[str, ...],
 ) -> Delivery:
     aside: dict[str, int] = {}
-    for manifest in manifests.values():
-        for reason, number in manifest.aside.items():
+    for counted in (*(manifest.aside for manifest in manifests.values()), by_reason(settled[2])):
+        for reason, number in counted.items():
             aside[reason] = aside.get(reason, 0) + number
-    kept = sum(manifest.kept for manifest in manifests.values())
-    for words, number in _by_reason(late[2]).items():
-        aside[words] = aside.get(words, 0) + number
-        kept -= number
-    rows = sum(manifest.rows_read for manifest in manifests.values())
-    if rows != kept + sum(aside.values()):
-        raise RuntimeError(f"{rows} rows read are not {kept} kept and {sum(aside.values())} set aside")
-    return Delivery(contents, months, rows, kept, dict(sorted(aside.items())), opened, fresh, ignored)
-
-
-def _write_quality(
-    store: Store,
-    opened: Sequence[Opened],
-    unique: dict[str, Opened],
-    manifests: dict[str, Manifest],
-    late: Aside,
-) -> None:
-    contents = list(manifests)
-    file, row, reason = late
-    order = np.argsort(file, kind="stable")
-    bounds = np.searchsorted(file[order], np.arange(len(contents) + 1))
-    lines: list[tuple[str, str, str, str, int]] = []
-    for one in opened:
-        name = os.fsencode(one.source.path).decode("utf-8", "backslashreplace")  # a name need not be UTF-8
-        if unique[one.content] is not one:
-            lines.append((name, one.content, "same bytes as an earlier input, ignored", "rows read", 0))
-            continue
-        manifest = manifests[one.content]
-        note = one.header.variant if one.header else "empty"
-        place = contents.index(one.content)
-        extra = _by_reason(reason[order[bounds[place] : bounds[place + 1]]])
-        kept = manifest.kept - sum(extra.values())
-        figures = {"rows read": manifest.rows_read, "kept": kept, **manifest.aside, **extra, **manifest.notes}
-        lines += [(name, one.content, note, what, number) for what, number in figures.items()]
-    names = tables.QUALITY.names
-    table = tables.columns(tables.QUALITY, **{name: [line[i] for line in lines] for i, name in enumerate(names)})
-    folders.write_table(store.folder.parent / "quality.parquet", table)
-    settled = tables.columns(
-        tables.QUARANTINE,
-        content=pa.array(contents, pa.string()).take(pa.array(file)),
-        row=row,
-        reason=pa.array([each.words for each in Reason], pa.string()).take(pa.array(reason)),
-        text=pa.array([""], pa.string()).take(pa.array(np.zeros(len(row), np.int64))),
-    )
-    folders.write_table(store.folder.parent / "quarantine_settled.parquet", settled)
+    kept = sum(manifest.kept for manifest in manifests.values()) - len(settled[2])
+    read_in = sum(manifest.rows_read for manifest in manifests.values())
+    if read_in != kept + sum(aside.values()):
+        raise RuntimeError(f"{read_in} rows read are not {kept} kept and {sum(aside.values())} set aside")
+    return Delivery(tuple(manifests), months, read_in, kept, dict(sorted(aside.items())), *counts, fresh)
 
 
 def readings(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.ledger import Ledger, Release
+from pipelines import folders
 from pipelines import plan as planning
 from pipelines.aggregate import Counting, aggregate
 from pipelines.in_force import done_by
@@ -97,13 +98,24 @@ def _require_own_ledger(work: Work, ledger: Ledger) -> None:
 
 
 def read_files(work: Work) -> None:
-    """Bring the input files into the confidential store."""
-    work.delivery = read(work.store, work.run.input.files, engine=work.engine)
-    work.late_rows = late_rows(work.store, work.delivery.fresh, _released_days(work))
+    """Bring the input files into the confidential store; until the days are summed, it is this run's alone."""
+    folder = folders.make_private(work.store.folder)
+    work.alone.enter_context(folders.alone(folder))
+    try:
+        work.delivery = read(work.store, work.run.input.files, engine=work.engine)
+        work.late_rows = late_rows(work.store, work.delivery.fresh, _released_days(work))
+    except BaseException:
+        work.alone.close()
+        raise
 
 
 def aggregate_days(work: Work) -> None:
     """Sum the due days."""
+    with work.alone:
+        _aggregate(work)
+
+
+def _aggregate(work: Work) -> None:
     series = work.run.series.items()
     counting = [Counting(name, one.clamp_wh, one.missing_wh, one.max_missing, one.by) for name, one in series]
     days = sorted({due.day for due in work.agenda.due} | _without_true_mean(work))
@@ -190,7 +202,8 @@ def publish_folder(work: Work) -> None:
         write_true_means(work.true_means, work.sums, ledger.rows(work.population))
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
-        forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=_next_day(work))
+        with folders.alone(folders.make_private(work.store.folder)):
+            forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=_next_day(work))
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (

@@ -1,36 +1,32 @@
 """The confidential store of READINGS: append-only Parquet parts by month and content.
 
-    <confidential>/store/month=2013-03/<content>.parquet      rows of one input file in one month
-    <confidential>/store/files/<content>.json                 written last: the file is wholly in the store
-    <confidential>/store/quarantine/<content>.parquet         its rows that were set aside
+    <confidential>/store/month=2013-03/<content>-<number>.parquet              rows of one part of an input file
+    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet    what these rows alone come to
+    <confidential>/store/quarantine/<content>-<number>.parquet                 its rows that were set aside
+    <confidential>/store/files/<content>.json                                  last: the file is wholly in the store
 
 A content id names the file's bytes and the rules they were read under, so another bound or another dataset
-never meets old parts. `month_readings` is what everything downstream reads.
+never meets old parts. `months.month_readings` is what a month says; DAYS are kept beside it (`days`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from agedp_data import tables
-from agedp_data.errors import InputError
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.files import numeric
-from agedp_data.readers.layout import SLOTS, Ints, Layout, Reason, Rules
-from agedp_data.readers.parse import Parsed
-from agedp_data.readers.settle import Readings, Rows, settle
-from pipelines import folders
+from agedp_data.readers.layout import Ints, Layout, Rules
+from pipelines.manifest import Manifest
 
-FORMAT = 2
+FORMAT = 3
 _EPOCH = date(1970, 1, 1)
 
 
@@ -61,23 +57,29 @@ class Store:
         return layout_of(self.dataset, self.rules.columns)
 
     def content(self, digest: str) -> str:
-        """Return the content id of a file with this SHA-256."""
-        rules = {key: value for key, value in asdict(self.rules).items() if value is not None}
-        text = json.dumps([FORMAT, digest, self.dataset, rules], sort_keys=True)
+        """Return the content id of a file with this digest."""
+        text = json.dumps([FORMAT, digest, self.read_as], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def read_as(self) -> dict[str, Any]:
+        """Return the dataset and the rules: under others, the same bytes say something else."""
+        rules = {key: value for key, value in asdict(self.rules).items() if value is not None}
+        return json.loads(json.dumps({"dataset": self.dataset, **rules}))  # type: ignore[no-any-return]
 
     def manifest(self, content: str) -> Manifest | None:
         """Return what is known of a stored file; None if it is not wholly in the store."""
         try:
-            found = Manifest(**json.loads((self.folder / "files" / f"{content}.json").read_bytes()))
+            found = Manifest.from_json(json.loads((self.folder / "files" / f"{content}.json").read_bytes()))
             return found if found.adds_up() else None
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, KeyError):
             return None
 
-    def remembered(self) -> tuple[str, ...]:
-        """Return the content ids of all files that are wholly in the store."""
+    def manifests(self) -> dict[str, Manifest]:
+        """Return what is known of all files in the store, under whatever rules they were read, by content id."""
         known = sorted(path.stem for path in (self.folder / "files").glob("*.json"))
-        return tuple(content for content in known if self.manifest(content) is not None)
+        found = ((content, self.manifest(content)) for content in known)
+        return {content: manifest for content, manifest in found if manifest is not None}
 
     def ordered(self, places: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
         """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
@@ -88,18 +90,24 @@ class Store:
 
         def place(one: tuple[str, str, int]) -> tuple[object, ...]:
             _, name, modified_ns = one
-            return (modified_ns if self.order.by == "modified" else 0, numeric(name), name)
+            own = name.rpartition("/")[2]  # a folder may be moved
+            return (modified_ns if self.order.by == "modified" else 0, numeric(own), own, numeric(name))
 
         return tuple(dict.fromkeys(content for content, _, _ in sorted(places, key=place)))
 
     def holds(self, content: str) -> bool:
-        """Return whether a file is wholly in the store, every part of it as many rows as its manifest says."""
+        """Return whether a file is wholly in the store, every part of it with as many bytes as its manifest says."""
         manifest = self.manifest(content)
+        return manifest is not None and all(size_of(path) == size for path, size in self._written(content, manifest))
+
+    def _written(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
+        """Yield what lies in the store of a file, with its size, but for the months that were let go."""
         forgotten = self.forgotten_before()
-        return manifest is not None and all(
-            month < forgotten or folders.rows_in(self.part(month, content)) == rows
-            for month, rows in manifest.months.items()
-        )
+        for number, part in enumerate(manifest.parts):
+            for month, (_, size, days_size) in part.months.items():
+                if month >= forgotten:
+                    yield self.month(month) / f"{content}-{number}.parquet", size
+                    yield self.part_days(month) / f"{content}-{number}.parquet", days_size
 
     def forgotten_before(self) -> str:
         """Return the month before which readings were let go (see `retention`), "" if none were."""
@@ -108,29 +116,56 @@ class Store:
         except (OSError, UnicodeDecodeError):
             return ""
 
-    def part(self, month: str, content: str) -> Path:
-        """Return the path of a part."""
-        return self.folder / f"month={month}" / f"{content}.parquet"
+    def month(self, month: str) -> Path:
+        """Return the folder of a month's readings."""
+        return self.folder / f"month={month}"
+
+    def part_days(self, month: str) -> Path:
+        """Return the folder of what each part of a month says alone."""
+        return self.folder / "part_days" / f"month={month}"
+
+    def discard_all_but(self, contents: Collection[str]) -> None:
+        """Remove parts of files that are not wholly in the store: a run was cut off, or a file refused in the middle.
+
+        Nobody else may be reading files into the store meanwhile.
+        """
+        places = ("month=*", "part_days/month=*", "quarantine")
+        for path in (path for place in places for path in self.folder.glob(f"{place}/*.parquet")):
+            if path.stem.rpartition("-")[0] not in contents:
+                path.unlink(missing_ok=True)
+
+    def pieces(self, month: str, contents: Sequence[str]) -> tuple[Piece, ...]:
+        """Return the parts of these files that have readings of a month, in the files' order."""
+        place = {content: i for i, content in enumerate(contents)}
+        try:
+            names = [path.stem for path in self.month(month).iterdir() if path.suffix == ".parquet"]
+        except FileNotFoundError:
+            return ()
+        split = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
+        found = sorted((place[content], number, content) for content, number in split if content in place)
+        return tuple(Piece(at, content, number) for at, number, content in found)
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a stored file held: rows read, kept before months are settled, set aside by reason, rows by month.
+class Piece:
+    """One part in one month: of the file at this place of the order, its content id, the number of the part."""
 
-    `name` and `modified_ns` are those under which its bytes were read.
-    """
+    place: int
+    content: str
+    number: int
 
-    name: str
-    modified_ns: int
-    rows_read: int
-    kept: int
-    aside: dict[str, int] = field(default_factory=dict)
-    notes: dict[str, int] = field(default_factory=dict)
-    months: dict[str, int] = field(default_factory=dict)
+    @property
+    def name(self) -> str:
+        """Return the name of its files."""
+        return f"{self.content}-{self.number}.parquet"
 
-    def adds_up(self) -> bool:
-        """Return whether rows read = kept + set aside, and kept = the rows of the months."""
-        return self.rows_read == self.kept + sum(self.aside.values()) and self.kept == sum(self.months.values())
+
+def size_of(path: Path) -> int | None:
+    """Return the size of a file, None if it is not there."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def month_of(day: Ints) -> Ints:
@@ -149,132 +184,6 @@ def months_between(first: date, last: date) -> tuple[str, ...]:
     days = np.array([(first - _EPOCH).days, (last - _EPOCH).days])
     low, high = month_of(days)
     return tuple(month_name(month) for month in range(int(low), int(high) + 1))
-
-
-def add_file(store: Store, content: str, blocks: Sequence[Parsed], *, name: str, modified_ns: int) -> Manifest:
-    """Write the parts, the quarantine and, last, the manifest of one input file."""
-    offsets = np.cumsum([0, *(block.rows_read for block in blocks)])
-    table, kept = _table(store.layout, blocks, offsets)
-    months = month_of(table["day"].combine_chunks().cast(pa.int32()).to_numpy(zero_copy_only=False).astype(np.int64))
-    found: dict[str, int] = {}
-    for month in np.unique(months):
-        part = table.filter(pa.array(months == month))
-        path = store.part(month_name(int(month)), content)
-        folders.make_private(path.parent)
-        folders.write_table(path, part, use_dictionary=["household_id"], write_page_checksum=True)
-        found[month_name(int(month))] = part.num_rows
-    aside, notes = _aside(store, content, blocks, offsets)
-    manifest = Manifest(name, modified_ns, int(offsets[-1]), kept, aside, notes, found)
-    folders.write(store.folder / "files" / f"{content}.json", json.dumps(asdict(manifest), sort_keys=True).encode())
-    return manifest
-
-
-def _table(layout: Layout, blocks: Sequence[Parsed], offsets: Ints) -> tuple[pa.Table, int]:
-    schema = _schema(layout)
-    parts = [schema.empty_table()]
-    for block, offset in zip(blocks, offsets, strict=False):
-        records = block.records
-        kept = np.flatnonzero(records.reason == Reason.KEPT)
-        ids = pa.array(records.ids, pa.string())
-        codes = pa.array(records.household[kept], pa.int32())
-        values: dict[str, Any] = {
-            "household_id": pa.DictionaryArray.from_arrays(codes, ids),
-            "day": records.day[kept],
-            "row": block.row[kept] + offset,
-        }
-        if layout.width == 1:
-            values |= {"slot": records.slot[kept], "energy_wh": records.energy_wh[kept, 0]}
-        else:
-            values |= {f"energy_wh_{slot}": records.energy_wh[kept, slot] for slot in range(SLOTS)}
-        if layout.channels > 1:
-            values |= {"channel": records.channel[kept]}
-        parts.append(tables.columns(schema, **values))
-    table = pa.concat_tables(parts).unify_dictionaries()
-    return table, table.num_rows
-
-
-def _schema(layout: Layout) -> pa.Schema:
-    if layout.width > 1:
-        return tables.READINGS_WIDE
-    return tables.READINGS if layout.channels == 1 else tables.READINGS_CHANNELS
-
-
-def _aside(
-    store: Store, content: str, blocks: Sequence[Parsed], offsets: Ints
-) -> tuple[dict[str, int], dict[str, int]]:
-    counts: dict[str, int] = {}
-    notes: dict[str, int] = {}
-    rows: list[tuple[int, str, str]] = []
-    for block, offset in zip(blocks, offsets, strict=False):
-        for name, number in block.records.notes.items():
-            notes[name] = notes.get(name, 0) + number
-        other = int((block.records.reason == Reason.CATEGORY).sum())
-        if other:
-            counts[Reason.CATEGORY.words] = counts.get(Reason.CATEGORY.words, 0) + other
-        for row, reason, text in zip(block.aside_row, block.aside_reason, block.aside_text, strict=True):
-            words = Reason(int(reason)).words
-            counts[words] = counts.get(words, 0) + 1
-            rows.append((int(row + offset), words, text))
-    if rows:
-        write_quarantine(store, content, rows)
-    return counts, notes
-
-
-def write_quarantine(store: Store, name: str, rows: Iterable[tuple[int, str, str]]) -> None:
-    """Write the rows of one input file that were set aside."""
-    numbers, reasons, texts = zip(*rows, strict=True)
-    table = tables.columns(
-        tables.QUARANTINE, content=[name] * len(numbers), row=list(numbers), reason=list(reasons), text=list(texts)
-    )
-    folders.write_table(folders.make_private(store.folder / "quarantine") / f"{name}.parquet", table)
-
-
-def month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
-    """Return what a month says, from the parts of these files in their order."""
-    loaded = [
-        (i, _load(store.part(month, content)))
-        for i, content in enumerate(contents)
-        if store.part(month, content).exists()
-    ]
-    ids = tuple(sorted({name for _, table in loaded for name in _names(table)}))
-    position = {name: code for code, name in enumerate(ids)}
-    parts = [_rows(store.layout, table, i, position) for i, table in loaded]
-    width = store.layout.width
-    empty = np.zeros(0, np.int64)
-    household, channel, time, file, row = (np.concatenate([empty, *(part[i] for part in parts)]) for i in range(5))
-    energy = np.concatenate([np.zeros((0, width), np.int64), *(part[5] for part in parts)])
-    rows = Rows(ids, household, channel, time, file, row, energy)
-    return settle(rows, complete=store.layout.complete(store.rules), later_wins=store.order.by is not None)
-
-
-def _load(part: Path) -> pa.Table:
-    try:
-        return folders.read_table(part)
-    except InputError:
-        part.unlink(missing_ok=True)  # so that the next run misses it and parses the file again
-        raise
-
-
-def _names(table: pa.Table) -> list[str]:
-    return [name for chunk in table["household_id"].chunks for name in chunk.dictionary.to_pylist()]
-
-
-def _rows(layout: Layout, table: pa.Table, file: int, position: dict[str, int]) -> tuple[Ints, ...]:
-    column = table["household_id"].unify_dictionaries().combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    codes = np.array([position[name] for name in column.dictionary.to_pylist()], np.int64)
-    household = codes[column.indices.to_numpy(zero_copy_only=False)]
-    day = _ints(table["day"].cast(pa.int32()))
-    slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
-    channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
-    names = ["energy_wh"] if layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
-    energy = np.stack([_ints(table[name]) for name in names], axis=1)
-    return household, channel, day * SLOTS + slot, np.full(len(day), file), _ints(table["row"]), energy
-
-
-def _ints(column: pa.ChunkedArray) -> Ints:
-    numbers: Ints = column.to_numpy().astype(np.int64)
-    return numbers
 
 
 def day_of(number: int) -> date:

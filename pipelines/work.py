@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -48,6 +48,7 @@ class Work:
     sums: Mapping[tuple[date, str], Sum] = field(default_factory=dict)
     released: Sequence[Release] = ()
     late_rows: int = 0
+    alone: ExitStack = field(default_factory=ExitStack)
     counted: Counted = field(init=False)
     _opened: Ledger | None = field(default=None, init=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,27 @@ def real_data() -> Path:
     if not named:
         pytest.skip("AGEDP_REAL_DATA names no folder of real extracts")
     return Path(named)
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[str]:
+    """An empty bucket of a made-up S3 service on this machine, as a URL; its credentials are in the environment."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    told = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "made-up",
+        "AWS_SECRET_ACCESS_KEY": "made-up",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in told.items():
+            patch.setenv(name, value)
+        import s3fs
+
+        s3fs.S3FileSystem(skip_instance_cache=True).mkdir("meters")
+        yield "s3://meters"
+    server.stop()

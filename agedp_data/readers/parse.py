@@ -22,7 +22,8 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, Reason, Records, Rules
 from agedp_data.readers.stamps import ISO, SHORTEST_ISO, instant_ns, refuse_other_formats
 
-_LONGEST_BLOCK = 2**31 - 2**16
+_LF = ord("\n")
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,12 @@ def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parse
     Raises:
         InputError: dates of two formats in one file, or a block that is no text.
     """
-    if len(data) > _LONGEST_BLOCK:
-        raise InputError("more than 2 GB that cannot be cut into blocks; unpack it, or quote whole fields only")
     broken: list[tuple[int, str]] = []
     columns = _columns(data, header, broken) if _is_utf8(data) else _latin_columns(data, header, broken)
     records = layout.records(columns, header, rules)
     broken_rows = np.array([number for number, _ in broken], np.int64)
     rows_read = columns.rows + len(broken)
-    row = np.setdiff1d(np.arange(rows_read), broken_rows, assume_unique=True)
+    row = np.delete(np.arange(rows_read), broken_rows)
     quiet = (records.reason == Reason.KEPT) | (records.reason == Reason.CATEGORY)
     odd = np.flatnonzero(~quiet)
     texts = dict(broken) | _texts(data, row[odd], rows_read)
@@ -132,10 +131,12 @@ def _read(data: bytes, header: Header, types: Mapping[str, pa.DataType], broken:
         broken.append((int(row.number) - 1, row.text))
         return "skip"
 
-    if not data.strip(b"\r\n"):
+    if not (data[:64].strip(b"\r\n") or data.strip(b"\r\n")):  # stripping copies what it does not shorten
         return pa.table({name: pa.array([], kind) for name, kind in types.items()})
+    if data.startswith(_BOM):
+        data = b"\n" + data  # an empty line: no row may look like a byte order mark
     return csv.read_csv(
-        pa.BufferReader(b"\n" + data),  # an empty line: no row may look like a byte order mark
+        pa.BufferReader(data),
         read_options=csv.ReadOptions(
             column_names=list(header.names), use_threads=False, block_size=len(data) + 2, encoding="utf8"
         ),
@@ -213,6 +214,11 @@ def _texts(data: bytes, rows: Ints, rows_read: int) -> dict[int, str]:
     """Return the raw text of some rows; where quotes hold line ends, rows are told apart by quote parity."""
     if len(rows) == 0:
         return {}
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
+    plain = data.endswith(b"\n") and b'"' not in data and len(ends) == rows_read
+    if plain and np.diff(ends, prepend=-1).min() > len(b"\r\n"):  # no line is blank, so each is a row
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        return {int(i): data[starts[i] : ends[i]].rstrip(b"\r").decode("utf-8", "replace") for i in rows}
     lines = [line for line in data.splitlines() if line]
     if len(lines) != rows_read:
         lines = [line for line in _quoted_lines(data) if line]

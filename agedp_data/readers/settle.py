@@ -54,7 +54,7 @@ def settle(rows: Rows, *, complete: Channels, later_wins: bool = False) -> Readi
     first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
     channels = int(rows.channel.max(initial=0)) + 1
     key = (rows.household * channels + rows.channel) * (last - first + 1) + rows.time - first
-    order = np.lexsort((rows.row, rows.file, key)) if np.any(key[1:] <= key[:-1]) else np.arange(len(key))
+    order = _order(key, rows)
     key, energy = key[order], rows.energy_wh[order]
     reason = _judge(key, rows.file[order], energy, later_wins=later_wins)
     kept = order[reason == Reason.KEPT]
@@ -63,6 +63,20 @@ def settle(rows: Rows, *, complete: Channels, later_wins: bool = False) -> Readi
     return Readings(
         rows.ids, household, time, energy_wh, rows.file[lost], rows.row[lost], reason[reason != Reason.KEPT]
     )
+
+
+def _order(key: Ints, rows: Rows) -> Ints:
+    """Return the order by key, file and row; as published, rows are in it."""
+    rising = key[1:] > key[:-1]
+    if rising.all():
+        return np.arange(len(key))
+    again = np.flatnonzero(~rising)
+    before, after = again, again + 1
+    in_order = (key[after] == key[before]) & (
+        (rows.file[after] > rows.file[before])
+        | ((rows.file[after] == rows.file[before]) & (rows.row[after] > rows.row[before]))
+    )
+    return np.arange(len(key)) if in_order.all() else np.lexsort((rows.row, rows.file, key))
 
 
 def _told(rows: Rows) -> Ints:
@@ -91,6 +105,11 @@ def _judge(key: Ints, file: Ints, energy: Ints, *, later_wins: bool) -> Ints:
     first = np.ones(len(key), bool)
     first[1:] = key[1:] != key[:-1]
     if first.all():
+        return reason
+    several = ~first
+    several[:-1] |= several[1:]
+    if not several.all():  # a row alone is kept
+        reason[several] = _judge(key[several], file[several], energy[several], later_wins=later_wins)
         return reason
     agreed = _agree(first, energy)
     reason[~first & agreed] = Reason.DUPLICATE

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from agedp_data.readers import files
+from agedp_data.readers.cutting import cut
+from agedp_data.readers.cutting import rows as stretches
 from agedp_data.readers.layout import Reason, Rules
 from agedp_data.readers.parse import parse
 from agedp_data.readers.settle import Rows, settle
-from pipelines.read import open_file
+from pipelines.opening import recognised
 from pipelines.store import Store
 
 
@@ -28,13 +30,15 @@ class Found:
 def found_in(path: Path, dataset: str, rules: Rules, *, block_bytes: int) -> Found:
     """Read one file as the project does, in blocks."""
     store = Store(path.parent / "store", dataset, rules)
-    one = open_file(files.list_sources([str(path)]).sources[0], store=store)
-    if one.header is None:
+    source = files.list_sources([str(path)]).sources[0]
+    _, quoted = files.digest_of([files.digest_leaf(leaf) for leaf in files.leaves(source)])
+    header, data_start = recognised(source, store.layout)
+    if header is None:
         return Found(0, 0, 0, {})
     layout, parts, rows, aside = store.layout, [], 0, 0
-    for block in files.cut(one.source, start=one.data_start, block_bytes=block_bytes):
-        data = files.read_bytes(block.source, block.start, block.stop)
-        found = parse(data, layout=layout, header=one.header, rules=rules)
+    blocks = cut(source, start=data_start, block_bytes=block_bytes, quoted=quoted)
+    for data in (data for block in blocks for data in stretches(block, at_a_time=block_bytes, quoted=quoted)):
+        found = parse(data, layout=layout, header=header, rules=rules)
         assert len(found.aside_text) == len(found.aside_row) == len(found.aside_reason)
         assert len(found.records.reason) == len(found.row)
         parts.append((rows, found))

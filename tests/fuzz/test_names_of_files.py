@@ -26,7 +26,7 @@ ONE = Engine("synchronous", 1)
 
 def names(*patterns: str) -> list[str]:
     with in_time(10):
-        return [one.path.name for one in list_sources(patterns).sources]
+        return [one.name for one in list_sources(patterns).sources]
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_pipes_devices_and_folders_are_passed_over_and_counted(folder, pattern):
     (folder / "folder.csv").mkdir()
     with in_time(10):
         listing = list_sources([pattern.format(folder)])
-    assert [one.path.name for one in listing.sources] == ["a.csv"]
+    assert [one.name for one in listing.sources] == ["a.csv"]
     assert listing.ignored == 2
 
 

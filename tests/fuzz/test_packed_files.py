@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from agedp_data.errors import InputError
 from agedp_data.readers import files
+from agedp_data.readers.packing import unpacked
 from tests.fuzz.originals import originals
 from tests.fuzz.parsing import found_in
 from tests.fuzz.test_input_files import in_time
@@ -133,8 +134,8 @@ def _fuzzed(folder: Path, examples: int) -> None:
         path = folder / name
         path.write_bytes(_spoilt(SOUND[name], random.Random(seed)))
         try:
-            with in_time():
-                found = files.read_bytes(files.list_sources([str(path)]).sources[0])
+            with in_time(), unpacked(files.list_sources([str(path)]).sources[0]) as stream:
+                found = stream.read()
         except InputError as refusal:
             met["refused"] += 1
             assert refusal.private.isprintable()

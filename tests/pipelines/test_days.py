@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,12 @@ from agedp_data.readers.layout import Rules
 from agedp_data.readers.settle import Readings
 from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london
 from pipelines.blocks import Engine
-from pipelines.days import daily, days_path, read_days
+from pipelines.days import days_path, read_days
+from pipelines.household_days import distinct, packed, totals, unpacked
 from pipelines.read import read
 from pipelines.store import Store
 
 NOTHING = np.zeros(0, np.int64)
-EPOCH = date(1970, 1, 1)
 
 
 @given(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 200)), st.integers(0, 2**31), max_size=20))
@@ -28,11 +28,13 @@ def test_days_are_sums_and_counts_of_their_readings(found: dict[tuple[int, int],
     keys = sorted(found)
     household, time = np.array(keys, np.int64).reshape(-1, 2).T
     energy = np.array([found[key] for key in keys], np.int64)
-    table = daily(Readings(("a", "b", "c"), household, time, energy, NOTHING, NOTHING, NOTHING))
-    expected: dict[tuple[str, date], list[int]] = defaultdict(list)
+    of = Readings(("a", "b", "c"), household, time, energy, NOTHING, NOTHING, NOTHING)
+    there = distinct(packed(household, time // 48))
+    codes, days = unpacked(there)
+    rows = list(zip(codes.tolist(), days.tolist(), *(one.tolist() for one in totals(of, there)), strict=True))
+    expected: dict[tuple[int, int], list[int]] = defaultdict(list)
     for who, when in keys:
-        expected["abc"[who], EPOCH + timedelta(days=when // 48)].append(found[who, when])
-    rows = [tuple(row.values()) for row in table.to_pylist()]
+        expected[who, when // 48].append(found[who, when])
     assert rows == [(*key, sum(values), len(values)) for key, values in expected.items()]
 
 
@@ -69,8 +71,8 @@ def check(folder: Path, dataset: str, truth: Accounting) -> None:
 def test_days_belong_to_the_parts_that_they_were_settled_from(tmp_path: Path) -> None:
     store = Store(tmp_path, "london", Rules())
     for content in ("a", "b"):
-        store.part("2013-01", content).parent.mkdir(parents=True, exist_ok=True)
-        store.part("2013-01", content).write_bytes(b"")
+        store.month("2013-01").mkdir(parents=True, exist_ok=True)
+        (store.month("2013-01") / f"{content}-0.parquet").write_bytes(b"")
     paths = {days_path(store, "2013-01", contents) for contents in (["a"], ["b"], ["a", "b"], ["b", "a"])}
     assert len(paths) == 4
     assert days_path(store, "2013-01", ["a", "absent"]) in paths

@@ -19,8 +19,10 @@ from agedp_data.readers.layout import Rules
 from agedp_data.readers.synthetic import write_london
 from pipelines import read as reading
 from pipelines.blocks import Engine
+from pipelines.days import read_days
+from pipelines.months import month_readings
 from pipelines.read import Delivery, read, readings
-from pipelines.store import Store, month_readings
+from pipelines.store import Store
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
 ONE = Engine("synchronous", 1)
@@ -158,7 +160,7 @@ def test_duplicates_and_disagreements_are_counted_within_and_between_files(tmp_p
     assert sorted((delivery.contents.index(row["content"]), row["row"], row["reason"]) for row in late) == [
         (0, 2, DUPLICATE), (0, 3, CONFLICT), (0, 4, CONFLICT), (0, 5, CONFLICT), (1, 1, CONFLICT), (1, 2, DUPLICATE)
     ]  # fmt: skip
-    texts = pq.read_table(store.folder / "quarantine" / f"{delivery.contents[0]}.parquet").to_pylist()
+    texts = pq.read_table(store.folder / "quarantine" / f"{delivery.contents[0]}-0.parquet").to_pylist()
     assert [(row["row"], row["reason"], row["text"]) for row in texts] == [(6, FIELDS, "A")]
 
 
@@ -213,13 +215,17 @@ STRAY = [b'Z",2013-01-30 01:00:00,1\n', b'"Z,2013-01-30 01:00:00,1\n', b'Z,"2013
 def test_results_are_the_same_to_the_bit_for_every_block_size_and_scheduler(tmp_path: Path, stray: bytes) -> None:
     rows = QUIRKS + [line("D", i) for i in range(200)]
     folder = write(tmp_path / "in", a=HEADER + b"".join([*rows[:40], stray, *rows[40:]]), b=HEADER + line("D", 1))
-    engines = [Engine("threads", 2, size) for size in (1, 7, 64, 1000, 2**16, 2**24)]
+    engines = [Engine("threads", 2, size, 3) for size in (1, 7, 64, 1000, 2**16, 2**24)]
     engines += [Engine("synchronous", 1, 100)] + [Engine("processes", 2, 3000)] * (not stray)
     said = []
     for engine in engines:
         store, delivery = read_all(folder, engine)
-        parts = [pq.read_table(path).to_pylist() for path in sorted(store.folder.rglob("*.parquet"))]
-        said.append((delivery, told(store, delivery), parts))
+        names = ("quality.parquet", "quarantine_settled.parquet")
+        tables = [pq.read_table(store.folder.parent / name).to_pylist() for name in names]
+        tables += [read_days(store, month, delivery.contents).to_pylist() for month in delivery.months]
+        aside = [pq.read_table(path).to_pylist() for path in store.folder.glob("quarantine/*.parquet")]
+        rows = sorted((row["content"], row["row"], row["reason"], row["text"]) for part in aside for row in part)
+        said.append((delivery, told(store, delivery), tables, rows))
     assert all(one == said[0] for one in said)
     if not stray:
         assert (said[0][0].rows_read, said[0][0].rows_kept) == (213, 206)

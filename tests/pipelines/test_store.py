@@ -20,8 +20,9 @@ from agedp_data.readers.layout import Rules
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import days, folders, read
 from pipelines.blocks import Engine
+from pipelines.months import month_readings
 from pipelines.read import Delivery
-from pipelines.store import Store, month_name, month_of, month_readings, months_between
+from pipelines.store import Store, month_name, month_of, months_between
 
 ONE = Engine("synchronous", 1)
 
@@ -61,7 +62,7 @@ def test_a_second_reading_parses_nothing_and_says_the_same(store: Store, monkeyp
     first = deliver(store)
     said = told(store, first)
     monkeypatch.setattr(read, "parse", refuse)
-    monkeypatch.setattr(days, "month_readings", refuse)
+    monkeypatch.setattr(days, "alone", refuse)
     second = deliver(store)
     assert second == replace(first, files_new=0)
     assert first.files_new == first.files
@@ -71,6 +72,10 @@ def test_a_second_reading_parses_nothing_and_says_the_same(store: Store, monkeyp
 
 def a_part(store: Store) -> Path:
     return min(store.folder.glob("month=*/*.parquet"))
+
+
+def some_days(store: Store) -> Path:
+    return min(store.folder.glob("part_days/month=*/*.parquet"))
 
 
 def a_manifest(store: Store) -> Path:
@@ -98,13 +103,15 @@ DAMAGE: dict[str, Callable[[Store], object]] = {
     "part cut off": lambda store: cut_off(a_part(store)),
     "part empty": lambda store: a_part(store).write_bytes(b""),
     "another part in its place": swap_parts,
+    "days of a part missing": lambda store: some_days(store).unlink(),
+    "days of a part cut off": lambda store: cut_off(some_days(store)),
     "manifest missing": lambda store: a_manifest(store).unlink(),
     "manifest cut off": lambda store: cut_off(a_manifest(store)),
     "manifest empty": lambda store: a_manifest(store).write_bytes(b""),
     "manifest no object": lambda store: a_manifest(store).write_bytes(b"[]"),
     "manifest of other types": lambda store: a_manifest(store).write_bytes(b'{"rows_read": 1, "kept": 1, "aside": 7}'),
-    "manifest does not add up": lambda store: edit_manifest(store, lambda m: m.update(rows_read=1)),
-    "manifest without months": lambda store: edit_manifest(store, lambda m: m.update(months={})),
+    "manifest does not add up": lambda store: edit_manifest(store, lambda m: m["parts"][0].update(rows_read=1)),
+    "manifest without months": lambda store: edit_manifest(store, lambda m: m["parts"][0].update(months={})),
     "manifest of a future": lambda store: edit_manifest(store, lambda m: m.update(more=1)),
 }
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.errors import InputError
-from agedp_data.readers import files
+from agedp_data.readers import cutting, files
 from agedp_data.readers.layout import Reason, Rules
 from agedp_data.readers.london import London
 from agedp_data.readers.parse import Parsed, parse
@@ -210,10 +210,11 @@ def check_any_bytes(folder: Path, data: bytes, chunk: int, block_bytes: int) -> 
     path = folder / "a.csv"
     path.write_bytes(data)
     (source,) = files.list_sources([str(path)]).sources
+    quoted = b'"' in data
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_CHUNK", chunk)
-        blocks = files.cut(source, start=0, block_bytes=block_bytes)
-    pieces = [data[block.start : block.stop] for block in blocks]
+        patch.setattr(cutting, "_WINDOW", chunk)
+        blocks = cutting.cut(source, start=0, block_bytes=block_bytes, quoted=quoted)
+        pieces = [piece for block in blocks for piece in cutting.rows(block, at_a_time=chunk, quoted=quoted)]
     whole, *parts = (parsed_or_refused(piece) for piece in (data, *pieces))
     if whole is None:
         assert None in parts

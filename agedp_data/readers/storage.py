@@ -1,0 +1,139 @@
+"""Where input files lie: this machine's disks, or anything that fsspec opens by URL (s3://, memory://, ...).
+
+Local names go through the system itself: its errors are exact, and what tells that a file was touched is too.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from glob import has_magic
+from pathlib import Path
+from typing import IO, Any
+
+import fsspec
+
+from agedp_data.errors import InputError
+from agedp_data.readers.globbing import globbed
+from agedp_data.shown import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Size and times of a file (`touched_ns`: the last of all), and a text that changes whenever its content may."""
+
+    size: int
+    modified_ns: int
+    touched_ns: int
+    stamp: str
+
+
+def is_url(location: str) -> bool:
+    """Return whether a location is a URL."""
+    return "://" in location
+
+
+def named(pattern: str) -> list[str]:
+    """Return what a path, a folder, a glob or a URL names, but for folders, unsorted; all that is in it if a folder.
+
+    Raises:
+        InputError: a file or folder that is named without a glob and is not there, or cannot be opened.
+    """
+    what = "a named URL" if is_url(pattern) else "a named folder"
+    with answered(f"[input] files: {what}", pattern):
+        found = _named_by_url(pattern) if is_url(pattern) else _named(pattern)
+    if found is None:
+        raise InputError("[input] files: a named file does not exist", private=f"{shown(pattern)}: does not exist")
+    return found
+
+
+def _named(pattern: str) -> list[str] | None:
+    path = Path(pattern)
+    if path.is_dir():
+        return [str(one) for one in path.iterdir() if not one.is_dir()]
+    if path.exists():  # before globbing: a name may hold brackets
+        return [pattern]
+    if has_magic(pattern):
+        return [name for name in globbed(pattern) if not Path(name).is_dir()]
+    return None
+
+
+def _named_by_url(pattern: str) -> list[str] | None:
+    system, path = fsspec.core.url_to_fs(pattern)
+    system.invalidate_cache()
+    if has_magic(path):
+        names = [name for name, info in system.glob(path, detail=True).items() if info["type"] == "file"]
+    elif system.isdir(path):
+        names = [info["name"] for info in system.ls(path, detail=True) if info["type"] == "file"]
+    elif system.exists(path):
+        names = [path]
+    else:
+        return None
+    return [system.unstrip_protocol(name) for name in names]
+
+
+def status(location: str) -> Status:
+    """Return what is known of a file without opening it."""
+    if not is_url(location):
+        found = Path(location).stat()
+        stamp = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+        return Status(found.st_size, found.st_mtime_ns, max(found.st_mtime_ns, found.st_ctime_ns), stamp)
+    system, path = fsspec.core.url_to_fs(location)
+    system.invalidate_cache()
+    info = system.info(path)
+    when = next((info[key] for key in ("LastModified", "last_modified", "mtime", "created") if info.get(key)), 0)
+    modified_ns = _ns(when)
+    return Status(int(info["size"]), modified_ns, modified_ns, f"{info['size']} {modified_ns} {info.get('ETag', '')}")
+
+
+def _ns(when: Any) -> int:  # noqa: ANN401  (every file system has its own)
+    if isinstance(when, datetime):
+        return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
+    return int(float(when) * 1e6) * 1000 if isinstance(when, int | float) else 0
+
+
+def is_regular(location: str) -> bool:
+    """Return whether this is a file to be read; pipes, sockets and devices might never end."""
+    return is_url(location) or stat.S_ISREG(Path(location).stat().st_mode)
+
+
+def exists(location: str) -> bool:
+    """Return whether there is a file at a path or URL."""
+    if not is_url(location):
+        return Path(location).exists()
+    system, path = fsspec.core.url_to_fs(location)
+    system.invalidate_cache()
+    return bool(system.exists(path))
+
+
+def open_at(location: str) -> IO[bytes]:
+    """Open a file for reading."""
+    if not is_url(location):
+        return Path(location).open("rb")
+    system, path = fsspec.core.url_to_fs(location)
+    return system.open(path, "rb", cache_type="none")  # type: ignore[no-any-return]
+
+
+@contextmanager
+def answered(label: str, location: str) -> Iterator[None]:
+    """Turn what a disk or a service answers instead of a file into one line; names stay private."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ImportError as error:
+        protocol = location.partition("://")[0]
+        what = f"{protocol}:// needs a package that is not installed ({error.name or 'see its documentation'})"
+        hint = "; for s3:// install agedp[s3]" if protocol == "s3" else ""
+        raise InputError(f"{label}: {what}{hint}", private=f"{shown(location)}: {what}{hint}") from None
+    except Exception as error:
+        if not (is_url(location) or isinstance(error, OSError)):
+            raise
+        # a service's own words may quote names; the class says what kind of refusal it is
+        text = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
+        what = f"cannot be opened ({text})"
+        raise InputError(f"{label} {what}", private=f"{shown(location)}: {what}") from None

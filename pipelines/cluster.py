@@ -1,0 +1,159 @@
+"""The same tasks on a Dask cluster: one on this machine, or any by its address.
+
+A worker must run what runs here and see the files that are seen here: both are tried before anything is sent, so that
+what is wrong is one line. A worker that dies costs its tasks, a scheduler that is restarted the stage: tasks write
+files by name and whole, so doing them again does no harm. Numbers begin at random: two runs that share a scheduler
+must not share a key, or one would be handed the other's results.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from agedp_data.errors import InputError
+from pipelines.blocks import Engine
+
+try:
+    from distributed import Client, LocalCluster
+    from distributed.client import FutureCancelledError
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import KilledWorker
+except ImportError:
+    raise InputError(
+        "[engine] scheduler: clusters need Dask's distributed, which is not installed; install agedp[cluster]"
+    ) from None
+
+LOCAL_CLUSTER = "local-cluster"
+_ATTEMPTS = 3
+_TIMEOUT = 20.0
+_VERSIONS = ("agedp", "dask", "distributed", "numpy", "pyarrow")
+_LOST = (CancelledError, FutureCancelledError, CommClosedError, TimeoutError, OSError)
+
+
+def run(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine: Engine) -> list[Any]:
+    """Return the results of tasks, in order.
+
+    Args:
+        tasks: makes them, numbered from its argument on.
+        stage: what to tell the progress.
+        engine: where, and whom to tell.
+
+    Raises:
+        InputError: the cluster cannot be reached, does not run the same, or lost the tasks again and again.
+    """
+    for attempt in range(_ATTEMPTS):
+        client = connect(engine.scheduler, engine.workers)
+        try:
+            return _gathered(client, tasks(int.from_bytes(os.urandom(6))), stage=stage, engine=engine)
+        except KilledWorker:
+            raise InputError(
+                f"[engine] scheduler: workers died over the same piece of stage {stage!r}, again and again; "
+                "most often they lack memory: give them more, or lower block_mib"
+            ) from None
+        except _LOST as error:
+            connect.cache_clear()
+            with suppress(Exception):
+                client.close(timeout=0)
+            if attempt == _ATTEMPTS - 1:
+                raise InputError(
+                    f"[engine] scheduler: the cluster was lost during stage {stage!r} ({type(error).__name__}), "
+                    f"{_ATTEMPTS} times; run again when it stands"
+                ) from None
+    raise RuntimeError("unreachable")
+
+
+def _gathered(client: Client, tasks: Sequence[Any], *, stage: str, engine: Engine) -> list[Any]:
+    futures = client.compute(list(tasks), retries=0)
+    try:
+        for done, future in enumerate(futures, 1):
+            future.result()
+            if engine.progress is not None:
+                engine.progress(stage, done, len(futures))
+        return [future.result() for future in futures]
+    finally:
+        client.cancel(futures)
+
+
+@cache
+def connect(scheduler: str, workers: int) -> Client:
+    """Return a client of the cluster, one for the whole process.
+
+    Raises:
+        InputError: nobody answers at the address, or what runs there is not what runs here.
+    """
+    try:
+        if scheduler == LOCAL_CLUSTER:
+            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            return Client(cluster, set_as_default=False)
+        client = Client(scheduler, timeout=_TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InputError(
+            f"[engine] scheduler: no Dask scheduler answers at the address ({type(error).__name__}); is it running, "
+            "and reachable from here?"
+        ) from None
+    _require_the_same(client)
+    return client
+
+
+def _require_the_same(client: Client) -> None:
+    """Raise InputError if a worker runs other versions than this process."""
+    here = {name: version(name) for name in _VERSIONS}
+    try:
+        client.wait_for_workers(1, timeout=_TIMEOUT)
+    except TimeoutError:
+        raise InputError("[engine] scheduler: the cluster has no workers; start some") from None
+    there = client.run(_versions, on_error="return")
+    for found in there.values():
+        if not isinstance(found, dict):
+            raise InputError(
+                f"[engine] scheduler: the workers cannot run agedp {here['agedp']} ({type(found).__name__}); install "
+                "the same version there"
+            )
+        other = next((name for name in here if found.get(name) != here[name]), None)
+        if other is not None:
+            raise InputError(
+                f"[engine] scheduler: {other} is {here[other]} here and {found.get(other)} on a worker; install the "
+                "same versions on both"
+            )
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _VERSIONS}
+
+
+def require_shared(folder: Path, engine: Engine) -> None:
+    """Raise InputError if a worker does not see the confidential folder as it is seen here.
+
+    Raises:
+        InputError: a worker cannot read what this process wrote.
+    """
+    client = connect(engine.scheduler, engine.workers)
+    mark = folder / f".probe-{os.urandom(8).hex()}"
+    mark.touch(mode=0o600)
+    try:
+        seen = client.run(_sees, str(mark), on_error="return")
+    finally:
+        mark.unlink()
+    if not all(found is True for found in seen.values()):
+        blind = sum(found is not True for found in seen.values())
+        raise InputError(
+            f"[engine] scheduler: {blind} of {len(seen)} workers do not see [output] confidential; it must be a folder "
+            "that all of them share"
+        )
+
+
+def _sees(path: str) -> bool:
+    return Path(path).exists()
+
+
+def dashboard(engine: Engine) -> str | None:
+    """Return the address of the cluster's dashboard, if it has one."""
+    link = connect(engine.scheduler, engine.workers).dashboard_link
+    return str(link) if link else None

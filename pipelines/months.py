@@ -1,0 +1,156 @@
+"""What a month says: its parts together, household-days that several parts speak of settled together.
+
+A household-day of which one part alone has rows says what that part says. Only the others are contested (a file cut
+within a day, a delivery repeated or corrected): their rows, and no more, are read again and settled together. What
+comes out is the same as settling all rows of the month at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp_data.errors import InputError
+from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
+from agedp_data.readers.settle import Readings, Rows, settle
+from pipelines import folders
+from pipelines.household_days import among, firsts, packed
+from pipelines.store import Piece, Store
+
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """Month tables of the parts' own days, by part: sorted ids, household codes and keys; what is contested."""
+
+    ids: tuple[str, ...]
+    tables: tuple[pa.Table, ...]
+    keys: tuple[Ints, ...]
+    contested: Ints
+
+
+def alone(store: Store, month: str, pieces: Sequence[Piece]) -> Alone:
+    """Return what the parts of a month say alone, and which household-days more than one of them speaks of."""
+    tables = tuple(load(store.part_days(month) / piece.name) for piece in pieces)
+    ids = tuple(sorted({name for table in tables for name in _names(table)}))
+    keys = tuple(packed(_codes(table, ids), _days(table)) for table in tables)
+    every = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
+    repeated = every[~firsts(every)]
+    return Alone(ids, tables, keys, repeated[firsts(repeated)])
+
+
+def contested_rows(store: Store, month: str, pieces: Sequence[Piece], found: Alone) -> Rows:
+    """Return the rows of all contested household-days; `file` is the place of the file among all."""
+    concerned = [piece for piece, key in zip(pieces, found.keys, strict=True) if among(key, found.contested).any()]
+    parts = []
+    for piece in concerned:
+        rows = rows_of(store, month, piece, found.ids)
+        parts.append(_only(rows, among(packed(rows.household, rows.time // SLOTS), found.contested)))
+    return _joined(found.ids, parts, store.layout)
+
+
+def month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
+    """Return what a month says, from the parts of these files in their order; `aside_file` counts in `contents`."""
+    pieces = store.pieces(month, contents)
+    found = alone(store, month, pieces)
+    settled = [settle_rows(store, contested_rows(store, month, pieces, found))]
+    for piece in pieces:
+        rows = rows_of(store, month, piece, found.ids)
+        if len(found.contested):
+            rows = _only(rows, ~among(packed(rows.household, rows.time // SLOTS), found.contested))
+        settled.append(settle_rows(store, rows))
+    return _in_order(found.ids, settled)
+
+
+def settle_rows(store: Store, rows: Rows) -> Readings:
+    """Settle rows under the store's rules."""
+    return settle(rows, complete=store.layout.complete(store.rules), later_wins=store.order.by is not None)
+
+
+def _in_order(ids: tuple[str, ...], settled: Sequence[Readings]) -> Readings:
+    household, time, energy, file, row, reason = (
+        np.concatenate([_NONE, *(getattr(one, name) for one in settled)])
+        for name in ("household", "time", "energy_wh", "aside_file", "aside_row", "aside_reason")
+    )
+    key = (household << 32) | time
+    if not (key[1:] > key[:-1]).all():
+        order = np.argsort(key, kind="stable")
+        household, time, energy = household[order], time[order], energy[order]
+    order = np.lexsort((row, file))
+    return Readings(ids, household, time, energy, file[order], row[order], reason[order])
+
+
+def rows_of(store: Store, month: str, piece: Piece, ids: Sequence[str]) -> Rows:
+    """Return the rows of one part in one month; household codes are places in the sorted `ids`."""
+    layout, table = store.layout, load(store.month(month) / piece.name)
+    day = _days(table)
+    slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
+    channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
+    names = ["energy_wh"] if layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
+    energy = np.stack([_ints(table[name]) for name in names], axis=1)
+    manifest = store.manifest(piece.content)
+    if manifest is None:
+        raise InputError("the confidential store changed while it was read; run again")
+    row = _ints(table["row"]) + manifest.first_row(piece.number)
+    return Rows(
+        tuple(ids), _codes(table, ids), channel, day * SLOTS + slot, np.full(len(day), piece.place), row, energy
+    )
+
+
+def _only(rows: Rows, which: Flags) -> Rows:
+    if which.all():
+        return rows
+    return Rows(
+        rows.ids,
+        rows.household[which],
+        rows.channel[which],
+        rows.time[which],
+        rows.file[which],
+        rows.row[which],
+        rows.energy_wh[which],
+    )
+
+
+def _joined(ids: tuple[str, ...], parts: Sequence[Rows], layout: Layout) -> Rows:
+    household, channel, time, file, row = (
+        np.concatenate([_NONE, *(getattr(part, name) for part in parts)])
+        for name in ("household", "channel", "time", "file", "row")
+    )
+    energy = np.concatenate([np.zeros((0, layout.width), np.int64), *(part.energy_wh for part in parts)])
+    return Rows(ids, household, channel, time, file, row, energy)
+
+
+def load(path: Path) -> pa.Table:
+    """Return a table of the store; a damaged one is removed, so that the next run misses it and makes it anew."""
+    try:
+        return folders.read_table(path)
+    except InputError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _names(table: pa.Table) -> list[str]:
+    return [name for chunk in table["household_id"].chunks for name in chunk.dictionary.to_pylist()]
+
+
+def _codes(table: pa.Table, ids: Sequence[str]) -> Ints:
+    column = table["household_id"].unify_dictionaries().combine_chunks()
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    position = pc.index_in(column.dictionary, pa.array(ids, pa.string()))
+    codes = position.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes[column.indices.to_numpy(zero_copy_only=False)] if len(codes) else _NONE
+
+
+def _days(table: pa.Table) -> Ints:
+    return _ints(table["day"].cast(pa.int32()))
+
+
+def _ints(column: pa.ChunkedArray) -> Ints:
+    numbers: Ints = column.to_numpy().astype(np.int64)
+    return numbers

@@ -1,0 +1,252 @@
+"""Files -> daily sums and transition counts in one pass, nothing stored: for a first look, inside the house.
+
+With public edges a part of a file can be settled, summed and counted at once. What a part cannot know alone is its
+first and its last household-day, of which the parts beside it may have rows: these rows come back as they are, are
+settled together, and join the stretches between them. Where any other household-day turns up twice, or a household's
+stretches overlap in time (a nightly delivery, a household that returns), the files go through a store instead, with
+the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from agedp_data.chains.states import states
+from agedp_data.readers import files
+from agedp_data.readers.cutting import Block, QuoteFound
+from agedp_data.readers.layout import SLOTS, Ints, Rules
+from agedp_data.readers.settle import Readings, Rows, settle
+from pipelines.blocks import Engine, map_each
+from pipelines.estimate import repeated
+from pipelines.household_days import among, distinct, firsts, packed, totals, unpacked
+from pipelines.months import month_readings
+from pipelines.opening import Identified, Opened, open_file
+from pipelines.parts import Kept, Small, kept_of
+from pipelines.read import blocks_of, parsed, read
+from pipelines.store import Store
+
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Daily sums and counts of each household (h), in the order of the ids.
+
+    `household`, `day`, `energy_wh`, `readings` (d) say what each day comes to; `counts` (h, k, k) are one-step
+    transitions.
+    """
+
+    ids: tuple[str, ...]
+    household: Ints
+    day: Ints
+    energy_wh: Ints
+    readings: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What one block alone says: household-days, counts, stretches of readings, and the rows at its two ends."""
+
+    ids: tuple[str, ...]
+    key: Ints
+    energy_wh: Ints
+    readings: Ints
+    counts: Ints
+    stretches: Ints
+    edge: Rows
+
+
+class _Contested(Exception):
+    """Household-days or stretches that parts cannot settle alone."""
+
+
+def tally(
+    patterns: Sequence[str],
+    *,
+    dataset: str,
+    edges: Sequence[float],
+    rules: Rules | None = None,
+    engine: Engine,
+) -> Tally:
+    """Return daily sums and transition counts of all households in files.
+
+    Args:
+        patterns: paths, globs or URLs.
+        dataset: the files' layout.
+        edges: public inner cut points of the states, Wh.
+        rules: what is set aside, and the columns of a "long" table.
+        engine: how it runs.
+
+    Raises:
+        InputError: a file that cannot be understood.
+    """
+    chosen = Rules() if rules is None else rules
+    with TemporaryDirectory(prefix="agedp-") as folder:
+        store = Store(Path(folder) / "store", dataset, chosen)
+        try:
+            return _in_one_pass(store, patterns, edges, engine)
+        except _Contested:
+            return _through_a_store(store, patterns, edges, engine)
+
+
+def _in_one_pass(store: Store, patterns: Sequence[str], edges: Sequence[float], engine: Engine) -> Tally:
+    sources = files.list_sources(patterns).sources
+    # A file is taken to have no quotes until one turns up, and a block to be a part: what fits the caches is quick.
+    opened = [open_file(Identified(source, "", "", quoted=False), store=store) for source in sources]
+    small = replace(engine, part_blocks=1)
+    items = [(one, block) for one in opened for block in blocks_of(one, small, 0)]
+    lookup = _lookup(store, edges)
+    each = partial(_piece, store=store, lookup=lookup, n_states=len(edges) + 1, block_bytes=engine.block_bytes)
+    pieces = map_each("tally", items, each=each, engine=engine)
+    if any(piece is None for piece in pieces):
+        raise _Contested
+    return _merged(pieces, store, lookup, len(edges) + 1)
+
+
+def _piece(
+    item: tuple[Opened, Block], *, store: Store, lookup: Small, n_states: int, block_bytes: int
+) -> _Piece | None:
+    one, block = item
+    try:
+        ids, whole = kept_of(store.layout, parsed(one, block, store, block_bytes))
+    except QuoteFound:
+        return None
+    names = tuple(ids)
+    household, time = whole.household.astype(np.int64), whole.time.astype(np.int64)
+    touched = packed(household, time // SLOTS)
+    at_edge = among(touched, np.unique(touched[[0, -1]])) if len(touched) else np.zeros(0, bool)
+    edge = _rows(names, whole, np.flatnonzero(at_edge))
+    found = settle(_rows(names, whole, np.flatnonzero(~at_edge)), complete=store.layout.complete(store.rules))
+    there = distinct(touched[~at_edge])
+    energy, readings = totals(found, there)
+    state = _states(store, found, lookup)
+    return _Piece(
+        names, there, energy, readings, _counts(found, state, len(names), n_states), _stretches(found, state), edge
+    )
+
+
+def _lookup(store: Store, edges: Sequence[float]) -> Small:
+    """Return the state of every possible reading."""
+    return states(np.arange(store.rules.max_half_hour_wh + 1), edges).astype(np.int32)
+
+
+def _rows(names: tuple[str, ...], whole: Kept, which: Ints) -> Rows:
+    part = whole.of(which)
+    return Rows(
+        names,
+        part.household.astype(np.int64),
+        part.channel.astype(np.int64),
+        part.time.astype(np.int64),
+        np.zeros(len(which), np.int64),
+        which,
+        part.energy_wh.astype(np.int64),
+    )
+
+
+def _states(store: Store, found: Readings, lookup: Small) -> Ints:
+    """Return the state of each reading, -1 where a half-hour holds two passes."""
+    bounded = np.minimum(found.energy_wh, len(lookup) - 1)
+    state: Ints = lookup[bounded].astype(np.int64)
+    twice = repeated(store.layout, found.time)
+    return np.where(twice, -1, state) if twice.any() else state
+
+
+def _counts(found: Readings, state: Ints, households: int, n_states: int) -> Ints:
+    follows = (found.household[1:] == found.household[:-1]) & (found.time[1:] == found.time[:-1] + 1)
+    follows &= (state[1:] >= 0) & (state[:-1] >= 0)
+    flat = ((found.household[:-1] * n_states + state[:-1]) * n_states + state[1:])[follows]
+    return np.bincount(flat, minlength=households * n_states**2).reshape(households, n_states, n_states)
+
+
+def _stretches(found: Readings, state: Ints) -> Ints:
+    """Return (household, first time, its state, last time, its state) of each household's readings."""
+    starts = np.flatnonzero(firsts(found.household))
+    ends = np.append(starts[1:], len(found.household)) - 1 if len(starts) else starts
+    columns = (found.household[starts], found.time[starts], state[starts], found.time[ends], state[ends])
+    return np.stack(columns, axis=1) if len(starts) else np.zeros((0, 5), np.int64)
+
+
+def _merged(pieces: Sequence[_Piece], store: Store, lookup: Small, n_states: int) -> Tally:
+    ids = tuple(sorted({name for piece in pieces for name in piece.ids}))
+    place = {name: code for code, name in enumerate(ids)}
+    codes = [np.array([place[name] for name in piece.ids], np.int64) for piece in pieces]
+    edge = settle(_edges(ids, pieces, codes, store), complete=store.layout.complete(store.rules))
+    counts = np.zeros((len(ids), n_states, n_states), np.int64)
+    for piece, code in zip(pieces, codes, strict=True):
+        counts[code] += piece.counts
+    keys = [_moved(piece.key, code) for piece, code in zip(pieces, codes, strict=True)]
+    there = distinct(packed(edge.household, edge.time // SLOTS))
+    energy, readings = totals(edge, there)
+    key = np.concatenate([there, *keys])
+    order = np.argsort(key, kind="stable")
+    if not firsts(key[order]).all():
+        raise _Contested
+    state = _states(store, edge, lookup)
+    single = np.stack([edge.household, edge.time, state, edge.time, state], axis=1)
+    stretches = [single, *(_renamed(piece.stretches, code) for piece, code in zip(pieces, codes, strict=True))]
+    _join(counts, np.concatenate(stretches))
+    energy = np.concatenate([energy, *(piece.energy_wh for piece in pieces)])[order]
+    readings = np.concatenate([readings, *(piece.readings for piece in pieces)])[order]
+    household, day = unpacked(key[order])
+    used = readings > 0
+    return Tally(ids, household[used], day[used], energy[used], readings[used], counts)
+
+
+def _edges(ids: tuple[str, ...], pieces: Sequence[_Piece], codes: Sequence[Ints], store: Store) -> Rows:
+    """Return the rows at the ends of all parts; parts are numbered in order, so the first of equal rows is kept."""
+    edges = [piece.edge for piece in pieces]
+    household = [code[edge.household] if len(code) else _NONE for code, edge in zip(codes, edges, strict=True)]
+    channel, time, row = (
+        np.concatenate([_NONE, *(getattr(edge, name) for edge in edges)]) for name in ("channel", "time", "row")
+    )
+    part = np.repeat(np.arange(len(edges)), [len(edge.row) for edge in edges])
+    energy = np.concatenate([np.zeros((0, store.layout.width), np.int64), *(edge.energy_wh for edge in edges)])
+    return Rows(
+        ids, np.concatenate([_NONE, *household]), channel, time, np.zeros_like(part), (part << 32) | row, energy
+    )
+
+
+def _moved(key: Ints, codes: Ints) -> Ints:
+    household, day = unpacked(key)
+    return packed(codes[household], day) if len(codes) else key
+
+
+def _renamed(stretches: Ints, codes: Ints) -> Ints:
+    moved = stretches.copy()
+    moved[:, 0] = codes[stretches[:, 0]] if len(codes) else stretches[:, 0]
+    return moved
+
+
+def _join(counts: Ints, stretches: Ints) -> None:
+    """Add the transition between stretches of a household that are one step apart."""
+    household, first, state, last, last_state = stretches[np.lexsort((stretches[:, 1], stretches[:, 0]))].T
+    same = household[1:] == household[:-1]
+    if (same & (first[1:] <= last[:-1])).any():
+        raise _Contested
+    joined = same & (first[1:] == last[:-1] + 1) & (last_state[:-1] >= 0) & (state[1:] >= 0)
+    np.add.at(counts, (household[1:][joined], last_state[:-1][joined], state[1:][joined]), 1)
+
+
+def _through_a_store(store: Store, patterns: Iterable[str], edges: Sequence[float], engine: Engine) -> Tally:
+    delivery = read(store, list(patterns), engine=engine)
+    months = [month_readings(store, month, delivery.contents) for month in delivery.months]
+    ids = tuple(sorted({name for month in months for name in month.ids}))
+    place = {name: code for code, name in enumerate(ids)}
+    household = np.concatenate(
+        [_NONE, *(np.array([place[name] for name in m.ids] or [0], np.int64)[m.household] for m in months)]
+    )
+    time, energy = (np.concatenate([_NONE, *(getattr(m, name) for m in months)]) for name in ("time", "energy_wh"))
+    order = np.lexsort((time, household))
+    whole = Readings(ids, household[order], time[order], energy[order], _NONE, _NONE, _NONE)
+    lookup = _lookup(store, edges)
+    counts = _counts(whole, _states(store, whole, lookup), len(ids), len(edges) + 1)
+    there = distinct(packed(whole.household, whole.time // SLOTS))
+    codes, day = unpacked(there)
+    return Tally(ids, codes, day, *totals(whole, there), counts)

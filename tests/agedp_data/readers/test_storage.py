@@ -1,0 +1,103 @@
+"""Files by path and by URL: listed, hashed, cut and read the same, wherever they lie."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from agedp_data.errors import InputError
+from agedp_data.readers import storage
+from agedp_data.readers.cutting import cut, rows
+from agedp_data.readers.files import digest_leaf, digest_of, leaves, list_sources
+
+HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
+TEXT = HEADER + b"".join(b"MAC%06d,2013-01-01 00:30:00,0.%03d\n" % (i, i * 37 % 1000) for i in range(3000))
+CONTENTS = {"block_2.csv": TEXT, "block_10.csv.gz": gzip.compress(TEXT), ".hidden.csv": b"x", "notes.txt": b"x"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder by path or URL with CONTENTS in it."""
+
+    root: str
+
+    def put(self, name: str, content: bytes) -> None:
+        with fsspec.open(f"{self.root}/{name}", "wb") as stream:
+            stream.write(content)
+
+
+@pytest.fixture(params=["local", "memory", pytest.param("s3", marks=pytest.mark.xdist_group("s3"))])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "local":
+        found = Place(str(tmp_path / "incoming"))
+        (tmp_path / "incoming").mkdir()
+    elif request.param == "memory":
+        found = Place(f"memory://{tmp_path.name}")
+    else:
+        found = Place(request.getfixturevalue("bucket"))
+    for name, content in CONTENTS.items():
+        found.put(name, content)
+    yield found
+    if request.param == "memory":
+        fsspec.filesystem("memory").rm(f"/{tmp_path.name}", recursive=True)
+
+
+@pytest.mark.parametrize("pattern", ["", "/*", "/block_*"])
+def test_folders_and_globs_are_listed_in_numeric_order_wherever_they_lie(place: Place, pattern: str) -> None:
+    listing = list_sources([place.root + pattern])
+    assert [one.name for one in listing.sources] == ["block_2.csv", "block_10.csv.gz"]
+    assert [one.size for one in listing.sources] == [len(CONTENTS[one.name]) for one in listing.sources]
+
+
+def test_a_file_has_the_same_digest_and_the_same_rows_wherever_it_lies(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "here.csv").write_bytes(TEXT)
+    (here,) = list_sources([str(tmp_path / "here.csv")]).sources
+    plain, packed = list_sources([place.root]).sources
+    assert digest_of([digest_leaf(one) for one in leaves(plain)]) == digest_of([digest_leaf(leaves(here)[0])])
+    start = len(HEADER)
+    blocks = cut(plain, start=start, block_bytes=20_000, quoted=False)
+    assert len(blocks) == 6
+    for one in (blocks, cut(packed, start=start, block_bytes=20_000, quoted=False)):
+        found = [data for block in one for data in rows(block, at_a_time=7_000, quoted=False)]
+        assert len(found) > 10
+        assert b"".join(found) == TEXT[start:]
+        assert all(data.endswith(b"\n") for data in found)
+
+
+def test_a_file_that_is_overwritten_is_no_longer_what_was_listed(place: Place) -> None:
+    one = list_sources([f"{place.root}/block_2.csv"]).sources[0]
+    one.check_unchanged()
+    place.put("block_2.csv", TEXT + b"x")
+    with pytest.raises(InputError, match="changed while it was read"):
+        one.check_unchanged()
+
+
+def test_markers_are_seen_wherever_they_lie(place: Place) -> None:
+    assert storage.exists(f"{place.root}/block_2.csv")
+    assert not storage.exists(f"{place.root}/2013-01-01.done")
+
+
+def test_a_name_that_is_not_there_is_one_line_that_names_it_in_private_only(place: Place) -> None:
+    with pytest.raises(InputError, match="a named file does not exist") as caught:
+        list_sources([f"{place.root}/MAC000002.csv"])
+    assert "MAC000002" not in str(caught.value)
+    assert "MAC000002" in caught.value.private
+
+
+@pytest.mark.xdist_group("s3")
+def test_a_bucket_that_does_not_answer_is_one_line(bucket: str) -> None:
+    with pytest.raises(InputError, match=r"^\[input\] files: a named (URL|file) ") as caught:
+        list_sources([bucket.replace("meters", "no-such-bucket") + "/a.csv"])
+    assert "no-such-bucket" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["nowhere://a/b.csv", "gs://bucket/*.csv"])
+def test_a_protocol_that_nobody_speaks_here_is_one_line(url: str) -> None:
+    with pytest.raises(InputError, match=r"^\[input\] files: a named URL") as caught:
+        list_sources([url])
+    assert "\n" not in caught.value.private

@@ -1,0 +1,306 @@
+"""The same job by several hands: daily sums per home, and 12 x 12 transition counts, of one file in the LCL layout.
+
+Each contender runs in a process of its own, is told the file and prints one JSON line: what it found, so that the
+answers can be compared, and what its start-up took. Public edges, no store; `run` and `again` are the whole real thing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+EDGES = [30, 60, 100, 150, 200, 260, 350, 450, 600, 900, 1500]
+BLOCK = 16 * 2**20
+WORKERS = 2
+_COLUMN = "KWH/hh (per half hour) "
+
+Found = dict[str, Any]
+
+
+def limit(path: Path) -> Found:
+    """Parse the columns that are needed over the same blocks and threads, and do nothing with them."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    types = {"LCLid": pa.dictionary(pa.int32(), pa.binary()), "DateTime": pa.timestamp("ns"), _COLUMN: pa.float64()}
+    with path.open("rb") as stream:
+        header = stream.readline()
+    names = header.decode().rstrip("\r\n").split(",")
+    size = path.stat().st_size
+
+    def cuts() -> list[int]:
+        found = [len(header)]
+        with path.open("rb") as stream:
+            while found[-1] + BLOCK < size:
+                stream.seek(found[-1] + BLOCK - 1)
+                stream.readline()
+                found.append(stream.tell())
+        return [*found, size]
+
+    def rows(start: int, stop: int) -> int:
+        with path.open("rb") as stream:
+            stream.seek(start)
+            data = stream.read(stop - start)
+        return int(
+            csv.read_csv(
+                pa.BufferReader(data),
+                read_options=csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+                convert_options=csv.ConvertOptions(
+                    column_types=types, include_columns=list(types), null_values=["Null"], strings_can_be_null=False
+                ),
+            ).num_rows
+        )
+
+    ends = cuts()
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return {"rows": sum(pool.map(rows, ends[:-1], ends[1:]))}
+
+
+def read_csv(path: Path) -> Found:
+    """Parse the whole file with pyarrow's own threads."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    types = {"LCLid": pa.dictionary(pa.int32(), pa.binary()), "DateTime": pa.timestamp("ns"), _COLUMN: pa.float64()}
+    convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=["Null"])
+    return {"rows": csv.read_csv(path, convert_options=convert).num_rows}
+
+
+def agedp(path: Path) -> Found:
+    """This project's sums and counts, nothing stored."""
+    from pipelines.blocks import Engine
+    from pipelines.tally import tally
+
+    found = tally(
+        [str(path)], dataset="london", edges=[float(edge) for edge in EDGES], engine=Engine("threads", WORKERS)
+    )
+    return {"days": len(found.day), "wh": int(found.energy_wh.sum()), "counts": _digest(found.counts.sum(axis=0))}
+
+
+def _digest(counts: Any) -> list[int]:
+    return [int(one) for one in np.asarray(counts).ravel()]
+
+
+def _from_days(days: int, wh: float, before: Any, after: Any) -> Found:
+    flat = np.bincount(np.asarray(before) * 12 + np.asarray(after), minlength=144)
+    return {"days": days, "wh": round(wh), "counts": _digest(flat)}
+
+
+def polars(path: Path) -> Found:
+    """Polars, lazy and streaming."""
+    import polars as pl
+
+    edges = pl.Series(EDGES)
+    lazy = (
+        pl.scan_csv(path, schema_overrides={"KWH/hh (per half hour) ": pl.String})
+        .select(
+            pl.col("LCLid").alias("home"),
+            pl.col("DateTime").str.slice(0, 19).str.to_datetime("%Y-%m-%d %H:%M:%S").alias("at"),
+            (pl.col(_COLUMN).str.strip_chars().cast(pl.Float64, strict=False) * 1000)
+            .round()
+            .cast(pl.Int64)
+            .alias("wh"),
+        )
+        .drop_nulls()
+        .unique(["home", "at"], maintain_order=True)
+        .with_columns((pl.col("at") - pl.duration(minutes=1)).dt.date().alias("day"))
+    )
+    days = lazy.group_by("home", "day").agg(pl.col("wh").sum()).collect(engine="streaming")
+    steps = (
+        lazy.sort("home", "at")
+        .with_columns(
+            pl.col("wh").cut(EDGES, left_closed=True).to_physical().alias("state"),
+            pl.col("at").diff().eq(pl.duration(minutes=30)).alias("follows"),
+            pl.col("home").eq(pl.col("home").shift()).alias("same"),
+        )
+        .with_columns(pl.col("state").shift().alias("before"))
+        .filter(pl.col("follows") & pl.col("same"))
+        .group_by("before", "state")
+        .len()
+        .collect(engine="streaming")
+    )
+    counts = np.zeros((12, 12), np.int64)
+    for before, state, number in steps.iter_rows():
+        counts[before, state] = number
+    del edges
+    return {"days": days.height, "wh": int(days["wh"].sum()), "counts": _digest(counts)}
+
+
+def duckdb(path: Path) -> Found:
+    """DuckDB in SQL."""
+    import duckdb as db
+
+    db.sql(f"SET threads = {WORKERS}")
+    state = " + ".join(f"(wh >= {edge})::INT" for edge in EDGES)
+    db.sql(
+        f"""CREATE TEMP TABLE r AS SELECT DISTINCT LCLid AS home, DateTime AS stamp, CAST(DateTime - INTERVAL 1 MINUTE AS DATE) AS day,
+        wh, {state} AS state FROM (
+        SELECT LCLid, DateTime, CAST(round(1000 * TRY_CAST(trim("{_COLUMN}") AS DOUBLE)) AS BIGINT) AS wh FROM
+        read_csv('{path}', header = true, columns = {{'LCLid': 'VARCHAR', 'stdorToU': 'VARCHAR',
+        'DateTime': 'TIMESTAMP', '{_COLUMN}': 'VARCHAR'}}, new_line = '\\r\\n')) WHERE wh IS NOT NULL"""
+    )
+    days = db.sql("SELECT count(*), sum(s) FROM (SELECT sum(wh) AS s FROM r GROUP BY home, day)")
+    window = "WINDOW w AS (PARTITION BY home ORDER BY stamp)"
+    gaps = f"SELECT state, lag(state) OVER w AS before, stamp - lag(stamp) OVER w AS gap FROM r {window}"
+    follow = "WHERE gap = INTERVAL 30 MINUTE GROUP BY before, state"
+    steps = db.sql(f"SELECT before, state, count(*) FROM ({gaps}) {follow}")
+    counts = np.zeros((12, 12), np.int64)
+    for before, after, number in steps.fetchall():
+        counts[before, after] = number
+    number, wh = days.fetchall()[0]
+    return {"days": int(number), "wh": int(wh), "counts": _digest(counts)}
+
+
+def _frame(path: Path) -> Any:
+    import pandas as pd
+
+    frame = pd.read_csv(
+        path,
+        usecols=["LCLid", "DateTime", _COLUMN],
+        na_values=["Null"],
+        parse_dates=["DateTime"],
+        dtype={"LCLid": "category"},
+    )
+    frame.columns = ["home", "at", "kwh"]
+    frame = frame.dropna().drop_duplicates(["home", "at"])
+    frame["wh"] = (frame["kwh"] * 1000).round().astype("int64")
+    frame["day"] = (frame["at"] - pd.Timedelta(minutes=1)).dt.normalize()
+    frame["state"] = np.searchsorted(EDGES, frame["wh"], side="right")
+    return frame
+
+
+def pandas(path: Path) -> Found:
+    """Pandas, vectorised."""
+    import pandas as pd
+
+    frame = _frame(path).sort_values(["home", "at"], kind="stable")
+    days = frame.groupby(["home", "day"], observed=True)["wh"].sum()
+    follows = (frame["home"].cat.codes.diff() == 0) & (frame["at"].diff() == pd.Timedelta(minutes=30))
+    state = frame["state"].to_numpy()
+    after = np.flatnonzero(follows.to_numpy())
+    return _from_days(len(days), float(days.sum()), state[after - 1], state[after])
+
+
+def pandas_apply(path: Path) -> Found:
+    """Pandas, one home after the other with groupby-apply, as most notebooks do."""
+    import pandas as pd
+
+    def one(home: pd.DataFrame) -> pd.Series:
+        home = home.sort_values("at")
+        follows = home["at"].diff() == pd.Timedelta(minutes=30)
+        pairs = home["state"].shift().where(follows) * 12 + home["state"]
+        return pairs.dropna().astype(int).value_counts()
+
+    frame = _frame(path)
+    days = frame.groupby(["home", "day"], observed=True)["wh"].sum()
+    counts = frame.groupby("home", observed=True)[["at", "state"]].apply(one)
+    flat = np.zeros(144, np.int64)
+    for pair, number in counts.groupby(level=-1).sum().items() if counts.index.nlevels > 1 else counts.sum().items():
+        flat[int(pair)] = int(number)
+    return {"days": len(days), "wh": int(days.sum()), "counts": _digest(flat)}
+
+
+def dask_frame(path: Path) -> Found:
+    """dask.dataframe with groupby-apply on homes, each in one partition."""
+    import dask.dataframe as dd
+    import pandas as pd
+
+    def one(part: pd.DataFrame) -> pd.DataFrame:
+        part = part.dropna().drop_duplicates(["home", "at"]).sort_values(["home", "at"], kind="stable")
+        wh = (part["kwh"].astype(float) * 1000).round().astype("int64")
+        day = (part["at"] - pd.Timedelta(minutes=1)).dt.normalize()
+        return pd.DataFrame({"home": part["home"].astype(str), "at": part["at"], "day": day, "wh": wh})
+
+    lazy = dd.read_csv(
+        path, usecols=["LCLid", "DateTime", _COLUMN],
+        dtype={"LCLid": "object", _COLUMN: "object", "DateTime": "object"},
+        na_values=["Null"], blocksize=BLOCK,
+    ).rename(columns={"LCLid": "home", "DateTime": "at", _COLUMN: "kwh"})  # fmt: skip
+    lazy["at"] = dd.to_datetime(lazy["at"].str[:19])
+    clean = lazy.map_partitions(one, meta={"home": "object", "at": "M8[ns]", "day": "M8[ns]", "wh": "int64"})
+
+    def counted(home: pd.DataFrame) -> pd.Series:
+        home = home.drop_duplicates("at").sort_values("at")
+        state = np.searchsorted(EDGES, home["wh"].to_numpy(), side="right")
+        after = np.flatnonzero(np.diff(home["at"].to_numpy()) == np.timedelta64(30, "m")) + 1
+        return pd.Series(np.bincount(state[after - 1] * 12 + state[after], minlength=144))
+
+    both = clean.groupby("home").apply(counted, meta=dict.fromkeys(range(144), "int64")).sum()
+    days = clean.drop_duplicates(["home", "at"]).groupby(["home", "day"])["wh"].sum()
+    import dask
+
+    counts, sums = dask.compute(both, days, scheduler="threads", num_workers=WORKERS)
+    return {"days": len(sums), "wh": int(sums.sum()), "counts": _digest(counts)}
+
+
+def run(path: Path) -> Found:
+    """The real thing: quarantine, content id, store, release of every day, one promise."""
+    from pipelines.sanitise import sanitise
+
+    folder = sanitise(_run_file(path))
+    return {"days": len(folder.table())}
+
+
+def edges(path: Path) -> Found:
+    """Calibration from scratch: quantile edges of each home, then its transitions (two passes)."""
+    from pipelines.calibrate import calibrate
+
+    calibrate(_run_file(path))
+    return {}
+
+
+def _run_file(path: Path) -> Path:
+    return path.with_suffix("") / "run.toml"
+
+
+CONTENDERS: dict[str, Callable[[Path], Found]] = {
+    "limit": limit,
+    "read_csv": read_csv,
+    "agedp sums and counts": agedp,
+    "agedp run": run,
+    "agedp run again": run,
+    "agedp calibrate": edges,
+    "polars": polars,
+    "DuckDB": duckdb,
+    "pandas": pandas,
+    "pandas groupby-apply": pandas_apply,
+    "dask.dataframe": dask_frame,
+}
+STARTS = {
+    "limit": "import pyarrow.csv",
+    "read_csv": "import pyarrow.csv",
+    "agedp sums and counts": "import pipelines.tally",
+    "agedp run": "import pipelines.sanitise",
+    "agedp run again": "import pipelines.sanitise",
+    "agedp calibrate": "import pipelines.calibrate",
+    "polars": "import polars",
+    "DuckDB": "import duckdb",
+    "pandas": "import pandas",
+    "pandas groupby-apply": "import pandas",
+    "dask.dataframe": "import dask.dataframe",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("contender", choices=CONTENDERS)
+    parser.add_argument("path", type=Path)
+    chosen = parser.parse_args()
+    begun = time.perf_counter()
+    exec(STARTS[chosen.contender])  # noqa: S102  (our own words, in a benchmark)
+    started = time.perf_counter()
+    found = CONTENDERS[chosen.contender](chosen.path)
+    done = time.perf_counter()
+    print(json.dumps({"start": started - begun, "work": done - started, "found": found, "pid": os.getpid()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""A cluster gives the same bits; a dead worker or a restarted scheduler costs time; what is wrong is one line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from agedp_data.errors import InputError
+from agedp_data.readers.layout import Rules
+from agedp_data.readers.synthetic import write_london
+from pipelines import cluster
+from pipelines.blocks import Engine, map_each
+from pipelines.days import read_days
+from pipelines.months import month_readings
+from pipelines.read import read
+from pipelines.store import Store
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+
+class Processes:
+    """A scheduler and workers as processes of their own, on loopback."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.running: list[subprocess.Popen[bytes]] = []
+        self.address = ""
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+        self.running.append(process)
+        return process
+
+    def scheduler(self, port: int = 0) -> subprocess.Popen[bytes]:
+        told = self.folder / "scheduler.json"
+        told.unlink(missing_ok=True)
+        process = self.start(
+            "dask_scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--no-dashboard",
+            "--scheduler-file",
+            str(told),
+        )
+        deadline = time.monotonic() + 60
+        while not (told.exists() and told.read_bytes().endswith(b"}")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        import json
+
+        self.address = str(json.loads(told.read_bytes())["address"])
+        return process
+
+    def worker(self) -> subprocess.Popen[bytes]:
+        return self.start(
+            "dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard",
+            "--local-directory", str(self.folder), "--host", "127.0.0.1",
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        for process in self.running:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    found = Processes(tmp_path)
+    yield found
+    cluster.connect.cache_clear()
+    found.stop()
+
+
+def told(folder: Path, engine: Engine) -> list[object]:
+    store = Store(folder / "store", "london", Rules())
+    delivery = read(store, [str(folder.parent / "in")], engine=engine)
+    found: list[object] = [delivery.rows_read, delivery.aside]
+    for month in delivery.months:
+        of = month_readings(store, month, delivery.contents)
+        found += [of.household.tolist(), of.time.tolist(), of.energy_wh.tolist()]
+        found.append(read_days(store, month, delivery.contents).to_pylist())
+    return found
+
+
+def test_two_workers_of_another_process_give_the_same_bits_and_one_may_die(
+    tmp_path: Path, processes: Processes
+) -> None:
+    write_london(tmp_path / "in", households=5, first_day=date(2012, 12, 1), days=30, seed=3)
+    expected = told(tmp_path / "here", Engine("threads", 2, 5_000, 1))
+    processes.scheduler()
+    victim = processes.worker()
+    processes.worker()
+    assert told(tmp_path / "there", Engine(processes.address, 2, 5_000, 1)) == expected
+    killed: list[int] = []
+
+    def kill(stage: str, done: int, total: int) -> None:
+        if stage == "read" and not killed:
+            killed.append(done)
+            victim.send_signal(signal.SIGKILL)
+
+    assert told(tmp_path / "again", Engine(processes.address, 2, 2_000, 1, progress=kill)) == expected
+    assert killed
+
+
+def slow(number: int) -> int:
+    time.sleep(0.3)
+    return number * number
+
+
+def test_a_scheduler_that_is_restarted_costs_the_stage_alone(processes: Processes) -> None:
+    first = processes.scheduler()
+    port = int(processes.address.rpartition(":")[2])
+    worker = processes.worker()
+    restarted: list[int] = []
+
+    def restart(stage: str, done: int, total: int) -> None:
+        if done == 2 and not restarted:
+            restarted.append(done)
+            for process in (first, worker):
+                process.kill()
+                process.wait()
+            processes.scheduler(port)
+            processes.worker()
+
+    engine = Engine(processes.address, 1, progress=restart)
+    assert map_each("slow", range(6), each=slow, engine=engine) == [0, 1, 4, 9, 16, 25]
+    assert restarted
+
+
+def test_nobody_at_the_address_and_no_workers_are_one_line_each(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_TIMEOUT", 1.0)
+    monkeypatch.setattr(cluster, "_ATTEMPTS", 1)
+    with pytest.raises(InputError, match="no Dask scheduler answers at the address"):
+        map_each("slow", [1], each=slow, engine=Engine("tcp://127.0.0.1:9"))
+    processes.scheduler()
+    with pytest.raises(InputError, match="the cluster has no workers"):
+        map_each("slow", [1], each=slow, engine=Engine(processes.address))
+
+
+def test_other_versions_on_a_worker_are_refused(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    processes.scheduler()
+    processes.worker()
+    engine = Engine(processes.address)
+    assert map_each("slow", [3], each=slow, engine=engine) == [9]
+    cluster.connect.cache_clear()
+    original = cluster.version
+    monkeypatch.setattr(cluster, "version", lambda name: "0.0.1" if name == "pyarrow" else original(name))
+    with pytest.raises(InputError, match=r"pyarrow is 0\.0\.1 here and .* on a worker"):
+        map_each("slow", [3], each=slow, engine=engine)
+
+
+def test_a_folder_that_workers_do_not_see_is_refused(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes.scheduler()
+    processes.worker()
+    engine = Engine(processes.address)
+    cluster.require_shared(tmp_path, engine)
+    assert list(tmp_path.glob(".probe*")) == []
+    monkeypatch.setattr(Path, "touch", lambda *_, **__: None)
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+    with pytest.raises(InputError, match=r"1 of 1 workers do not see \[output\] confidential"):
+        cluster.require_shared(tmp_path, engine)
