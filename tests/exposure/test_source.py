@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("agedp_data", "pipelines", "flows")
 
 # For notebooks inside the house, where there is no confidential folder: a folder of its own (0700), removed at the end.
-READINGS_FOR_NOTEBOOKS = "pipelines/read.py"
+FOR_NOTEBOOKS = ("pipelines/read.py", "pipelines/tally.py")
 # Triggers and nothing else: SQLite takes no parameters there. They are made of names that stand in this source.
 SCHEMA, ITS_TRIGGERS = "agedp_data/ledger/schema.py", ["_triggers"]
 
@@ -20,8 +20,8 @@ SCHEMA, ITS_TRIGGERS = "agedp_data/ledger/schema.py", ["_triggers"]
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_module_does_what_is_forbidden(package):
     found = in_folder(ROOT / package)
-    excused = [one for one in found if one.path == READINGS_FOR_NOTEBOOKS and "tempfile" in one.what]
-    assert len(excused) <= 1
+    excused = [one for one in found if one.path in FOR_NOTEBOOKS and "tempfile" in one.what]
+    assert len(excused) <= len(FOR_NOTEBOOKS)
     assert [str(one) for one in found if one not in excused] == []
     assert len(list((ROOT / package).rglob("*.py"))) > 5
 

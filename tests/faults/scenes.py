@@ -151,9 +151,13 @@ class Scene:
         self.rows, self.drawn = self.everything(), draws(self.journal)
 
     def contents(self) -> dict[str, bytes]:
-        """Return every file; without the bytes of the ledger, compared by rows, and of what only the last run says."""
-        prefect = self.house / "confidential" / "prefect"
-        paths = [path for path in sorted(self.house.rglob("*")) if path.is_file() and prefect not in path.parents]
+        """Return every file; without the bytes of the ledger, compared by rows, and of what only the last run says.
+
+        What the store remembers of file names is left out: it depends on how long ago they were touched.
+        """
+        away = (self.house / "confidential" / "prefect", self.house / "confidential" / "store" / "names.json")
+        paths = [path for path in sorted(self.house.rglob("*")) if path.is_file()]
+        paths = [path for path in paths if not any(path == one or one in path.parents for one in away)]
         kept = {str(path.relative_to(self.house)): path.read_bytes() for path in paths}
         return {name: b"" if name.endswith(_NOT_BY_BYTES) else content for name, content in kept.items()}
 
