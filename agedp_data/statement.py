@@ -61,7 +61,8 @@ REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
 class Facts:
     """What a statement is made of.
 
-    `model` is the public part; `head` the hash of the ledger's newest row that is not itself a statement.
+    `model` is the public part; `head` the hash of the ledger's newest row that is not itself a statement; `opening`
+    what the promise wants said before everything else.
     """
 
     title: Mapping[str, str]
@@ -76,6 +77,7 @@ class Facts:
     head: str
     version: int
     software: Mapping[str, str]
+    opening: str = ""
 
 
 def statement(facts: Facts) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def statement(facts: Facts) -> dict[str, Any]:
         "figures": [_figure(figure) for figure in _ordered(facts.figures)],
         "model": _public(facts.model),
         "warnings": warnings,
-        "notes": [*([REHEARSAL] if rehearsal else []), *facts.notes],
+        "notes": [*filter(None, [facts.opening, REHEARSAL if rehearsal else ""]), *facts.notes],
         "ledger": {"id": facts.ledger_id, "head": facts.head},
         "software": dict(facts.software),
     }

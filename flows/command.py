@@ -19,6 +19,7 @@ import typer
 from agedp_data.errors import AgedpError
 
 if TYPE_CHECKING:
+    from pipelines.blocks import Told
     from pipelines.work import Work
 
 app = typer.Typer(
@@ -36,6 +37,7 @@ RunFileArgument = Annotated[
 LedgerArgument = Annotated[
     str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
 ]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
 AsOfOption = Annotated[
     datetime | None,
@@ -86,15 +88,17 @@ def init(
 
 
 @app.command()
-def calibrate(run_file: RunFileArgument, as_json: JsonOption = False) -> None:
+def calibrate(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Estimate the model of a run file from its readings, once.
 
     Example: agedp calibrate london.toml
     """
     from flows.calibration import calibration_lines
+    from flows.progress import bars
     from pipelines.calibrate import calibrate as make
 
-    found = make(run_file)
+    with bars(wanted=not (as_json or quiet)) as told:
+        found = make(run_file, told=told)
     _say(json.dumps({"model": found.model.id}) if as_json else "\n".join(calibration_lines(found)))
 
 
@@ -117,27 +121,30 @@ def run(
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
     as_of: AsOfOption = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Release everything that is due.
 
     Example: agedp run london.toml
     """
+    from flows.progress import bars
     from flows.words import result, result_lines
 
-    work = _run_flow(run_file, _date(as_of)) if through_prefect else _run_stages(run_file, _date(as_of))
+    with bars(wanted=not (as_json or quiet)) as told:
+        work = (_run_flow if through_prefect else _run_stages)(run_file, _date(as_of), told)
     _say(json.dumps(result(work)) if as_json else "\n".join(result_lines(work)))
 
 
-def _run_stages(run_file: Path, as_of: date | None) -> Work:
+def _run_stages(run_file: Path, as_of: date | None, told: Told) -> Work:
     from pipelines.sanitise import run_stages
     from pipelines.work import begin
 
-    work = begin(run_file, as_of=as_of)
+    work = begin(run_file, as_of=as_of, told=told)
     run_stages(lambda _, stage: stage(work))
     return work
 
 
-def _run_flow(run_file: Path, as_of: date | None) -> Work:
+def _run_flow(run_file: Path, as_of: date | None, told: Told) -> Work:
     from flows.server import served
     from pipelines.work import checked
 
@@ -145,7 +152,7 @@ def _run_flow(run_file: Path, as_of: date | None) -> Work:
     with served(home):
         from flows.flow import run_flow
 
-        return run_flow(str(run_file), as_of)
+        return run_flow(str(run_file), as_of, told)
 
 
 @app.command()

@@ -24,6 +24,7 @@ from agedp_data.errors import AgedpError
 from flows.planning import plan_words
 from flows.words import statement_words
 from pipelines import folders
+from pipelines.blocks import SILENT, Told
 from pipelines.sanitise import STAGES, Stage, run_stages
 from pipelines.work import Work, begin
 
@@ -36,8 +37,9 @@ class StageFailed(RuntimeError):
 
 @dataclass(slots=True)
 class Watched:
-    """What a flow run made, and why it ended; never seen by Prefect."""
+    """What a flow run made, why it ended, and whom it tells how far it is; never seen by Prefect."""
 
+    told: Told = SILENT
     work: Work | None = None
     error: AgedpError | None = None
 
@@ -55,7 +57,7 @@ def sanitise_flow(run_file: str, as_of: date | None = None) -> State:
     """
     watched = _watched.get() or Watched()
     try:
-        watched.work = work = _begun(run_file, as_of)
+        watched.work = work = _begun(run_file, as_of, watched.told)
         run_stages(lambda name, stage: _task(name, stage, work))
     except AgedpError as error:
         watched.error = error
@@ -63,10 +65,10 @@ def sanitise_flow(run_file: str, as_of: date | None = None) -> State:
     return None
 
 
-def _begun(run_file: str, as_of: date | None) -> Work:
+def _begun(run_file: str, as_of: date | None, told: Told) -> Work:
     """Load what the run rests on; of a bug Prefect gets the class only, for its text could quote the roster."""
     try:
-        return begin(run_file, as_of=as_of)
+        return begin(run_file, as_of=as_of, told=told)
     except AgedpError:
         raise
     except Exception as error:
@@ -122,14 +124,14 @@ def _unless_bug(stage: Stage, name: str, work: Work) -> None:
     raise failed
 
 
-def run_flow(run_file: str, as_of: date | None) -> Work:
+def run_flow(run_file: str, as_of: date | None, told: Told = SILENT) -> Work:
     """Run the flow in this process and return what it made, which Prefect itself never sees.
 
     Raises:
         AgedpError: as the stages.
         StageFailed: a bug in a stage.
     """
-    watched = Watched()
+    watched = Watched(told)
     token = _watched.set(watched)
     try:
         state: State = sanitise_flow(run_file, as_of, return_state=True)

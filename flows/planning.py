@@ -15,6 +15,7 @@ from pipelines.sanitise import Prospect, foresee
 from pipelines.work import Work
 
 _SHOWN = 5
+_YEAR = 365
 _HEADING = "day         publish on  series          homes   epsilon   noise sd kWh a home"
 
 
@@ -30,6 +31,7 @@ def plan_json(work: Work) -> dict[str, Any]:
         "refused": "" if found.now.refused is None else str(found.now.refused),
         "spent": epsilon(found.spent),
         "last_possible_day": ahead.last_day.isoformat() if ahead.last_day and ahead.ended_by_promise else "",
+        **({"mean_noise_by_schedule": means} if (means := _alternatives(work, found)) else {}),
         "contract": work.promise,
     }
 
@@ -63,6 +65,7 @@ def plan_lines(work: Work) -> list[str]:
         *_due_lines(found.now.planned),
         *waiting_lines(found.waiting),
         *_spent_lines(work, found),
+        *_alternatives_lines(work, found),
         "contract, as it will be registered:",
         *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
     ]
@@ -118,6 +121,20 @@ def _spent_lines(work: Work, found: Prospect) -> list[str]:
     if later := _skipped_ahead(found):
         lines.append(f"days that will be skipped later ({DAYS_NEAR}): {skips_text(later)}")
     return lines
+
+
+def _alternatives(work: Work, found: Prospect) -> dict[str, float]:
+    """Return the mean noise scale by schedule, over the days that are due now or a year."""
+    days = {one.row.day for one in found.now.planned}
+    return work.run.promise.alternatives(max(len(days), _YEAR))
+
+
+def _alternatives_lines(work: Work, found: Prospect) -> list[str]:
+    """Return one line that sets the promised schedule beside the others, if there are others."""
+    means = [f"{name} {mean:.4g}" for name, mean in _alternatives(work, found).items()]
+    return (
+        [f"mean noise scale by schedule, as a multiple of clamp_kwh, before caps: {', '.join(means)}"] if means else []
+    )
 
 
 def _skipped_ahead(found: Prospect) -> list[Skip]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from agedp_data.errors import AgedpError
 
 _START_SECONDS = 120
+_SEND_SECONDS = 5
 _QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -58,10 +59,21 @@ def served(home: Path) -> Iterator[str]:
     try:
         address = _wait(child)
         os.environ["PREFECT_API_URL"] = address
-        yield address
+        try:
+            yield address
+        finally:
+            _send_what_waits()
     finally:
         os.environ.pop("PREFECT_API_URL", None)
         _end(child)
+
+
+def _send_what_waits() -> None:
+    """Have Prefect send the log lines and events that it holds back: without a server it tries in vain for a minute."""
+    if handlers := sys.modules.get("prefect.logging.handlers"):
+        handlers.APILogWorker.drain_all(timeout=_SEND_SECONDS)
+    if worker := sys.modules.get("prefect.events.worker"):
+        worker.EventsWorker.drain_all(timeout=_SEND_SECONDS)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> str:

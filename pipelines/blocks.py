@@ -12,21 +12,30 @@ import multiprocessing
 import os
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dask import config as dask_config
+from dask import threaded
 from dask.base import compute as _untyped_compute
 from dask.callbacks import Callback
 from dask.delayed import delayed
+from dask.local import get_sync
+from dask.multiprocessing import get as processes_get
 
-from agedp_data.errors import AgedpError
+from agedp_data.errors import AgedpError, InputError
 
 _compute: Callable[..., tuple[Any, ...]] = _untyped_compute
-LOCAL = ("threads", "processes", "synchronous")
+# By name, Dask would import distributed first, to ask whether there is a client: 0.3 s and 60 MB.
+_GET = {"threads": threaded.get, "processes": processes_get, "synchronous": get_sync}
+LOCAL = tuple(_GET)
 Progress = Callable[[str, int, int], None]
 """Told the stage, how many of its pieces are done, and how many there are."""
+Dashboard = Callable[[str], None]
+"""Told the address of a cluster's dashboard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +43,7 @@ class Engine:
     """How it runs; never what.
 
     `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler; a task takes at most
-    `part_blocks` blocks; `progress` is told how far a stage is.
+    `part_blocks` blocks; `progress` is told how far a stage is, `dashboard` where a cluster shows what it does.
     """
 
     scheduler: str = "threads"
@@ -42,11 +51,52 @@ class Engine:
     block_bytes: int = 16 * 2**20
     part_blocks: int = 8
     progress: Progress | None = field(default=None, compare=False)
+    dashboard: Dashboard | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Who is told how far a stage is and, on a cluster, the address of its dashboard: stage names and numbers only."""
+
+    progress: Progress | None = None
+    dashboard: Dashboard | None = None
+
+
+SILENT = Told()
 
 
 def default_scheduler() -> str:
-    """Return the scheduler that Dask itself is told to use (DASK_SCHEDULER_ADDRESS), or "threads"."""
-    return str(dask_config.get("scheduler-address", None) or "threads")
+    """Return the scheduler that Dask itself is told to use, in its configuration or by DASK_SCHEDULER_ADDRESS.
+
+    "threads" if it is told nothing.
+    """
+    address = dask_config.get("scheduler-address", None)
+    chosen = address or dask_config.get("scheduler", None)
+    return str(chosen) if address or chosen in LOCAL else "threads"
+
+
+def require_shared(folder: Path, engine: Engine) -> None:
+    """Raise InputError if workers do not see a folder as it is seen here; on this machine they do.
+
+    Raises:
+        InputError: as `cluster.require_shared`.
+    """
+    if engine.scheduler not in LOCAL:
+        from pipelines.cluster import require_shared as shared  # noqa: PLC0415  (an extra, and slow to import)
+
+        shared(folder, engine)
+
+
+@contextmanager
+def seen_by_workers(engine: Engine) -> Iterator[None]:
+    """Say of a file that was found here and cannot be read by a worker elsewhere what is most likely wrong."""
+    try:
+        yield
+    except InputError as error:
+        if engine.scheduler in LOCAL or str(error).startswith("[engine]"):
+            raise
+        hint = "every worker of the cluster must see the input files under the same names"
+        raise InputError(f"{error}; {hint}", private=f"{error.private}; {hint}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +170,7 @@ def _locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
         if engine.progress is not None:
             engine.progress(stage, done, total)
 
-    how: dict[str, Any] = {"scheduler": engine.scheduler, "num_workers": engine.workers}
+    how: dict[str, Any] = {"scheduler": _GET[engine.scheduler], "num_workers": engine.workers}
     if engine.scheduler == "processes":
         how["initializer"] = _end_with_parent
     with Callback(posttask=count):

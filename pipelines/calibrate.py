@@ -11,6 +11,7 @@ from agedp_data.errors import InputError, RunFileError
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import read_roster
 from pipelines import folders
+from pipelines.blocks import SILENT, Told
 from pipelines.bound import Calibration, bound
 from pipelines.estimate import estimate
 from pipelines.quantize import Period, quantize
@@ -18,7 +19,7 @@ from pipelines.read import read
 from pipelines.work import checked, engine_of, store_of
 
 
-def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibration:
+def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told = SILENT) -> Calibration:
     """Estimate the model of a run file from its input files and write its folder.
 
     Raises:
@@ -29,7 +30,7 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None) -> Calibrat
     model = run.model
     if not isinstance(model, Estimated):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
-    engine = engine_of(run, scheduler)
+    engine = engine_of(run, scheduler, told)
     roster = read_roster(Path(run.population.roster))
     store = store_of(run)
     if f"{model.period[0]:%Y-%m}" < store.forgotten_before():

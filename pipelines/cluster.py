@@ -21,7 +21,8 @@ from agedp_data.errors import InputError
 from pipelines.blocks import Engine
 
 try:
-    from distributed import Client, LocalCluster
+    from dask import config as dask_config
+    from distributed import Client, LocalCluster, get_worker
     from distributed.client import FutureCancelledError
     from distributed.comm.core import CommClosedError
     from distributed.scheduler import KilledWorker
@@ -50,6 +51,8 @@ def run(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine: Engine) ->
     """
     for attempt in range(_ATTEMPTS):
         client = connect(engine.scheduler, engine.workers)
+        if engine.dashboard is not None and client.dashboard_link:
+            engine.dashboard(str(client.dashboard_link))
         try:
             return _gathered(client, tasks(int.from_bytes(os.urandom(6))), stage=stage, engine=engine)
         except KilledWorker:
@@ -86,13 +89,18 @@ def connect(scheduler: str, workers: int) -> Client:
     """Return a client of the cluster, one for the whole process.
 
     Raises:
-        InputError: nobody answers at the address, or what runs there is not what runs here.
+        InputError: nobody answers at the address, what runs there is not what runs here, or this is a worker.
     """
+    _require_outside()
     try:
         if scheduler == LOCAL_CLUSTER:
-            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
-            return Client(cluster, set_as_default=False)
+            return Client(_local_cluster(workers), set_as_default=False)
         client = Client(scheduler, timeout=_TIMEOUT, set_as_default=False)
+    except TypeError:  # Dask's word for tls:// without certificates
+        raise InputError(
+            "[engine] scheduler: a tls:// address needs certificates, and Dask's configuration (distributed.comm.tls) "
+            "names none that can be read"
+        ) from None
     except (OSError, TimeoutError, ValueError) as error:
         raise InputError(
             f"[engine] scheduler: no Dask scheduler answers at the address ({type(error).__name__}); is it running, "
@@ -100,6 +108,26 @@ def connect(scheduler: str, workers: int) -> Client:
         ) from None
     _require_the_same(client)
     return client
+
+
+def _local_cluster(workers: int) -> LocalCluster:
+    """Start workers on this machine that nobody else on it can talk to, and that write nothing they hold to a disk."""
+    kept_in_memory = {f"distributed.worker.memory.{at}": False for at in ("target", "spill")}
+    with dask_config.set(kept_in_memory):
+        return LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, protocol="tls://", security=True
+        )
+
+
+def _require_outside() -> None:
+    """Raise InputError inside a Dask worker: a client there waits for a thread that it holds itself."""
+    try:
+        get_worker()
+    except ValueError:
+        return
+    raise InputError(
+        '[engine] scheduler: this is a Dask worker already, and a cluster is used from outside; write "threads"'
+    )
 
 
 def _require_the_same(client: Client) -> None:
@@ -151,9 +179,3 @@ def require_shared(folder: Path, engine: Engine) -> None:
 
 def _sees(path: str) -> bool:
     return Path(path).exists()
-
-
-def dashboard(engine: Engine) -> str | None:
-    """Return the address of the cluster's dashboard, if it has one."""
-    link = connect(engine.scheduler, engine.workers).dashboard_link
-    return str(link) if link else None

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from agedp_data.errors import InputError
 
 _PRIVATE = 0o600
+_ENDING = ".tmp"
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
 
 
@@ -44,13 +45,23 @@ def keep_private(folder: Path) -> Path:
         InputError: something in it belongs to somebody else and is open.
     """
     with readable(make_private(folder)):
-        for place, names, files in os.walk(folder):
-            for path in (Path(place, name) for name in (*names, *files)):
-                with suppress(FileNotFoundError):  # a temporary file of another run
-                    mode = path.lstat().st_mode
-                    if mode & 0o077 and not stat.S_ISLNK(mode):
-                        path.chmod(stat.S_IMODE(mode) & 0o700)
+        for entry in _below(folder):
+            with suppress(FileNotFoundError):  # a temporary file of another run
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if mode & 0o077 and not stat.S_ISLNK(mode):
+                    Path(entry.path).chmod(stat.S_IMODE(mode) & 0o700)
     return folder
+
+
+def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield everything in a folder, and only then what is in the folders in it: a store has tens of thousands."""
+    left = [os.fspath(folder)]
+    while left:
+        found: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(left.pop()) as entries:  # gone meanwhile, or not ours to enter
+            found = list(entries)
+        yield from found
+        left += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
 def write(path: Path, content: bytes, *, mode: int = _PRIVATE) -> None:
@@ -115,8 +126,8 @@ def _name_of(path: Path) -> str | None:
 
 def sweep(folder: Path) -> None:
     """Remove the temporary files that killed runs left in a folder and below; those of other runs at work stay."""
-    below = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    _remove_left(path for path in below if _name_of(path) is not None)
+    left = (Path(entry.path) for entry in _below(folder) if entry.name.endswith(_ENDING))
+    _remove_left(path for path in left if _name_of(path) is not None)
 
 
 def _remove_left(paths: Iterable[Path]) -> None:
@@ -156,7 +167,7 @@ def readable(path: Path) -> Iterator[None]:
 def read_table(path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a confidential table that an earlier stage wrote."""
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True).read(columns=columns)
+        return pq.ParquetFile(path, page_checksum_verification=True).read(columns=columns, use_threads=False)
     except (OSError, pa.ArrowException):
         what = "is missing or damaged; run again to make it anew"
         raise InputError(f"a confidential table {what}", private=f"{path}: {what}") from None

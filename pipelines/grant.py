@@ -2,10 +2,11 @@
 
 Such a day is skipped if that is so for ever and for this day only: the other series of the day have spent what it
 may spend (an amendment came between them), or the days near it have, under a notion whose bound slides with the day
-of the data. What is left to a day never grows again: the ledger only grows, a contract is only tightened. The days
-behind it go on. Where later days would be granted nothing either (`epsilon_total`, or a figure over everything that
-was released), the series has ended and the release is refused. All of this follows from contract and ledger alone,
-so that a skipped day says nothing about a reading.
+of the data. What is left to a day never grows again: the ledger only grows, a contract is only tightened (by a clock of
+publication days it might grow, but then a backlog would hold up the days behind it). The days behind it go on. Where
+later days would be granted nothing either (`epsilon_total`, or a figure over everything that was released), the
+series has ended and the release is refused. All of this follows from contract and ledger alone, so that a skipped
+day says nothing about a reading.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class Binding:
     notion: Notion
     envelopes: tuple[Envelope | None, ...]
 
-    def loss(self, history: Sequence[Row], day: str) -> int:
+    def loss(self, history: Sequence[Row], day: str, published_on: str) -> int:
         """Return what a day may spend, beyond what its rows in `history` have spent, whole 1e-9 epsilon."""
-        return min(self.notion.loss(history, day, envelope) for envelope in self.envelopes)
+        return min(self.notion.loss(history, day, envelope, published_on) for envelope in self.envelopes)
 
     def admit(self, history: Sequence[Row], row: Row) -> None:
         """Raise Refused if `row` after `history` would break the promise."""
@@ -59,16 +60,16 @@ class Binding:
         for envelope in self.envelopes if len(self.envelopes) > 1 else ():
             self.notion.review(history, envelope)
 
-    def grant(self, history: Sequence[Row], day: str, *, share: Fraction = WHOLE_DAY) -> Grant:
+    def grant(self, history: Sequence[Row], day: str, published_on: str, *, share: Fraction = WHOLE_DAY) -> Grant:
         """Return what a series with this share of each day is granted: its part, or what the others left of it."""
         others = [row for row in history if row.day != day]
-        whole = self.loss(others, day)
-        left = whole if len(others) == len(history) else self.loss(history, day)
+        whole = self.loss(others, day, published_on)
+        left = whole if len(others) == len(history) else self.loss(history, day, published_on)
         loss = min(int(share * whole), left)
         if loss > 0:
             return Grant(loss)
         if whole > 0 and left <= 0:
             return Grant(0, OTHER_SERIES)
-        if self.notion.slides and int(share * self.loss(history, _FAR_OFF)) > 0:
+        if self.notion.slides and int(share * self.loss(history, _FAR_OFF, _FAR_OFF)) > 0:
             return Grant(0, DAYS_NEAR)
         return Grant(0)

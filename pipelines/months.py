@@ -7,14 +7,14 @@ comes out is the same as settling all rows of the month at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from agedp_data import tables
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
 from agedp_data.readers.settle import Readings, Rows, settle
@@ -27,9 +27,10 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """Month tables of the parts' own days, by part: sorted ids, household codes and keys; what is contested."""
+    """Month tables of the parts' own days, by part: sorted ids and their places, keys; what is contested."""
 
     ids: tuple[str, ...]
+    place: Mapping[str, int]
     tables: tuple[pa.Table, ...]
     keys: tuple[Ints, ...]
     contested: Ints
@@ -37,12 +38,13 @@ class Alone:
 
 def alone(store: Store, month: str, pieces: Sequence[Piece]) -> Alone:
     """Return what the parts of a month say alone, and which household-days more than one of them speaks of."""
-    tables = tuple(load(store.part_days(month) / piece.name) for piece in pieces)
-    ids = tuple(sorted({name for table in tables for name in _names(table)}))
-    keys = tuple(packed(_codes(table, ids), _days(table)) for table in tables)
+    loaded = tuple(load(store.part_days(month) / piece.name) for piece in pieces)
+    ids = tuple(sorted({name for table in loaded for name in _names(table)}))
+    place = {name: i for i, name in enumerate(ids)}
+    keys = tuple(packed(_codes(table, place), _days(table)) for table in loaded)
     every = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
     repeated = every[~firsts(every)]
-    return Alone(ids, tables, keys, repeated[firsts(repeated)])
+    return Alone(ids, place, loaded, keys, repeated[firsts(repeated)])
 
 
 def contested_rows(store: Store, month: str, pieces: Sequence[Piece], found: Alone) -> Rows:
@@ -50,22 +52,31 @@ def contested_rows(store: Store, month: str, pieces: Sequence[Piece], found: Alo
     concerned = [piece for piece, key in zip(pieces, found.keys, strict=True) if among(key, found.contested).any()]
     parts = []
     for piece in concerned:
-        rows = rows_of(store, month, piece, found.ids)
+        rows = rows_of(store, month, piece, found)
         parts.append(_only(rows, among(packed(rows.household, rows.time // SLOTS), found.contested)))
     return _joined(found.ids, parts, store.layout)
 
 
 def month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
     """Return what a month says, from the parts of these files in their order; `aside_file` counts in `contents`."""
+    settled = list(_settled(store, month, contents, numbered=True))
+    return _in_order(settled[0].ids, settled)
+
+
+def month_in_pieces(store: Store, month: str, contents: Sequence[str]) -> Iterator[Readings]:
+    """Yield what a month says one part at a time, all under the same ids; each reading once, nothing set aside told."""
+    return _settled(store, month, contents, numbered=False)
+
+
+def _settled(store: Store, month: str, contents: Sequence[str], *, numbered: bool) -> Iterator[Readings]:
     pieces = store.pieces(month, contents)
     found = alone(store, month, pieces)
-    settled = [settle_rows(store, contested_rows(store, month, pieces, found))]
+    yield settle_rows(store, contested_rows(store, month, pieces, found))
     for piece in pieces:
-        rows = rows_of(store, month, piece, found.ids)
+        rows = rows_of(store, month, piece, found, numbered)
         if len(found.contested):
             rows = _only(rows, ~among(packed(rows.household, rows.time // SLOTS), found.contested))
-        settled.append(settle_rows(store, rows))
-    return _in_order(found.ids, settled)
+        yield settle_rows(store, rows)
 
 
 def settle_rows(store: Store, rows: Rows) -> Readings:
@@ -86,21 +97,28 @@ def _in_order(ids: tuple[str, ...], settled: Sequence[Readings]) -> Readings:
     return Readings(ids, household, time, energy, file[order], row[order], reason[order])
 
 
-def rows_of(store: Store, month: str, piece: Piece, ids: Sequence[str]) -> Rows:
-    """Return the rows of one part in one month; household codes are places in the sorted `ids`."""
-    layout, table = store.layout, load(store.month(month) / piece.name)
+def rows_of(store: Store, month: str, piece: Piece, found: Alone, numbered: bool = True) -> Rows:
+    """Return the rows of one part in one month, in the order of the file; household codes are places in `found.ids`.
+
+    They are numbered from the beginning of the file, or (not `numbered`, which is quicker) by their order alone.
+    """
+    layout = store.layout
+    names = tables.readings(width=layout.width, channels=layout.channels).names
+    columns = None if numbered else [name for name in names if name != "row"]
+    table = load(store.month(month) / piece.name, columns=columns)
     day = _days(table)
     slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
     channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
     names = ["energy_wh"] if layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     energy = np.stack([_ints(table[name]) for name in names], axis=1)
-    manifest = store.manifest(piece.content)
-    if manifest is None:
-        raise InputError("the confidential store changed while it was read; run again")
-    row = _ints(table["row"]) + manifest.first_row(piece.number)
-    return Rows(
-        tuple(ids), _codes(table, ids), channel, day * SLOTS + slot, np.full(len(day), piece.place), row, energy
-    )
+    row = np.arange(len(day))
+    if numbered:
+        manifest = store.manifest(piece.content)
+        if manifest is None:
+            raise InputError("the confidential store changed while it was read; run again")
+        row = _ints(table["row"]) + manifest.first_row(piece.number)
+    file = np.full(len(day), piece.place)
+    return Rows(found.ids, _codes(table, found.place), channel, day * SLOTS + slot, file, row, energy)
 
 
 def _only(rows: Rows, which: Flags) -> Rows:
@@ -126,10 +144,10 @@ def _joined(ids: tuple[str, ...], parts: Sequence[Rows], layout: Layout) -> Rows
     return Rows(ids, household, channel, time, file, row, energy)
 
 
-def load(path: Path) -> pa.Table:
+def load(path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a table of the store; a damaged one is removed, so that the next run misses it and makes it anew."""
     try:
-        return folders.read_table(path)
+        return folders.read_table(path, columns=columns)
     except InputError:
         path.unlink(missing_ok=True)
         raise
@@ -139,12 +157,12 @@ def _names(table: pa.Table) -> list[str]:
     return [name for chunk in table["household_id"].chunks for name in chunk.dictionary.to_pylist()]
 
 
-def _codes(table: pa.Table, ids: Sequence[str]) -> Ints:
-    column = table["household_id"].unify_dictionaries().combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    position = pc.index_in(column.dictionary, pa.array(ids, pa.string()))
-    codes = position.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes[column.indices.to_numpy(zero_copy_only=False)] if len(codes) else _NONE
+def _codes(table: pa.Table, place: Mapping[str, int]) -> Ints:
+    codes = [
+        np.array([place[name] for name in chunk.dictionary.to_pylist()], np.int64)[chunk.indices.to_numpy()]
+        for chunk in table["household_id"].chunks
+    ]
+    return codes[0] if len(codes) == 1 else np.concatenate([_NONE, *codes])
 
 
 def _days(table: pa.Table) -> Ints:
@@ -152,5 +170,5 @@ def _days(table: pa.Table) -> Ints:
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
-    numbers: Ints = column.to_numpy().astype(np.int64)
+    numbers: Ints = column.to_numpy().astype(np.int64, copy=False)
     return numbers

@@ -20,7 +20,7 @@ from agedp_data.readers.files import Source
 from agedp_data.readers.layout import Header, Layout
 from agedp_data.shown import shown
 from pipelines import folders
-from pipelines.blocks import Engine, map_merge
+from pipelines.blocks import Engine, map_merge, seen_by_workers
 from pipelines.store import Store
 
 _DESCRIBE = 'correct the header line, or describe the table with dataset = "long"'
@@ -60,9 +60,10 @@ def identify(store: Store, sources: Sequence[Source], *, engine: Engine) -> list
     known = _remembered(store)
     listed_ns = time.time_ns()
     fresh = [one for one in sources if known.get(one.location, ("",))[0] != one.stamp]
-    hashed = map_merge(
-        "hash", [files.leaves(one) for one in fresh], each=files.digest_leaf, merge=files.digest_of, engine=engine
-    )
+    with seen_by_workers(engine):
+        hashed = map_merge(
+            "hash", [files.leaves(one) for one in fresh], each=files.digest_leaf, merge=files.digest_of, engine=engine
+        )
     for one, (digest, quoted) in zip(fresh, hashed, strict=True):
         known[one.location] = (one.stamp, digest, quoted)
     found = [_identified(store, one, known[one.location]) for one in sources]

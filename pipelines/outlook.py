@@ -133,11 +133,12 @@ def _course(side: Side, view: View, days: Sequence[date]) -> _Course:
         if course.ended:
             break
         share = Fraction(side.contract["series"][series]["share"]) if series else WHOLE_DAY
-        grant = side.binding.grant(course.history, day.isoformat(), share=share)
+        row = replace(_imagined(side.contract, day, not_before=not_before), series=series)
+        grant = side.binding.grant(course.history, row.day, row.published_on, share=share)
         if grant.skipped:
             course.skipped.append((day, series))
             continue
-        row = replace(_imagined(side.contract, day, grant.loss, not_before=not_before), series=series)
+        row = replace(row, loss=grant.loss)
         if grant.loss <= 0 or not _admitted(side.binding, course.history, row):
             course.ended = True
             break
@@ -162,11 +163,11 @@ def _earliest(terms: Mapping[str, Any], today: date) -> str:
     return "" if terms["schedule"]["mode"] == "rehearsal" else today.isoformat()
 
 
-def _imagined(terms: Mapping[str, Any], day: date, loss: int, *, not_before: str) -> _Day:
+def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> _Day:
     ended = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
     due = clock.due_on(ended, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]
-    return _Day(population, "", day.isoformat(), "released", loss, clock.instant(ended), max(due, not_before))
+    return _Day(population, "", day.isoformat(), "released", 0, clock.instant(ended), max(due, not_before))
 
 
 def _admitted(binding: Binding, history: Sequence[Release | _Day], row: _Day) -> bool:

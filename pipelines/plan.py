@@ -24,6 +24,7 @@ from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import Release
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import Notion
+from agedp_data.readers import storage
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import Layout
 from agedp_data.roster import Roster
@@ -129,8 +130,12 @@ def _delivered(run: RunFile, day: date) -> bool:
     marker = run.schedule.marker
     if marker is None:
         return True
+    place = marker.replace("{day}", day.isoformat())
+    if storage.is_url(place):
+        with storage.answered(f"[schedule] wait_for: the marker of {day}", place):
+            return storage.exists(place)
     try:
-        (run.folder / marker.replace("{day}", day.isoformat())).stat()
+        (run.folder / place).stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:  # not seen is not absent: the day would be given up
@@ -188,7 +193,8 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     if due.given_up or not due.cells[series]:
         return _skipped(terms, due, series, NO_DELIVERY if due.given_up else TOO_FEW)
     share = run.series[series].share
-    grant = terms.binding.grant(history, due.day.isoformat(), share=Fraction(1 if share is None else share))
+    part, on = Fraction(1 if share is None else share), due.publish_on.isoformat()
+    grant = terms.binding.grant(history, due.day.isoformat(), on, share=part)
     if grant.skipped:
         return _skipped(terms, due, series, grant.skipped)
     if grant.loss <= 0:

@@ -167,6 +167,7 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
         head=_head(ledger),
         version=len(contracts),
         software={name: version(name) for name in SOFTWARE},
+        opening=work.run.promise.opening,
     )
 
 

@@ -19,6 +19,8 @@ from pipelines.store import Store
 
 def by_reason(reason: Ints) -> dict[str, int]:
     """Return how many rows were set aside for each reason."""
+    if len(reason) == 0:
+        return {}
     codes, numbers = np.unique(reason, return_counts=True)
     return {Reason(int(code)).words: int(number) for code, number in zip(codes, numbers, strict=True)}
 

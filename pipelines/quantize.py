@@ -1,12 +1,12 @@
 """READINGS of the model's period -> EDGES: at most 12 states per household.
 
-Two passes over the months, merged by addition: exact whatever the blocks and the order. `quantile` and
+A pass over the months for the edges, merged by addition: exact whatever the parts and the order. `quantile` and
 `equal-width` edges are each household's own and confidential; a list of edges is public and the same for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -18,12 +18,14 @@ from agedp_data.chains.states import edges_equal_width, edges_quantile
 from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import Roster
 from pipelines.blocks import Engine, map_each
-from pipelines.months import month_readings
+from pipelines.months import month_in_pieces
 from pipelines.read import Delivery
+from pipelines.runs import firsts_of
 from pipelines.store import Store, months_between
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 _EPOCH = date(1970, 1, 1)
+_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +52,20 @@ class Period:
         """Return the months of the period that have readings."""
         return tuple(month for month in months_between(self.first, self.last) if month in self.delivery.months)
 
-    def readings(self, month: str) -> MonthReadings:
-        """Return the period's readings of one month."""
-        found = month_readings(self.store, month, self.delivery.contents)
+    def parts(self, month: str) -> Iterator[MonthReadings]:
+        """Yield the period's readings of one month, a part of them at a time."""
         position = {household: code for code, household in enumerate(self.roster.ids)}
-        codes = np.array([position.get(household, -1) for household in found.ids] or [-1], np.int64)
-        household = codes[found.household]
         low, high = (self.first - _EPOCH).days * SLOTS, ((self.last - _EPOCH).days + 1) * SLOTS
-        inside = (household >= 0) & (found.time >= low) & (found.time < high)
-        return MonthReadings(household[inside], found.time[inside], found.energy_wh[inside])
+        codes = np.zeros(0, np.int64)
+        for found in month_in_pieces(self.store, month, self.delivery.contents):
+            if len(codes) != len(found.ids):  # the same for all parts
+                codes = np.array([position.get(household, -1) for household in found.ids], np.int64)
+            household = codes[found.household]
+            inside = (household >= 0) & (found.time >= low) & (found.time < high)
+            if inside.all():
+                yield MonthReadings(household, found.time, found.energy_wh)
+            else:
+                yield MonthReadings(household[inside], found.time[inside], found.energy_wh[inside])
 
 
 def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:
@@ -66,33 +73,64 @@ def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, eng
     if not isinstance(edges, str):
         return np.tile(np.asarray(edges, np.float64), (len(period.roster.ids), 1))
     found = map_each("edges", period.months, each=partial(_histogram, period=period), engine=engine)
-    household, value, count = _merge(found)
     table = np.full((len(period.roster.ids), n_states - 1), np.nan)
-    for code in np.unique(household):
-        own = slice(*np.searchsorted(household, [code, code + 1]))
+    for code, (value, count) in _by_household(found):
         if edges == "quantile":
-            table[code] = edges_quantile(value[own], count[own], n_states)
+            table[code] = edges_quantile(value, count, n_states)
         else:
-            table[code] = edges_equal_width(float(value[own].max()), n_states)
+            table[code] = edges_equal_width(float(value[-1]), n_states)
     return table
 
 
-def _histogram(month: str, *, period: Period) -> tuple[Ints, Ints, Ints]:
-    found = period.readings(month)
-    return _counted(found.household, found.energy_wh, np.ones(len(found.household), np.int64))
+@dataclass(frozen=True, slots=True)
+class _Histogram:
+    """Runs (r) of one household each, some household perhaps twice: where they end, values (Wh) and their counts."""
+
+    household: Ints
+    ends: Ints
+    value: np.ndarray[Any, np.dtype[np.integer[Any]]]
+    count: np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 
-def _merge(found: Sequence[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
-    empty = np.zeros(0, np.int64)
-    household, value, count = (np.concatenate([empty, *(part[i] for part in found)]) for i in range(3))
-    return _counted(household, value, count)
+def _histogram(month: str, *, period: Period) -> _Histogram:
+    found = [_counted(part) for part in period.parts(month)]
+    household, value, count = (np.concatenate([np.zeros(0, np.int64), *(one[i] for one in found)]) for i in range(3))
+    codes, starts = firsts_of(household)
+    return _Histogram(codes, starts[1:], _narrow(value), _narrow(count))
 
 
-def _counted(household: Ints, value: Ints, count: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return distinct (household, value) pairs, sorted, with their counts added up."""
-    order = np.lexsort((value, household))
-    household, value, count = household[order], value[order], count[order]
-    first = np.ones(len(household), bool)
-    first[1:] = (household[1:] != household[:-1]) | (value[1:] != value[:-1])
-    starts = np.flatnonzero(first)
-    return household[starts], value[starts], np.add.reduceat(count, starts) if len(starts) else count
+def _narrow(values: Ints) -> np.ndarray[Any, np.dtype[np.integer[Any]]]:
+    """Return numbers in as few bytes as hold them: histograms of all months are in memory together."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def _counted(part: MonthReadings) -> tuple[Ints, Ints, Ints]:
+    """Return the distinct (household, value) pairs, sorted, and how often each occurs."""
+    width = int(part.energy_wh.max(initial=0)) + 1
+    key = np.sort(part.household * width + part.energy_wh)
+    distinct, starts = firsts_of(key)
+    household = distinct // width
+    return household, distinct - household * width, np.diff(starts)
+
+
+def _by_household(found: Sequence[_Histogram]) -> Iterator[tuple[int, tuple[Ints, Ints]]]:
+    """Yield each household's values, ascending, with their counts of all months together."""
+    places: dict[int, list[tuple[_Histogram, slice]]] = {}
+    for month in found:
+        starts = [0, *month.ends[:-1].tolist()]
+        for code, start, stop in zip(month.household.tolist(), starts, month.ends.tolist(), strict=True):
+            places.setdefault(code, []).append((month, slice(start, stop)))
+    for code, own in places.items():
+        value = np.concatenate([month.value[where].astype(np.int64) for month, where in own])
+        count = np.concatenate([month.count[where].astype(np.int64) for month, where in own])
+        yield code, _summed(value, count)
+
+
+def _summed(value: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct values, ascending, and the sums of their counts, below 2^53 and so exact."""
+    if value.max() >= _AT_ONCE:
+        distinct, place = np.unique(value, return_inverse=True)
+        return distinct, np.bincount(place, weights=count).astype(np.int64)
+    total = np.bincount(value, weights=count).astype(np.int64)
+    there = np.flatnonzero(total)
+    return there, total[there]

@@ -26,13 +26,15 @@ from agedp_data.readers.layout import SLOTS, NamedColumns, Rules
 from agedp_data.readers.parse import Parsed, parse
 from agedp_data.readers.settle import Readings
 from pipelines import folders
-from pipelines.blocks import Engine, map_each, map_merge
+from pipelines.blocks import Engine, map_each, map_merge, require_shared
 from pipelines.days import Aside, settle_month
 from pipelines.manifest import Manifest, Part
 from pipelines.months import month_readings
 from pipelines.opening import Identified, Opened, identify, open_file
-from pipelines.parts import number_quarantined, write_part
+from pipelines.parts import write_part
 from pipelines.quality import by_reason, write_quality
+from pipelines.quarantine import number_quarantined
+from pipelines.remembered import remembered, require_there
 from pipelines.store import Store
 
 if TYPE_CHECKING:
@@ -63,27 +65,30 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
         InputError: a file that cannot be understood; nothing of it is stored.
     """
     folders.make_private(store.folder / "files")
+    require_shared(store.folder, engine)
     folders.sweep(store.folder.parent)
-    every = store.manifests()
-    earlier = {content: one for content, one in every.items() if one.read_as == store.read_as}
-    if not store.order.remembers:
-        earlier = {}
-    listing = files.list_sources(patterns, required=not earlier)
+    known = store.manifests()
+    earlier = remembered(store, known)
+    listing = files.list_sources(patterns, required=False)
     listed = identify(store, listing.sources, engine=engine)
     unique = {one.content: one for one in reversed(listed)}  # the first of equal files is the one that is read
-    if store.order.remembers:
-        _require_there(store, earlier.keys() - unique.keys(), every, {one.digest for one in listed})
-    fresh = [one for one in listed if unique[one.content] is one and not store.holds(one.content)]
+    require_there(store, known, earlier, listed)
+    if not (listed or earlier):
+        files.list_sources(patterns)  # says what is wrong with them
+    fresh = [
+        one for one in listed if unique[one.content] is one and not store.holds(one.content, known.get(one.content))
+    ]
     try:
         _add(store, fresh, engine=engine)
     finally:
-        store.discard_all_but(store.manifests().keys())
+        known |= {one.content: found for one in fresh if (found := store.manifest(one.content)) is not None}
+        store.discard_all_but(known)
     for source in listing.sources:
         source.check_unchanged()
     places = [(one.content, one.source.location, one.source.modified_ns) for one in listed]
     places += [(content, one.name, one.modified_ns) for content, one in earlier.items()]
     contents = store.ordered(places)
-    manifests = {content: _known(store, content) for content in contents}
+    manifests = {content: known[content] for content in contents}
     months = sorted({month for manifest in manifests.values() for month in manifest.months})
     months = [month for month in months if month >= store.forgotten_before()]
     settled = map_each("days", months, each=partial(settle_month, store, contents=contents), engine=engine)
@@ -91,40 +96,6 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
     write_quality(store, listed, manifests, aside)
     counts = len(listed), len(fresh), listing.ignored
     return _account(manifests, tuple(months), aside, counts, tuple(one.content for one in fresh))
-
-
-def _known(store: Store, content: str) -> Manifest:
-    manifest = store.manifest(content)
-    if manifest is None:
-        raise InputError("the confidential store changed while it was read; run again")
-    return manifest
-
-
-def _require_there(store: Store, gone: set[str], every: Mapping[str, Manifest], listed: set[str]) -> None:
-    """Raise InputError if files that are no longer listed cannot be counted from the store."""
-    again = "put the files back in [input] files"
-    if lacking := sum(not store.holds(content) for content in gone):
-        raise InputError(
-            f"the confidential store lacks readings of {lacking} files that are no longer delivered; {again}"
-        )
-    mine = store.read_as
-    same = {key: mine.get(key) for key in ("dataset", "columns")}
-    other = {
-        key
-        for manifest in every.values()
-        if manifest.read_as != mine and manifest.digest not in listed and _of(manifest.read_as, same) == same
-        for key in mine
-        if manifest.read_as.get(key) != mine[key]
-    }
-    if other:
-        raise InputError(
-            f"files that are no longer delivered were read under another [input] {', '.join(sorted(other))}; "
-            f"{again}, or change the key back"
-        )
-
-
-def _of(read_as: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: read_as.get(key) for key in keys}
 
 
 def _add(store: Store, fresh: Sequence[Identified], *, engine: Engine) -> None:

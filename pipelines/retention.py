@@ -1,9 +1,13 @@
 """What leaves the confidential store, and which rows came too late: both after the day is published.
 
-Readings older than `engine.keep_days`, counted from the run's date, leave the store month by month, parts and DAYS,
-and with the last month of a file its rows that were set aside, but never before their days are released. The
-manifests stay, so that the same bytes are not read again. An archive keeps its readings unless `keep_days` is
+Readings older than `engine.keep_days`, counted from the run's date, leave the store month by month, but never before
+their days are released: parts, DAYS and the rows that were set aside. Rows that do not say their month are as old as
+the youngest reading of their file, without one as the file. An archive keeps its readings unless `keep_days` is
 written: its days are old by nature.
+
+What stays says nothing of a household: the manifests (counts by month, so that the same bytes are not read again),
+`names.json`, QUALITY and the places of what settling set aside (of the files that are listed, and of the months that
+are kept), and SUMS of the days that were due last, which are of the nature of the true means.
 """
 
 from __future__ import annotations
@@ -11,32 +15,45 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines import folders
+from pipelines.manifest import Manifest
 from pipelines.store import Store
+
+_PLACES = ("days", "part_days", "quarantine", ".")
 
 
 def forget(store: Store, *, today: date, keep_days: int, needed_from: date) -> None:
     """Remove the months wholly before `today` - `keep_days` and before `needed_from`, the next day to release."""
     keep_from = min(today - timedelta(days=keep_days), needed_from)
     first_kept = f"{keep_from:%Y-%m}"
-    gone = [folder for folder in store.folder.glob("month=*") if folder.name.removeprefix("month=") < first_kept]
-    if not gone:
-        return
-    folders.write(store.folder / "forgotten_before", first_kept.encode())
+    gone = [folder for place in _PLACES for folder in _months_before(store.folder / place, first_kept)]
+    if gone:
+        # never back: what is let go stays so, whatever is kept from now on
+        folders.write(store.folder / "forgotten_before", max(first_kept, store.forgotten_before()).encode())
     for folder in gone:
-        shutil.rmtree(store.folder / "days" / folder.name, ignore_errors=True)
-        shutil.rmtree(store.folder / "part_days" / folder.name, ignore_errors=True)
         with folders.readable(folder), suppress(FileNotFoundError):
             shutil.rmtree(folder)
-    for content, manifest in store.manifests().items():
-        if all(month < first_kept for month in manifest.months):
-            for path in (store.folder / "quarantine").glob(f"{content}-*.parquet"):
+    for path in store.quarantine("").glob("*.parquet"):
+        manifest = store.manifest(path.stem.rpartition("-")[0])
+        if manifest is not None and _youngest(manifest) < first_kept:
+            with folders.readable(path):
                 path.unlink(missing_ok=True)
+
+
+def _months_before(folder: Path, first_kept: str) -> list[Path]:
+    return [month for month in folder.glob("month=*") if month.name.removeprefix("month=") < first_kept]
+
+
+def _youngest(manifest: Manifest) -> str:
+    """Return the month of the last reading of a file, of its last change if it has none."""
+    changed = datetime.fromtimestamp(manifest.modified_ns // 10**9, UTC)
+    return max(manifest.months, default=f"{changed:%Y-%m}")
 
 
 def late_rows(store: Store, contents: Collection[str], released: Collection[date]) -> int:

@@ -36,7 +36,7 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
 
     Args:
         run_file: path of the run file.
-        scheduler: "threads" or "processes"; goes before the run file's.
+        scheduler: as [engine] scheduler; goes before the run file's.
         as_of: in rehearsals, the simulated date up to which days are released; if not given, the date on which
             the last day of the period is due.
 

@@ -2,7 +2,8 @@
 
     <confidential>/store/month=2013-03/<content>-<number>.parquet              rows of one part of an input file
     <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet    what these rows alone come to
-    <confidential>/store/quarantine/<content>-<number>.parquet                 its rows that were set aside
+    <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   its rows that were set aside
+    <confidential>/store/quarantine/<content>-<number>.parquet                 and those that do not say their month
     <confidential>/store/files/<content>.json                                  last: the file is wholly in the store
 
 A content id names the file's bytes and the rules they were read under, so another bound or another dataset
@@ -16,6 +17,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from agedp_data.readers.files import numeric
 from agedp_data.readers.layout import Ints, Layout, Rules
 from pipelines.manifest import Manifest
 
-FORMAT = 3
+FORMAT = 4
 _EPOCH = date(1970, 1, 1)
 
 
@@ -58,14 +60,12 @@ class Store:
 
     def content(self, digest: str) -> str:
         """Return the content id of a file with this digest."""
-        text = json.dumps([FORMAT, digest, self.read_as], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(json.dumps([digest, self.read_as], sort_keys=True).encode()).hexdigest()
 
     @property
     def read_as(self) -> dict[str, Any]:
-        """Return the dataset and the rules: under others, the same bytes say something else."""
-        rules = {key: value for key, value in asdict(self.rules).items() if value is not None}
-        return json.loads(json.dumps({"dataset": self.dataset, **rules}))  # type: ignore[no-any-return]
+        """Return the dataset and the rules, named as in [input]: under others, the same bytes say something else."""
+        return _read_as(self.dataset, self.rules)
 
     def manifest(self, content: str) -> Manifest | None:
         """Return what is known of a stored file; None if it is not wholly in the store."""
@@ -95,9 +95,8 @@ class Store:
 
         return tuple(dict.fromkeys(content for content, _, _ in sorted(places, key=place)))
 
-    def holds(self, content: str) -> bool:
+    def holds(self, content: str, manifest: Manifest | None) -> bool:
         """Return whether a file is wholly in the store, every part of it with as many bytes as its manifest says."""
-        manifest = self.manifest(content)
         return manifest is not None and all(size_of(path) == size for path, size in self._written(content, manifest))
 
     def _written(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
@@ -124,12 +123,16 @@ class Store:
         """Return the folder of what each part of a month says alone."""
         return self.folder / "part_days" / f"month={month}"
 
+    def quarantine(self, month: str) -> Path:
+        """Return the folder of a month's rows that were set aside, of "" for those that do not say their month."""
+        return self.folder / "quarantine" / f"month={month}" if month else self.folder / "quarantine"
+
     def discard_all_but(self, contents: Collection[str]) -> None:
         """Remove parts of files that are not wholly in the store: a run was cut off, or a file refused in the middle.
 
         Nobody else may be reading files into the store meanwhile.
         """
-        places = ("month=*", "part_days/month=*", "quarantine")
+        places = ("month=*", "part_days/month=*", "quarantine", "quarantine/month=*")
         for path in (path for place in places for path in self.folder.glob(f"{place}/*.parquet")):
             if path.stem.rpartition("-")[0] not in contents:
                 path.unlink(missing_ok=True)
@@ -158,6 +161,20 @@ class Piece:
     def name(self) -> str:
         """Return the name of its files."""
         return f"{self.content}-{self.number}.parquet"
+
+
+@lru_cache(maxsize=64)
+def _read_as(dataset: str, rules: Rules) -> dict[str, Any]:
+    keys = layout_of(dataset, rules.columns).keys
+    own = rules.own if rules.own is not None or keys is None else keys()
+    said = {
+        "format": FORMAT,
+        "dataset": dataset,
+        "max_half_hour_kwh": rules.max_half_hour_wh / 1000,
+        "columns": asdict(rules.columns) if rules.columns else None,
+        **(own.model_dump(mode="json") if own else {}),
+    }
+    return json.loads(json.dumps({key: value for key, value in said.items() if value is not None}))  # type: ignore[no-any-return]
 
 
 def size_of(path: Path) -> int | None:

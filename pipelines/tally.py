@@ -2,9 +2,9 @@
 
 With public edges a part of a file can be settled, summed and counted at once. What a part cannot know alone is its
 first and its last household-day, of which the parts beside it may have rows: these rows come back as they are, are
-settled together, and join the stretches between them. Where any other household-day turns up twice, or a household's
-stretches overlap in time (a nightly delivery, a household that returns), the files go through a store instead, with
-the same result.
+settled together, and join the runs between them. Where any other household-day turns up twice (a delivery that is
+repeated or corrected, a file in the order of time that is cut within a day), or a part has so many households that
+counts of each would not fit into memory, the files go through a store instead, with the same result.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from pipelines.estimate import repeated
 from pipelines.household_days import among, distinct, firsts, packed, totals, unpacked
 from pipelines.months import month_readings
 from pipelines.opening import Identified, Opened, open_file
-from pipelines.parts import Kept, Small, kept_of
+from pipelines.parts import Kept, kept_of
 from pipelines.read import blocks_of, parsed, read
+from pipelines.runs import NONE, join_runs, runs_and_counts
 from pipelines.store import Store
 
 _NONE = np.zeros(0, np.int64)
+_MOST_CELLS = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +54,19 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one block alone says: household-days, counts, stretches of readings, and the rows at its two ends."""
+    """What one block alone says: household-days, counts, runs of readings, and the rows at its two ends."""
 
     ids: tuple[str, ...]
     key: Ints
     energy_wh: Ints
     readings: Ints
     counts: Ints
-    stretches: Ints
+    runs: Ints
     edge: Rows
 
 
 class _Contested(Exception):
-    """Household-days or stretches that parts cannot settle alone."""
+    """Household-days that parts cannot settle alone."""
 
 
 def tally(
@@ -110,70 +112,62 @@ def _in_one_pass(store: Store, patterns: Sequence[str], edges: Sequence[float], 
     return _merged(pieces, store, lookup, len(edges) + 1)
 
 
-def _piece(
-    item: tuple[Opened, Block], *, store: Store, lookup: Small, n_states: int, block_bytes: int
-) -> _Piece | None:
+def _piece(item: tuple[Opened, Block], *, store: Store, lookup: Ints, n_states: int, block_bytes: int) -> _Piece | None:
     one, block = item
     try:
         ids, whole = kept_of(store.layout, parsed(one, block, store, block_bytes))
     except QuoteFound:
         return None
     names = tuple(ids)
+    if len(names) * n_states**2 > _MOST_CELLS:
+        return None
     household, time = whole.household.astype(np.int64), whole.time.astype(np.int64)
     touched = packed(household, time // SLOTS)
     at_edge = among(touched, np.unique(touched[[0, -1]])) if len(touched) else np.zeros(0, bool)
+    inner = _stretch(np.flatnonzero(~at_edge))
     edge = _rows(names, whole, np.flatnonzero(at_edge))
-    found = settle(_rows(names, whole, np.flatnonzero(~at_edge)), complete=store.layout.complete(store.rules))
-    there = distinct(touched[~at_edge])
+    found = settle(_rows(names, whole, inner), complete=store.layout.complete(store.rules))
+    there = distinct(touched[inner])
     energy, readings = totals(found, there)
     state = _states(store, found, lookup)
-    return _Piece(
-        names, there, energy, readings, _counts(found, state, len(names), n_states), _stretches(found, state), edge
-    )
+    runs, counts = runs_and_counts(found.household, found.time, state, households=len(names), n_states=n_states)
+    return _Piece(names, there, energy, readings, counts, runs, edge)
 
 
-def _lookup(store: Store, edges: Sequence[float]) -> Small:
+def _stretch(which: Ints) -> Ints | slice:
+    """Return places as a slice if they are one, which moves nothing: as published, the edges are at the ends."""
+    if len(which) and which[-1] - which[0] + 1 == len(which):
+        return slice(int(which[0]), int(which[-1]) + 1)
+    return which
+
+
+def _lookup(store: Store, edges: Sequence[float]) -> Ints:
     """Return the state of every possible reading."""
-    return states(np.arange(store.rules.max_half_hour_wh + 1), edges).astype(np.int32)
+    return states(np.arange(store.rules.max_half_hour_wh + 1), edges)
 
 
-def _rows(names: tuple[str, ...], whole: Kept, which: Ints) -> Rows:
+def _rows(names: tuple[str, ...], whole: Kept, which: Ints | slice) -> Rows:
     part = whole.of(which)
     return Rows(
         names,
         part.household.astype(np.int64),
         part.channel.astype(np.int64),
         part.time.astype(np.int64),
-        np.zeros(len(which), np.int64),
-        which,
+        np.zeros(len(part.row), np.int64),
+        part.row.astype(np.int64),
         part.energy_wh.astype(np.int64),
     )
 
 
-def _states(store: Store, found: Readings, lookup: Small) -> Ints:
+def _states(store: Store, found: Readings, lookup: Ints) -> Ints:
     """Return the state of each reading, -1 where a half-hour holds two passes."""
     bounded = np.minimum(found.energy_wh, len(lookup) - 1)
-    state: Ints = lookup[bounded].astype(np.int64)
+    state: Ints = lookup[bounded]
     twice = repeated(store.layout, found.time)
-    return np.where(twice, -1, state) if twice.any() else state
+    return np.where(twice, NONE, state) if twice.any() else state
 
 
-def _counts(found: Readings, state: Ints, households: int, n_states: int) -> Ints:
-    follows = (found.household[1:] == found.household[:-1]) & (found.time[1:] == found.time[:-1] + 1)
-    follows &= (state[1:] >= 0) & (state[:-1] >= 0)
-    flat = ((found.household[:-1] * n_states + state[:-1]) * n_states + state[1:])[follows]
-    return np.bincount(flat, minlength=households * n_states**2).reshape(households, n_states, n_states)
-
-
-def _stretches(found: Readings, state: Ints) -> Ints:
-    """Return (household, first time, its state, last time, its state) of each household's readings."""
-    starts = np.flatnonzero(firsts(found.household))
-    ends = np.append(starts[1:], len(found.household)) - 1 if len(starts) else starts
-    columns = (found.household[starts], found.time[starts], state[starts], found.time[ends], state[ends])
-    return np.stack(columns, axis=1) if len(starts) else np.zeros((0, 5), np.int64)
-
-
-def _merged(pieces: Sequence[_Piece], store: Store, lookup: Small, n_states: int) -> Tally:
+def _merged(pieces: Sequence[_Piece], store: Store, lookup: Ints, n_states: int) -> Tally:
     ids = tuple(sorted({name for piece in pieces for name in piece.ids}))
     place = {name: code for code, name in enumerate(ids)}
     codes = [np.array([place[name] for name in piece.ids], np.int64) for piece in pieces]
@@ -190,8 +184,7 @@ def _merged(pieces: Sequence[_Piece], store: Store, lookup: Small, n_states: int
         raise _Contested
     state = _states(store, edge, lookup)
     single = np.stack([edge.household, edge.time, state, edge.time, state], axis=1)
-    stretches = [single, *(_renamed(piece.stretches, code) for piece, code in zip(pieces, codes, strict=True))]
-    _join(counts, np.concatenate(stretches))
+    join_runs(counts, np.concatenate([single, *map(_renamed, pieces, codes)]))
     energy = np.concatenate([energy, *(piece.energy_wh for piece in pieces)])[order]
     readings = np.concatenate([readings, *(piece.readings for piece in pieces)])[order]
     household, day = unpacked(key[order])
@@ -218,20 +211,10 @@ def _moved(key: Ints, codes: Ints) -> Ints:
     return packed(codes[household], day) if len(codes) else key
 
 
-def _renamed(stretches: Ints, codes: Ints) -> Ints:
-    moved = stretches.copy()
-    moved[:, 0] = codes[stretches[:, 0]] if len(codes) else stretches[:, 0]
-    return moved
-
-
-def _join(counts: Ints, stretches: Ints) -> None:
-    """Add the transition between stretches of a household that are one step apart."""
-    household, first, state, last, last_state = stretches[np.lexsort((stretches[:, 1], stretches[:, 0]))].T
-    same = household[1:] == household[:-1]
-    if (same & (first[1:] <= last[:-1])).any():
-        raise _Contested
-    joined = same & (first[1:] == last[:-1] + 1) & (last_state[:-1] >= 0) & (state[1:] >= 0)
-    np.add.at(counts, (household[1:][joined], last_state[:-1][joined], state[1:][joined]), 1)
+def _renamed(piece: _Piece, codes: Ints) -> Ints:
+    runs = piece.runs.copy()
+    runs[:, 0] = codes[runs[:, 0]] if len(codes) else runs[:, 0]
+    return runs
 
 
 def _through_a_store(store: Store, patterns: Iterable[str], edges: Sequence[float], engine: Engine) -> Tally:
@@ -245,8 +228,8 @@ def _through_a_store(store: Store, patterns: Iterable[str], edges: Sequence[floa
     time, energy = (np.concatenate([_NONE, *(getattr(m, name) for m in months)]) for name in ("time", "energy_wh"))
     order = np.lexsort((time, household))
     whole = Readings(ids, household[order], time[order], energy[order], _NONE, _NONE, _NONE)
-    lookup = _lookup(store, edges)
-    counts = _counts(whole, _states(store, whole, lookup), len(ids), len(edges) + 1)
+    state = _states(store, whole, _lookup(store, edges))
+    _, counts = runs_and_counts(whole.household, whole.time, state, households=len(ids), n_states=len(edges) + 1)
     there = distinct(packed(whole.household, whole.time // SLOTS))
     codes, day = unpacked(there)
     return Tally(ids, codes, day, *totals(whole, there), counts)

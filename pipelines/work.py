@@ -12,7 +12,6 @@ from typing import Any
 from agedp_data import clock
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config import RunFile, contract, load, not_yet
-from agedp_data.config.input import AusgridInput
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger, Release
 from agedp_data.model import Model, model_of
@@ -20,15 +19,13 @@ from agedp_data.readers.layout import NamedColumns, Rules
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.aggregate import Sum
-from pipelines.blocks import Engine
+from pipelines.blocks import SILENT, Engine, Told, default_scheduler
 from pipelines.compare import Sign, require_not_behind, signs_in
 from pipelines.in_force import binding_models
 from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
 from pipelines.released_rosters import Counted, Notes
 from pipelines.store import Order, Store
-
-_CATEGORIES = ("GC", "CL", "GG")
 
 
 @dataclass(slots=True)
@@ -156,7 +153,12 @@ def earlier_models(work: Work, ledger: Ledger) -> dict[str, Envelope]:
 
 
 def begin(
-    run_file: str | Path, *, scheduler: str | None = None, as_of: date | None = None, now: datetime | None = None
+    run_file: str | Path,
+    *,
+    scheduler: str | None = None,
+    as_of: date | None = None,
+    now: datetime | None = None,
+    told: Told = SILENT,
 ) -> Work:
     """Load everything that a run rests on; nothing is written but the confidential folder itself.
 
@@ -173,7 +175,7 @@ def begin(
     for name, series in run.series.items():
         if series.by is not None and series.by not in roster.groups:
             raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
-    return Work(run, now or clock.now(), as_of, engine_of(run, scheduler), roster, model_of(run))
+    return Work(run, now or clock.now(), as_of, engine_of(run, scheduler, told), roster, model_of(run))
 
 
 def checked(run_file: str | Path) -> RunFile:
@@ -188,28 +190,22 @@ def checked(run_file: str | Path) -> RunFile:
     return run
 
 
-def engine_of(run: RunFile, scheduler: str | None) -> Engine:
-    """Return how the data work is run; `scheduler` goes before the run file's.
-
-    Raises:
-        RunFileError: a scheduler that is not built yet.
-    """
-    chosen = scheduler or run.engine.scheduler
-    if chosen not in ("threads", "processes"):
-        raise RunFileError(f'[engine] scheduler = "{chosen}": not yet; "threads" and "processes" are built')
-    return Engine(chosen, run.engine.workers, run.engine.block_mib * 2**20)
+def engine_of(run: RunFile, scheduler: str | None, told: Told = SILENT) -> Engine:
+    """Return how the data work is run; `scheduler` goes before the run file's, and what Dask is told behind it."""
+    written = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
+    return Engine(
+        scheduler or written,
+        run.engine.workers,
+        run.engine.block_mib * 2**20,
+        progress=told.progress,
+        dashboard=told.dashboard,
+    )
 
 
 def store_of(run: RunFile) -> Store:
     """Return where the readings of a run file lie, and the rules they are read under."""
     named = run.input.named_columns
     columns = NamedColumns.of(named) if named is not None else None
-    rules = Rules(max_half_hour_wh=run.input.max_half_hour_wh, columns=columns)
-    if isinstance(run.input, AusgridInput):
-        rules = Rules(
-            max_half_hour_wh=run.input.max_half_hour_wh,
-            categories=tuple(category for category in _CATEGORIES if category in run.input.categories),
-            absent_channel_is_zero=run.input.missing_controlled_load != "missing",
-        )
+    rules = Rules(max_half_hour_wh=run.input.max_half_hour_wh, own=run.input.own_keys, columns=columns)
     order = Order(run.input.file_order, remembers=run.schedule.mode != "archive")
     return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

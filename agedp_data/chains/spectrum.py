@@ -13,9 +13,24 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.transitions import closed, power, reverse, stationary
+from agedp_data.chains.sampling import sampling_bound
+from agedp_data.chains.transitions import ascending_powers, closed, reverse, stationary
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, Mask, checked_steps, filled
+
+__all__ = [
+    "deflated",
+    "fill_bound",
+    "is_reversible",
+    "largest_distance",
+    "reversibilised_bound",
+    "sampling_bound",
+    "second_singular",
+    "spectral_bound",
+    "spectral_gap",
+    "total_variation",
+    "total_variation_ahead",
+]
 
 REVERSIBLE_TOLERANCE = 1e-9
 _SPECTRAL_SLACK = 5e-15
@@ -36,8 +51,12 @@ def total_variation(transition: ArrayLike, steps: ArrayLike) -> Floats:
     >>> total_variation([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2]).round(12).tolist()
     [1.0, 0.8, 0.64]
     """
-    backward = reverse(transition)
-    return _per_step(steps, backward.shape[:-2], lambda t: largest_distance(power(backward, t)))
+    return total_variation_ahead(reverse(transition), steps)
+
+
+def total_variation_ahead(transition: ArrayLike, steps: ArrayLike) -> Floats:
+    """Return the same of the chain as given, not reversed: for chains that are reversed already, or look ahead."""
+    return _per_step(steps, np.asarray(transition, dtype=np.float64), largest_distance)
 
 
 def largest_distance(kernel: ArrayLike) -> Floats:
@@ -72,7 +91,8 @@ def spectral_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
     _, smallest = _two_smallest(law)
     rate = np.minimum(_second_eigenvalue(transition, law) + _SPECTRAL_SLACK, 1.0)
     factor = np.sqrt((1 - smallest) / smallest)
-    return _per_step(steps, rate.shape, lambda t: _clipped(factor * rate**t, law))
+    step = _line(steps)
+    return _clipped(factor[..., None] * rate[..., None] ** step, law[..., None, :])
 
 
 def reversibilised_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
@@ -91,17 +111,25 @@ def reversibilised_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
     [0.8, 0.64]
     """
     law = stationary(transition)
+    chain = np.asarray(transition, dtype=np.float64)
+    return _per_step(steps, chain, lambda kernel: fill_bound(second_singular(kernel, law), law))
+
+
+def fill_bound(sigma: ArrayLike, law: Floats) -> Floats:
+    """Return min(1, 1/2 sqrt(1/pi_(1) + 1/pi_(2)) sigma) for singular values (...) and laws (..., k)."""
     second, smallest = _two_smallest(law)
-    factor = np.sqrt(1 / smallest + 1 / second) / 2
+    value = np.minimum(np.asarray(sigma) + _SPECTRAL_SLACK, 1.0)
+    return _clipped(np.sqrt(1 / smallest + 1 / second) / 2 * value, law)
 
-    def bound(t: int) -> Floats:
-        # Minus the pair of the singular value one; the norm of what remains is sigma_2.
-        matrix = _symmetrised(np.nan_to_num(power(transition, t)), law)
-        matrix = matrix - np.sqrt(law[..., :, None] * law[..., None, :])
-        sigma = np.linalg.svd(matrix, compute_uv=False)[..., 0]
-        return _clipped(factor * np.minimum(sigma + _SPECTRAL_SLACK, 1.0), law)
 
-    return _per_step(steps, law.shape[:-1], bound)
+def second_singular(kernel: Floats, law: Floats) -> Floats:
+    """Return sigma_2(D^1/2 P^t D^-1/2) of kernels (..., k, k) = P^t with stationary laws (..., k)."""
+    return np.asarray(np.linalg.svd(deflated(kernel, law), compute_uv=False)[..., 0])
+
+
+def deflated(kernel: Floats, law: Floats) -> Floats:
+    """Return D^1/2 P^t D^-1/2 without the pair of its singular value one; the norm of what remains is sigma_2."""
+    return _symmetrised(np.nan_to_num(kernel), law) - np.sqrt(law[..., :, None] * law[..., None, :])
 
 
 def spectral_gap(transition: ArrayLike) -> Floats:
@@ -124,14 +152,20 @@ def is_reversible(transition: ArrayLike) -> Mask:
     return np.asarray(same.all(axis=(-1, -2)))
 
 
-def _per_step(steps: ArrayLike, shape: tuple[int, ...], figure: Callable[[int], Floats]) -> Floats:
-    step: NDArray[np.int64] = checked_steps(steps)
+def _per_step(steps: ArrayLike, chain: Floats, figure: Callable[[Floats], Floats]) -> Floats:
+    """Return a figure of each power of the chain: (..., T) in the order of the steps."""
+    step = _line(steps)
+    result = np.empty((*chain.shape[:-2], step.size))
+    for t, kernel in ascending_powers(chain, step):
+        result[..., step == t] = np.asarray(figure(kernel))[..., None]
+    return result
+
+
+def _line(steps: ArrayLike) -> NDArray[np.int64]:
+    step = checked_steps(steps)
     if step.ndim != 1:
         raise ChainError(f"steps are a list of whole numbers, got shape {step.shape}")
-    result = np.empty((*shape, step.size))
-    for t in np.unique(step).tolist():
-        result[..., step == t] = np.asarray(figure(t))[..., None]
-    return result
+    return step
 
 
 def _symmetrised(matrix: Floats, law: Floats) -> Floats:

@@ -82,6 +82,64 @@ def states(values: ArrayLike, edges: ArrayLike) -> NDArray[np.int64]:
     return np.where(value >= 0, state, MISSING)
 
 
+def merge_rare(states: ArrayLike, *, n_states: int, min_visits: int) -> NDArray[np.int64]:
+    """Return states with those visited less than `min_visits` times merged into the nearest frequent one.
+
+    Of two at the same distance into the lower; without any frequent state into the most visited one. For exploratory
+    figures: where a figure is promised a rare state counts as never forgotten instead (MATHS 2b). Shapes: (..., m)
+    int -> (..., m); -1 (missing) stays.
+
+    >>> merge_rare([0, 0, 1, 2, 3, 3, -1], n_states=4, min_visits=2).tolist()
+    [0, 0, 0, 3, 3, 3, -1]
+    """
+    series = np.asarray(states, dtype=np.int64)
+    flat = series.reshape(-1, series.shape[-1])
+    merged = np.empty_like(flat)
+    place = np.arange(_count(n_states))
+    for row, one in enumerate(flat):
+        visits = np.bincount(one[one >= 0], minlength=n_states)
+        frequent = np.flatnonzero(visits >= min(min_visits, visits.max()))
+        nearest = frequent[np.abs(frequent - place[:, None]).argmin(axis=1)]
+        merged[row] = np.where(one >= 0, nearest[one], MISSING)
+    return merged.reshape(series.shape)
+
+
+def whole_days(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
+    """Return readings with every day left out (-1) that lacks more than `max_missing` of its slots.
+
+    Shapes: (..., days * slots) int, beginning with a day -> the same. Units: [Wh]; negative is missing.
+
+    Raises:
+        ChainError: readings that are no whole number of days.
+
+    >>> whole_days([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
+    [1, 2, -1, -1, 3, -1]
+    """
+    by_day = _by_day(readings, slots)
+    kept = (by_day < 0).sum(axis=-1, keepdims=True) <= max_missing
+    return np.where(kept & (by_day >= 0), by_day, MISSING).reshape(np.shape(readings))
+
+
+def day_totals(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
+    """Return each day's total, -1 for a day that lacks more than `max_missing` of its slots.
+
+    Shapes: (..., days * slots) int -> (..., days). Units: [Wh]. Errors: as `whole_days`.
+
+    >>> day_totals([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
+    [3, -1, 3]
+    """
+    by_day = _by_day(readings, slots)
+    kept = (by_day < 0).sum(axis=-1) <= max_missing
+    return np.where(kept, np.where(by_day >= 0, by_day, 0).sum(axis=-1), MISSING)
+
+
+def _by_day(readings: ArrayLike, slots: int) -> NDArray[np.int64]:
+    given = np.asarray(readings, dtype=np.int64)
+    if slots < 1 or given.ndim < 1 or given.shape[-1] % slots:
+        raise ChainError(f"readings of whole days have a multiple of {slots} slots, got shape {given.shape}")
+    return given.reshape(*given.shape[:-1], given.shape[-1] // slots, slots)
+
+
 def _count(n_states: int) -> int:
     if n_states < 1:
         raise ChainError(f"a chain has at least one state, asked for {n_states}")

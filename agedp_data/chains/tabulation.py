@@ -1,21 +1,17 @@
-"""From the chains of all households to their envelope, a block of households at a time."""
+"""From the chains of all households to their envelope."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.maxima import largest_reversibilised, largest_spectral, maxima
 from agedp_data.chains.rounding import guarded
-from agedp_data.chains.spectrum import is_reversible, reversibilised_bound, spectral_bound
-from agedp_data.chains.transitions import power
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
-from agedp_data.privacy.pieces import frontier_of, gain
-
-_HOUSEHOLDS = 512
+from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
+from agedp_data.privacy.leakage import through_distance
+from agedp_data.privacy.pieces import gain
 
 METHODS = ("total_variation", "reversibilised", "spectral")
 
@@ -61,15 +57,48 @@ def tabulate(
         raise ChainError("forward and backward chains must be those of the same households")
     if not reliable.all():
         return _remembers(steps, grid, forward is not None, steps_per_day)
-    table, distance = _maxima(kernels, steps, grid)
+    table, distance = _largest(kernels, steps, grid)
     bounds = _chain_bounds(kernels, steps)
     ahead = None
     if forward is not None:
-        ahead, other = _maxima(np.asarray(forward, dtype=np.float64), steps, grid)
+        ahead, other = _largest(np.asarray(forward, dtype=np.float64), steps, grid)
         distance = np.maximum(distance, other)
     bounds = {"total_variation": guarded(distance), **bounds}
     capped = {name: np.minimum(bound, 1.0) for name, bound in bounds.items()}
     return Envelope(steps, grid, table, ahead, capped, steps_per_day, "markov")
+
+
+def tabulate_distances(
+    distances: ArrayLike,
+    ages: ArrayLike,
+    losses: ArrayLike,
+    *,
+    forgets: ArrayLike,
+    steps_per_day: int = 48,
+) -> Envelope:
+    """Return the envelope of households of which only total variations are known, for example `sampling_bound`.
+
+    L(a) = ln(1 + Delta(t)(e^a - 1)) with the largest Delta over the households, those of the reversed chains.
+
+    Shapes: (h, T), (T,) ascending steps, (m,), (h,) bool -> tables (T, m), bounds (T,). Units: [-].
+
+    Raises:
+        ChainError: no household, distances outside [0, 1], or shapes that do not fit.
+
+    >>> found = tabulate_distances([[0.64], [0.5]], [48], [0.5], forgets=[True, True])
+    >>> found.backward.tolist(), found.bounds["total_variation"].tolist()  # rounded up to whole 1e-9
+    ([[0.347257872]], [0.640000001])
+    """
+    known, reliable = np.asarray(distances, dtype=np.float64), np.asarray(forgets, dtype=np.bool_)
+    steps, grid = checked_steps(ages, what="ages"), checked_loss(losses)
+    if known.ndim != 2 or not known.shape[0] or known.shape != (reliable.size, steps.size):
+        raise ChainError("an envelope needs at least one household, and for each a distance at every age")
+    if not reliable.all():
+        return _remembers(steps, grid, False, steps_per_day)
+    largest = known.max(axis=0)
+    table = np.minimum(guarded(through_distance(largest[:, None], grid)), grid)
+    bounds = {"total_variation": np.minimum(guarded(largest), 1.0)}
+    return Envelope(steps, grid, table, None, bounds, steps_per_day, "markov")
 
 
 def _remembers(steps: NDArray[np.int64], grid: Floats, ahead: bool, steps_per_day: int) -> Envelope:
@@ -79,28 +108,17 @@ def _remembers(steps: NDArray[np.int64], grid: Floats, ahead: bool, steps_per_da
     return Envelope(steps, grid, table, table if ahead else None, bounds, steps_per_day, "markov")
 
 
-def _maxima(kernels: Floats, steps: NDArray[np.int64], grid: Floats) -> tuple[Floats, Floats]:
+def _largest(kernels: Floats, steps: NDArray[np.int64], grid: Floats) -> tuple[Floats, Floats]:
     """Return the largest L (T, m) and total variation (T,) over the households."""
-    pieces = [(np.zeros(1), np.zeros(1)) for _ in steps]
-    for block in _blocks(kernels):
-        for i, step in enumerate(steps.tolist()):
-            pieces[i] = frontier_of(filled(power(block, step)), pieces[i])
-    table = [np.minimum(guarded(gain(over, under, grid)), grid) for over, under in pieces]
-    return np.array(table), np.array([(over - under).max() for over, under in pieces])
+    found = maxima(kernels, steps)
+    table = [np.minimum(guarded(gain(over, under, grid)), grid) for over, under in found.hulls]
+    return np.array(table), found.distances
 
 
 def _chain_bounds(kernels: Floats, steps: NDArray[np.int64]) -> dict[str, Floats]:
-    blocks = list(_blocks(kernels))
-    figures = {"reversibilised": reversibilised_bound}
-    if all(is_reversible(block).all() for block in blocks):
-        figures["spectral"] = spectral_bound
     # Both are the same for a chain and its reverse, so either may be given.
-    return {
-        name: guarded(np.max([figure(block, steps).max(axis=0) for block in blocks], axis=0))
-        for name, figure in figures.items()
-    }
-
-
-def _blocks(kernels: Floats) -> Iterator[Floats]:
-    for start in range(0, kernels.shape[0], _HOUSEHOLDS):
-        yield kernels[start : start + _HOUSEHOLDS]
+    figures = {"reversibilised": largest_reversibilised(kernels, steps)}
+    spectral = largest_spectral(kernels, steps)
+    if spectral is not None:
+        figures["spectral"] = spectral
+    return {name: guarded(figure) for name, figure in figures.items()}

@@ -8,6 +8,8 @@ Result rows of states that are left out are NaN, result columns 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,14 +19,20 @@ from agedp_data.privacy.kernel import Floats, Mask, checked, checked_steps
 Counts = NDArray[np.int64]
 
 
-def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int) -> Counts:
+def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int, *, every: int = 1) -> Counts:
     """Return how often each state follows each, counted only between readings exactly one step apart.
 
     Shapes: (m,) int, (m-1,) bool -> (k, k); row: from, column: to. contiguous[i] says that i + 1 is one step
     after i; a missing state (negative) and a gap break the chain and are never bridged. Units: [transitions].
 
+    Args:
+        states: states 0..k-1 in order of time, negative if missing.
+        contiguous: which readings are followed by the next one step later.
+        n_states: k.
+        every: with 6, the transitions of the series read every sixth step only, begun anew after each gap.
+
     Raises:
-        ChainError: lengths that do not fit, or a state that is not below `n_states`.
+        ChainError: lengths that do not fit, a state that is not below `n_states`, or `every` below 1.
 
     >>> count_transitions([0, 1, 1, -1, 0, 1], [True, True, True, True, False], 2).tolist()
     [[0, 1], [0, 1]]
@@ -34,10 +42,20 @@ def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int) -
         raise ChainError(f"{state.size} readings have {max(state.size - 1, 0)} steps between them, got {follows.shape}")
     if (state >= n_states).any():
         raise ChainError(f"there are {n_states} states, got a higher one")
-    before, after = state[:-1], state[1:]
-    used = follows & (before >= 0) & (after >= 0)
+    if every < 1:
+        raise ChainError(f"a series is read every step or less often, got every {every}")
+    before, after = state[:-every], state[every:]
+    used = (before >= 0) & (after >= 0) & (follows if every == 1 else _read_again(follows, every))
     flat = np.bincount(before[used] * n_states + after[used], minlength=n_states**2)
     return flat.reshape(n_states, n_states).astype(np.int64)
+
+
+def _read_again(follows: Mask, every: int) -> Mask:
+    """Return from which readings of a series read every so many steps the next one is reached without a gap."""
+    at = np.arange(follows.size + 1)
+    begins = np.concatenate(([True], ~follows))
+    since = at - np.maximum.accumulate(np.where(begins, at, 0))
+    return np.asarray((since[every:] >= every) & (since[every:] % every == 0))
 
 
 def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
@@ -176,6 +194,30 @@ def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
         once = np.broadcast_to(np.where(absent, np.nan, _power(matrix, kept, t)), result.shape)
         result[each == t] = once[each == t]
     return result
+
+
+def ascending_powers(transition: ArrayLike, steps: ArrayLike) -> Iterator[tuple[int, Floats]]:
+    """Yield (t, P^t) for each different step, ascending: each from the one before, by the power of the gap.
+
+    480 half-hours in a row cost one product each. Shapes: (..., k, k), (T,) int -> (..., k, k) at a time; rows as
+    in `power`.
+
+    Raises:
+        ChainError: as `power`.
+
+    >>> [(t, kernel[0, 1].round(12).item()) for t, kernel in ascending_powers([[0.9, 0.1], [0.1, 0.9]], [2, 1, 2])]
+    [(1, 0.1), (2, 0.18)]
+    """
+    matrix, kept = closed(transition)
+    absent = ~kept[..., None]
+    before, gap, leap = 0, -1, matrix
+    now = np.eye(matrix.shape[-1]) * kept[..., None]
+    for t in np.unique(checked_steps(steps)).tolist():
+        if t - before != gap:
+            gap, leap = t - before, _power(matrix, kept, t - before)
+        now = leap if before == 0 else _scaled(now @ leap)
+        before = t
+        yield t, np.where(absent, np.nan, now) if absent.any() else now
 
 
 def _power(matrix: Floats, kept: Mask, t: int) -> Floats:

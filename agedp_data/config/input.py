@@ -1,13 +1,16 @@
-"""[input]: what comes in. One block per dataset, so that a key of another dataset is refused."""
+"""[input]: what comes in. One block per dataset, so that a key of another dataset is refused.
+
+The blocks follow from the registered layouts: the plain table, with the keys that a layout adds (`Layout.keys`).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast
 
-from pydantic import Discriminator, Field, field_validator, model_validator
+from pydantic import Discriminator, Field, create_model, field_validator, model_validator
 
 from agedp_data.config.places import PLACE, Pattern
 from agedp_data.notions.parameters import (
@@ -21,6 +24,8 @@ from agedp_data.notions.parameters import (
     watt_hours,
     wrong,
 )
+from agedp_data.readers.datasets import LAYOUTS
+from agedp_data.readers.layout import Layout
 from agedp_data.readers.stamps import ISO
 
 Order = Literal["name", "modified"]
@@ -49,42 +54,16 @@ class Input(Block):
         """Return [input.columns] key by key, None for the datasets whose layout is fixed."""
         return None
 
+    @property
+    def own_keys(self) -> Block | None:
+        """Return the keys that the dataset's layout adds to this table, None if it adds none."""
+        keys = LAYOUTS[self.dataset].keys if self.dataset in LAYOUTS else None
+        return None if keys is None else keys.model_construct(**{key: getattr(self, key) for key in keys.model_fields})
+
     @model_validator(mode="after")
     def _order_only_where_used(self) -> Self:
         if self.file_order is not None and self.corrections != "later-file":
             raise wrong('is used by corrections = "later-file" only; remove it', "file_order")
-        return self
-
-
-class LondonInput(Input):
-    """Low Carbon London, in any of its layouts."""
-
-    dataset: Literal["london"]
-
-
-Category = Literal["GC", "CL", "GG"]
-Absent = Literal["zero", "missing"]
-
-
-def _absent(data: dict[str, Any]) -> Absent | None:
-    return "zero" if {"GC", "CL"} <= set(data.get("categories", ())) else None
-
-
-class AusgridInput(Input):
-    """Ausgrid solar homes; a household's use is the sum of its `categories`."""
-
-    dataset: Literal["ausgrid"]
-    categories: ListOf[Category] = ("GC", "CL")
-    missing_controlled_load: Absent | None = Field(default_factory=_absent)
-
-    @model_validator(mode="after")
-    def _categories_add_up(self) -> Self:
-        if len(set(self.categories)) < len(self.categories):
-            raise wrong("names a category twice", "categories")
-        if "GG" in self.categories and len(self.categories) > 1:
-            raise wrong('adds generation "GG" to use; write ["GC", "CL"], or "GG" alone', "categories")
-        if self.missing_controlled_load is not None and not {"GC", "CL"} <= set(self.categories):
-            raise wrong('is used with "GC" and "CL" only; remove it', "missing_controlled_load")
         return self
 
 
@@ -139,4 +118,16 @@ class LongInput(Input):
         return self.columns.model_dump()
 
 
-AnyInput = Annotated[LondonInput | AusgridInput | LongInput, Discriminator("dataset")]
+def _table(layout: Layout) -> type[Input]:
+    """Return what [input] may say of a dataset."""
+    bases: Any = (Input,) if layout.keys is None else (layout.keys, Input)  # pydantic lists the last one's keys first
+    dataset: Any = (Literal[layout.name], ...)
+    return cast("type[Input]", create_model(f"{layout.name.title()}Input", __base__=bases, dataset=dataset))
+
+
+INPUTS: tuple[type[Input], ...] = (*(_table(layout) for layout in LAYOUTS.values()), LongInput)
+
+if TYPE_CHECKING:
+    AnyInput = Input
+else:
+    AnyInput = Annotated[Union[INPUTS], Discriminator("dataset")]  # noqa: UP007  (as many as there are)

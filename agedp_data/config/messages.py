@@ -14,7 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from agedp_data.config.input import AusgridInput, LondonInput, LongColumns, LongInput
+from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model import Declared, Estimated
 from agedp_data.config.places import PLACE
 from agedp_data.config.quoting import near_to, short, written
@@ -27,7 +27,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import Block
 
 _KINDS: dict[str, tuple[type[Block], ...]] = {
-    "input": (LondonInput, AusgridInput, LongInput),
+    "input": INPUTS,
     "input.columns": (LongColumns,),
     "output": (Output,),
     "population": (Population,),

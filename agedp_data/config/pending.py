@@ -34,13 +34,11 @@ def _elsewhere(value: object) -> bool:
 
 
 PENDING = (
-    Pending("promise", "notion", _is("temporal", "discounted", "neighbourhood")),
-    Pending("input", "files", _elsewhere),
+    Pending("promise", "notion", _is("temporal", "neighbourhood")),
     Pending("output", "release", _elsewhere),
     Pending("output", "confidential", _elsewhere),
     Pending("output", "ledger", lambda url: url.startswith("postgresql")),
     Pending("population", "roster", _elsewhere),
-    Pending("schedule", "wait_for", _elsewhere),
     Pending("series", "statistic", _is("distribution")),
     Pending("series", "values", _is("states")),
     Pending("model", "step", _is("day"), Estimated),
@@ -50,7 +48,6 @@ PENDING = (
     Pending("model", "file", _elsewhere),
     Pending("model", "curve", _elsewhere),
     Pending("model", "kernel", _elsewhere),
-    Pending("engine", "scheduler", is_url),
 )
 
 

@@ -62,11 +62,14 @@ class Compare(Block):
         return tuple(watt_hours(delta) for delta in self.delta_kwh)
 
 
+_ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^][/@\s:]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
+
+
 def _scheduler(value: object) -> str:
     written = text(value)
-    if written in ("threads", "processes") or re.fullmatch(r"tls://[^/@\s:]+:[0-9]+", written):
+    if written in ("threads", "processes", "local-cluster") or _ADDRESS.fullmatch(written):
         return written
-    raise wrong('must be "threads", "processes" or the address of a cluster, "tls://host:port"')
+    raise wrong('must be "threads", "processes", "local-cluster" or the address of a cluster, "tls://host:port"')
 
 
 class Engine(Block):

@@ -1,37 +1,255 @@
-"""Discounted differential privacy: losses that count less as they age (Farokhi, ICCPS 2020: [F])."""
+"""Discounted differential privacy: losses that count less as they age (Farokhi, ICCPS 2020: [F]).
+
+Decisions. The schedule is gone through release by release: the k-th day that is released gets its k-th loss, whatever
+days were skipped between, and a series with `horizon_days` closes after that many. Days that come in another order, an
+amended epsilon or a backlog leave less than the schedule says; then a day gets what is left, and "renewal" is what
+is left and nothing else. Under clock = "publication-day" a day that finds nothing left is skipped as well: on another
+date there might be something, but a backlog would hold up the series for ever.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import model_validator
+import numpy as np
+from pydantic import PrivateAttr, model_validator
 
-from agedp_data.notions.notion import Promise
+from agedp_data.errors import Refused
+from agedp_data.losses import NANO, granted
+from agedp_data.notions.classical import refuse_day_above_caps
+from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.fading import DiscountName, Fading, by_number, number_of, whole
+from agedp_data.notions.notion import Account, DayLosses, Figure, Forgetting, Row, day_losses, spent_figures
 from agedp_data.notions.parameters import Amount, Days, Epsilon, wrong
+from agedp_data.privacy.discounted import Exponential, Hyperbolic, endless, schedule
+from agedp_data.privacy.kernel import Floats
+
+if TYPE_CHECKING:
+    from agedp_data.config.run import RunFile
+
+_Planned = tuple[int, ...]
+_Named = Exponential | Hyperbolic
+Clock = Literal["data-day", "publication-day"]
+ScheduleName = Literal["renewal", "optimal", "constant", "classical", "paper"]
+
+_WITH_HORIZON: tuple[ScheduleName, ...] = ("optimal", "constant", "classical")
+_SHOWN: tuple[ScheduleName, ...] = ("optimal", "renewal", "constant", "paper", "classical")
+_SOON_SOLVED = 1000
+"""Releases up to which an optimum that is only compared with is worth its time."""
+
+_OPENING: dict[Clock, str] = {
+    "data-day": (
+        "Old losses are discounted by the day of the data: what was said about a day counts {what} once the data are j "
+        "days older than the newest, whenever it was published."
+    ),
+    "publication-day": (
+        "Old losses are discounted by the day of publication: what was said counts {what} j days after it was "
+        "published; days of the data that were published together are not discounted against each other."
+    ),
+}
+_OF_CLOCK: dict[Clock, str] = {"data-day": "days of the data", "publication-day": "days of publication"}
 
 
-class Discounted(Promise):
+class Discounted(Enforced):
     """The discounted sum of the losses is at most `epsilon` at every day ([F] Definitions 10 and 14).
 
-    A loss j days old counts rate^j ("exponential") or 1/(1 + rate j) ("hyperbolic").
+    A loss j days old counts rate^j ("exponential") or 1/(1 + rate j) ("hyperbolic"); `clock` says of which days.
     """
 
     name: ClassVar[str] = "discounted"
+    slides: ClassVar[bool] = True
 
     notion: Literal["discounted"]
-    discount: Literal["exponential", "hyperbolic"]
+    discount: DiscountName
     rate: Amount
     epsilon: Epsilon
-    schedule: Literal["renewal", "optimal", "constant", "classical", "paper"]
+    schedule: ScheduleName
     horizon_days: Days | None = None
-    clock: Literal["data-day", "publication-day"]
+    clock: Clock
+
+    _published: DayLosses = PrivateAttr(default_factory=lambda: DayLosses("published_on"))
 
     @model_validator(mode="after")
     def _rate_and_horizon(self) -> Self:
         if self.discount == "exponential" and self.rate >= 1:
             raise wrong('must lie between 0 and 1 for discount = "exponential", both excluded', "rate")
-        if self.schedule == "optimal" and self.horizon_days is None:
+        if self.horizon_days is None and self.schedule == "optimal":
             raise wrong('is missing; schedule = "optimal" needs the number of days', "horizon_days")
-        if self.schedule != "optimal" and self.horizon_days is not None:
-            raise wrong('is used by schedule = "optimal" only; remove it', "horizon_days")
+        if self.horizon_days is None and self.schedule == "constant" and self.discount == "hyperbolic":
+            what = "is missing; a constant loss under hyperbolic discounting needs the number of days"
+            raise wrong(what, "horizon_days")
+        if self.horizon_days is not None and self.schedule not in _WITH_HORIZON:
+            raise wrong('is used by schedule = "optimal", "constant" and "classical" only; remove it', "horizon_days")
         return self
+
+    @model_validator(mode="after")
+    def _first_day_fits(self) -> Self:
+        if self.schedule != "optimal":  # that one may take seconds, and its first loss is the largest
+            first = min(self._wanted(0), granted(self.epsilon), self.day_cap)
+            if first == 0:
+                raise wrong("is too little for the schedule: the first day's part rounds to nothing", "epsilon")
+            refuse_day_above_caps(self, first, "epsilon")
+        return self
+
+    @property
+    def opening(self) -> str:
+        """Return the first line of a statement: which clock old losses are told by."""
+        return _OPENING[self.clock].format(what=_counted(self.discount, self.rate))
+
+    def loss(
+        self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
+    ) -> int:
+        """Return the schedule's loss, as far as caps and the discounted sum on every day from now on leave it.
+
+        Without `published_on` the next date is the newest of the history: dates do not run backwards, and later
+        ones leave more.
+        """
+        losses, ticks = self._day_losses.of(history), self._ticks(history)
+        spent, others = losses.pop(day, 0), ticks
+        if spent:
+            others = dict(ticks)
+            for row in history:
+                if row.day == day and row.state == "released":
+                    others[self._tick(row)] -= row.loss
+        bound, now = granted(self.epsilon), number_of(day)
+        if self.clock == "publication-day":
+            now = max([*ticks, *([number_of(published_on)] if published_on else [])], default=now)
+        left = self._fading.left(others, now, bound)
+        most = min(self.day_cap, self.planned(losses, day, envelope), left)
+        if self.total_cap is not None and most > self.total_cap - sum(losses.values()):
+            return 0
+        return max(0, min(most - spent, self._fading.left(ticks, now, bound) if spent else left))
+
+    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+        """Return the loss that the schedule has for the next release after those of other days."""
+        del day, envelope
+        return self._wanted(sum(loss > 0 for loss in losses.values()))
+
+    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused if the discounted sum would exceed epsilon on any day, or if `horizon_days` are released."""
+        del envelope
+        ticks, now = self._ticks(history), self._tick(next)
+        ticks[now] = ticks.get(now, 0) + next.loss
+        value = self._fading.largest(ticks, since=now)
+        refuse_above(next.day, "the discounted sum", value, ("epsilon", granted(self.epsilon)))
+        if self.horizon_days is not None and next.loss > 0:
+            released = sum(loss > 0 for loss in self.losses_with(history, next).values())
+            if released > self.horizon_days:
+                raise Refused(
+                    f"{next.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
+                    "nothing was drawn"
+                )
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest loss of a day, the undiscounted total, and the discounted sums."""
+        discounted = DiscountedLoss(self.discount, self.rate, self.clock).figures(history, envelope, at)
+        return [*spent_figures(day_losses(history)), *discounted]
+
+    @classmethod
+    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+        """Return the discounts of [compare], by days of the data, unless they are what is promised."""
+        asked: list[tuple[DiscountName, Decimal | None]] = [
+            ("exponential", run.compare.exponential),
+            ("hyperbolic", run.compare.hyperbolic),
+        ]
+        found = [DiscountedLoss(name, rate, "data-day") for name, rate in asked if rate is not None]
+        promise = run.promise
+        own = DiscountedLoss(promise.discount, promise.rate, promise.clock) if isinstance(promise, cls) else None
+        return tuple(account for account in found if account != own)
+
+    def alternatives(self, days: int) -> dict[str, float]:
+        """Return the mean noise scale over so many releases by schedule, its own first, as a multiple of the clamp.
+
+        Before caps; schedules that would take long, or do not exist for this discount, are left out.
+        """
+        count = self.horizon_days or days
+        names = [self.schedule, *(name for name in _SHOWN if name != self.schedule)]
+        found = {}
+        for name in names:
+            if name != "optimal" or name == self.schedule or count <= _SOON_SOLVED:
+                ended = name != self.schedule or name == "renewal" or self.horizon_days is not None
+                losses = (_closed if ended else _endless)(self._discounting, float(self.epsilon), count, name)
+                found[name] = float(np.mean(NANO / np.array(losses))) if losses[-1] > 0 else math.inf
+        return {name: mean for name, mean in found.items() if math.isfinite(mean)}
+
+    def _wanted(self, released: int) -> int:
+        """Return what the schedule has for the next release, whole 1e-9 epsilon."""
+        if self.schedule == "renewal":
+            return granted(self.epsilon)
+        if self.horizon_days is None:
+            count = max(64, 1 << released.bit_length())
+            losses = _endless(self._discounting, float(self.epsilon), count, self.schedule)
+            return losses[released]
+        losses = _closed(self._discounting, float(self.epsilon), self.horizon_days, self.schedule)
+        return losses[released] if released < self.horizon_days else 0
+
+    @property
+    def _discounting(self) -> _Named:
+        return Exponential(float(self.rate)) if self.discount == "exponential" else Hyperbolic(float(self.rate))
+
+    @property
+    def _fading(self) -> Fading:
+        return _fading(self.discount, self.rate)
+
+    def _ticks(self, history: Sequence[Row]) -> dict[int, int]:
+        return by_number((self._day_losses if self.clock == "data-day" else self._published).of(history))
+
+    def _tick(self, row: Row) -> int:
+        return number_of(row.day if self.clock == "data-day" else row.published_on)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscountedLoss:
+    """What the losses of all days come to when older ones count less; needs no assumption, whatever was promised."""
+
+    discount: DiscountName
+    rate: Decimal
+    clock: Clock
+    name: ClassVar[str] = "discounted"
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest sum on any day, and the sum on the newest one (or `at`, if that is later)."""
+        del envelope
+        losses: dict[str, int] = {}
+        for row in history:
+            if row.state == "released":
+                tick = row.day if self.clock == "data-day" else row.published_on
+                losses[tick] = losses.get(tick, 0) + row.loss
+        ticks, fading = by_number(losses), _fading(self.discount, self.rate)
+        newest = max([*ticks, *([number_of(at)] if at else [])], default=0)
+        counted = _counted(self.discount, self.rate)
+        about = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
+        named = f"discounted sum ({self.discount} {self.rate})"
+        return [
+            Figure(named, fading.largest(ticks), "assumption-free", f"{about}, on the worst day"),
+            Figure(f"{named} on the newest day", whole(fading.total(ticks, newest)), "assumption-free", about),
+        ]
+
+
+def _counted(discount: DiscountName, rate: Decimal) -> str:
+    return f"{rate}^j" if discount == "exponential" else f"1/(1 + {rate} j)"
+
+
+@lru_cache(maxsize=64)
+def _fading(discount: DiscountName, rate: Decimal) -> Fading:
+    return Fading(discount, rate)
+
+
+@lru_cache(maxsize=64)
+def _closed(discount: _Named, epsilon: float, horizon: int, method: str) -> _Planned:
+    return _whole(schedule(discount, epsilon=epsilon, horizon=horizon, method=method))
+
+
+@lru_cache(maxsize=64)
+def _endless(discount: _Named, epsilon: float, releases: int, method: str) -> _Planned:
+    return _whole(endless(discount, epsilon=epsilon, releases=releases, method=method))
+
+
+def _whole(losses: Floats) -> _Planned:
+    """Return losses in whole 1e-9 epsilon, rounded down."""
+    return tuple(granted(loss) for loss in losses.tolist())

@@ -31,12 +31,15 @@ class Enforced(Promise, ABC):
     def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
         """Raise Refused if `next` after `history` breaks the rule of the notion (the caps hold already)."""
 
-    def loss(self, history: Sequence[Row], day: str, envelope: Forgetting | None) -> int:
+    def loss(
+        self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
+    ) -> int:
         """Return what `day` may still spend in all, whole 1e-9 epsilon; 0 once the series has ended.
 
         A day whose whole planned amount no longer fits in `epsilon_total` ends the series: a rest of the
         budget would buy a release that is nothing but noise.
         """
+        del published_on
         losses = self._day_losses.of(history)
         spent = losses.pop(day, 0)
         planned = min(self.day_cap, self.planned(losses, day, envelope))

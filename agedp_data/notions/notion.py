@@ -106,8 +106,13 @@ class Notion(Account, Protocol):
     def slides(self) -> bool:
         """Whether its bound is on days near each other, so that a day may be left nothing and later ones something."""
 
-    def loss(self, history: Sequence[Row], day: str, envelope: Forgetting | None) -> int:
-        """Return what the day may still spend, beyond what its rows in `history` have spent, rounded down."""
+    def loss(
+        self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
+    ) -> int:
+        """Return what the day may still spend, beyond what its rows in `history` have spent, rounded down.
+
+        `published_on` (ISO date) matters to promises that count days of publication; without it, the newest so far.
+        """
 
     def admit(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
         """Raise Refused, with the day, the bound and the excess, if `next` would break the promise."""
@@ -138,11 +143,21 @@ class Promise(Block):
         """Return the sum at which the series ends, whole 1e-9 epsilon; None if unlimited."""
         return None if self.epsilon_total == "unlimited" else granted(self.epsilon_total)
 
+    @property
+    def opening(self) -> str:
+        """Return what a statement must say of this promise in its first line; nothing for most."""
+        return ""
+
     @classmethod
     def compared(cls, run: RunFile) -> tuple[Account, ...]:
         """Return the accounts of this notion that the run file asks to see beside its promise."""
         del run
         return ()
+
+    def alternatives(self, days: int) -> dict[str, float]:
+        """Return by schedule the mean noise scale over so many days, as a multiple of the clamp, its own first."""
+        del days
+        return {}
 
 
 def day_losses(history: Iterable[Row]) -> dict[str, int]:
@@ -155,9 +170,13 @@ def day_losses(history: Iterable[Row]) -> dict[str, int]:
 
 
 class DayLosses:
-    """The losses of each day of a history that grows: rows that were seen before are not looked at again."""
+    """The losses of each day of a history that grows: rows that were seen before are not looked at again.
 
-    def __init__(self) -> None:
+    Days of the data, or of publication.
+    """
+
+    def __init__(self, by: Literal["day", "published_on"] = "day") -> None:
+        self._by = by
         self._last: tuple[tuple[Row, ...], dict[str, int]] = ((), {})
 
     def __eq__(self, other: object) -> bool:
@@ -174,7 +193,8 @@ class DayLosses:
         losses = dict(losses)
         for row in history[len(rows) :]:
             if row.state == "released":
-                losses[row.day] = losses.get(row.day, 0) + row.loss
+                day = row.day if self._by == "day" else row.published_on
+                losses[day] = losses.get(day, 0) + row.loss
         self._last = (tuple(history), losses)
         return dict(losses)
 

@@ -8,19 +8,40 @@ Households are independent, and each is the Markov chain that is stated; without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, total_variation
-from agedp_data.chains.transitions import power, reverse
+from agedp_data.chains.transitions import ascending_powers, power, reverse
 from agedp_data.errors import ChainError
+from agedp_data.privacy.approximate import approximate_risk, compose_approximate
+from agedp_data.privacy.composition import (
+    Through,
+    compose_through,
+    compose_without_markov,
+    line,
+    sum_rule,
+)
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
-from agedp_data.privacy.leakage import leakage, through_distance
+from agedp_data.privacy.leakage import leakage, supremum, through_distance
+from agedp_data.privacy.pieces import fixed_point
 
-Through = Callable[[int, Floats], Floats]
+__all__ = [
+    "age_artificially",
+    "age_of_information",
+    "approximate_risk",
+    "compose",
+    "compose_approximate",
+    "compose_through",
+    "compose_without_markov",
+    "peak",
+    "risk",
+    "risk_of_curve",
+    "sum_rule",
+]
 
 _GAPS = 8  # kernels of a stack kept at a time; schedules repeat few gaps
 
@@ -49,12 +70,14 @@ def risk(transition: ArrayLike, loss: ArrayLike, age_steps: ArrayLike, *, method
     >>> risk([[0.9, 0.1], [0.1, 0.9]], 2.0, [3, 6, 10], method="tight").round(4).tolist()
     [0.8234, 0.4047, 0.1639]
     """
-    through = _through(transition, method)
-    steps, losses = _line(age_steps, "ages"), checked_loss(loss)
-    aged = [through(step, losses) for step in steps.tolist()]
-    if not aged:
-        return np.zeros((*np.broadcast_shapes(np.shape(transition)[:-2], losses.shape), 0))
-    return np.stack(aged, axis=-1)
+    steps, losses = line(age_steps, "ages"), checked_loss(loss)
+    if method != "tight":
+        return through_distance(_distance(method)(transition, steps), losses[..., None])
+    backward = reverse(transition)
+    result = np.zeros((*np.broadcast_shapes(backward.shape[:-2], losses.shape), steps.size))
+    for step, kernel in ascending_powers(backward, steps):
+        result[..., steps == step] = leakage(kernel, losses)[..., None]
+    return result
 
 
 def risk_of_curve(curve: ArrayLike, loss: ArrayLike, ages: ArrayLike) -> Floats:
@@ -68,7 +91,7 @@ def risk_of_curve(curve: ArrayLike, loss: ArrayLike, ages: ArrayLike) -> Floats:
     >>> risk_of_curve([1.0, 0.64], 0.5, [0, 48]).round(6).tolist()
     [0.5, 0.347258]
     """
-    distances, steps = np.asarray(curve, dtype=np.float64), _line(ages, "ages")
+    distances, steps = np.asarray(curve, dtype=np.float64), line(ages, "ages")
     if distances.shape != steps.shape:
         raise ChainError(f"a curve has one value per age: {steps.size} ages, got shape {distances.shape}")
     if (np.diff(distances[np.lexsort((distances, steps))]) > 0).any():
@@ -99,113 +122,6 @@ def compose(
     return compose_through(published, ages, losses, at, through=_through(transition, method))
 
 
-def compose_through(
-    published: ArrayLike, ages: ArrayLike, losses: ArrayLike, at: ArrayLike, *, through: Through
-) -> Floats:
-    """Return the composed loss at each instant for any way a loss passes over a gap of steps.
-
-    Of the outputs published by t, sorted by input time u = S - A:
-        z_1 = e_1,  z_k = e_k + L_(u_k - u_(k-1))(z_(k-1)),  eps(t) = L_(t - u_m)(z_m);
-    equal input times add (gap 0), and before the first output the loss is 0.
-
-    Shapes: (n,) int, (n,) int, (n,), (T,) int -> (..., T), leading axes those of what `through` returns.
-    Units: [steps], [-] -> [-].
-
-    Args:
-        published: instants S of publication.
-        ages: age A of each input when published.
-        losses: loss of each output about its input.
-        at: instants t.
-        through: (gap in steps > 0, loss) -> loss, under a Markov assumption; for example an envelope's call.
-
-    Raises:
-        ChainError: negative ages, losses or gaps that are no numbers of steps, or lengths that differ.
-    """
-    instants, until = _instants(published, "publications"), _instants(at, "instants")
-    loss, age = checked_loss(losses), _line(ages, "ages")
-    if not instants.shape == age.shape == loss.shape:
-        raise ChainError(f"{instants.size} publications, {age.size} ages and losses of shape {loss.shape} do not fit")
-    read = instants - age
-    by_input = np.lexsort((np.arange(read.size), read))
-    state = _Composition(read, loss, through)
-    figures = [state.at(t, by_input[instants[by_input] <= t].tolist()) for t in until.tolist()]
-    return np.stack(np.broadcast_arrays(*figures), axis=-1) if figures else np.zeros(0)
-
-
-class _Composition:
-    """The recursion over outputs in the order of their inputs, kept as far as the next instant shares it."""
-
-    def __init__(self, read: NDArray[np.int64], loss: Floats, through: Through) -> None:
-        self._read, self._loss, self._through = read.tolist(), loss, through
-        self._done: list[int] = []
-        self._composed: list[Floats] = []
-
-    def at(self, t: int, outputs: list[int]) -> Floats:
-        if not outputs:
-            return np.zeros(())
-        self._follow(outputs)
-        return self._pass(t - self._read[outputs[-1]], self._composed[-1])
-
-    def _follow(self, outputs: list[int]) -> None:
-        same = 0
-        while same < min(len(self._done), len(outputs)) and self._done[same] == outputs[same]:
-            same += 1
-        del self._done[same:], self._composed[same:]
-        for output in outputs[same:]:
-            total = np.asarray(self._loss[output])
-            if self._done:
-                gap = self._read[output] - self._read[self._done[-1]]
-                total = total + self._pass(gap, self._composed[-1])
-            self._done.append(output)
-            self._composed.append(total)
-
-    def _pass(self, gap: int, loss: Floats) -> Floats:
-        return loss if gap == 0 else np.asarray(self._through(gap, loss))
-
-
-def compose_without_markov(kernels: Sequence[ArrayLike], losses: ArrayLike) -> Floats:
-    """Return min over j of L_(K_j)(e_j) + the other losses: all that holds without a joint model.
-
-    K_j goes from the secret to the input of release j. Shapes: m kernels (..., k, n_j), (m,) -> (...). Units:
-    [-]. Passing the SUM of the losses through the nearest kernel is unsafe (MATHS 2b).
-
-    Raises:
-        ChainError: as many kernels as losses are needed; otherwise as `leakage`.
-
-    >>> compose_without_markov([[[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0, 1]]], [0.5, 0.25]).item()
-    0.25
-    """
-    loss = checked_loss(losses)
-    if loss.shape != (len(kernels),):
-        raise ChainError(f"one loss per kernel: {len(kernels)} kernels, got losses of shape {loss.shape}")
-    aged = [leakage(kernel, each) for kernel, each in zip(kernels, loss, strict=True)]
-    return sum_rule(np.stack(np.broadcast_arrays(*aged), axis=-1) if aged else np.zeros(0), loss)
-
-
-def sum_rule(aged: ArrayLike, losses: ArrayLike) -> Floats:
-    """Return min over j of aged_j + the sum of the other losses, 0 without releases.
-
-    Shapes: (..., m), (m,) -> (...). Units: [-].
-
-    Args:
-        aged: each release's own loss about the secret, through its own kernel or curve.
-        losses: each release's loss about its input.
-
-    >>> sum_rule([0.1, 0.4], [0.5, 0.6]).item()  # min(0.1 + 0.6, 0.4 + 0.5)
-    0.7
-    """
-    each, loss = checked_loss(aged), checked_loss(losses)
-    if loss.ndim != 1 or each.shape[-1:] != loss.shape:
-        raise ChainError(f"one aged loss per release: {loss.shape} losses, got {each.shape}")
-    if not loss.size:
-        return np.zeros(each.shape[:-1])[()]
-    # Sums before and after j instead of the total less e_j: exact for infinite losses, no cancellation.
-    before = np.concatenate(([0.0], loss[:-1].cumsum()))
-    after = np.concatenate((loss[:0:-1].cumsum()[::-1], [0.0]))
-    smallest: Floats = (each + before + after).min(axis=-1)
-    return smallest
-
-
 def age_of_information(published: ArrayLike, ages: ArrayLike, horizon: int) -> NDArray[np.int64]:
     """Return the age of the newest publication's input at 0, 1, ..., horizon; 0 at the start.
 
@@ -220,7 +136,7 @@ def age_of_information(published: ArrayLike, ages: ArrayLike, horizon: int) -> N
     >>> age_of_information([4, 8], [2, 1], 9).tolist()
     [0, 1, 2, 3, 2, 3, 4, 5, 1, 2]
     """
-    instants, age, last = _line(published, "publications"), _line(ages, "ages"), int(checked_steps(horizon))
+    instants, age, last = line(published, "publications"), line(ages, "ages"), int(checked_steps(horizon))
     if instants.shape != age.shape or (instants < 1).any():
         raise ChainError("the age of information needs one age per publication, none before step 1")
     restart = np.full(last + 1, -1, dtype=np.int64)
@@ -233,30 +149,100 @@ def age_of_information(published: ArrayLike, ages: ArrayLike, horizon: int) -> N
     return restart[since] + step - since
 
 
+def peak(transition: ArrayLike, loss: ArrayLike, *, age: int, interval: int, method: str) -> Floats:
+    """Return the largest loss about the present of releases every `interval` steps, each `age` steps old, for ever.
+
+    L_A(z*), z* the supremum of z -> e + L_S(z): reached just after a publication, in the limit. By total variation
+    alone that is [A] eq. 30, ln(1 + Delta(A)(e^eps - 1)/(1 - Delta(S) e^eps)), or infinite if Delta(S) e^eps >= 1;
+    then only this bound diverges, and not, as [A] says there, the loss.
+
+    Shapes: (..., k, k), (...) -> (...), broadcast. Units: [-], [-], [steps], [steps] -> [-].
+
+    Args:
+        transition: forward one-step chains, rows of NaN left out.
+        loss: loss of each release about its input.
+        age: steps from an input to its publication, A.
+        interval: steps from one publication to the next, S.
+        method: as `risk`.
+
+    Raises:
+        ChainError: as `risk`.
+
+    References: [A] Proposition 3, corrected in MATHS 3 and 9.
+
+    >>> float(peak([[0.9, 0.1], [0.1, 0.9]], 1.0, age=0, interval=1, method="tight").round(9))
+    2.749726736
+    >>> float(peak([[0.9, 0.1], [0.1, 0.9]], 1.0, age=0, interval=1, method="total_variation"))
+    inf
+    """
+    losses = checked_loss(loss)
+    apart, before = (checked_steps(steps, what="an age and an interval") for steps in (interval, age))
+    if apart.ndim or before.ndim:
+        raise ChainError("a periodic schedule has one age and one interval")
+    if method == "tight":
+        backward = reverse(transition)
+        return leakage(power(backward, before), supremum(power(backward, apart), losses))
+    distances = _distance(method)(transition, [int(apart), int(before)])
+    each, between = np.broadcast_arrays(losses, distances[..., 0])
+    limit = fixed_point(between[..., None], np.zeros_like(between)[..., None], each)
+    return through_distance(distances[..., 1], limit)
+
+
+def age_artificially(
+    states: ArrayLike, transition: ArrayLike, steps: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return states drawn from the reversed chain `steps` earlier, each for itself; -1 (missing) stays.
+
+    X_-t ~ P^t reversed (x, .) ([A] Definition 5). A mechanism of loss eps then has L(eps) about the state itself,
+    L that of this kernel: for any data if the chain is declared, for none if it comes from the same households. In
+    a series it counts as a query of that loss whose input is the PRESENT, not as one with an old input (MATHS 3).
+
+    Shapes: (..., ) int, (k, k); or (h, ...) int, (h, k, k) with a chain for each household -> as the states. Units:
+    [-], [-], [steps].
+
+    Args:
+        states: current states 0..k-1.
+        transition: forward one-step chains.
+        steps: how far back.
+        rng: the source of randomness; never the system's own for a test that must repeat.
+
+    Raises:
+        ChainError: a state that the chain does not have or that has no reversed row; shapes that do not fit.
+
+    >>> age_artificially([0, 2, -1], [[0, 1, 0], [0, 0, 1], [1, 0, 0]], 1, np.random.default_rng(1)).tolist()
+    [2, 1, -1]
+    """
+    state, kernel = np.asarray(states), power(reverse(transition), steps)
+    if kernel.shape[:-2] != state.shape[: kernel.ndim - 2] or state.dtype.kind not in "iu":
+        raise ChainError(f"states of shape {state.shape} do not fit chains of shape {kernel.shape}")
+    k = kernel.shape[-1]
+    if (state >= k).any():
+        raise ChainError(f"there are {k} states, got a higher one")
+    known = state >= 0
+    chain = np.arange(kernel[..., 0, 0].size).reshape((*kernel.shape[:-2], *(1,) * (state.ndim - kernel.ndim + 2)))
+    row = np.broadcast_to(chain, state.shape)[known] * k + state[known]
+    if np.isnan(kernel.reshape(-1, k)[row]).any():
+        raise ChainError("a state without a row of the reversed chain cannot be aged")
+    total = np.nan_to_num(kernel).cumsum(axis=-1).reshape(-1, k)[row]
+    drawn = (rng.random(row.size)[:, None] * total[:, -1:] >= total).sum(axis=-1)
+    result = state.astype(np.int64)
+    result[known] = drawn
+    return result
+
+
 def _through(transition: ArrayLike, method: str) -> Through:
     """Return how a loss passes over a gap of steps by one of the methods."""
     if method == "tight":
         backward = reverse(transition)
         kernel = lru_cache(_GAPS)(lambda gap: power(backward, gap))
         return lambda gap, loss: leakage(kernel(gap), loss)
-    if method not in _DISTANCES:
-        known = ", ".join(f'"{name}"' for name in ("tight", *_DISTANCES))
-        raise ChainError(f'there is no method "{method}"; there are {known}')
-    figure = _DISTANCES[method]
+    figure = _distance(method)
     distance = lru_cache(_GAPS)(lambda gap: figure(transition, [gap])[..., 0])
     return lambda gap, loss: through_distance(distance(gap), loss)
 
 
-def _line(steps: ArrayLike, what: str) -> NDArray[np.int64]:
-    line = checked_steps(steps, what=what)
-    if line.ndim != 1:
-        raise ChainError(f"{what} are a list, got shape {line.shape}")
-    return line
-
-
-def _instants(steps: ArrayLike, what: str) -> NDArray[np.int64]:
-    """Return instants, which may lie before 0."""
-    given = np.asarray(steps)
-    if given.ndim != 1 or (given.size and (given != np.rint(given)).any()):
-        raise ChainError(f"{what} are a list of whole steps")
-    return given.astype(np.int64)
+def _distance(method: str) -> Callable[[ArrayLike, ArrayLike], Floats]:
+    if method not in _DISTANCES:
+        known = ", ".join(f'"{name}"' for name in ("tight", *_DISTANCES))
+        raise ChainError(f'there is no method "{method}"; there are {known}')
+    return _DISTANCES[method]

@@ -2,7 +2,8 @@
 
     L_K(a) = max over rows q, d and columns S of ln((1 + (e^a - 1) q(S)) / (1 + (e^a - 1) d(S)))
 
-is attained by a mechanism, so it cannot be improved. One sort per pair of rows replaces the linear-fractional
+is attained by a mechanism, so it cannot be improved. One loss costs a few passes over the pairs of rows
+(`privacy.largest`), all losses at once one sort per pair (`privacy.pieces`): they replace the linear-fractional
 programmes and Algorithms 1 to 5 of Cao et al., "Quantifying differential privacy in continuous data release
 under temporal correlations", IEEE TKDE 2018 ([T]).
 """
@@ -16,11 +17,12 @@ from numpy.typing import ArrayLike
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, filled
+from agedp_data.privacy.largest import largest_gain
 from agedp_data.privacy.pieces import fixed_point, frontier_of, gain, prefixes
 
 _BUDGET = 2**21
 
-Figure = Callable[[Floats, Floats, Floats], Floats]
+Figure = Callable[[Floats, Floats], Floats]
 
 
 def leakage(kernel: ArrayLike, loss: ArrayLike) -> Floats:
@@ -39,7 +41,7 @@ def leakage(kernel: ArrayLike, loss: ArrayLike) -> Floats:
     >>> bool(np.isclose(leakage([[0.9, 0.1], [0.1, 0.9]], np.log(11)), np.log(10 / 2)))
     True
     """
-    return _each(kernel, loss, gain)
+    return _each(kernel, loss, largest_gain)
 
 
 def supremum(kernel: ArrayLike, loss: ArrayLike) -> Floats:
@@ -53,7 +55,7 @@ def supremum(kernel: ArrayLike, loss: ArrayLike) -> Floats:
     >>> round(float(supremum([[0.8, 0.2], [0.0, 1.0]], 0.1)), 10), supremum(np.eye(2), 0.1).item()
     (0.6459066161, inf)
     """
-    return _each(kernel, loss, fixed_point)
+    return _each(kernel, loss, _limits)
 
 
 def through_distance(distance: ArrayLike, loss: ArrayLike) -> Floats:
@@ -123,7 +125,7 @@ def _crossings(over: Floats, under: Floats) -> Floats:
 
 
 def _each(kernel: ArrayLike, loss: ArrayLike, figure: Figure) -> Floats:
-    """Apply a figure of the pieces to every kernel of a stack and all losses that belong to it."""
+    """Apply a figure of kernels (h, k, n) and losses (h, m) to all kernels of a stack and their losses."""
     rows, losses = filled(kernel), checked_loss(loss)
     try:
         shape = np.broadcast_shapes(rows.shape[:-2], losses.shape)
@@ -136,17 +138,17 @@ def _each(kernel: ArrayLike, loss: ArrayLike, figure: Figure) -> Floats:
     # An empty stack or no losses leave nothing to compute, and -1 could not be resolved.
     if turned.size == 0:
         return np.zeros(shape)
-    table = _table(stack, turned.reshape(stack.shape[0], -1), figure)
+    table = figure(stack, turned.reshape(stack.shape[0], -1))
     result: Floats = table.reshape(turned.shape).transpose(np.argsort(order))[()]
     return result
 
 
-def _table(stack: Floats, losses: Floats, figure: Figure) -> Floats:
-    """Return the figure for kernels (h, k, n) and losses (h, m) as (h, m), block by block."""
+def _limits(stack: Floats, losses: Floats) -> Floats:
+    """Return the suprema for kernels (h, k, n) and losses (h, m) as (h, m), block by block."""
     result = np.zeros(losses.shape)
     for part, over, under in prefixes(stack):
         step = max(1, _BUDGET // max(1, over.size))
         for start in range(0, losses.shape[1], step):
             some = (part, slice(start, start + step))
-            result[some] = np.maximum(result[some], figure(over[:, None, :], under[:, None, :], losses[some]))
+            result[some] = np.maximum(result[some], fixed_point(over[:, None, :], under[:, None, :], losses[some]))
     return result

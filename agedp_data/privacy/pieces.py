@@ -130,13 +130,17 @@ def frontier_of(rows: Floats, known: tuple[Floats, Floats] | None = None) -> tup
     """
     over, under = known or (np.zeros(1), np.zeros(1))
     for _, more_over, more_under in prefixes(rows):
-        above = _above(more_over, more_under, over, under)
-        over, under = frontier(np.concatenate((over, more_over[above])), np.concatenate((under, more_under[above])))
+        beyond = above(more_over, more_under, over, under)
+        over, under = frontier(np.concatenate((over, more_over[beyond])), np.concatenate((under, more_under[beyond])))
     return over, under
 
 
-def _above(over: Floats, under: Floats, hull_over: Floats, hull_under: Floats) -> Mask:
-    """Return which points lie above the hull, continued to the origin and with slope one."""
+def above(over: Floats, under: Floats, hull_over: Floats, hull_under: Floats) -> Mask:
+    """Return which points (P,) lie above the hull, continued to the origin and with slope one.
+
+    >>> above(np.array([0.5, 0.6]), np.array([0.2, 0.2]), np.array([0.9]), np.array([0.4])).tolist()
+    [True, True]
+    """
     beyond = over - under > hull_over[-1] - hull_under[-1]
     if hull_under[0] > 0:
         hull_over, hull_under = np.append(0.0, hull_over), np.append(0.0, hull_under)

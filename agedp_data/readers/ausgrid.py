@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field, model_validator
 
 from agedp_data.errors import InputError
+from agedp_data.notions.parameters import Block, ListOf, wrong
 from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.layout import (
     FIRST_DAY,
@@ -46,6 +49,31 @@ _FORMATS = ("%d/%m/%Y", "%d-%b-%y")
 _OTHER_FORMATS = ("%m/%d/%Y", "%Y-%m-%d")
 
 
+Category = Literal["GC", "CL", "GG"]
+Absent = Literal["zero", "missing"]
+
+
+def _absent(data: dict[str, Any]) -> Absent | None:
+    return "zero" if {"GC", "CL"} <= set(data.get("categories", ())) else None
+
+
+class AusgridKeys(Block):
+    """What [input] says of Ausgrid solar homes: a household's use is the sum of its `categories`."""
+
+    categories: ListOf[Category] = ("GC", "CL")
+    missing_controlled_load: Absent | None = Field(default_factory=_absent)
+
+    @model_validator(mode="after")
+    def _categories_add_up(self) -> Self:
+        if len(set(self.categories)) < len(self.categories):
+            raise wrong("names a category twice", "categories")
+        if "GG" in self.categories and len(self.categories) > 1:
+            raise wrong('adds generation "GG" to use; write ["GC", "CL"], or "GG" alone', "categories")
+        if self.missing_controlled_load is not None and not {"GC", "CL"} <= set(self.categories):
+            raise wrong('is used with "GC" and "CL" only; remove it', "missing_controlled_load")
+        return self
+
+
 class Ausgrid:
     """The layout of the Ausgrid solar home data, all three years."""
 
@@ -53,6 +81,7 @@ class Ausgrid:
     day_zone = "Australia/Sydney"
     width = SLOTS
     channels = 2
+    keys = AusgridKeys
 
     def __init__(self) -> None:
         self._days = ZoneDays("Australia/Sydney")
@@ -80,7 +109,7 @@ class Ausgrid:
         """Return one record of 48 readings per row; the hour that does not exist is missing."""
         ids, household, no_household = household_ids(columns.values["household"])
         day, no_day = _days(columns.values["date"], header.time_format)
-        channel = _channels(columns.values["category"], rules)
+        channel = _channels(columns.values["category"], _own(rules))
         energy, empty, cell_reasons = _energies(columns, rules)
         for index in np.unique(day[~no_day]):
             absent = self.absent_slots(date.fromordinal(int(index) + _EPOCH))
@@ -101,8 +130,9 @@ class Ausgrid:
 
     def complete(self, rules: Rules) -> Channels:
         """Return all categories, and the first alone if a customer-day without the others counts them as 0."""
-        every = frozenset(range(len(rules.categories)))
-        return (frozenset({0}), every) if rules.absent_channel_is_zero else (every,)
+        own = _own(rules)
+        every = frozenset(range(len(own.categories)))
+        return (every,) if own.missing_controlled_load == "missing" else (frozenset({0}), every)
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
         """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes forward."""
@@ -165,8 +195,13 @@ def _parse(text: str, pattern: str) -> date | None:
         return None
 
 
-def _channels(column: pa.DictionaryArray, rules: Rules) -> Ints:
-    order = {category: i for i, category in enumerate(rules.categories)}
+def _own(rules: Rules) -> AusgridKeys:
+    return rules.own if isinstance(rules.own, AusgridKeys) else AusgridKeys()
+
+
+def _channels(column: pa.DictionaryArray, own: AusgridKeys) -> Ints:
+    asked = [category for category in get_args(Category) if category in own.categories]  # in whatever order they stand
+    order = {category: i for i, category in enumerate(asked)}
     texts = [(raw or b"").decode("latin-1").strip() for raw in column.dictionary.to_pylist()]
     lookup = np.array([order.get(text, -1) for text in texts] + [-1], np.int64)
     found: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]

@@ -1,4 +1,7 @@
-"""The datasets by name: those whose layout is fixed, and "long", whose layout the run file describes."""
+"""The datasets by name: those whose layout is fixed, and "long", whose layout the run file describes.
+
+Whoever asks which datasets there are, or what a run file may say of one, goes over `LAYOUTS` and knows none by name.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from agedp_data.readers.layout import Layout, NamedColumns
 from agedp_data.readers.london import London
 from agedp_data.readers.long import Long
 
-LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (London(), Ausgrid())}
+LAYOUTS: dict[str, Layout] = {
+    London.name: London(),
+    Ausgrid.name: Ausgrid(),
+}
 DATASETS = (*LAYOUTS, Long.name)
 
 

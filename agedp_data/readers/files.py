@@ -19,7 +19,7 @@ from agedp_data.shown import shown
 EXTENSIONS = (".csv", ".csv.gz", ".csv.zip", ".csv.zst", ".gz", ".zip", ".zst")
 HEAD_BYTES = 64 * 1024
 LEAF_BYTES = 32 * 1024 * 1024
-_CHUNK = 8 * 1024 * 1024
+_CHUNK = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def digest_leaf(leaf: Leaf) -> tuple[bytes, bool]:
     location = leaf.source.location
     with storage.answered(f"{leaf.source.label}:", location), storage.open_at(location) as stream:
         stream.seek(leaf.start)
-        while left and (chunk := stream.read(min(left, _CHUNK))):
+        while left and (chunk := stream.read(min(left, _CHUNK))):  # small: hashed while the caches still hold it
             digest.update(chunk)
             quoted = quoted or b'"' in chunk
             left -= len(chunk)

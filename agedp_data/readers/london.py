@@ -13,7 +13,6 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from agedp_data.readers.layout import (
     ALONE,
@@ -26,9 +25,11 @@ from agedp_data.readers.layout import (
     Rules,
     cells,
     column_names,
+    filled,
     first_reason,
     household_ids,
     impossible_days,
+    nulls,
     whole_wh,
 )
 from agedp_data.readers.stamps import DAY_FIRST, ISO, fits
@@ -46,6 +47,7 @@ _TYPES = {
     "energy": pa.float64(),
 }
 _HALF_HOUR_NS = 1800 * 10**9
+_UNUSABLE = (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)
 
 
 class London:
@@ -55,6 +57,7 @@ class London:
     day_zone = "GMT"
     width = 1
     channels = 1
+    keys = None
 
     def recognise(self, lines: Sequence[str]) -> Header | None:
         """Return the header if the first line is one of the known ones, blanks and case aside."""
@@ -75,13 +78,14 @@ class London:
         """Return one record per row; a row without a reading is `MISSING` whatever its stamp."""
         ids, household, no_household = household_ids(columns.values["household"])
         stamp, cell = columns.values["time"], columns.values["energy"]
-        no_time = pc.is_null(stamp).to_numpy(zero_copy_only=False) | columns.bad("time")
-        ns = pc.fill_null(stamp.cast(pa.int64()), _HALF_HOUR_NS).to_numpy(zero_copy_only=False)
-        missing = pc.is_null(cell).to_numpy(zero_copy_only=False) & ~columns.bad("energy")
-        kwh = pc.fill_null(cell, 0.0).to_numpy(zero_copy_only=False)
+        no_time = nulls(stamp) | columns.bad("time")
+        ns = filled(stamp.cast(pa.int64()), _HALF_HOUR_NS)
+        missing = nulls(cell) & ~columns.bad("energy")
+        kwh = filled(cell, 0.0)
         energy, why = whole_wh(kwh, rules)
-        ended, off_grid = np.divmod(ns, _HALF_HOUR_NS)
-        day, slot = np.divmod(ended - 1, SLOTS)  # the reading that ends at 00:00 is the last of the day before
+        ended = ns // _HALF_HOUR_NS  # by a constant: far quicker than divmod
+        begun = ended - 1  # the reading that ends at 00:00 is the last of the day before
+        day = begun // SLOTS
         reason = first_reason(
             columns.rows,
             [
@@ -89,12 +93,12 @@ class London:
                 (Reason.DATE, no_time | impossible_days(day)),
                 (Reason.MISSING, missing),
                 (Reason.TEXT, columns.bad("energy")),
-                (Reason.OFF_GRID, off_grid != 0),
-                *((kind, why == kind) for kind in (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)),
+                (Reason.OFF_GRID, ended * _HALF_HOUR_NS != ns),
+                *((kind, why == kind) for kind in _UNUSABLE if why.any()),
             ],
         )
         channel = np.zeros(columns.rows, np.int64)
-        return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, {})
+        return Records(ids, household, channel, day, begun - day * SLOTS, energy.reshape(-1, 1), reason, {})
 
     def complete(self, rules: Rules) -> Channels:  # noqa: ARG002
         """Return the one channel."""

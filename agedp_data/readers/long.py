@@ -68,6 +68,7 @@ class Long:
     name = "long"
     width = 1
     channels = UNTOLD + 1
+    keys = None
 
     def __init__(self, columns: NamedColumns) -> None:
         self.columns = columns

@@ -49,14 +49,23 @@ def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parse
     records = layout.records(columns, header, rules)
     broken_rows = np.array([number for number, _ in broken], np.int64)
     rows_read = columns.rows + len(broken)
-    row = np.delete(np.arange(rows_read), broken_rows)
-    quiet = (records.reason == Reason.KEPT) | (records.reason == Reason.CATEGORY)
-    odd = np.flatnonzero(~quiet)
+    row = np.arange(rows_read)
+    if broken:
+        row = np.delete(row, broken_rows)
+    odd = np.flatnonzero(records.reason)
+    odd = odd[records.reason[odd] != Reason.CATEGORY]
     texts = dict(broken) | _texts(data, row[odd], rows_read)
-    aside = np.sort(np.concatenate([broken_rows, row[odd]]))
-    reason = np.full(rows_read, int(Reason.FIELDS))
-    reason[row] = records.reason
-    return Parsed(rows_read, records, row, aside, reason[aside], tuple(texts[int(i)] for i in aside))
+    reasons = dict.fromkeys(broken_rows.tolist(), int(Reason.FIELDS))
+    reasons |= dict(zip(row[odd].tolist(), records.reason[odd].tolist(), strict=True))
+    aside = sorted(reasons)
+    return Parsed(
+        rows_read,
+        records,
+        row,
+        np.array(aside, np.int64),
+        np.array([reasons[i] for i in aside], np.int64),
+        tuple(texts[i] for i in aside),
+    )
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -216,9 +225,10 @@ def _texts(data: bytes, rows: Ints, rows_read: int) -> dict[int, str]:
         return {}
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
     plain = data.endswith(b"\n") and b'"' not in data and len(ends) == rows_read
-    if plain and np.diff(ends, prepend=-1).min() > len(b"\r\n"):  # no line is blank, so each is a row
-        starts = np.concatenate([[0], ends[:-1] + 1])
-        return {int(i): data[starts[i] : ends[i]].rstrip(b"\r").decode("utf-8", "replace") for i in rows}
+    if plain and ends[0] > 1 and (ends[1:] - ends[:-1]).min(initial=3) > len(b"\r\n"):  # none is blank: all are rows
+        starts = np.where(rows > 0, ends[rows - 1] + 1, 0)
+        cuts = zip(rows.tolist(), starts.tolist(), ends[rows].tolist(), strict=True)
+        return {i: data[start:end].rstrip(b"\r").decode("utf-8", "replace") for i, start, end in cuts}
     lines = [line for line in data.splitlines() if line]
     if len(lines) != rows_read:
         lines = [line for line in _quoted_lines(data) if line]

@@ -55,28 +55,38 @@ def settle(rows: Rows, *, complete: Channels, later_wins: bool = False) -> Readi
     channels = int(rows.channel.max(initial=0)) + 1
     key = (rows.household * channels + rows.channel) * (last - first + 1) + rows.time - first
     order = _order(key, rows)
-    key, energy = key[order], rows.energy_wh[order]
-    reason = _judge(key, rows.file[order], energy, later_wins=later_wins)
-    kept = order[reason == Reason.KEPT]
-    lost = order[reason != Reason.KEPT]
-    household, time, energy_wh = _combine(rows, kept, complete=complete)
-    return Readings(
-        rows.ids, household, time, energy_wh, rows.file[lost], rows.row[lost], reason[reason != Reason.KEPT]
+    if order is not None:
+        rows, key = _taken(rows, order), key[order]
+    reason = _judge(key, rows.file, rows.energy_wh, later_wins=later_wins)
+    lost = np.flatnonzero(reason != Reason.KEPT)
+    kept = _taken(rows, np.flatnonzero(reason == Reason.KEPT)) if len(lost) else rows
+    return Readings(rows.ids, *_combine(kept, complete=complete), rows.file[lost], rows.row[lost], reason[lost])
+
+
+def _taken(rows: Rows, which: Ints) -> Rows:
+    return Rows(
+        rows.ids,
+        rows.household[which],
+        rows.channel[which],
+        rows.time[which],
+        rows.file[which],
+        rows.row[which],
+        rows.energy_wh.take(which, axis=0),
     )
 
 
-def _order(key: Ints, rows: Rows) -> Ints:
-    """Return the order by key, file and row; as published, rows are in it."""
+def _order(key: Ints, rows: Rows) -> Ints | None:
+    """Return the order by key, file and row; None if they are in it, as published."""
     rising = key[1:] > key[:-1]
     if rising.all():
-        return np.arange(len(key))
+        return None
     again = np.flatnonzero(~rising)
     before, after = again, again + 1
     in_order = (key[after] == key[before]) & (
         (rows.file[after] > rows.file[before])
         | ((rows.file[after] == rows.file[before]) & (rows.row[after] > rows.row[before]))
     )
-    return np.arange(len(key)) if in_order.all() else np.lexsort((rows.row, rows.file, key))
+    return None if in_order.all() else np.lexsort((rows.row, rows.file, key))
 
 
 def _told(rows: Rows) -> Ints:
@@ -101,7 +111,7 @@ def _judge(key: Ints, file: Ints, energy: Ints, *, later_wins: bool) -> Ints:
     If later files win, the rows of the latest file stand for their key, and the others are superseded unless they
     agree with it.
     """
-    reason = np.full(len(key), int(Reason.KEPT))
+    reason = np.zeros(len(key), np.int64)  # Reason.KEPT
     first = np.ones(len(key), bool)
     first[1:] = key[1:] != key[:-1]
     if first.all():
@@ -132,14 +142,14 @@ def _agree(first: Flags, energy: Ints) -> Flags:
     return agreed
 
 
-def _combine(rows: Rows, kept: Ints, *, complete: Channels) -> tuple[Ints, Ints, Ints]:
+def _combine(rows: Rows, *, complete: Channels) -> tuple[Ints, Ints, Ints]:
     """Return household, time and energy of every reading, the channels of a household added up.
 
     The channels must be `complete`; a missing reading in any channel is a missing reading.
     """
-    household, time, energy = rows.household[kept], rows.time[kept], rows.energy_wh[kept]
+    household, time, energy = rows.household, rows.time, rows.energy_wh
     if frozenset({0}) not in complete or rows.channel.any():
-        household, time, energy = _add_channels(household, rows.channel[kept], time, energy, complete=complete)
+        household, time, energy = _add_channels(household, rows.channel, time, energy, complete=complete)
     if energy.shape[1] == 1:
         return household, time, energy[:, 0]
     household = np.repeat(household, SLOTS)

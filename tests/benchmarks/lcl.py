@@ -21,14 +21,14 @@ _READINGS = np.array([f"{wh // 1000}.{wh % 1000:03d} \r\n" for wh in range(_LARG
 
 def write_lcl(path: Path, *, rows: int, seed: int = 1) -> int:
     """Write at least `rows` data rows, whole homes; return how many there are."""
-    homes = -(-rows // ROWS_PER_HOME)
+    homes = homes_of(rows)
     slots = _slots()
     between = _between(slots)
     rng = np.random.default_rng(seed)
     with path.open("wb") as stream:
         stream.write(HEADER)
         for home in range(homes):
-            stream.write(_home(f"MAC{home + 2:06d}".encode(), between, _energy(slots, rng)))
+            stream.write(_home(name_of(home).encode(), between, _energy(slots, rng)))
     return homes * ROWS_PER_HOME
 
 
@@ -62,3 +62,32 @@ def _home(name: bytes, between: np.ndarray, energy: np.ndarray) -> bytes:
     odd = rows[_ODD_ROW, : -_READINGS.itemsize].tobytes().replace(b":00.0000000, ", b":37.0000000,") + b"Null\r\n"
     flat = rows.tobytes()
     return flat[: _ODD_ROW * width] + odd + flat[(_ODD_ROW + 1) * width :]
+
+
+def homes_of(rows: int) -> int:
+    """Return how many homes a file of at least so many rows has."""
+    return -(-rows // ROWS_PER_HOME)
+
+
+def period() -> tuple[str, str]:
+    """Return the first and the last day that a file speaks of."""
+    last = _FIRST + int(30 * _slots()[-1]) - 30  # the reading that ends at 00:00 is the day's before
+    return str(_FIRST.astype("M8[D]")), str(last.astype("M8[D]"))
+
+
+def name_of(home: int) -> str:
+    """Return the id of a home, counted from 0."""
+    return f"MAC{home + 2:06d}"
+
+
+def write_night(path: Path, *, day: str, homes: int) -> None:
+    """Write one day of all homes, as a nightly delivery would bring it."""
+    rng = np.random.default_rng(int(np.datetime64(day).astype(int)))
+    stamps = np.datetime64(f"{day}T00:30", "m") + np.arange(48) * np.timedelta64(30, "m")
+    texts = [f",Std,{str(stamp).replace('T', ' ')}:00.0000000, ".encode() for stamp in stamps]
+    energy = np.minimum(rng.gamma(1.2, 200, (homes, 48)), _LARGEST_WH).astype(np.int64)
+    with path.open("wb") as stream:
+        stream.write(HEADER)
+        for home in range(homes):
+            name, readings = name_of(home).encode(), _READINGS[energy[home]]
+            stream.write(b"".join(name + text + reading for text, reading in zip(texts, readings, strict=True)))

@@ -38,7 +38,7 @@ def test_a_run_and_a_calibration_tell_machines_logs_tasks_and_children_none(ran:
     for seen in (ran.calibrated, ran.released):
         assert quiet(ran.marks, seen) == []
         assert seen.stderr == ""
-        assert len(seen.of("key")) > 5
+        assert len(seen.of("key")) > 1
     assert len(ran.released.of("log")) > 20  # SQLAlchemy's at least: every statement with what was bound to it
 
 
@@ -183,6 +183,7 @@ def test_a_bug_is_a_class_name_to_prefect_and_its_traceback_stays_in_the_house(p
     )
     assert seen.status == 1
     assert "StageFailed" in seen.stderr
+    assert "Error logging to API" not in seen.stderr  # every line was sent while the server was there
     assert "MARK" not in seen.stderr
     known = Marks((b"7.7391",), ())
     database = world.confidential / "prefect" / "prefect.db"
@@ -224,7 +225,7 @@ def test_a_bug_before_the_first_stage_leaves_the_flow_as_its_class(monkeypatch: 
 
     monkeypatch.setattr(flow, "begin", boom)
     with pytest.raises(flow.StageFailed, match="ValueError before the first stage") as caught:
-        flow._begun("run.toml", None)
+        flow._begun("run.toml", None, flow.SILENT)
     assert "MARK" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None

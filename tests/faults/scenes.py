@@ -82,7 +82,7 @@ publish = "envelope"
 
 
 def deliver(house: Path, name: str, days: range, *, seed: int, homes: tuple[str, ...] = HOMES) -> None:
-    """Write a file of whole days since FIRST, readings made up."""
+    """Write a file of whole days since FIRST, readings made up, and a row that is set aside."""
     rng = np.random.default_rng(seed)
     lines = ["LCLid,tstp,energy(kWh/hh)"]
     for day in days:
@@ -92,6 +92,7 @@ def deliver(house: Path, name: str, days: range, *, seed: int, homes: tuple[str,
                 f"{home},{start + timedelta(minutes=30 * (slot + 1))},{rng.integers(0, 900) / 1000}"
                 for slot in range(48)
             ]
+    lines.append(f"{homes[0]},{FIRST} soon,0.1")
     (house / "incoming").mkdir(exist_ok=True)
     (house / "incoming" / name).write_text("\n".join(lines) + "\n")
 

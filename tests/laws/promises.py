@@ -101,6 +101,39 @@ TRIED: dict[str, Tried] = {
         ),
         lambda promise: {"day": promise.epsilon_per_day, "risk": promise.risk},
     ),
+    "discounted": Tried(
+        st.builds(
+            lambda fading, scheduled, clock, amount: {
+                "notion": "discounted",
+                "epsilon": amount,
+                "clock": clock,
+                **fading,
+                **scheduled,
+            },
+            st.sampled_from(
+                [
+                    {"discount": "exponential", "rate": Decimal("0.5")},
+                    {"discount": "exponential", "rate": Decimal("0.95")},
+                    {"discount": "hyperbolic", "rate": Decimal("0.01")},
+                    {"discount": "hyperbolic", "rate": Decimal("3")},
+                ]
+            ),
+            st.sampled_from(
+                [
+                    {"schedule": "renewal"},
+                    {"schedule": "paper"},
+                    {"schedule": "classical"},
+                    {"schedule": "classical", "horizon_days": 5},
+                    {"schedule": "constant", "horizon_days": 6},
+                    {"schedule": "optimal", "horizon_days": 5},
+                    {"schedule": "optimal", "horizon_days": 40},
+                ]
+            ),
+            st.sampled_from(["data-day", "publication-day"]),
+            amounts(),
+        ),
+        lambda promise: {f"discounted sum ({promise.discount} {promise.rate})": promise.epsilon},
+    ),
 }
 
 

@@ -109,7 +109,7 @@ def edited(promise: str, edit: Edit) -> Tables:
 def test_every_key_of_every_table_is_tried(begun: Place) -> None:
     blocks = {
         "": (RunFile,),
-        "input": (inputs.LondonInput, inputs.AusgridInput, inputs.LongInput),
+        "input": inputs.INPUTS,
         "output": (surroundings.Output,),
         "population": (surroundings.Population,),
         "schedule": (schedule.Archive, schedule.Live, schedule.Rehearsal),

@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
+import dask
+import fsspec
 import pytest
+from distributed import Client
 
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import Rules
@@ -179,3 +182,60 @@ def test_a_folder_that_workers_do_not_see_is_refused(
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
     with pytest.raises(InputError, match=r"1 of 1 workers do not see \[output\] confidential"):
         cluster.require_shared(tmp_path, engine)
+
+
+def test_a_cluster_of_our_own_gives_the_same_bits_and_talks_to_nobody_else(tmp_path: Path) -> None:
+    write_london(tmp_path / "in", households=3, first_day=date(2012, 12, 20), days=20, seed=3)
+    expected = told(tmp_path / "here", Engine("threads", 2, 5_000, 1))
+    try:
+        assert told(tmp_path / "there", Engine("local-cluster", 2, 5_000, 1)) == expected
+        client = cluster.connect("local-cluster", 2)
+        assert cluster.connect.cache_info().currsize == 1
+        assert client.scheduler.address.startswith("tls://127.0.0.1:")
+        with pytest.raises(InputError, match="needs certificates"):  # nor does anybody else have them
+            cluster.connect(client.scheduler.address, 2)
+        spilled = client.run(lambda: dask.config.get("distributed.worker.memory.spill"))
+        assert set(spilled.values()) == {False}
+    finally:
+        client = cluster.connect("local-cluster", 2)
+        client.cluster.close()
+        client.close()
+        cluster.connect.cache_clear()
+
+
+def test_an_input_file_that_a_worker_does_not_see_is_one_line(tmp_path: Path, processes: Processes) -> None:
+    processes.scheduler()
+    processes.worker()
+    place = f"memory://{tmp_path.name}/MAC000002.csv"
+    with fsspec.open(place, "wb") as stream:
+        stream.write(b"LCLid,tstp,energy(kWh/hh)\n")
+    with pytest.raises(
+        InputError, match=r"^input 1 of 1: .* every worker of the cluster must see the input files"
+    ) as caught:
+        read(Store(tmp_path / "store", "london", Rules()), [place], engine=Engine(processes.address))
+    assert "MAC000002" not in str(caught.value)
+
+
+def nested(address: str) -> str:
+    with pytest.raises(InputError, match="this is a Dask worker already"):
+        map_each("slow", [1], each=slow, engine=Engine(address))
+    return "refused"
+
+
+def test_a_worker_opens_no_client_of_its_own(processes: Processes) -> None:
+    processes.scheduler()
+    processes.worker()
+    assert map_each("nested", [processes.address], each=nested, engine=Engine(processes.address)) == ["refused"]
+
+
+def test_where_a_cluster_shows_what_it_does_is_told_if_it_does(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes.scheduler()
+    processes.worker()
+    links: list[str] = []
+    engine = Engine(processes.address, dashboard=links.append)
+    for link in (None, "http://127.0.0.1:8787/status"):
+        monkeypatch.setattr(Client, "dashboard_link", link)
+        assert map_each("slow", [2], each=slow, engine=engine) == [4]
+    assert links == ["http://127.0.0.1:8787/status"]

@@ -223,7 +223,7 @@ def test_results_are_the_same_to_the_bit_for_every_block_size_and_scheduler(tmp_
         names = ("quality.parquet", "quarantine_settled.parquet")
         tables = [pq.read_table(store.folder.parent / name).to_pylist() for name in names]
         tables += [read_days(store, month, delivery.contents).to_pylist() for month in delivery.months]
-        aside = [pq.read_table(path).to_pylist() for path in store.folder.glob("quarantine/*.parquet")]
+        aside = [pq.read_table(path).to_pylist() for path in store.folder.glob("quarantine/**/*.parquet")]
         rows = sorted((row["content"], row["row"], row["reason"], row["text"]) for part in aside for row in part)
         said.append((delivery, told(store, delivery), tables, rows))
     assert all(one == said[0] for one in said)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import InputError
+from agedp_data.readers.ausgrid import AusgridKeys
 from agedp_data.readers.layout import Rules
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import days, folders, read
@@ -205,7 +206,7 @@ def test_what_a_killed_run_left_beside_a_file_does_not_stand_in_the_way(
 def test_other_rules_another_dataset_or_other_bytes_are_another_content(tmp_path: Path) -> None:
     one = Store(tmp_path, "ausgrid", Rules())
     others = [replace(one, dataset="london"), replace(one, rules=Rules(max_half_hour_wh=1))]
-    others.append(replace(one, rules=Rules(categories=("GG",))))
+    others.append(replace(one, rules=Rules(own=AusgridKeys(categories=("GG",)))))
     assert len({one.content("a"), one.content("b"), *(other.content("a") for other in others)}) == 5
 
 

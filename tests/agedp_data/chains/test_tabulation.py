@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.spectrum import total_variation
-from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.tabulation import tabulate, tabulate_distances
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.leakage import leakage
@@ -79,3 +79,19 @@ def test_a_population_needs_households_and_marks():
             tabulate(kernels, AGES, GRID, forgets=forgets)
     with pytest.raises(ChainError, match="same households"):
         tabulate(CHAINS, AGES, GRID, forgets=ALL, forward=CHAINS[:3])
+
+
+def test_of_distances_alone_the_largest_makes_the_table():
+    distances = np.array([[0.9, 0.5, 0.2], [0.8, 0.7, 0.0]])
+    known = tabulate_distances(distances, AGES, GRID, forgets=[True, True])
+    exact = np.log1p(np.array([0.9, 0.7, 0.2])[:, None] * np.expm1(GRID[:-1]))
+    np.testing.assert_allclose(known.backward[:, :-1], exact, atol=2e-9)
+    assert (known.backward[:, :-1] >= exact).all()
+    np.testing.assert_allclose(known.bounds["total_variation"], [0.9, 0.7, 0.2], atol=2e-9)
+    never = tabulate_distances(distances, AGES, GRID, forgets=[True, False])
+    np.testing.assert_array_equal(never.backward, np.tile(GRID, (3, 1)))
+    for wrong in (distances[0], distances[:, :2], np.zeros((0, 3))):
+        with pytest.raises(ChainError, match="at least one household"):
+            tabulate_distances(wrong, AGES, GRID, forgets=[True, True])
+    with pytest.raises(ChainError, match="from 0 to 1"):
+        tabulate_distances(distances + 0.2, AGES, GRID, forgets=[True, True])

@@ -11,6 +11,7 @@ from agedp_data.config import contract, load, parse
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 LIVE = (EXAMPLES / "london-live.toml").read_text("utf-8")
+AUSGRID = (EXAMPLES / "ausgrid.toml").read_text("utf-8")
 
 
 def of(text: str, *, base: str = "/house", model: str | None = "ab12"):
@@ -147,3 +148,20 @@ def test_another_model_is_another_contract_and_no_model_leaves_no_hash():
     assert of(LIVE, model="cd34") != of(LIVE)
     assert "hash" not in of(LIVE, model=None)["model"]
     assert "model" not in contract(load(EXAMPLES / "london.toml"), model=None)
+
+
+@pytest.mark.parametrize(
+    ("keys", "registered"),
+    [
+        ("", {"categories": ["GC", "CL"], "missing_controlled_load": "zero"}),
+        (
+            'categories = ["CL", "GC"]\nmissing_controlled_load = "missing"\n',
+            {"categories": ["CL", "GC"], "missing_controlled_load": "missing"},
+        ),
+        ('categories = ["GG"]\n', {"categories": ["GG"]}),
+    ],
+)
+def test_what_a_dataset_adds_to_the_input_table_is_registered_as_ever(keys, registered):
+    text = AUSGRID.replace('dataset = "ausgrid"\n', f'dataset = "ausgrid"\n{keys}')
+    plain = {"dataset": "ausgrid", "corrections": "set-aside", "max_half_hour_kwh": "50"}
+    assert of(text)["input"] == plain | registered

@@ -37,7 +37,7 @@ REFUSED = [
     ("london-live", "cron         =", "# cron =", '[schedule] zone = "Europe/London": is the zone of the cron line'),
     ("london-live", '"sampling-bound"', '"plug-in"', '[model] level = 0.95: is not used by confidence = "plug-in"'),
     ("london-live", 'source     = "estimated"', 'source = "declared"', "[model] has no key 'file' for source = \"declared\"; it goes with source = \"estimated\""),
-    ("ausgrid", '"optimal"', '"renewal"', '[promise] horizon_days = 365: is used by schedule = "optimal" only'),
+    ("ausgrid", '"optimal"', '"renewal"', '[promise] horizon_days = 365: is used by schedule = "optimal", "constant" and "classical" only'),
     ("ausgrid-full", '["GC", "CL"]', '["GC"]', '[input] missing_controlled_load = "zero": is used with "GC" and "CL" only'),
     # missing
     ("london", "version = 1", "", "version: is missing"),
@@ -88,7 +88,7 @@ REFUSED = [
     ("london", '"out/confidential"', '"out/release/c"', "[output] confidential: lies in the release folder"),
     ("london", '"out/confidential"', '"out"', "[output] release: lies in the confidential folder"),
     ("london", '"roster.csv"', '"out/release/../release/r.csv"', "[population] roster: lies in the release folder"),
-    ("london", "[promise]", '[engine]\nscheduler = "tcp://x:1"\n[promise]', '[engine] scheduler = "tcp://x:1": must be "threads"'),
+    ("london", "[promise]", '[engine]\nscheduler = "tcp://x"\n[promise]', '[engine] scheduler = "tcp://x": must be "threads"'),
     ("london", "[promise]", "[compare]\ndelta_kwh = [2, 1]\n[promise]", "[compare] delta_kwh = [2, 1]: must increase"),
     ("london-live", "share     = 0.3", "share = 0.31", "[series.daily_mean] share = 0.7: the shares add up to 1.01, not 1"),
     ("london-live", "share     = 0.3", "share = 0.300000000000001", "the shares add up to 1.000000000000001, not 1"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agedp_data.chains.envelope import Envelope
 from agedp_data.errors import Refused
 from agedp_data.losses import granted
-from agedp_data.notions import NOTIONS, AgeDependent, Classical, WEvent
+from agedp_data.notions import NOTIONS, AgeDependent, Classical, Discounted, WEvent
 from agedp_data.notions.enforced import Enforced
 
 GRID = np.concatenate([np.linspace(0.001, 5, 200), [20.0, 64.0]])
@@ -59,6 +59,33 @@ PROMISES: dict[str, tuple[Enforced, str, dict[str, Decimal]]] = {
         WEvent(notion="w-event", window_days=3, epsilon_per_window=Decimal(1), spend="remaining", **CAPS),
         "markov",
         {"day": Decimal("0.6"), "window of 3 days": Decimal(1), "total": Decimal("4.1")},
+    ),
+    "discounted, renewal": (
+        Discounted(
+            notion="discounted",
+            discount="exponential",
+            rate=Decimal("0.8"),
+            epsilon=Decimal("0.5"),
+            schedule="renewal",
+            clock="data-day",
+            **CAPS,
+        ),
+        "markov",
+        {"day": Decimal("0.5"), "discounted sum (exponential 0.8)": Decimal("0.5"), "total": Decimal("4.1")},
+    ),
+    "discounted, optimal": (
+        Discounted(
+            notion="discounted",
+            discount="hyperbolic",
+            rate=Decimal("0.3"),
+            epsilon=Decimal(2),
+            schedule="optimal",
+            horizon_days=40,
+            clock="data-day",
+            **CAPS,
+        ),
+        "markov",
+        {"day": Decimal("0.6"), "discounted sum (hyperbolic 0.3)": Decimal(2), "total": Decimal("4.1")},
     ),
     "age-dependent, epsilon": (
         AgeDependent(epsilon_per_day=Decimal("0.3"), method="tight", **AGED, **CAPS),

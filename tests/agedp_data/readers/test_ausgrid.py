@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import InputError
-from agedp_data.readers.ausgrid import Ausgrid
+from agedp_data.readers.ausgrid import Ausgrid, AusgridKeys
 from agedp_data.readers.layout import Reason, Rules
 from agedp_data.readers.parse import Parsed, parse
 
@@ -103,7 +103,7 @@ def test_general_consumption_and_controlled_load_are_channels_and_generation_is_
     assert reasons(parsed) == [Reason.KEPT, Reason.KEPT] + [Reason.CATEGORY] * 3
     assert parsed.records.channel.tolist()[:2] == [0, 1]
     assert parsed.aside_row.tolist() == []
-    generation = reasons(read(lines, rules=Rules(categories=("GG",))))
+    generation = reasons(read(lines, rules=Rules(own=AusgridKeys(categories=("GG",)))))
     assert generation == [Reason.CATEGORY] * 2 + [Reason.KEPT] + [Reason.CATEGORY] * 2
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.readers.layout import ALONE, Reason, Rules
+from agedp_data.readers.layout import ALONE, Reason
 from agedp_data.readers.settle import Readings, Rows, settle
 
 IDS = ("a", "b", "c")
@@ -25,7 +25,7 @@ def rows_of(found: list[Row], files: list[int], order: list[int], width: int) ->
     return Rows(IDS, *numbers, file, row, energy)
 
 
-def brute(found: list[Row], files: list[int], rules: Rules, channels: int, width: int) -> tuple[dict, dict]:
+def brute(found: list[Row], files: list[int], absent_is_zero: bool, channels: int, width: int) -> tuple[dict, dict]:
     """Return {(household, time): Wh} and {(file, row): reason}, by the rules as DATASETS.md words them."""
     groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for i, (household, channel, time, _) in enumerate(found):
@@ -44,7 +44,7 @@ def brute(found: list[Row], files: list[int], rules: Rules, channels: int, width
         if channel:
             continue
         lines = [good[household, c, time] for c in range(channels) if (household, c, time) in good]
-        if len(lines) < channels and not rules.absent_channel_is_zero:
+        if len(lines) < channels and not absent_is_zero:
             continue
         for slot in range(width):
             if all(line[slot] >= 0 for line in lines):
@@ -70,7 +70,7 @@ def test_readings_of_one_value_a_row_equal_the_dictionary_in_any_order(data: st.
     files = data.draw(st.lists(st.integers(0, 2), min_size=len(found), max_size=len(found)))
     order = data.draw(st.permutations(range(len(found))))
     settled = settle(rows_of(found, files, order, 1), complete=ALONE)
-    assert told(settled) == brute(found, files, Rules(), 1, 1)
+    assert told(settled) == brute(found, files, True, 1, 1)
 
 
 @given(st.data(), st.booleans())
@@ -78,7 +78,6 @@ def test_readings_of_one_value_a_row_equal_the_dictionary_in_any_order(data: st.
 def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_order(
     data: st.DataObject, absent_is_zero: bool
 ) -> None:
-    rules = Rules(absent_channel_is_zero=absent_is_zero)
     energy = st.tuples(*([st.sampled_from([-1, 0, 700])] * 2)).map(lambda pair: pair * 24)
     time = st.sampled_from([48 * day for day in (-1, 0, 5)])
     found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), time, energy), max_size=10))
@@ -86,7 +85,7 @@ def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_orde
     order = data.draw(st.permutations(range(len(found))))
     complete = (frozenset({0, 1}),) + ALONE * absent_is_zero
     settled = settle(rows_of(found, files, order, 48), complete=complete)
-    assert told(settled) == brute(found, files, rules, 2, 48)
+    assert told(settled) == brute(found, files, absent_is_zero, 2, 48)
 
 
 def test_a_disagreement_sets_both_aside_and_its_copies_too() -> None:

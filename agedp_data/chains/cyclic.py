@@ -1,0 +1,245 @@
+"""Cyclic chains: a kernel for each half-hour of the day, since households are not stationary over the day (MATHS 2).
+
+A homogeneous chain mixes the hours and can understate: asleep nothing changes, by day everything does; one kernel for
+both says a loss of .62 where the truth is 1 (MATHS 9, A4). Here the kernel between two instants is the product of the
+one-step kernels between them, and a figure is the largest over the phase of the day.
+
+PHASE p is the half-hour of a state; counts[p] are transitions from phase p to p + 1. Phases in which a state is seen,
+but too rarely for its row, are merged with their neighbours, never smoothed. A state without a row at its phase is
+left out there, with what leads only to it, as in `chains.transitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.maxima import Maxima
+from agedp_data.chains.rounding import guarded
+from agedp_data.chains.transitions import transition_matrix
+from agedp_data.errors import ChainError
+from agedp_data.privacy.kernel import Floats, Mask, checked, checked_loss, checked_steps
+from agedp_data.privacy.leakage import leakage
+from agedp_data.privacy.pieces import gain
+
+Ints = NDArray[np.int64]
+
+_HOUSEHOLDS = 16
+
+
+def count_cyclic(
+    states: ArrayLike, phases: ArrayLike, contiguous: ArrayLike, n_states: int, *, n_phases: int = 48
+) -> Ints:
+    """Return how often each state follows each, by the phase of the earlier one.
+
+    Shapes: (m,) int, (m,) int, (m-1,) bool -> (p, k, k); row: from, column: to. As `count_transitions`; a step that
+    does not lead to the next phase (a clock that is put forward or back) is a gap. Units: [transitions].
+
+    Raises:
+        ChainError: lengths that do not fit, or a state or phase out of range.
+
+    >>> count_cyclic([0, 1, 1, 0], [0, 1, 0, 1], [True, True, True], 2, n_phases=2).tolist()
+    [[[0, 1], [1, 0]], [[0, 0], [0, 1]]]
+    """
+    state, phase, follows = (np.asarray(each) for each in (states, phases, contiguous))
+    state, phase, follows = state.astype(np.int64), phase.astype(np.int64), follows.astype(np.bool_)
+    if state.ndim != 1 or phase.shape != state.shape or follows.shape != (max(state.size - 1, 0),):
+        raise ChainError("a series has a state and a phase for each instant, and a step between each two")
+    if (state >= n_states).any() or (phase < 0).any() or (phase >= n_phases).any():
+        raise ChainError(f"there are {n_states} states and {n_phases} phases, got a higher one")
+    before, after = state[:-1], state[1:]
+    used = follows & (before >= 0) & (after >= 0) & (phase[1:] == (phase[:-1] + 1) % n_phases)
+    cell = (phase[:-1][used] * n_states + before[used]) * n_states + after[used]
+    return np.bincount(cell, minlength=n_phases * n_states**2).reshape(n_phases, n_states, n_states).astype(np.int64)
+
+
+def merged_phases(counts: ArrayLike, *, min_visits: int) -> tuple[Ints, bool]:
+    """Return the group of each phase, and whether every state seen in a group has enough visits there.
+
+    The group with the rarest state is merged with that neighbour on the clock whose own rarest state is rarer, until
+    all have `min_visits` transitions into and out of each of their states, or one group is left: a homogeneous chain.
+    A single state all day counts as too little: nothing is known of how another would be forgotten.
+
+    Shapes: (p, k, k) -> (p,), bool. Units: [transitions].
+
+    >>> by_phase = [[[9, 9], [9, 9]], [[1, 1], [1, 1]], [[9, 9], [9, 9]], [[8, 8], [8, 8]]]
+    >>> merged_phases(by_phase, min_visits=10)
+    (array([0, 1, 1, 2]), True)
+    """
+    number = np.asarray(counts, dtype=np.int64)
+    if number.ndim != 3 or number.shape[1] != number.shape[2] or not number.shape[0] or (number < 0).any():
+        raise ChainError(f"a cyclic chain has a square table of counts for each phase, got shape {number.shape}")
+    # Groups in the order of the clock, each with its first phase; the last is followed by the first.
+    tables, starts = list(number), list(range(len(number)))
+    rarest = [_rarest(table) for table in tables]
+    while len(tables) > 1 and min(rarest) < min_visits:
+        worst = int(np.argmin(rarest))
+        after, before = (worst + 1) % len(tables), worst - 1
+        first = worst if rarest[after] <= rarest[before] else before % len(tables)
+        second = (first + 1) % len(tables)
+        tables[first] = tables[first] + tables[second]
+        rarest[first] = _rarest(tables[first])
+        del tables[second], starts[second], rarest[second]
+    group = np.searchsorted(starts, np.arange(len(number)), side="right") - 1
+    several = (number.sum(axis=(0, 1)) + number.sum(axis=(0, 2)) > 0).sum() > 1
+    return group % len(starts), bool(min(rarest) >= min_visits and several)
+
+
+def cyclic_kernels(counts: ArrayLike, groups: ArrayLike, *, direction: str) -> Floats:
+    """Return the one-step kernels by the phase of their ROW: to the state before ("backward") or after ("forward").
+
+    Shapes: (..., p, k, k), (..., p) int -> (..., p, k, k). Backward rows are the reversed counts: of the
+    transitions into a state at phase p, the states at p - 1. Rows of states that are left out are NaN.
+
+    Raises:
+        ChainError: an unknown direction, or a household without any state that can be followed for ever.
+    """
+    number, group = np.asarray(counts, dtype=np.float64), np.asarray(groups)
+    pooled = np.where(group[..., :, None] == group[..., None, :], 1.0, 0.0)
+    number = (pooled @ number.reshape(*number.shape[:-2], -1)).reshape(number.shape)
+    if direction == "backward":
+        # Entering phase p is leaving phase p - 1.
+        number = np.roll(np.swapaxes(number, -1, -2), 1, axis=-3)
+    elif direction != "forward":
+        raise ChainError(f'a direction is "backward" or "forward", got "{direction}"')
+    return _closed(transition_matrix(number, smoothing=0), direction)
+
+
+def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) -> Iterator[tuple[int, Floats]]:
+    """Yield (t, the kernels over t steps from every phase) for each different step, ascending.
+
+    Backward from phase p: K_p K_(p-1) ... K_(p-t+1). Shapes: (..., p, k, k), (T,) int -> (..., p, k, k) each.
+
+    >>> swap, stay = [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> [kernel[0].tolist() for _, kernel in ascending_products([swap, stay], [2, 4], direction="backward")]
+    [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    """
+    turn = 1 if direction == "backward" else -1
+    absent: Mask = np.asarray(np.isnan(np.asarray(kernels, dtype=np.float64)).all(axis=-1, keepdims=True))
+    once = np.where(absent, 0.0, np.nan_to_num(np.asarray(kernels, dtype=np.float64)))
+    before, gap, leap = 0, -1, once
+    now = np.eye(once.shape[-1]) * ~absent
+    for t in np.unique(checked_steps(steps)).tolist():
+        if t - before != gap:
+            gap, leap = t - before, _leap(once, t - before, turn, absent)
+        now = leap if before == 0 else _product(now, leap, before, turn)
+        before = t
+        yield t, np.where(absent, np.nan, now)
+
+
+def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Floats:
+    """Return the largest loss about the present, over the phase of the present, of one query at each age.
+
+    Shapes: backward kernels (..., p, k, k), (...), (T,) int -> (..., T). Units: [-], [-], [steps] -> [-].
+
+    >>> halves = np.full((2, 2), 0.5)
+    >>> cyclic_risk([np.eye(2), halves], 1.0, [1, 2]).tolist()  # asleep in phase 0: nothing is forgotten in one step
+    [1.0, 0.0]
+    """
+    steps, losses = checked_steps(age_steps, what="ages"), checked_loss(loss)
+    shape = np.broadcast_shapes(np.shape(kernels)[:-3], losses.shape)
+    result = np.zeros((*shape, steps.size))
+    for t, product in ascending_products(kernels, steps, direction="backward"):
+        result[..., steps == t] = leakage(product, losses[..., None]).max(axis=-1)[..., None]
+    return result
+
+
+def tabulate_cyclic(
+    backward: ArrayLike,
+    ages: ArrayLike,
+    losses: ArrayLike,
+    *,
+    forgets: ArrayLike,
+    forward: ArrayLike | None = None,
+) -> Envelope:
+    """Return the envelope of cyclic chains, under the Markov assumption: largest over households and phases.
+
+    Every gap of a composition takes the worst phase, so the bound holds whatever the hours of its inputs. Shapes:
+    (h, p, k, k), (T,) steps, (m,), (h,) bool -> tables (T, m), total variation (T,). As `tabulation.tabulate`, but
+    for the spectral bounds, which are about one kernel.
+
+    Raises:
+        ChainError: no household, or shapes that do not fit.
+    """
+    chains, reliable = np.asarray(backward, dtype=np.float64), np.asarray(forgets, dtype=np.bool_)
+    steps, grid = checked_steps(ages, what="ages"), checked_loss(losses)
+    if chains.ndim != 4 or not len(chains) or reliable.shape != chains.shape[:1]:
+        raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
+    if forward is not None and np.shape(forward) != chains.shape:
+        raise ChainError("forward and backward chains must be those of the same households")
+    day = chains.shape[1]
+    if not reliable.all():
+        table = np.tile(grid, (steps.size, 1))
+        ahead = None if forward is None else table
+        return Envelope(steps, grid, table, ahead, {"total_variation": np.ones(steps.size)}, day, "markov")
+    behind = _hulls(chains, steps, "backward")
+    tables, distance = [_table(behind, grid)], behind.distances
+    if forward is not None:
+        other = _hulls(np.asarray(forward, dtype=np.float64), steps, "forward")
+        tables, distance = [*tables, _table(other, grid)], np.maximum(distance, other.distances)
+    bounds = {"total_variation": np.minimum(guarded(distance), 1.0)}
+    return Envelope(steps, grid, tables[0], tables[1] if forward is not None else None, bounds, day, "markov")
+
+
+def _hulls(chains: Floats, steps: Ints, direction: str) -> Maxima:
+    found = Maxima(steps.size)
+    for start in range(0, len(chains), _HOUSEHOLDS):
+        block = chains[start : start + _HOUSEHOLDS]
+        for age, (_, products) in enumerate(ascending_products(block, steps, direction=direction)):
+            flat = products.reshape(-1, *products.shape[-2:])
+            found.add(age, flat[~np.isnan(flat).all(axis=(-1, -2))])
+    return found
+
+
+def _table(found: Maxima, grid: Floats) -> Floats:
+    return np.array([np.minimum(guarded(gain(over, under, grid)), grid) for over, under in found.hulls])
+
+
+def _rarest(table: Ints) -> int:
+    """Return the visits of the rarest state seen, the smaller of in and out; 0 without any transition."""
+    into, out = table.sum(axis=0), table.sum(axis=1)
+    seen = (into > 0) | (out > 0)
+    return int(np.minimum(into, out)[seen].min(initial=np.iinfo(np.int64).max)) if seen.any() else 0
+
+
+def _closed(kernels: Floats, direction: str) -> Floats:
+    """Return kernels whose rows lead only to states with rows, scaled to one."""
+    turn = 1 if direction == "backward" else -1
+    kept: Mask = np.asarray(~np.isnan(kernels).all(axis=-1))
+    matrix = np.nan_to_num(kernels)
+    while True:
+        there = np.roll(kept, turn, axis=-2)[..., None, :]
+        total = (matrix * there).sum(axis=-1)
+        still = kept & (total > 0)
+        if (still == kept).all():
+            break
+        kept = still
+    if not kept.any(axis=-1).all():
+        raise ChainError("a cyclic chain has a phase with no state that it can be followed from; it bounds nothing")
+    scaled = matrix * there / np.where(total > 0, total, 1.0)[..., None]
+    result = np.where(kept[..., None], scaled, np.nan)
+    checked(result.reshape(-1, *result.shape[-2:]))
+    return result
+
+
+def _product(first: Floats, second: Floats, steps: int, turn: int) -> Floats:
+    """Return the kernels of `first`, over this many steps, followed by those of `second` from where it leads."""
+    product = first @ np.roll(second, turn * steps, axis=-3)
+    total = product.sum(axis=-1, keepdims=True)
+    return np.asarray(product / np.where(total > 0, total, 1.0))
+
+
+def _leap(once: Floats, steps: int, turn: int, absent: Mask) -> Floats:
+    """Return the kernels over this many steps from every phase, by doubling."""
+    result, done = np.eye(once.shape[-1]) * ~absent, 0
+    double, length, left = once, 1, steps
+    while left:
+        if left & 1:
+            result, done = _product(result, double, done, turn), done + length
+        left >>= 1
+        if left:
+            double, length = _product(double, double, length, turn), 2 * length
+    return result

@@ -1,0 +1,93 @@
+"""Diagnostics that go with every chain: is one step of memory too little or too much, and is it one chain all along?
+
+Likelihood-ratio tests of conditional independence, G = 2 sum n ln(n / expected), against chi-squared with as many
+degrees of freedom as visited rows and columns leave: of order 0 against 1 (is there any memory), of order 1 against
+2 (is the state before last worth knowing), and of one chain against one per segment of time (stationarity). They are
+confidential. With a year of half-hours almost every home fails the last two; how much it matters is what
+`chains.forgetting` measures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import chi2
+
+from agedp_data.chains.direct import checked_states, lag_counts
+from agedp_data.errors import ChainError
+from agedp_data.privacy.kernel import Floats
+
+_FIELDS = [("transitions", np.int64), ("rarest", np.int64)] + [
+    (f"{name}{figure}", np.float64) for name in ("order_0", "order_1", "stationary") for figure in ("", "_df", "_p")
+]
+
+
+def diagnose(states: ArrayLike, *, n_states: int, segments: int) -> np.recarray[Any, Any]:
+    """Return the diagnostics of each household's series of states.
+
+    Shapes: (..., m) int, -1 where missing -> a record array (...): transitions counted; rarest, the visits of the
+    rarest state seen; and for each hypothesis (order_0: no memory; order_1: one step; stationary: the same chain in
+    all segments) the statistic G, its degrees of freedom `_df`, and the probability `_p` of one as large if it holds.
+
+    Args:
+        states: one state per step.
+        n_states: number of states.
+        segments: into how many parts of equal length the series is cut, for example 12.
+
+    Raises:
+        ChainError: states that are none, or fewer than two segments.
+
+    References: Anderson and Goodman, Annals of Mathematical Statistics 1957.
+
+    >>> found = diagnose([0, 0, 1, 1] * 50, n_states=2, segments=2)  # the last two states decide, the last one does not
+    >>> found.transitions.item(), bool(found.order_0_p > 0.9), bool(found.order_1_p < 1e-9)
+    (199, True, True)
+    """
+    series = checked_states(states, n_states)
+    if segments < 2:
+        raise ChainError(f"stationarity is a matter of at least two segments, got {segments}")
+    k, length = n_states, series.shape[-1]
+    lead = series.shape[:-1]
+    once = lag_counts(series, series, 1, n_secret=k, n_read=k)
+    before = np.concatenate((np.full((*lead, 1), -1), series[..., :-1]), axis=-1)[..., :length]
+    pair = np.where((before >= 0) & (series >= 0), before * k + series, -1)
+    twice = lag_counts(series, pair, 1, n_secret=k, n_read=k * k).reshape(*lead, k, k, k)
+    segment = np.arange(length) * segments // max(length, 1)
+    timed = np.where(series >= 0, segment * k + series, -1)
+    apart = lag_counts(timed, series, 1, n_secret=segments * k, n_read=k).reshape(*lead, segments, k, k)
+    visits = np.stack([(series == state).sum(axis=-1) for state in range(k)], axis=-1)
+    table = np.zeros(lead, dtype=_FIELDS)
+    table["transitions"] = once.sum(axis=(-1, -2))
+    table["rarest"] = np.where(visits > 0, visits, length).min(axis=-1)
+    tests = {
+        "order_0": once[..., None, :, :],
+        "order_1": np.moveaxis(twice, -1, -3),  # (middle, now, before)
+        "stationary": np.moveaxis(apart, -1, -3),  # (from, segment, to)
+    }
+    for name, counts in tests.items():
+        table[name], table[f"{name}_df"], table[f"{name}_p"] = independence(counts)
+    return table.view(np.recarray)
+
+
+def independence(counts: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Return G, degrees of freedom and p of rows and columns being independent within each group.
+
+    Shapes: (..., groups, rows, columns) -> (...), (...), (...). Rows and columns without counts take no part; without
+    any degree of freedom p is 1.
+
+    >>> statistic, freedom, _ = independence([[[10, 20], [20, 10]]])  # 2 * 2 * (10 ln(2/3) + 20 ln(4/3))
+    >>> round(float(statistic), 6), freedom.item()
+    (6.795961, 1.0)
+    """
+    number: NDArray[np.float64] = np.asarray(counts, dtype=np.float64)
+    rows, columns = number.sum(axis=-1, keepdims=True), number.sum(axis=-2, keepdims=True)
+    total = rows.sum(axis=-2, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(number > 0, number * np.log(number * total / (rows * columns)), 0.0)
+    statistic = np.maximum(2 * terms.sum(axis=(-1, -2, -3)), 0.0)
+    many = ((rows > 0).sum(axis=(-1, -2)) - 1.0).clip(0) * ((columns > 0).sum(axis=(-1, -2)) - 1.0).clip(0)
+    freedom = many.sum(axis=-1)
+    p = np.where(freedom > 0, chi2.sf(statistic, np.maximum(freedom, 1.0)), 1.0)
+    return statistic, np.asarray(freedom), p

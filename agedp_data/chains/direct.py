@@ -1,0 +1,131 @@
+"""Pairs of values counted a number of steps apart, and how far their rows lie apart; for many households at once."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.chains.transitions import ascending_powers, closed, transition_matrix
+from agedp_data.errors import ChainError
+from agedp_data.privacy.kernel import Floats, checked_steps
+
+Ints = NDArray[np.int64]
+
+_NUMBERS = 2**18
+
+
+def lag_counts(
+    secret: ArrayLike,
+    read: ArrayLike,
+    lag: int,
+    *,
+    n_secret: int,
+    n_read: int,
+    part: ArrayLike | None = None,
+) -> Ints:
+    """Return the pairs that `lag_kernel` counts: (..., n_secret, n_read), or a table for each pair of labels."""
+    now, then = checked_states(secret, n_secret), checked_states(read, n_read)
+    step = int(checked_steps(lag, what="a lag"))
+    if now.shape != then.shape:
+        raise ChainError(f"the secret and what was read must be of the same instants, got {now.shape}, {then.shape}")
+    length = now.shape[-1]
+    pairs, groups = _parts(part, step, length)
+    homes = math.prod(now.shape[:-1])
+    flat_now, flat_then = now.reshape(homes, length)[:, step:], then.reshape(homes, length)[:, : max(length - step, 0)]
+    size = groups * n_secret * n_read
+    counts = np.empty((len(flat_now), size), dtype=np.int64)
+    block = max(1, _NUMBERS // max(1, length, size))  # what stays in a processor's cache
+    for start in range(0, len(flat_now), block):
+        x, y = flat_now[start : start + block], flat_then[start : start + block]
+        cell = x * n_read + y
+        used = (x >= 0) & (y >= 0)
+        if part is not None:
+            cell += pairs * (n_secret * n_read)
+            used &= pairs >= 0
+        cell += (np.arange(len(x)) * size)[:, None]
+        some = cell.ravel() if used.all() else cell[used]
+        counts[start : start + block] = np.bincount(some, minlength=len(x) * size).reshape(-1, size)
+    labelled = part is not None and np.asarray(part).dtype != np.bool_
+    return counts.reshape((*now.shape[:-1], *((groups,) if labelled else ()), n_secret, n_read))
+
+
+def powers_of(counts: ArrayLike, steps: Ints) -> Floats:
+    """Return the largest total variation between rows of the powers of one-step counts: (..., k, k) -> (..., T)."""
+    number = np.asarray(counts)
+    k = number.shape[-1]
+    chains = transition_matrix(number, smoothing=0).reshape(-1, k, k)
+    result = np.full((len(chains), steps.size), np.nan)
+    usable = np.flatnonzero([can_be_followed(chain) for chain in chains])
+    if usable.size:
+        for step, kernel in ascending_powers(chains[usable], steps):
+            result[np.ix_(usable, steps == step)] = spread(np.nan_to_num(kernel))[:, None]
+    return result.reshape((*number.shape[:-2], steps.size))
+
+
+def spread(counts: ArrayLike) -> Floats:
+    """Return the largest total variation between two rows of each table: (..., k, n) -> (...), NaN without a row."""
+    rows = rows_of(counts)
+    flat = rows.reshape(-1, *rows.shape[-2:])
+    known = ~np.isnan(flat[..., 0])
+    flat = np.nan_to_num(flat)
+    result = np.zeros(len(flat))
+    for x in range(1, flat.shape[1]):
+        apart = np.abs(flat[:, x, None, :] - flat[:, :x]).sum(axis=-1) / 2
+        both = known[:, x, None] & known[:, :x]
+        result = np.maximum(result, np.where(both, apart, 0.0).max(axis=-1))
+    shaped: Floats = np.where(known.any(axis=-1), result, np.nan).reshape(rows.shape[:-2])
+    return shaped
+
+
+def checked_states(states: ArrayLike, n_states: int) -> Ints:
+    """Return states as whole numbers (..., m). Raises ChainError for one that is not below `n_states`."""
+    series = np.asarray(states)
+    if series.ndim < 1 or (series.size and series.dtype.kind not in "iu"):
+        raise ChainError("states are whole numbers, one per step, -1 where missing")
+    if series.size and int(series.max()) >= n_states:
+        raise ChainError(f"there are {n_states} states, got a higher one")
+    return series.astype(np.int64, copy=False)
+
+
+def checked_lags(lags: ArrayLike) -> Ints:
+    """Return lags as a list of whole steps. Raises ChainError otherwise."""
+    steps = checked_steps(lags, what="lags")
+    if steps.ndim != 1:
+        raise ChainError(f"lags are a list of steps, got shape {steps.shape}")
+    return steps
+
+
+def _parts(part: ArrayLike | None, lag: int, length: int) -> tuple[Ints, int]:
+    """Return the number of the part of each pair of instants (length - lag,), -1 for none, and how many there are."""
+    pairs = max(length - lag, 0)
+    if part is None:
+        return np.zeros(pairs, dtype=np.int64), 1
+    label = np.asarray(part)
+    if label.shape != (length,) or label.dtype.kind not in "biu":
+        raise ChainError(f"a part is a mark or a label for each of the {length} instants, got shape {label.shape}")
+    if label.dtype == np.bool_:
+        return np.where(label[lag:], 0, -1), 1
+    now, then = label[lag:].astype(np.int64), label[:pairs].astype(np.int64)
+    known = (now >= 0) & (then >= 0)
+    found, number = np.unique(np.stack((now, then))[:, known], axis=1, return_inverse=True)
+    result = np.full(pairs, -1, dtype=np.int64)
+    result[known] = number.ravel()
+    return result, found.shape[1]
+
+
+def rows_of(counts: ArrayLike) -> Floats:
+    """Return each row of counts as shares of its sum, NaN where nothing was counted."""
+    number = np.asarray(counts, dtype=np.float64)
+    total = number.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, number / np.where(total > 0, total, 1.0), np.nan)
+
+
+def can_be_followed(chain: Floats) -> bool:
+    """Return whether a chain (k, k) has a state left once those without rows are."""
+    try:
+        closed(chain)
+    except ChainError:
+        return False
+    return True

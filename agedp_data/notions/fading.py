@@ -1,0 +1,109 @@
+"""Discounted sums of whole losses, exact: weights are whole numbers of 2^-64, rounded up, losses stay whole.
+
+A sum is at its largest on a day with a loss, for weights do not increase. So a promise is kept for ever if it is kept
+on these days, and one more loss of x on day n is permitted if x w(t-n) fits on every such day t from n on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import MAX_EMAX, MAX_PREC, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+DiscountName = Literal["exponential", "hyperbolic"]
+
+_BITS = 64
+_FINE_BITS = 192  # of the running power, so that its roundings never add up to a unit of a weight
+_OLDEST = 40_000
+"""Days; what is older counts as if it were this old, which is never less."""
+
+_FEW = 16
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
+
+
+class Fading:
+    """What losses count by their age in days: rate^age, or 1/(1 + rate age)."""
+
+    def __init__(self, discount: DiscountName, rate: Decimal) -> None:
+        self._discount = discount
+        self._rate = Fraction(rate)
+        self._power = 1 << _FINE_BITS
+        self._weights: list[int] = []
+
+    def weight(self, age: int) -> int:
+        """Return the weight at an age in days, in 2^-64, rounded up.
+
+        >>> Fading("exponential", Decimal("0.5")).weight(1) / 2**64, Fading("hyperbolic", Decimal(3)).weight(1) / 2**64
+        (0.5, 0.25)
+        """
+        age = min(age, _OLDEST)
+        while len(self._weights) <= age:
+            self._weights.append(self._next())
+        return self._weights[age]
+
+    def _next(self) -> int:
+        if self._discount == "hyperbolic":
+            return _up(Fraction(1 << _BITS) / (1 + self._rate * len(self._weights)))
+        found = -(-self._power >> (_FINE_BITS - _BITS))
+        self._power = _up(self._power * self._rate)
+        return found
+
+    def total(self, losses: Mapping[int, int], day: int) -> int:
+        """Return the discounted sum on a day of losses by day number, in 2^-64."""
+        oldest = day - min(losses, default=day)
+        self.weight(max(oldest, 0))
+        known = self._weights
+        if oldest <= _OLDEST:
+            return sum([loss * known[day - before] for before, loss in losses.items() if before <= day])
+        return sum([loss * known[min(day - before, _OLDEST)] for before, loss in losses.items() if before <= day])
+
+    def largest(self, losses: Mapping[int, int], *, since: int = 0) -> int:
+        """Return the largest discounted sum on any day from `since` on, whole losses, rounded up.
+
+        >>> Fading("exponential", Decimal("0.5")).largest({1: 8, 2: 2, 3: 7})  # 8, 6, 10
+        10
+        """
+        days = [day for day in losses if day >= since]
+        if len(days) > _FEW and len(days) * len(losses) > 20 * (max(losses) - min(losses)):
+            sums = self._everywhere(losses)
+            return whole(max(sums[day] for day in days))
+        return whole(max((self.total(losses, day) for day in days), default=0))
+
+    def left(self, losses: Mapping[int, int], day: int, bound: int) -> int:
+        """Return how much more about a day keeps the discounted sum within `bound` on every day; below 0 if none."""
+        days = [day, *(other for other in losses if other > day)]
+        return min(((bound << _BITS) - self.total(losses, then)) // self.weight(then - day) for then in days)
+
+    def _everywhere(self, losses: Mapping[int, int]) -> dict[int, int]:
+        """Return the sum on every day, by one multiplication of two long numbers with a sum in each group of digits."""
+        first, last = min(losses), max(losses)
+        digits = len(str(sum(losses.values()) << _BITS))
+        ages = range(last - first, -1, -1)  # the highest group first
+        weights = Decimal("".join(f"{self.weight(age):0{digits}d}" for age in ages))
+        spent = Decimal("".join(f"{losses.get(first + place, 0):0{digits}d}" for place in ages))
+        product = str(_EXACT.multiply(weights, spent)).zfill(2 * digits * len(ages))
+        ends = range(len(product), len(product) - digits * len(ages), -digits)
+        return {first + place: int(product[end - digits : end]) for place, end in enumerate(ends)}
+
+
+def whole(total: int) -> int:
+    """Return a sum in 2^-64 in whole losses, rounded up."""
+    return -(-total >> _BITS)
+
+
+def by_number(losses: Mapping[str, int]) -> dict[int, int]:
+    """Return losses by the number of the day instead of its ISO text."""
+    return {number_of(day): loss for day, loss in losses.items()}
+
+
+@lru_cache(maxsize=2**16)
+def number_of(day: str) -> int:
+    """Return the number of a day from its ISO text."""
+    return date.fromisoformat(day).toordinal()
+
+
+def _up(amount: Fraction) -> int:
+    return -(-amount.numerator // amount.denominator)

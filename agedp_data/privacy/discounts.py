@@ -1,0 +1,170 @@
+"""How much a loss counts once it is j releases old: exponential, hyperbolic or any non-increasing weights ([F]).
+
+[F] is F. Farokhi, Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon,
+ICCPS 2020. Its formula after Definition 13 has 1/(1 + beta k) where 1/(1 + beta (t - k)) is meant.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.signal import lfilter
+
+from agedp_data.errors import ChainError
+from agedp_data.privacy.kernel import Floats, checked_loss
+
+_DIRECT = 256
+"""Up to so many releases sums are taken term by term, which is quicker than a transform, and sharper."""
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Discount(Protocol):
+    """Non-increasing weights a(0) > 0, a(1), ... of a loss by its age in releases."""
+
+    def weights(self, releases: int) -> Floats:
+        """Return a(0), ..., a(releases - 1). Shapes: (T,). Units: [-]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """a(j) = alpha^j ([F] Definition 9), 0 < alpha <= 1; alpha = 1 discounts nothing.
+
+    Raises:
+        ChainError: alpha outside (0, 1].
+
+    >>> Exponential(0.5).weights(3).tolist()
+    [1.0, 0.5, 0.25]
+    """
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha <= 1:
+            raise ChainError(f"alpha = {self.alpha}: a discount factor lies above 0 and is at most 1")
+
+    def weights(self, releases: int) -> Floats:
+        """Return alpha^j for j = 0, ..., releases - 1. Shapes: (T,). Units: [-]."""
+        with np.errstate(under="ignore"):
+            return np.asarray(np.power(float(self.alpha), _ages(releases)), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperbolic:
+    """a(j) = 1/(1 + beta j) ([F] Definition 13), beta >= 0; beta = 0 discounts nothing.
+
+    Raises:
+        ChainError: beta below 0 or not finite.
+
+    >>> Hyperbolic(1).weights(3).tolist()[:2]
+    [1.0, 0.5]
+    """
+
+    beta: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.beta) and self.beta >= 0):
+            raise ChainError(f"beta = {self.beta}: a discounting coefficient is a finite number that is at least 0")
+
+    def weights(self, releases: int) -> Floats:
+        """Return 1/(1 + beta j) for j = 0, ..., releases - 1. Shapes: (T,). Units: [-]."""
+        return np.asarray(1 / (1 + float(self.beta) * _ages(releases)), dtype=np.float64)
+
+
+class Weights:
+    """Any weights that do not increase and begin above 0, as many as there are releases.
+
+    Raises:
+        ChainError: no weights, one that is negative or not finite, one above the one before it, or a first one
+            of 0.
+
+    >>> Weights([1, 1, 1, 0]).weights(2).tolist()  # a window of three
+    [1.0, 1.0]
+    """
+
+    def __init__(self, weights: ArrayLike) -> None:
+        given = np.array(weights, dtype=np.float64)
+        if given.ndim != 1 or not given.size or not np.isfinite(given).all() or (given < 0).any():
+            raise ChainError("weights are a list of finite numbers that are at least 0")
+        if given[0] == 0 or (np.diff(given) > 0).any():
+            raise ChainError("weights must not increase with age, and the newest loss must count something")
+        given.flags.writeable = False
+        self._given = given
+
+    def weights(self, releases: int) -> Floats:
+        """Return the first `releases` weights. Shapes: (T,). Units: [-].
+
+        Raises:
+            ChainError: more than there are.
+        """
+        if not 0 <= releases <= self._given.size:
+            raise ChainError(f"{self._given.size} weights are given and {releases} needed; give one for each release")
+        return self._given[:releases]
+
+    def __repr__(self) -> str:
+        return f"Weights({self._given.size} from {self._given[0]} to {self._given[-1]})"
+
+
+def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
+    """Return sum over k <= t of a(t-k) r_k at every t ([F] (9), (12); both are meant for every t).
+
+    O(T) for exponential weights, O(T log T) otherwise. What is computed is rounded up by a bound of its error
+    (a few ulps for each addition; for transforms Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
+    Theorem 24.2, in the 2-norm), so that no figure is below the truth. Of a few hundred releases, and with
+    exponential weights, the error is relative to each figure, otherwise to norms of losses and weights.
+
+    Shapes: (..., T) -> (..., T). Units: [-] -> [-].
+
+    Raises:
+        ChainError: a loss that is negative or infinite, or fewer weights than releases.
+
+    >>> discounted_loss([1, 1, 1], Exponential(0.5)).round(12).tolist()
+    [1.0, 1.5, 1.75]
+    """
+    loss = checked_loss(losses)
+    if loss.ndim == 0 or not np.isfinite(loss).all():
+        raise ChainError("discounted losses are of a series of finite losses")
+    count = loss.shape[-1]
+    if not count:
+        return loss.copy()
+    if isinstance(discount, Exponential):
+        with np.errstate(under="ignore"):
+            found = np.asarray(lfilter([1.0], [1.0, -float(discount.alpha)], loss, axis=-1))
+        # each figure is a sum of positive terms, each of at most t products and additions
+        return _raised(found, 2.0 * np.arange(1, count + 1) * _EPS * found)
+    return upper_convolution(discount.weights(count), loss)
+
+
+def upper_convolution(weights: Floats, loss: Floats) -> Floats:
+    """Return the first T terms of weights * loss along the last axis, rounded up by a bound of the error."""
+    count = loss.shape[-1]
+    if count <= _DIRECT:
+        found = np.asarray(lfilter(weights, [1.0], loss, axis=-1))
+        return _raised(found, (2.0 * count + 8) * _EPS * found)
+    found = convolution(weights, loss)
+    size = math.log2(2 * count)
+    norms = float(np.linalg.norm(weights)) * np.linalg.norm(loss, axis=-1, keepdims=True)
+    # three transforms, each with an error of at most 8 u log2(n) in the 2-norm; weights are given to a few ulps
+    return np.where(loss.cumsum(axis=-1) > 0, _raised(np.maximum(found, 0.0), (32.0 * size) * _EPS * norms), 0.0)
+
+
+def convolution(one: Floats, other: Floats) -> Floats:
+    """Return the first T terms of one * other along the last axis, by transforms, as computed."""
+    count = other.shape[-1]
+    size = next_fast_len(2 * count, real=True)
+    return np.asarray(irfft(rfft(one[..., :count], size) * rfft(other, size), size)[..., :count])
+
+
+def _raised(found: Floats, error: Floats) -> Floats:
+    return np.asarray(np.nextafter(found + error, np.inf) * (found + error > 0))
+
+
+def _ages(releases: int) -> Floats:
+    if releases < 0:
+        raise ChainError(f"a series has at least 0 releases, not {releases}")
+    return np.arange(releases, dtype=np.float64)

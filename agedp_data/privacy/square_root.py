@@ -1,0 +1,114 @@
+"""Noise that grows like sqrt(k) under hyperbolic discounting: the certified constant, and Corollary 16 of [F].
+
+With b_k = C sqrt(k) sensitivity/epsilon the discounted sum at t is S(t)/C epsilon,
+
+    S(t) = sum over k = 1..t of 1/((1 + beta (t - k)) sqrt(k)),
+
+so C must be at least the supremum of S. [F] bounds each half of the sum by an integral, but leaves out the last
+term of the increasing half, f(t) = 1/sqrt(t), and takes atanh(u)/sqrt(1 + beta t), u^2 = beta t/(1 + beta t), for
+decreasing in t, while it increases as long as u atanh(u) < 1. The correct bound is
+
+    S(t) <= 2 asinh(sqrt(beta t))/sqrt(beta (1 + beta t)) + 1/sqrt(t),
+
+whose two parts decrease from beta t = sinh(x)^2, x tanh(x) = 1 on.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from agedp_data.errors import ChainError
+from agedp_data.privacy.discounts import Hyperbolic, upper_convolution
+
+_PEAK = 2.27671753122807
+"""sinh(x)^2 where x tanh(x) = 1."""
+
+_SUMMED_FROM = 1e-4
+"""Below this beta S is taken from its expansion, whose first term left out is below 1e-15 of it there."""
+
+_SLACK = 1e-12
+
+# zeta(1/2), zeta(-1/2), zeta(-3/2), zeta(-5/2)
+_ZETA = (-1.4603545088095868, -0.2078862249773546, -0.0254852018898330, 0.0085169287778503)
+
+
+def certified_constant(beta: float) -> float:
+    """Return sup over t of S(t) = sum over k = 1..t of 1/((1 + beta (t-k)) sqrt(k)), rounded up (MATHS 5).
+
+    From beta = 1e-4 on S is summed up to a t behind which the bound above lies below the largest found; for
+    smaller beta S follows from the Euler-Maclaurin expansion at both ends (Navot 1961 at the square root),
+
+        S(t) = 2 asinh(sqrt y)/sqrt(beta (1+y)) + sum over j of zeta(1/2-j) beta^j/(1+y)^(j+1) + f(t)/2 + f'(t)/12,
+
+    y = beta t, f(t) = 1/sqrt(t), f'(t) = beta/sqrt(t) - 1/(2 t sqrt(t)), at its only maximum near y = 2.28.
+    Units: [-]. References: [F] Corollary 16, whose own constant is too small for large and for tiny beta
+    (`corollary_16`).
+
+    Raises:
+        ChainError: beta that is not a positive, finite number; for beta = 0 no constant is enough.
+
+    >>> round(certified_constant(1), 4), certified_constant(3)
+    (1.2744, 1.0)
+    """
+    if not (math.isfinite(beta) and beta > 0):
+        raise ChainError(f"beta = {beta}: a constant exists for a positive, finite discounting coefficient only")
+    if beta >= 1 + math.sqrt(2):
+        return 1.0  # S falls in beta, and at 1 + sqrt(2) it is 1 at t = 1 and 2, less from then on
+    return (_summed(beta) if beta >= _SUMMED_FROM else _expanded(beta)) * (1 + _SLACK)
+
+
+def corollary_16(beta: float) -> float:
+    """Return the constant of [F] Corollary 16, 2 (atanh(1/sqrt 3) + atanh(sqrt(beta/(1+beta))))/sqrt(beta (beta+1)).
+
+    Units: [-]. It is up to 1.7 times larger than needed for usual beta, and too small outside
+    [1.2203e-5, 3.6538], where it is refused.
+
+    Raises:
+        ChainError: beta for which it breaks the promise, with the constant that keeps it.
+
+    >>> round(corollary_16(1), 3)
+    2.178
+    """
+    needed = certified_constant(beta)
+    given = 2 * (math.atanh(1 / math.sqrt(3)) + math.asinh(math.sqrt(beta))) / math.sqrt(beta * (beta + 1))
+    if given < needed:
+        broken = "already at the first release" if given < 1 else f"at about release {_PEAK / beta:.0f}"
+        raise ChainError(
+            f"beta = {beta:g}: Corollary 16's constant {given:.6g} is too small, the discounted sum comes to "
+            f"{needed / given:.9g} epsilon, {broken}; use certified_constant({beta:g}) = {needed:.6g}"
+        )
+    return given
+
+
+def _bound(beta: float, t: float) -> float:
+    """Return the integral of f from 0 to t, and f(t)."""
+    y = beta * t
+    return 2 * math.asinh(math.sqrt(y)) / math.sqrt(beta * (1 + y)) + 1 / math.sqrt(t)
+
+
+def _summed(beta: float) -> float:
+    count = max(64, math.ceil(2 * _PEAK / beta))
+    while True:
+        sums = upper_convolution(Hyperbolic(beta).weights(count), 1 / np.sqrt(np.arange(1.0, count + 1)))
+        largest = float(sums.max())
+        if _bound(beta, count + 1) <= largest:
+            return largest
+        count *= 2
+
+
+def _expanded(beta: float) -> float:
+    """Return the maximum of the expansion: outside y = 1.5..3.5 the bound is lower, inside it is concave."""
+    low, high = 1.5, 3.5
+    while high - low > 1e-9:
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if _expansion(beta, left) < _expansion(beta, right) else (low, right)
+    return _expansion(beta, (low + high) / 2)
+
+
+def _expansion(beta: float, y: float) -> float:
+    root = math.sqrt(y / beta)  # sqrt(t)
+    ends = sum(zeta * beta**j / (1 + y) ** (j + 1) for j, zeta in enumerate(_ZETA))
+    slope = beta / root - 0.5 / root**3
+    return 2 * math.asinh(math.sqrt(y)) / math.sqrt(beta * (1 + y)) + ends + 0.5 / root + slope / 12

@@ -1,0 +1,88 @@
+"""READINGS in any pieces -> transition counts: within runs, and between the runs that follow each other.
+
+A run is a stretch of one household's readings, one step after the other. Whatever the pieces are (a part of a file, a
+day, a month), each reading is in one of them, so a piece counts its own transitions, and tells of each run only where
+it begins and ends; a run that ends one step before another begins is joined to it. Counts and gaps are then those of
+the whole series, whatever the pieces and their order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from agedp_data.chains.states import states
+from agedp_data.readers.layout import Flags, Ints
+
+NONE = -1
+"""The state of a reading that takes part in no transition."""
+Counts = np.ndarray[Any, np.dtype[np.int64]]
+_AT_ONCE = 2**22
+_NO_RUNS = np.zeros((0, 5), np.int64)
+
+
+def runs_and_counts(household: Ints, time: Ints, state: Ints, *, households: int, n_states: int) -> tuple[Ints, Counts]:
+    """Return the runs of readings (m), sorted by household and time, and the transitions within them.
+
+    Shapes: (m,), (m,), (m,) -> (r, 5), (households, n_states, n_states). A run is (household, first time, its state,
+    last time, its state).
+    """
+    if len(household) == 0:
+        return _NO_RUNS, np.zeros((households, n_states, n_states), np.int64)
+    follows = (household[1:] == household[:-1]) & (time[1:] == time[:-1] + 1)
+    ends = np.append(np.flatnonzero(~follows), len(household) - 1)
+    starts = np.append(0, ends[:-1] + 1)
+    runs = np.stack([household[starts], time[starts], state[starts], time[ends], state[ends]], axis=1)
+    if (state < 0).any():
+        follows &= (state[1:] >= 0) & (state[:-1] >= 0)
+    flat = ((household[:-1] * n_states + state[:-1]) * n_states + state[1:])[follows]
+    counts = np.bincount(flat, minlength=households * n_states**2)
+    return runs, counts.reshape(households, n_states, n_states)
+
+
+def join_runs(counts: Counts, runs: Ints) -> Ints:
+    """Add to `counts` (h, k, k) the transition between runs of a household one step apart; return the gaps (h,)."""
+    if len(runs) == 0:
+        return np.zeros(len(counts), np.int64)
+    household, first, state, last, last_state = runs[np.lexsort((runs[:, 1], runs[:, 0]))].T
+    same = household[1:] == household[:-1]
+    next_to = same & (first[1:] == last[:-1] + 1)
+    counted = next_to & (last_state[:-1] >= 0) & (state[1:] >= 0)
+    np.add.at(counts, (household[1:][counted], last_state[:-1][counted], state[1:][counted]), 1)
+    return np.bincount(household[1:][same & ~next_to], minlength=len(counts))
+
+
+def states_by_household(household: Ints, energy_wh: Ints, edges: np.ndarray[Any, np.dtype[np.float64]]) -> Ints:
+    """Return the state of each reading (m) under its own household's cut points, through a table of all energies.
+
+    Shapes: (m,), (m,), (h, k - 1) -> (m,); readings are sorted by household. As `chains.states.states`: a reading that
+    equals a cut belongs to the state above it. Units: Wh.
+    """
+    state = np.empty(len(household), np.int64)
+    if len(household) == 0:
+        return state
+    codes, starts = firsts_of(household)
+    cuts = np.clip(np.ceil(edges[codes]), 0, int(energy_wh.max()) + 1).astype(np.int64)
+    width = int(cuts.max(initial=0)) + 1  # what lies above the last cut is in the last state
+    sizes = np.diff(cuts, axis=1, prepend=0, append=width)
+    position = np.repeat(np.arange(len(codes)), np.diff(starts))
+    if width > _AT_ONCE:
+        for code, start, stop in zip(codes, starts[:-1], starts[1:], strict=True):
+            state[start:stop] = states(energy_wh[start:stop], edges[code])
+        return state
+    each = _AT_ONCE // width
+    for low in range(0, len(codes), each):
+        high = min(low + each, len(codes))
+        of = slice(starts[low], starts[high])
+        table = np.repeat(np.tile(np.arange(sizes.shape[1], dtype=np.int16), high - low), sizes[low:high].ravel())
+        state[of] = table[(position[of] - low) * width + np.minimum(energy_wh[of], width - 1)]
+    return state
+
+
+def firsts_of(household: Ints) -> tuple[Ints, Ints]:
+    """Return the households of readings that are sorted by them, and where each begins, the end last."""
+    first: Flags = np.ones(len(household), bool)
+    first[1:] = household[1:] != household[:-1]
+    starts = np.flatnonzero(first)
+    return household[starts], np.append(starts, len(household))

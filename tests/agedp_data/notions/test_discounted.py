@@ -1,0 +1,255 @@
+"""The promise `discounted`: kept on every day, by either clock, for days in any order, against sums of fractions."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agedp_data.config import parse
+from agedp_data.errors import Refused, RunFileError
+from agedp_data.losses import NANO
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.discounted import Discounted
+from agedp_data.notions.fading import Fading
+from tests.laws.promises import Line
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+FIRST = date(2013, 1, 1)
+KEYS = {
+    "notion": "discounted", "discount": "exponential", "rate": Decimal("0.9"), "epsilon": Decimal(1),
+    "schedule": "renewal", "clock": "data-day", "max_day_epsilon": Decimal(2), "epsilon_total": "unlimited",
+}  # fmt: skip
+
+
+def promise(**keys):
+    return Discounted.model_validate({**KEYS, **keys})
+
+
+def weight(keys, age):
+    rate = Fraction(keys["rate"])
+    return rate**age if keys["discount"] == "exponential" else 1 / (1 + rate * age)
+
+
+def largest(keys, rows):
+    """The largest discounted sum on any date up to a month behind the last, term by term."""
+    clock = "day" if keys["clock"] == "data-day" else "published_on"
+    spent = [(date.fromisoformat(getattr(row, clock)), row.loss) for row in rows]
+    days = [FIRST + timedelta(days=i) for i in range(-5, 80)]
+    return max(sum(weight(keys, (day - then).days) * loss for then, loss in spent if then <= day) for day in days)
+
+
+def released(made, days, *, published=None, part=1.0):
+    """Release days (offsets) in this order, each on its date of publication."""
+    rows = []
+    for place, offset in enumerate(days):
+        day = FIRST + timedelta(days=offset)
+        on = FIRST + timedelta(days=published[place] if published else offset + 1)
+        row = Line(day.isoformat(), 0, on.isoformat())
+        grant = int(part * made.loss(rows, row.day, None, row.published_on))
+        row = Line(row.day, grant, row.published_on)
+        made.admit(rows, row, None)
+        rows.append(row)
+    return rows
+
+
+SCHEDULES = [
+    {"schedule": "renewal"}, {"schedule": "paper"}, {"schedule": "classical"},
+    {"schedule": "constant", "horizon_days": 9}, {"schedule": "optimal", "horizon_days": 12}, {"schedule": "optimal", "horizon_days": 60},
+]  # fmt: skip
+RATES = [("exponential", "0.9"), ("exponential", "0.25"), ("hyperbolic", "0.05"), ("hyperbolic", "4")]
+
+
+class TestKept:
+    @settings(max_examples=120, deadline=None)
+    @given(
+        scheduled=st.sampled_from(SCHEDULES),
+        fading=st.sampled_from(RATES),
+        clock=st.sampled_from(["data-day", "publication-day"]),
+        days=st.lists(st.integers(0, 30), min_size=1, max_size=25, unique=True),
+        waits=st.lists(st.integers(0, 3), min_size=25, max_size=25),
+        part=st.sampled_from([1.0, 0.6]),
+    )
+    def test_on_every_day_in_exact_arithmetic_whatever_order_and_backlog(
+        self, scheduled, fading, clock, days, waits, part
+    ):
+        keys = {**KEYS, **scheduled, "discount": fading[0], "rate": Decimal(fading[1]), "clock": clock}
+        made = Discounted.model_validate(keys)
+        dates, on = [], 0
+        for day, wait in zip(days, waits, strict=False):
+            on = max(on + wait, day + 1)
+            dates.append(on)
+        rows = released(made, days, published=dates, part=part)
+        found = largest(keys, rows)
+        assert found <= NANO
+        figures = {figure.name: figure.value for figure in made.figures(rows, None, None)}
+        # the figure is the sum, rounded up: weights to 2^-64, the whole to 1e-9
+        assert found <= figures[f"discounted sum ({fading[0]} {fading[1]})"] <= found + 2
+        assert figures["total"] == sum(row.loss for row in rows)
+
+    def test_days_in_order_get_the_schedule_to_the_last_decimal_but_one(self):
+        # (1 - alpha) epsilon from the second day on; hyperbolic 1: 1, 1/2, 1 - 1/4 - 1/3
+        assert [row.loss for row in released(promise(), range(4))] == pytest.approx([NANO, 1e8, 1e8, 1e8], abs=2)
+        hyperbolic = promise(discount="hyperbolic", rate=Decimal(1))
+        assert [row.loss for row in released(hyperbolic, range(3))] == pytest.approx([1e9, 5e8, 1e9 * 5 / 12], abs=2)
+        paper = promise(discount="hyperbolic", rate=Decimal(3), schedule="paper")
+        assert [row.loss for row in released(paper, range(4))] == pytest.approx(
+            [1e9, 1e9 / 2**0.5, 1e9 / 3**0.5, 5e8], abs=2
+        )
+        endless = promise(schedule="classical")
+        assert [row.loss for row in released(endless, range(2))] == pytest.approx([607927101, 607927101 / 4], abs=2)
+
+    def test_a_skipped_day_gives_the_next_what_it_left(self):
+        rows = released(promise(rate=Decimal("0.5")), [0, 2, 3])
+        assert [row.loss for row in rows] == [NANO, NANO * 3 // 4, NANO // 2]
+
+    def test_a_day_behind_the_newest_gets_only_what_every_later_day_leaves(self):
+        made = promise(rate=Decimal("0.5"), schedule="constant")
+        rows = released(made, [0, 1, 2, 3])
+        assert made.loss(rows, "2013-01-03", None) == 0  # the day has spent its 1/2
+        assert made.loss(rows[:2] + rows[3:], "2013-01-03", None) == pytest.approx(5e8, abs=2)
+        renewed = promise(rate=Decimal("0.5"))
+        # without it day 2 has 3/8 and day 3 has 11/16: 5/8 is left on either
+        assert renewed.loss(rows[:2] + rows[3:], "2013-01-03", None) == pytest.approx(1e9 * 5 / 8, abs=4)
+        assert renewed.loss(rows[1:], "2012-12-25", None) == pytest.approx(1e9, abs=2)  # counts 1/512 on day 3
+
+    def test_a_week_published_at_once_is_discounted_by_data_day_only(self):
+        by_data, by_publication = promise(schedule="paper"), promise(schedule="paper", clock="publication-day")
+        dates = [*range(1, 41), *[47] * 7]
+        rows = [row.loss for row in released(by_data, range(47), published=dates)]
+        assert rows == pytest.approx([1e8] * 47, abs=2)
+        rows = [row.loss for row in released(by_publication, range(47), published=dates)]
+        # 1.18 if all were released: (1 - .9^40) .9^7 = .4712 is left of the first forty days, 5 fit and .0288
+        assert rows[:45] == pytest.approx([1e8] * 45, abs=2)
+        assert rows[45] == pytest.approx(1e9 * (0.5 - (1 - 0.9**40) * 0.9**7), abs=50)
+        assert rows[46] == 0
+
+    def test_two_series_share_a_day_also_if_the_second_comes_later(self):
+        for clock in ("data-day", "publication-day"):
+            made = promise(schedule="paper", clock=clock)
+            first = Line("2013-01-01", 40_000_000, "2013-01-02", "a")
+            assert made.loss([first], "2013-01-01", None, "2013-01-05") == pytest.approx(6e7, abs=2)
+            assert made.loss([first], "2013-01-02", None, "2013-01-05") == pytest.approx(1e8, abs=2)
+
+    @pytest.mark.parametrize("schedule", ["optimal", "constant", "classical"])
+    def test_a_series_with_a_horizon_closes_after_so_many_days(self, schedule):
+        made = promise(schedule=schedule, horizon_days=3)
+        rows = released(made, [0, 1, 5])
+        assert all(row.loss > 0 for row in rows)
+        assert made.loss(rows, "2013-02-01", None) == made.loss(rows, "9999-12-31", None) == 0
+        with pytest.raises(Refused, match=r"2013-02-01: horizon_days = 3 days are released and the series is over"):
+            made.admit(rows, Line("2013-02-01", 1, "2013-02-02"), None)
+
+    def test_the_caps_bind_first_and_what_they_leave_stays_for_later_days(self):
+        rows = released(promise(max_day_epsilon=Decimal("0.3"), rate=Decimal("0.5")), range(4))
+        assert [row.loss for row in rows] == [300_000_000] * 4
+        made = promise(epsilon_total=Decimal("1.25"))
+        assert [row.loss for row in released(made, range(5))] == pytest.approx([1e9, 1e8, 1e8, 0, 0], abs=2)
+
+    def test_too_much_is_refused_with_the_day_the_bound_and_the_excess(self):
+        rows, half = [Line("2013-01-01", NANO, "2013-01-02")], promise(rate=Decimal("0.5"))
+        says = r"the discounted sum would come to 1\.000000001, 0\.000000001 more than epsilon = 1; nothing was drawn"
+        with pytest.raises(Refused, match=f"^2013-01-02: {says}$"):
+            half.admit(rows, Line("2013-01-02", 500_000_001, "2013-01-03"), None)
+        half.admit(rows, Line("2013-01-02", 500_000_000, "2013-01-03"), None)
+        # an older day counts on the newer one: 1 + .2/2 is above 1
+        with pytest.raises(Refused, match=r"^2012-12-31: the discounted sum would come to 1\.1, 0\.1 more"):
+            half.admit(rows, Line("2012-12-31", 200_000_000, "2013-01-03"), None)
+
+
+class TestFigures:
+    def test_figures_count_by_the_clock_beside_the_undiscounted_total(self):
+        rows = [Line(f"2013-01-0{i}", 200_000_000, "2013-01-09") for i in (1, 2, 3)]
+        found = {f.name: (f.value, f.kind) for f in promise(rate=Decimal("0.5")).figures(rows, None, None)}
+        assert found["discounted sum (exponential 0.5)"] == (350_000_000, "assumption-free")
+        assert found["total"] == (600_000_000, "assumption-free")
+        by_publication = promise(rate=Decimal("0.5"), clock="publication-day").figures(rows, None, "2013-01-10")
+        assert [f.value for f in by_publication] == [200_000_000, 600_000_000, 600_000_000, 300_000_000]
+        assert "days of publication ago counted 0.5^j" in by_publication[-1].about
+
+    def test_a_year_at_alpha_nine_tenths_comes_to_36_5_undiscounted(self):
+        figures = promise(schedule="paper").figures(released(promise(schedule="paper"), range(365)), None, None)
+        assert figures[1].value == pytest.approx(36.5e9, abs=1000)
+        assert figures[2].value == pytest.approx(1e9, abs=1000)
+
+    @settings(max_examples=30, deadline=None)
+    @given(
+        losses=st.dictionaries(st.integers(700_000, 700_100), st.integers(0, 10**15), min_size=40, max_size=90),
+        fading=st.sampled_from(RATES),
+    )
+    def test_the_largest_of_many_days_is_that_of_each_taken_alone(self, losses, fading):
+        made = Fading(fading[0], Decimal(fading[1]))
+        assert made.largest(losses) == max(-(-made.total(losses, day) >> 64) for day in losses)
+
+    @pytest.mark.parametrize("fading", RATES)
+    def test_weights_are_rounded_up_never_grow_and_stay_above_zero(self, fading):
+        made, keys = Fading(fading[0], Decimal(fading[1])), {"discount": fading[0], "rate": Decimal(fading[1])}
+        weights = [made.weight(age) for age in range(400)]
+        assert weights == sorted(weights, reverse=True)
+        for age, each in enumerate(weights):
+            exact = weight(keys, age) * 2**64
+            assert exact <= each <= exact + 2
+        assert 0 < made.weight(10**7) <= weights[-1]
+
+    def test_compare_shows_both_discounts_beside_any_other_promise(self):
+        text = (EXAMPLES / "london.toml").read_text("utf-8")
+        run = parse(text + "\n[compare]\nexponential = 0.5\nhyperbolic = 1\n", base=Path("/house"), name="r.toml")
+        rows = [Line("2013-01-01", 400, "2013-02-01"), Line("2013-01-02", 100, "2013-02-01")]
+        accounts = [account for notion in NOTIONS for account in notion.compared(run)]
+        found = {f.name: f.value for account in accounts for f in account.figures(rows, None, None)}
+        assert found == {
+            "discounted sum (exponential 0.5)": 400,
+            "discounted sum (exponential 0.5) on the newest day": 300,
+            "discounted sum (hyperbolic 1)": 400,
+            "discounted sum (hyperbolic 1) on the newest day": 300,
+        }
+
+    def test_what_is_promised_is_not_compared_with_itself(self):
+        text = (EXAMPLES / "ausgrid.toml").read_text("utf-8")
+        for rate, shown in (("0.99", 0), ("0.9", 1)):
+            run = parse(text + f"\n[compare]\nexponential = {rate}\n", base=Path("/house"), name="r.toml")
+            assert len(Discounted.compared(run)) == shown
+
+
+class TestRunFile:
+    @pytest.mark.parametrize(
+        ("old", "new", "says"),
+        [
+            ("rate          = 0.99 ", "rate = 1 ", "[promise] rate = 1: must lie between 0 and 1"),
+            ('"exponential"', '"hyperbolic"\n#', ""),
+            ('"optimal"', '"paper"', '[promise] horizon_days = 365: is used by schedule = "optimal", "constant"'),
+            ('"optimal"\nhorizon_days  = 365', '"constant"', ""),
+            ("epsilon       = 1.0 ", "epsilon = 0.000000001 ", ""),
+            ('"optimal"\nhorizon_days  = 365', '"renewal"\n', ""),
+        ],
+    )
+    def test_keys_that_do_not_go_together_are_refused(self, old, new, says):
+        text = (EXAMPLES / "ausgrid.toml").read_text("utf-8")
+        assert old in text
+        if not says:
+            assert parse(text.replace(old, new), base=Path("/house"), name="r.toml").promise.name == "discounted"
+            return
+        with pytest.raises(RunFileError) as caught:
+            parse(text.replace(old, new), base=Path("/house"), name="r.toml")
+        assert says in str(caught.value)
+
+    def test_a_constant_loss_under_hyperbolic_discounting_needs_an_end(self):
+        text = (EXAMPLES / "ausgrid.toml").read_text("utf-8").replace("exponential", "hyperbolic")
+        text = text.replace('"optimal"\nhorizon_days  = 365', '"constant"')
+        with pytest.raises(RunFileError, match="horizon_days: is missing; a constant loss under hyperbolic"):
+            parse(text, base=Path("/house"), name="r.toml")
+
+    def test_every_schedule_is_set_beside_the_promised_one(self):
+        means = promise(rate=Decimal("0.99"), schedule="renewal").alternatives(365)
+        assert list(means) == ["renewal", "optimal", "constant", "paper", "classical"]
+        assert means["paper"] == pytest.approx(100, abs=0.01)
+        assert means["optimal"] == pytest.approx(89.47, abs=0.01)
+        unending = promise(schedule="classical").alternatives(365)
+        assert unending["classical"] == pytest.approx(
+            sum(k**2 for k in range(1, 366)) / 365 * 3.14159265**2 / 6, rel=1e-3
+        )

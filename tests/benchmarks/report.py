@@ -1,0 +1,142 @@
+"""docs/benchmarks.md and docs/benchmarks.svg: what was measured, on what, and where the design stops scaling."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from tests.benchmarks.judging import RUN, SUMS, by_size, disagreements, judged, seconds, slope
+from tests.benchmarks.measuring import Measured
+
+_PACKAGES = ("agedp", "numpy", "pyarrow", "dask", "pandas", "polars", "duckdb")
+_METERS = 30_000_000
+_YEAR = 365 * 48
+_BYTES_A_DAY = 100
+_GB = 1e9
+
+
+def write_report(folder: Path, found: Sequence[Measured]) -> None:
+    """Write both files into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "benchmarks.md").write_text("\n".join(_lines(found)) + "\n", encoding="utf-8")
+    if by_size(found):
+        _draw(folder / "benchmarks.svg", found)
+
+
+def _lines(found: Sequence[Measured]) -> Iterator[str]:
+    yield "# Benchmarks"
+    yield ""
+    yield "Written by `python -m tests.benchmarks`; every figure is of one run, contenders one after the other, the best of"
+    yield "several rounds. Made-up files in the format of Low Carbon London; sums per home and day, 12 x 12 transition counts."
+    yield ""
+    yield _machine()
+    yield ""
+    yield "*limit*: parsing the same columns with `pyarrow.csv` over the same 16 MB blocks on two threads, and nothing else."
+    yield "*work* and *CPU* leave out start-up (interpreter and imports). *memory*: largest sum of the proportional set size"
+    yield "over the process tree, sampled every 50 ms, or the process's own high-water mark if larger."
+    for rows, own in by_size(found).items():
+        yield from ["", f"## {rows / 1e6:.1f} million rows", ""]
+        yield "| | work s | of the limit | CPU s | memory MB | start-up s |"
+        yield "|---|---|---|---|---|---|"
+        limit = own.get("limit")
+        for name, one in own.items():
+            ratio = f"{seconds(one) / limit.work_s:.2f}" if limit else ""
+            took = f"{seconds(one):.2f}"
+            yield f"| {name} | {took} | {ratio} | {one.cpu_s:.2f} | {one.peak_mb:.0f} | {one.start_s:.2f} |"
+    yield from _failures(found)
+    yield from ["", "## Against what was asked", ""]
+    yield "For information; no test asserts on time. Times are asked for at 40 and 160 million rows."
+    yield from ["", "| million rows | asked | came out | |", "|---|---|---|---|"]
+    for one in judged(found):
+        yield f"| {one.rows / 1e6:.1f} | {one.bar} | {one.came_out} | {'met' if one.met else 'missed'} |"
+    others = disagreements(found)
+    yield ""
+    yield f"Other days, Wh or counts than ours: {', '.join(others)}." if others else "All that count found the same."
+    yield from _scaling(found)
+    yield from ["", "![wall time and memory against rows](benchmarks.svg)"]
+
+
+def _machine() -> str:
+    memory = psutil.virtual_memory().total / 2**30
+    found = []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    cores = psutil.cpu_count(logical=True)
+    return (
+        f"{_processor()}, {cores} logical processors, {memory:.0f} GiB of memory, {platform.system()}, "
+        f"Python {platform.python_version()}; {', '.join(found)}. {datetime.now(UTC):%B %Y}."
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _failures(found: Sequence[Measured]) -> Iterator[str]:
+    failed = [one for one in found if one.failed]
+    if failed:
+        yield from ["", "## Failed", ""]
+        for one in failed:
+            yield f"* {one.contender} at {one.rows / 1e6:.1f} million rows: {one.failed.replace('|', '/')}"
+
+
+def _scaling(found: Sequence[Measured]) -> Iterator[str]:
+    time, memory, sums = slope(found, RUN, "work_s"), slope(found, RUN, "peak_mb"), slope(found, SUMS, "work_s")
+    if time is None or memory is None:
+        return
+    yield from ["", "## Slope, and 30 million meters", ""]
+    if sums is not None:
+        yield f"Sums and counts: {sums[1]:.3f} s for each million rows, {sums[0]:.1f} s at none. "
+    yield f"The real run: {time[1]:.3f} s for each million rows, {time[0]:.1f} s at none; memory {memory[0]:.0f} MB and"
+    yield f"{memory[1]:.2f} MB for each million rows. If that line went on, {_METERS:,} meters would take, on this machine:"
+    yield ""
+    for what, rows in (("a night", _METERS * 48), ("a year", _METERS * _YEAR)):
+        hours = (time[0] + time[1] * rows / 1e6) / 3600
+        yield f"* {what} ({rows / 1e9:,.1f} thousand million rows): {hours:,.1f} hours"
+    yield ""
+    total = psutil.virtual_memory().total
+    homes = total / 2 / (31 * _BYTES_A_DAY)
+    yield "It does not go on. Parsing and parts are spread over any number of workers, but what a month comes to is settled"
+    yield f"in one task, which holds about {_BYTES_A_DAY} bytes for each household-day (estimated, not measured), and sums hold"
+    yield f"a month of the roster in one process: {_METERS * 31 * _BYTES_A_DAY / _GB:,.0f} GB at {_METERS:,} meters. With half of"
+    yield f"this machine's memory for it the design stops at about {homes / 1e6:,.1f} million meters; beyond that a month has to"
+    yield "be cut by households as well, or a population into several."
+
+
+def _draw(path: Path, found: Sequence[Measured]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "agedp"
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    sizes = by_size(found)
+    names = list(dict.fromkeys(name for own in sizes.values() for name in own))
+    for panel, what, label in ((panels[0], seconds, "s"), (panels[1], lambda one: one.peak_mb, "MB")):
+        for name in names:
+            points = [(rows / 1e6, what(own[name])) for rows, own in sizes.items() if name in own]
+            ours = name.startswith("agedp")
+            panel.plot(
+                *zip(*points, strict=True), marker="o", label=name, lw=2 if ours else 1, ls="-" if ours else "--"
+            )
+        panel.set(xscale="log", yscale="log", xlabel="million rows", ylabel=label)
+        panel.grid(visible=True, which="both", alpha=0.3)
+    panels[0].set_title("work, start-up left out")
+    panels[1].set_title("peak memory of the process tree")
+    panels[1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    figure.savefig(path, metadata={"Date": None, "Creator": None})
+    plt.close(figure)
