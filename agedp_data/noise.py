@@ -15,6 +15,7 @@ import operator
 import sys
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +77,13 @@ def laplace_scale(*, sensitivity: int, loss: losses.Amount) -> float:
             f"sensitivity {sensitivity} at loss {loss} asks for a noise scale outside"
             " [2^-1022, 2^55]; choose a loss nearer to 1"
         )
-    scale = float(exact)
+    return _smallest_scale(whole, allowed)
+
+
+@lru_cache(maxsize=1024)
+def _smallest_scale(whole: Fraction, allowed: Fraction) -> float:
+    """Return the scale by trying; a series asks for the same one every day."""
+    scale = float(whole / allowed)
     while _within(_measurement(scale), whole, allowed):
         scale = math.nextafter(scale, 0.0)
     while not _within(_measurement(scale), whole, allowed):

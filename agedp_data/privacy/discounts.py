@@ -21,6 +21,9 @@ from agedp_data.privacy.kernel import Floats, checked_loss
 _DIRECT = 256
 """Up to so many releases sums are taken term by term, which is quicker than a transform, and sharper."""
 
+_UNDERFLOW = 1e-300
+"""More than what products too small for a float come to together."""
+
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -136,7 +139,7 @@ def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
         with np.errstate(under="ignore"):
             found = np.asarray(lfilter([1.0], [1.0, -float(discount.alpha)], loss, axis=-1))
         # each figure is a sum of positive terms, each of at most t products and additions
-        return _raised(found, 2.0 * np.arange(1, count + 1) * _EPS * found)
+        return _raised(found, 2.0 * np.arange(1, count + 1) * _EPS * found, loss)
     return upper_convolution(discount.weights(count), loss)
 
 
@@ -145,12 +148,12 @@ def upper_convolution(weights: Floats, loss: Floats) -> Floats:
     count = loss.shape[-1]
     if count <= _DIRECT:
         found = np.asarray(lfilter(weights, [1.0], loss, axis=-1))
-        return _raised(found, (2.0 * count + 8) * _EPS * found)
+        return _raised(found, (2.0 * count + 8) * _EPS * found, loss)
     found = convolution(weights, loss)
     size = math.log2(2 * count)
     norms = float(np.linalg.norm(weights)) * np.linalg.norm(loss, axis=-1, keepdims=True)
     # three transforms, each with an error of at most 8 u log2(n) in the 2-norm; weights are given to a few ulps
-    return np.where(loss.cumsum(axis=-1) > 0, _raised(np.maximum(found, 0.0), (32.0 * size) * _EPS * norms), 0.0)
+    return _raised(np.maximum(found, 0.0), (32.0 * size) * _EPS * norms, loss)
 
 
 def convolution(one: Floats, other: Floats) -> Floats:
@@ -160,8 +163,9 @@ def convolution(one: Floats, other: Floats) -> Floats:
     return np.asarray(irfft(rfft(one[..., :count], size) * rfft(other, size), size)[..., :count])
 
 
-def _raised(found: Floats, error: Floats) -> Floats:
-    return np.asarray(np.nextafter(found + error, np.inf) * (found + error > 0))
+def _raised(found: Floats, error: Floats, loss: Floats) -> Floats:
+    """Return what was found and its error, rounded up; exactly 0 before the first loss."""
+    return np.where(loss.cumsum(axis=-1) > 0, np.nextafter(found + error + _UNDERFLOW, np.inf), 0.0)
 
 
 def _ages(releases: int) -> Floats:

@@ -31,14 +31,16 @@ def write_report(folder: Path, found: Sequence[Measured]) -> None:
 def _lines(found: Sequence[Measured]) -> Iterator[str]:
     yield "# Benchmarks"
     yield ""
-    yield "Written by `python -m tests.benchmarks`; every figure is of one run, contenders one after the other, the best of"
-    yield "several rounds. Made-up files in the format of Low Carbon London; sums per home and day, 12 x 12 transition counts."
+    yield "Written by `python -m tests.benchmarks`; every figure is of one run, contenders one after the other, the"
+    yield "best of several rounds. Made-up files in the format of Low Carbon London; sums per home and day, 12 x 12"
+    yield "transition counts."
     yield ""
     yield _machine()
     yield ""
-    yield "*limit*: parsing the same columns with `pyarrow.csv` over the same 16 MB blocks on two threads, and nothing else."
-    yield "*work* and *CPU* leave out start-up (interpreter and imports). *memory*: largest sum of the proportional set size"
-    yield "over the process tree, sampled every 50 ms, or the process's own high-water mark if larger."
+    yield "*limit*: parsing the same columns with `pyarrow.csv` over the same 16 MB blocks on two threads, no more."
+    yield "*work* and *CPU* leave out start-up (interpreter and imports). *memory*: largest sum of the proportional set"
+    yield "size over the process tree, sampled every 50 ms, or the process's own high-water mark if larger."
+    yield "*agedp calibrate* is given without leakage and envelope, which do not depend on the number of rows."
     for rows, own in by_size(found).items():
         yield from ["", f"## {rows / 1e6:.1f} million rows", ""]
         yield "| | work s | of the limit | CPU s | memory MB | start-up s |"
@@ -101,7 +103,7 @@ def _scaling(found: Sequence[Measured]) -> Iterator[str]:
     if sums is not None:
         yield f"Sums and counts: {sums[1]:.3f} s for each million rows, {sums[0]:.1f} s at none. "
     yield f"The real run: {time[1]:.3f} s for each million rows, {time[0]:.1f} s at none; memory {memory[0]:.0f} MB and"
-    yield f"{memory[1]:.2f} MB for each million rows. If that line went on, {_METERS:,} meters would take, on this machine:"
+    yield f"{memory[1]:.2f} MB for each million rows. If that line went on, {_METERS:,} meters would take, here:"
     yield ""
     for what, rows in (("a night", _METERS * 48), ("a year", _METERS * _YEAR)):
         hours = (time[0] + time[1] * rows / 1e6) / 3600
@@ -109,11 +111,12 @@ def _scaling(found: Sequence[Measured]) -> Iterator[str]:
     yield ""
     total = psutil.virtual_memory().total
     homes = total / 2 / (31 * _BYTES_A_DAY)
-    yield "It does not go on. Parsing and parts are spread over any number of workers, but what a month comes to is settled"
-    yield f"in one task, which holds about {_BYTES_A_DAY} bytes for each household-day (estimated, not measured), and sums hold"
-    yield f"a month of the roster in one process: {_METERS * 31 * _BYTES_A_DAY / _GB:,.0f} GB at {_METERS:,} meters. With half of"
-    yield f"this machine's memory for it the design stops at about {homes / 1e6:,.1f} million meters; beyond that a month has to"
-    yield "be cut by households as well, or a population into several."
+    month = _METERS * 31 * _BYTES_A_DAY / _GB
+    yield "It does not go on. Parsing and parts are spread over any number of workers, but what a month comes to is"
+    yield f"settled in one task, which holds about {_BYTES_A_DAY} bytes for each household-day (estimated, not"
+    yield f"measured), and sums hold a month of the roster in one process: {month:,.0f} GB at {_METERS:,} meters. With"
+    yield f"half of this machine's memory for it the design stops at about {homes / 1e6:,.1f} million meters; beyond"
+    yield "that a month has to be cut by households as well, or a population into several."
 
 
 def _draw(path: Path, found: Sequence[Measured]) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import operator
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from dask.callbacks import Callback
 
 from agedp_data.errors import InputError
+from agedp_data.readers.synthetic import write_london
 from pipelines.blocks import Engine, TaskFailed, map_each, map_merge
 
 THREADS = Engine("threads", 2)
@@ -68,6 +73,17 @@ def test_task_keys_are_a_stage_name_and_a_running_number() -> None:
     with Callback(pretask=lambda key, *_: seen.append(key)):
         map_merge("read", [["MAC1", "MAC2"], ["MAC3"]], each=str.lower, merge="".join, engine=Engine("synchronous", 1))
     assert sorted(seen) == [f"read-{number}" for number in (1, 2, 3, 4, 5)]
+
+
+def test_local_sums_and_counts_import_neither_distributed_nor_pandas(tmp_path: Path) -> None:
+    write_london(tmp_path / "in", households=2, first_day=date(2013, 1, 1), days=3, seed=1, quirks=True)
+    code = (
+        "import sys; from pipelines.tally import tally; from pipelines.blocks import Engine\n"
+        f"found = tally([{str(tmp_path / 'in')!r}], dataset='london', edges=[100.0], engine=Engine())\n"
+        "print(found.counts.sum() > 200, sorted({'distributed', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "True []\n"
 
 
 def _throw(error: InputError) -> NoReturn:

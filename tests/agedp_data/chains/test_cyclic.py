@@ -84,6 +84,17 @@ def test_phases_merge_with_neighbours_round_the_clock_until_every_state_has_its_
         assert reliable or number == 1
 
 
+def test_the_rarest_phase_joins_the_neighbour_that_is_rarer_itself():
+    one = np.ones((2, 2), int)
+    for visits, expected in (
+        ([40, 3, 30, 50], [0, 1, 1, 2]),
+        ([30, 3, 40, 50], [0, 0, 1, 2]),
+        ([3, 40, 50, 30], [2, 0, 1, 2]),  # round midnight
+        ([50, 40, 30, 3], [0, 1, 2, 2]),
+    ):
+        assert merged_phases(np.array(visits)[:, None, None] * one, min_visits=20)[0].tolist() == expected
+
+
 def test_plenty_of_data_leave_every_phase_by_itself_and_one_state_is_never_enough():
     group, reliable = merged_phases(np.full((5, 2, 2), 50), min_visits=100)
     assert (group.tolist(), reliable) == ([0, 1, 2, 3, 4], True)

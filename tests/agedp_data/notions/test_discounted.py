@@ -60,7 +60,8 @@ def released(made, days, *, published=None, part=1.0):
 
 SCHEDULES = [
     {"schedule": "renewal"}, {"schedule": "paper"}, {"schedule": "classical"},
-    {"schedule": "constant", "horizon_days": 9}, {"schedule": "optimal", "horizon_days": 12}, {"schedule": "optimal", "horizon_days": 60},
+    {"schedule": "constant", "horizon_days": 9}, {"schedule": "optimal", "horizon_days": 12},
+    {"schedule": "optimal", "horizon_days": 60},
 ]  # fmt: skip
 RATES = [("exponential", "0.9"), ("exponential", "0.25"), ("hyperbolic", "0.05"), ("hyperbolic", "4")]
 

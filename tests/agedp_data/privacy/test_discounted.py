@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
@@ -57,10 +57,11 @@ class TestDiscountedLoss:
         st.lists(st.floats(0, 50) | st.floats(0, 1e-9), min_size=1, max_size=12),
         st.builds(Exponential, st.floats(0.01, 1)) | st.builds(Hyperbolic, st.floats(0, 50)),
     )
+    @example([5e-324, 0.0], Exponential(0.5))
     def test_it_is_the_sum_term_by_term_and_never_below_it(self, losses, discount):
         for found, exact in zip(discounted_loss(losses, discount), exact_sums(losses, discount), strict=True):
             assert Fraction(float(found)) >= exact
-            assert float(found) <= float(exact) * (1 + 1e-12) + 1e-300
+            assert float(found) <= float(exact) * (1 + 1e-12) + 2e-300
 
     @pytest.mark.parametrize("discount", [Exponential(0.999), Hyperbolic(0.01), Hyperbolic(2)])
     def test_a_long_series_is_never_below_the_truth_and_within_a_billionth(self, discount):
@@ -204,6 +205,13 @@ class TestSchedules:
             losses = schedule(discount, epsilon=epsilon, horizon=count, method=method)
             assert (losses > 0).all()
             assert max(exact_sums(losses, discount)) <= Fraction(epsilon)
+
+    @pytest.mark.parametrize("method", ["renewal", "optimal", "constant"])
+    @pytest.mark.parametrize("discount", [Exponential(0.97), Hyperbolic(0.01), Hyperbolic(7)], ids=repr)
+    def test_a_longer_one_does_not_exceed_its_bound_by_a_single_rounding(self, discount, method):
+        losses, weights = schedule(discount, epsilon=1, horizon=3000, method=method), discount.weights(3000)
+        for t in [*range(0, 3000, 7), 2999]:  # exact sums of products that are good to 1.1e-16 each
+            assert math.fsum(weights[: t + 1][::-1] * losses[: t + 1]) <= 1
 
     @settings(max_examples=40, deadline=None)
     @given(

@@ -42,6 +42,15 @@ def test_a_peak_is_the_limit_of_the_composed_schedule(method, age, interval):
     assert composed[-1] == pytest.approx(float(limit), rel=1e-6)
 
 
+def test_a_chain_that_is_not_reversible_peaks_by_its_reversed_kernels():
+    lopsided = np.array([[0.5, 0.45, 0.05], [0.05, 0.55, 0.4], [0.8, 0.1, 0.1]])
+    published = np.arange(1, 200) * 2 + 1
+    composed = compose(lopsided, published, np.ones(199, int), np.full(199, 0.3), published[[-1]], method="tight")
+    found = peak(lopsided, 0.3, age=1, interval=2, method="tight")
+    assert found == pytest.approx(composed[0], rel=1e-9)
+    assert abs(found - peak(reverse(lopsided), 0.3, age=1, interval=2, method="tight")) > 1e-3
+
+
 def test_a_peak_may_be_finite_though_the_loss_about_the_inputs_grows_for_ever():
     # From every state the next is known; three steps back nothing is ruled out.
     assert peak(TURN, 3.0, age=3, interval=1, method="tight") <= leakage(power(reverse(TURN), 3), np.inf)
