@@ -51,7 +51,7 @@ def run(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine: Engine) ->
     """
     for attempt in range(_ATTEMPTS):
         client = connect(engine.scheduler, engine.workers)
-        if engine.dashboard is not None and client.dashboard_link:
+        if engine.dashboard is not None and engine.scheduler != LOCAL_CLUSTER and client.dashboard_link:
             engine.dashboard(str(client.dashboard_link))
         try:
             return _gathered(client, tasks(int.from_bytes(os.urandom(6))), stage=stage, engine=engine)
@@ -111,11 +111,21 @@ def connect(scheduler: str, workers: int) -> Client:
 
 
 def _local_cluster(workers: int) -> LocalCluster:
-    """Start workers on this machine that nobody else on it can talk to, and that write nothing they hold to a disk."""
-    kept_in_memory = {f"distributed.worker.memory.{at}": False for at in ("target", "spill")}
-    with dask_config.set(kept_in_memory):
+    """Start workers on this machine that talk to nobody else on it and write nothing they hold to a disk."""
+    closed: dict[str, Any] = {
+        "distributed.worker.memory.target": False,
+        "distributed.worker.memory.spill": False,
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+    }
+    with dask_config.set(closed):
         return LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, protocol="tls://", security=True
+            n_workers=workers,
+            threads_per_worker=1,
+            protocol="tls://",
+            security=True,
+            # Dask opens its pages even if it is to show none, on a port that others may have: any other, then
+            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )
 
 

@@ -78,7 +78,7 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool
 
     def fill(stream: IO[bytes]) -> None:
         nonlocal size
-        pq.write_table(table, stream, compression="zstd", **options)
+        pq.write_table(table, stream, compression="zstd", write_page_checksum=True, **options)
         size = stream.tell()
 
     write_with(path, fill, mode=mode, sync=sync)
@@ -168,7 +168,7 @@ def read_table(path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a confidential table that an earlier stage wrote."""
     try:
         return pq.ParquetFile(path, page_checksum_verification=True).read(columns=columns, use_threads=False)
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):  # a spoilt name need not be UTF-8
         what = "is missing or damaged; run again to make it anew"
         raise InputError(f"a confidential table {what}", private=f"{path}: {what}") from None
 
@@ -177,5 +177,5 @@ def rows_in(path: Path) -> int | None:
     """Return how many rows a table has by its footer; None if it is missing or cut off, and must be made anew."""
     try:
         return int(pq.read_metadata(path).num_rows)
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         return None

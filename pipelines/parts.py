@@ -31,7 +31,7 @@ from pipelines.store import Store, month_name, month_of
 
 _MOST_ROWS = 2**31 - 1
 # Nobody asks these files for their smallest and largest values, and finding them takes a fifth of the writing.
-_OPTIONS: dict[str, Any] = {"write_page_checksum": True, "compression_level": 1, "write_statistics": False}
+_OPTIONS: dict[str, Any] = {"compression_level": 1, "write_statistics": False}
 _REPEATING = ("household_id", "slot", "channel")
 _RISING = ("row", "day")
 Small = np.ndarray[Any, np.dtype[np.int32]]

@@ -118,7 +118,10 @@ def aggregate_days(work: Work) -> None:
 def _aggregate(work: Work) -> None:
     series = work.run.series.items()
     counting = [Counting(name, one.clamp_wh, one.missing_wh, one.max_missing, one.by) for name, one in series]
-    days = sorted({due.day for due in work.agenda.due} | _without_true_mean(work))
+    # another run may have released a due day, and let its readings go, while this one waited
+    there = {(row.day, row.series) for row in _rows(work)}
+    due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
+    days = sorted(due | _without_true_mean(work))
     path = work.confidential / "sums.parquet"
     work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, counting=counting, path=path)
 
@@ -130,10 +133,14 @@ def _without_true_mean(work: Work) -> set[date]:
 
 
 def _released_days(work: Work) -> set[date]:
+    return {date.fromisoformat(row.day) for row in _rows(work) if row.state == "released"}
+
+
+def _rows(work: Work) -> tuple[Release, ...]:
     if not work.has_ledger:
-        return set()
+        return ()
     with work.ledger() as ledger:
-        return {date.fromisoformat(row.day) for row in ledger.rows(work.population) if row.state == "released"}
+        return ledger.rows(work.population)
 
 
 def _delivered(work: Work) -> Delivery:

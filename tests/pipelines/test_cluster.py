@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dask
 import fsspec
@@ -187,6 +191,10 @@ def test_a_folder_that_workers_do_not_see_is_refused(
 def test_a_cluster_of_our_own_gives_the_same_bits_and_talks_to_nobody_else(tmp_path: Path) -> None:
     write_london(tmp_path / "in", households=3, first_day=date(2012, 12, 20), days=20, seed=3)
     expected = told(tmp_path / "here", Engine("threads", 2, 5_000, 1))
+    taken = socket.socket()
+    with suppress(OSError):  # Dask's own port, taken by another of its schedulers
+        taken.bind(("127.0.0.1", 8787))
+        taken.listen()
     try:
         assert told(tmp_path / "there", Engine("local-cluster", 2, 5_000, 1)) == expected
         client = cluster.connect("local-cluster", 2)
@@ -194,9 +202,17 @@ def test_a_cluster_of_our_own_gives_the_same_bits_and_talks_to_nobody_else(tmp_p
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         with pytest.raises(InputError, match="needs certificates"):  # nor does anybody else have them
             cluster.connect(client.scheduler.address, 2)
+        pages = [urlsplit(client.cluster.dashboard_link).port]
+        pages += [one["services"]["dashboard"] for one in client.scheduler_info()["workers"].values()]
+        for port in pages:
+            asked = HTTPConnection("127.0.0.1", port, timeout=5)
+            asked.request("GET", "/info/main/workers.html")
+            assert asked.getresponse().status == 404
+            asked.close()
         spilled = client.run(lambda: dask.config.get("distributed.worker.memory.spill"))
         assert set(spilled.values()) == {False}
     finally:
+        taken.close()
         client = cluster.connect("local-cluster", 2)
         client.cluster.close()
         client.close()

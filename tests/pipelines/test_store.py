@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -153,6 +154,24 @@ def test_a_flipped_byte_in_a_part_stops_with_one_line_and_the_next_run_mends_it(
     assert part.stem not in str(caught.value)
     assert deliver(store) == replace(first, files_new=1)
     assert told(store, first) == said
+
+
+def test_a_flipped_byte_in_settled_days_is_never_read_and_the_next_run_mends_it(store: Store) -> None:
+    first = deliver(store)
+    said = told(store, first)
+    path = min(one for one in store.folder.glob("days/*/*[0-9a-f].parquet") if ".aside" not in one.name)
+    sound = path.read_bytes()
+    noticed = 0
+    for place in range(4, len(sound), 97):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 0xFF]) + sound[place + 1 :])
+        with suppress(InputError):
+            deliver(store)
+            assert told(store, first) == said
+            continue
+        noticed += 1
+        deliver(store)
+        assert told(store, first) == said
+    assert noticed > 3
 
 
 def test_all_files_are_0600_and_all_folders_0700_whatever_the_umask(store: Store) -> None:
