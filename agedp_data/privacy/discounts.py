@@ -13,7 +13,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.signal import lfilter
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss
@@ -137,7 +136,7 @@ def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
         return loss.copy()
     if isinstance(discount, Exponential):
         with np.errstate(under="ignore"):
-            found = np.asarray(lfilter([1.0], [1.0, -float(discount.alpha)], loss, axis=-1))
+            found = np.asarray(_filtered([1.0], [1.0, -float(discount.alpha)], loss))
         # each figure is a sum of positive terms, each of at most t products and additions
         return _raised(found, 2.0 * np.arange(1, count + 1) * _EPS * found, loss)
     return upper_convolution(discount.weights(count), loss)
@@ -147,7 +146,7 @@ def upper_convolution(weights: Floats, loss: Floats) -> Floats:
     """Return the first T terms of weights * loss along the last axis, rounded up by a bound of the error."""
     count = loss.shape[-1]
     if count <= _DIRECT:
-        found = np.asarray(lfilter(weights, [1.0], loss, axis=-1))
+        found = np.asarray(_filtered(weights, [1.0], loss))
         return _raised(found, (2.0 * count + 8) * _EPS * found, loss)
     found = convolution(weights, loss)
     size = math.log2(2 * count)
@@ -172,3 +171,10 @@ def _ages(releases: int) -> Floats:
     if releases < 0:
         raise ChainError(f"a series has at least 0 releases, not {releases}")
     return np.arange(releases, dtype=np.float64)
+
+
+def _filtered(numerator: Floats | list[float], denominator: list[float], values: Floats) -> Floats:
+    from scipy.signal import lfilter  # noqa: PLC0415  (a second to import, which few commands need)
+
+    found: Floats = np.asarray(lfilter(numerator, denominator, values, axis=-1))
+    return found

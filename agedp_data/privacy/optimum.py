@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.signal import lfilter
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.discounts import convolution, upper_convolution
@@ -59,6 +58,8 @@ def renewal(weights: Floats) -> Floats:
     """
     differences = np.diff(weights, prepend=0.0)
     known = min(weights.size, _TERM_BY_TERM)
+    from scipy.signal import lfilter  # noqa: PLC0415  (a second to import, which few commands need)
+
     found = np.asarray(lfilter([1.0], differences[:known], np.eye(1, known)[0]))
     while found.size < weights.size:
         known = min(2 * found.size, weights.size)
