@@ -37,6 +37,12 @@ class ChainError(AgedpError):
     """A matrix, curve or loss for which the asked figure does not exist."""
 
 
+class Busy(AgedpError):
+    """Another run holds what this one needs, and does not let go; nothing was drawn."""
+
+    exit_status = 3
+
+
 class LedgerError(AgedpError):
     """The ledger cannot be used as it stands."""
 

@@ -67,8 +67,10 @@ class Roster:
         rows = np.flatnonzero(self.on(day))
         if by is None:
             return {ALL: self.household[rows]}
-        labels = np.array([self.groups[by][i] for i in rows], dtype=object)
-        return {label: self.household[rows[labels == label]] for label in sorted(set(labels.tolist()))}
+        found: dict[str, list[int]] = {}
+        for row in rows:
+            found.setdefault(self.groups[by][row], []).append(row)
+        return {label: self.household[found[label]] for label in sorted(found)}
 
 
 def read_roster(path: Path) -> Roster:

@@ -1,7 +1,7 @@
 """The tables that are written, each declared once: columns, Arrow types, units and meaning.
 
-`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS` are confidential; `DAILY_AVERAGES` is what is
-released.
+`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `FORGETTING` are confidential; `DAILY_AVERAGES` is
+what is released.
 """
 
 from __future__ import annotations
@@ -96,6 +96,19 @@ TRUE_MEANS = _table(
     ("households", pa.int64(), "households on the roster"),
     ("true_mean_kwh", pa.float64(), "mean before noise, kWh"),
     ("released_mean_kwh", pa.float64(), "mean as released, kWh"),
+)
+FORGETTING = _table(
+    ("household_id", _IDS, "household"),
+    ("figure", _TEXT, "chain of day totals; chain of half-hours; day or half-hour, given the calendar"),
+    ("days_apart", pa.int32(), "days from the one that was read to the one that is protected"),
+    ("powers", pa.float64(), "largest total variation by powers of the chain [-]; NaN: none, or no chain"),
+    ("direct", pa.float64(), "largest total variation, counted directly [-]; NaN: nothing to compare"),
+    ("low", pa.float64(), "lower end of its interval (whole weeks drawn again) [-]; NaN: not computed"),
+    ("high", pa.float64(), "upper end of its interval [-]; NaN: not computed"),
+    ("floor", pa.float64(), "what such a count shows where nothing is remembered [-]; NaN: not computed"),
+    ("loss_left", pa.float64(), "largest loss that is left of max_day_epsilon through direct kernels [-]; NaN: none"),
+    ("checked", pa.bool_(), "whether powers and direct count were compared"),
+    ("rejected", pa.bool_(), "whether the count exceeds the powers by more than the chain explains"),
 )
 DAILY_AVERAGES = _table(
     ("day", pa.date32(), "day of the data"),

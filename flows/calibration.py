@@ -7,7 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from agedp_data.chains.envelope import Envelope
+from flows.words import shown
 from pipelines.bound import Calibration
+from pipelines.forgetting import Remembered
+from pipelines.forgetting_page import verdict
+from pipelines.memory import DAY_TOLD, HALF_HOUR_TOLD
 
 _LOSS = 0.5
 
@@ -16,11 +20,10 @@ def calibration_lines(found: Calibration) -> list[str]:
     """Return the calibration for people: confidential counts, so neither logged nor stored."""
     lines = [
         f"model {found.model.id[:16]}: {found.households:,} households, "
-        f"{found.readings:,} readings, {found.gaps:,} gaps",
-        f"spectral gap: median {np.median(found.curves['spectral_gap']):.3f}, "
-        f"smallest {found.curves['spectral_gap'].min():.3f}",
+        f"{found.readings:,} {'days' if found.model.public['step'] == 'day' else 'readings'}, {found.gaps:,} gaps",
+        *_gap_lines(found),
         f"{'':24s}" + "".join(f"{age:>4d} d   " for age in found.ages_days),
-        *(_curve_line(name, found.curves[key]) for name, key in _CURVES),
+        *(_curve_line(name, found.curves[key]) for name, key in _CURVES if key in found.curves),
         _line("Delta, slowest home", found.curves["total_variation"].max(axis=0)),
         _envelope_line(found.model.envelope),
     ]
@@ -32,17 +35,43 @@ def calibration_lines(found: Calibration) -> list[str]:
         )
     return [
         *lines,
+        *_memory_lines(found.memory),
         "Confidential figures per household lie in the model's folder.",
         "Using the model publishes its envelope, which comes from readings, without noise.",
         "Real households forget far more slowly than chains of this kind: this tool does not vouch for the model.",
     ]
 
 
+def _memory_lines(found: Remembered | None) -> list[str]:
+    """Return whether the chain is true, with medians over the households that were checked."""
+    if found is None:
+        return []
+    lines = ["", *verdict(found)]
+    for name in found.checks:
+        ages = "".join(f"{age:>4d} d   " for age in found.ages_days)
+        lines += [f"{name:24s}" + ages] + [
+            _line(f"  {words}", found.median(name, value)) for words, value in _COMPARED if found.checks[name].checked
+        ]
+    lines += [
+        _line(f"{name.partition(',')[0]}: {found.loss:g} left", found.median(name, "loss_left"))
+        for name in (DAY_TOLD, HALF_HOUR_TOLD)
+    ]
+    return [*lines, f"The report, for the house alone: {shown(found.page)}", ""]
+
+
+_COMPARED = (("powers, median home", "powers"), ("counted, median home", "direct"), ("noise of a count", "floor"))
 _CURVES = (
     ("Delta, median home", "total_variation"),
     ("bound for all chains", "reversibilised"),
     ("the paper's bound", "spectral"),
+    ("sampling bound, median", "sampling_bound"),
 )
+
+
+def _gap_lines(found: Calibration) -> list[str]:
+    """Return the spectral gaps, which only chains with one kernel have."""
+    gap = found.curves.get("spectral_gap")
+    return [] if gap is None else [f"spectral gap: median {np.median(gap):.3f}, smallest {gap.min():.3f}"]
 
 
 def _curve_line(name: str, curves: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> str:

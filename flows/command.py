@@ -116,6 +116,20 @@ def plan(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: JsonOptio
 
 
 @app.command()
+def audit(run_file: RunFileArgument, as_json: JsonOption = False) -> None:
+    """Measure the loss of the real way from readings to Parquet, on made-up households with a run file's parameters.
+
+    Example: agedp audit london.toml
+    """
+    from flows.auditing import audit_json, audit_lines, require_kept
+    from pipelines.audit import audit as measure
+
+    found = measure(run_file)
+    _say(json.dumps(audit_json(found)) if as_json else "\n".join(audit_lines(found)))
+    require_kept(found)
+
+
+@app.command()
 def run(
     run_file: RunFileArgument,
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,

@@ -9,11 +9,15 @@ from typing import Any
 from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import Ledger, Statement
+from agedp_data.ledger import Fault, Ledger, Statement
+from agedp_data.ledger.storage import MEND
 from agedp_data.losses import epsilon
 from pipelines.compare import verify_against
 from pipelines.ledger_moves import export_ledger
 from pipelines.received import ReleaseFolder
+
+_TOLD = 5
+"""How many faults a line tells of."""
 
 
 def _address(place: str) -> tuple[str, str | None]:
@@ -88,7 +92,7 @@ def verified(place: str, *, as_json: bool) -> str:
     """Return what was verified.
 
     Raises:
-        LedgerError: the first fault, and how many there are.
+        LedgerError: the first faults, and how many there are.
     """
     with Ledger.open(_address(place)[0]) as ledger:
         _require_sound(ledger)
@@ -101,12 +105,14 @@ def verified(place: str, *, as_json: bool) -> str:
 def _require_sound(ledger: Ledger) -> None:
     faults = ledger.verify()
     if faults:
-        first = faults[0]
-        raise LedgerError(
-            f"the ledger is not as it was written: row {first.seq} ({first.table}): {first.what}"
-            + (f"; and {len(faults) - 1} more" if len(faults) > 1 else "")
-            + "; put back a good copy"
-        )
+        said = "; ".join(_fault(each) for each in faults[:_TOLD])
+        more = f"; and {len(faults) - _TOLD} more" if len(faults) > _TOLD else ""
+        raise LedgerError(f"the ledger is not as it was written: {said}{more}; {MEND}")
+
+
+def _fault(found: Fault) -> str:
+    where = f"row {found.seq} ({found.table}):" if found.seq else found.table
+    return f"{where} {found.what}"
 
 
 def verified_against(folder: ReleaseFolder, url: str) -> None:

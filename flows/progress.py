@@ -21,6 +21,8 @@ _WORDS = {
     "days": "summing days",
     "edges": "quantizing",
     "counts": "counting transitions",
+    "memory": "holding the period",
+    "forgetting": "measuring forgetting",
 }
 
 

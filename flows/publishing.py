@@ -21,14 +21,14 @@ def published(run_file: Path, day: date | None, *, statement: int | None = None,
     if day is not None and statement is not None:
         raise InputError("--as-of and --statement each name one folder; give one of them")
     work = begin(run_file)
-    with work.ledger() as ledger:
-        if statement is not None:
-            same, stood = project_statement(work, ledger, statement), f", as statement {statement} told of it"
-        elif day is not None:
-            same, stood = project_as_of(work, ledger, day), f", as it stood at the end of {day}"
-        else:
-            project(work, ledger)
-            same, stood = True, ""
+    ledger = work.checked_ledger()
+    if statement is not None:
+        same, stood = project_statement(work, ledger, statement), f", as statement {statement} told of it"
+    elif day is not None:
+        same, stood = project_as_of(work, ledger, day), f", as it stood at the end of {day}"
+    else:
+        project(work, ledger)
+        same, stood = True, ""
     if as_json:
         return json.dumps({"same_bytes": same})
     changed = "; other software, interval or ledger than then: the figures are the same, the bytes not"

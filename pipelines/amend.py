@@ -59,11 +59,11 @@ def record(work: Work, found: Amendment) -> Contract:
         LedgerError: the contract was amended meanwhile.
     """
     require_allowed(found)
-    with work.ledger() as ledger:
-        at = _recorded_on(work, ledger)
-        if work.model is not None:
-            ledger.adopt(work.model.text, at=at)
-        return ledger.amend(work.promise, population=work.population, at=at, after=found.in_force)
+    ledger = work.checked_ledger()
+    at = _recorded_on(work, ledger)
+    if work.model is not None:
+        ledger.adopt(work.model.text, at=at)
+    return ledger.amend(work.promise, population=work.population, at=at, after=found.in_force)
 
 
 def require_allowed(found: Amendment) -> None:
@@ -87,10 +87,10 @@ def foresee_amendment(work: Work) -> Amendment:
     Raises:
         LedgerError: nothing was promised to the population yet, or a contract that this version cannot read.
     """
-    with work.ledger() as ledger:
-        contracts = ledger.contracts(work.population)
-        rows = ledger.rows(work.population)
-        models = binding_models(ledger, work.population)
+    ledger = work.checked_ledger()
+    contracts = ledger.contracts(work.population)
+    rows = ledger.rows(work.population)
+    models = binding_models(ledger, work.population)
     if not contracts:
         raise LedgerError(
             f"nothing was promised to {work.population!r} yet; the first `agedp run` registers the run file as it is"

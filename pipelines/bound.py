@@ -1,13 +1,14 @@
 """TRANSITIONS -> MODEL: exact curves, bounds and the envelope, frozen in a folder of its own.
 
     <model folder>/public.json           the public part: settings and envelope; its hash names the model
-    <model folder>/households.parquet    confidential: readings, gaps, rarest state, spectral gap, exact Delta(t)
+    <model folder>/households.parquet    confidential: readings (days), gaps, rarest state, Delta(t), its bounds
     <model folder>/edges.parquet         confidential: the states of each household
-    <model folder>/transitions.parquet   confidential: counts
+    <model folder>/transitions.parquet   confidential: counts, of a cyclic chain by phase and with the phase's group
 
 The reversed chain is estimated from the reversed counts. A household with a state that has fewer than
 `min_visits` transitions into or out of it, with no transition at all, seen in one state only (nothing is known of
 how it would forget another), or whose chain falls apart, counts as never forgotten: L(a) = a, total variation 1.
+Of a cyclic chain phases are merged with their neighbours until each state has so many, at worst all of them.
 One of those decides the envelope; how many there are is confidential.
 """
 
@@ -17,23 +18,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.chains.envelope import LOSS_GRID
-from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation
-from agedp_data.chains.tabulation import tabulate
-from agedp_data.chains.transitions import stationary, transition_matrix
 from agedp_data.config.model import Estimated
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import PUBLIC, Model, facts_of, public_text
-from agedp_data.readers.layout import SLOTS, Flags, Ints
+from agedp_data.readers.layout import Flags, Ints
 from agedp_data.roster import Roster
 from pipelines import folders
+from pipelines.envelopes import Tabulated, tabulated
 from pipelines.estimate import Transitions
 from pipelines.quantize import Floats
+
+if TYPE_CHECKING:
+    from pipelines.forgetting import Remembered
 
 _EPOCH = date(1970, 1, 1)
 
@@ -42,8 +43,7 @@ _EPOCH = date(1970, 1, 1)
 class Calibration:
     """What a calibration rests on (confidential counts) and the model that it made.
 
-    `curves` per household (h): "total_variation", "reversibilised", "spectral" (h, T) at `ages_days` (T,), and
-    "spectral_gap" (h,); "spectral" is NaN where the paper's bound does not apply.
+    `curves` per household at `ages_days` are those of `envelopes.Tabulated`. Of a chain of days a reading is a day.
     """
 
     model: Model
@@ -54,6 +54,7 @@ class Calibration:
     gaps: int
     ages_days: tuple[int, ...]
     curves: Mapping[str, Floats]
+    memory: Remembered | None = None
 
 
 def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estimated) -> Calibration:
@@ -73,26 +74,24 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
     included = np.flatnonzero((transitions.readings > 0) | expected)
     if len(included) == 0:
         raise ChainError("no household of the roster has readings in [model] period; a model needs some")
-    counts = transitions.counts[included]
-    forgets = forgetting_households(counts, min_visits=model.min_visits)
-    backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
-    ages = np.array(model.ages_days) * SLOTS
-    envelope = tabulate(backward, ages, LOSS_GRID, forgets=forgets, steps_per_day=SLOTS)
-    made = Model(public_text(facts_of(model), envelope), envelope)
-    curves = _curves(counts, forgets, ages)
-    _write_counts(folder, roster, included, transitions, edges)
-    _write_households(folder, roster, included, transitions, {"forgets": forgets} | curves, model.ages_days)
+    own = transitions.of(included)
+    found = tabulated(own, model)
+    made = Model(public_text(facts_of(model), found.envelope), found.envelope)
+    ids = pa.array([roster.ids[i] for i in included], pa.string())
+    folders.make_private(folder)
+    _write_edges(folder, ids, edges[included])
+    _write_counts(folder, ids, own.counts, found.groups)
+    _write_households(folder, ids, own, found, model.ages_days)
     folders.write(folder / PUBLIC, made.text.encode())
-    without = int((transitions.readings[included] == 0).sum())
     return Calibration(
         made,
         len(included),
-        int((~forgets).sum()),
-        without,
-        int(transitions.readings[included].sum()),
-        int(transitions.gaps[included].sum()),
+        int((~found.forgets).sum()),
+        int((own.readings == 0).sum()),
+        int(own.readings.sum()),
+        int(own.gaps.sum()),
         model.ages_days,
-        curves,
+        found.curves,
     )
 
 
@@ -104,73 +103,43 @@ def _on_roster(roster: Roster, model: Estimated) -> Flags:
     return mark
 
 
-def forgetting_households(counts: Ints, *, min_visits: int) -> Flags:
-    """Return which chains (h, k, k) have a reliable row for each of two or more states and hang together."""
-    into, out = counts.sum(axis=1), counts.sum(axis=2)
-    visited = (into > 0) | (out > 0)
-    reliable = ((np.minimum(into, out) >= min_visits) | ~visited).all(axis=1) & (visited.sum(axis=1) >= 2)
-    for i in np.flatnonzero(reliable):
-        reliable[i] = _hangs_together(counts[i])
-    return np.asarray(reliable, bool)
-
-
-def _hangs_together(counts: Ints) -> bool:
-    try:
-        law = stationary(transition_matrix(counts, smoothing=0))
-    except ChainError:
-        return False
-    return bool((law[counts.sum(axis=1) > 0] > 0).all())
-
-
-def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
-    """Return per household Delta(t) (h, T) exactly, by the bound for all chains, by the paper's, and the gap (h,)."""
-    size = (len(counts), len(ages))
-    found: dict[str, Floats] = {name: np.ones(size) for name in ("total_variation", "reversibilised", "spectral")}
-    found |= {"spectral_gap": np.zeros(len(counts))}
-    for i in np.flatnonzero(forgets):
-        chain = transition_matrix(counts[i], smoothing=0)
-        found["total_variation"][i] = total_variation(chain, ages)
-        found["reversibilised"][i] = reversibilised_bound(chain, ages)
-        found["spectral_gap"][i] = spectral_gap(chain)
-        try:
-            found["spectral"][i] = spectral_bound(chain, ages)
-        except ChainError:  # not reversible: the paper's bound does not apply, which is what NaN says
-            found["spectral"][i] = np.nan
-    return found
-
-
 def _write_households(
-    folder: Path,
-    roster: Roster,
-    included: Ints,
-    transitions: Transitions,
-    curves: Mapping[str, Any],
-    ages_days: Sequence[int],
+    folder: Path, ids: pa.Array, own: Transitions, found: Tabulated, ages_days: Sequence[int]
 ) -> None:
-    counts = transitions.counts[included]
+    counts = own.counts if found.groups is None else own.counts.sum(axis=1)
     visits = np.maximum(counts.sum(axis=1), counts.sum(axis=2))
     rarest = np.where(visits > 0, visits, np.iinfo(np.int64).max).min(axis=1)
     columns = {
-        "household_id": [roster.ids[i] for i in included],
-        "readings": transitions.readings[included],
-        "gaps": transitions.gaps[included],
+        "household_id": ids,
+        "readings": own.readings,
+        "gaps": own.gaps,
         "states_visited": (visits > 0).sum(axis=1),
         "rarest_state_visits": np.where((visits > 0).any(axis=1), rarest, 0),
-        "forgets": curves["forgets"],
-        "spectral_gap": curves["spectral_gap"],
+        "forgets": found.forgets,
     }
-    for name in ("total_variation", "reversibilised", "spectral"):
-        columns |= {f"{name}_{age}_days": curves[name][:, i] for i, age in enumerate(ages_days)}
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    folders.write_table(folder / "households.parquet", table)
+    if found.groups is not None:
+        columns["groups_of_phases"] = found.groups.max(axis=1) + 1
+    for name, curve in found.curves.items():
+        by_age = {f"{name}_{age}_days": of for age, of in zip(ages_days, np.atleast_2d(curve.T), strict=False)}
+        columns |= by_age if curve.ndim > 1 else {name: curve}
+    folders.write_table(folder / "households.parquet", pa.table({name: pa.array(of) for name, of in columns.items()}))
 
 
-def _write_counts(folder: Path, roster: Roster, included: Ints, transitions: Transitions, edges: Floats) -> None:
-    folders.make_private(folder)
-    ids = pa.array([roster.ids[i] for i in included], pa.string())
-    counts = transitions.counts[included]
-    k = counts.shape[1]
-    cuts = {f"edge_{i + 1}_wh": pa.array(edges[included, i]) for i in range(k - 1)}
+def _write_edges(folder: Path, ids: pa.Array, edges: Floats) -> None:
+    cuts = {f"edge_{i + 1}_wh": pa.array(edges[:, i]) for i in range(edges.shape[1])}
     folders.write_table(folder / "edges.parquet", pa.table({"household_id": ids, **cuts}))
-    cells = {f"from_{i}_to_{j}": pa.array(counts[:, i, j]) for i in range(k) for j in range(k)}
-    folders.write_table(folder / "transitions.parquet", pa.table({"household_id": ids, **cells}))
+
+
+def _write_counts(folder: Path, ids: pa.Array, counts: Ints, groups: Ints | None) -> None:
+    """Write a row per household, of a cyclic chain one per household and phase."""
+    k = counts.shape[-1]
+    columns = {"household_id": ids}
+    if groups is not None:
+        homes, phases = groups.shape
+        columns = {
+            "household_id": ids.take(pa.array(np.repeat(np.arange(homes), phases))),
+            "phase": pa.array(np.tile(np.arange(phases, dtype=np.int8), homes)),
+            "group": pa.array(groups.ravel().astype(np.int8)),
+        }
+    cells = {f"from_{i}_to_{j}": pa.array(counts[..., i, j].ravel()) for i in range(k) for j in range(k)}
+    folders.write_table(folder / "transitions.parquet", pa.table({**columns, **cells}))

@@ -1,7 +1,8 @@
-"""Readings -> MODEL, rarely and by hand: read, quantize, estimate, bound."""
+"""Readings -> MODEL, rarely and by hand: read, quantize, estimate, ask whether the chain is true, bound."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from agedp_data.roster import read_roster
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
 from pipelines.bound import Calibration, bound
+from pipelines.envelopes import phases_of, read_every
 from pipelines.estimate import estimate
+from pipelines.forgetting import asked_of, remember
 from pipelines.quantize import Period, quantize
 from pipelines.read import read
 from pipelines.work import checked, engine_of, store_of
@@ -41,6 +44,15 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
     with folders.alone(folders.make_private(store.folder)):
         period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
-        edges = quantize(period, edges=kind, n_states=model.states, engine=engine)
-        transitions = estimate(period, np.asarray(edges), n_states=model.states, engine=engine)
-    return bound(transitions, edges, roster, model)
+        steps = replace(period, step=model.step)
+        edges = quantize(steps, edges=kind, n_states=model.states, engine=engine)
+        transitions = estimate(
+            steps,
+            np.asarray(edges),
+            n_states=model.states,
+            engine=engine,
+            n_phases=phases_of(model),
+            every=read_every(model),
+        )
+        memory = remember(period, asked_of(run, model), folder=Path(run.output.confidential), engine=engine)
+    return replace(bound(transitions, edges, roster, model), memory=memory)

@@ -1,26 +1,19 @@
 """release folder + LEDGER: does the folder lie on the chain, and does it say what the ledger says?
 
-For recipients who are given a ledger (`agedp verify FOLDER --ledger URL`), and for every run, which must not go
-on from a ledger that lacks what was published beside it: it would draw the same days a second time.
+For recipients who are given a ledger: `agedp verify FOLDER --ledger URL`.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agedp_data import losses
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Contract, Ledger, Release
-from pipelines.received import METADATA_KEY, ROWS, ReleaseFolder, is_of_release
+from pipelines.received import ReleaseFolder
 
 
 class Said(NamedTuple):
@@ -34,67 +27,6 @@ class Said(NamedTuple):
     published_on: str
     loss: int
     version: int
-
-
-class Sign(NamedTuple):
-    """What a file of a release says of its origin: the people, and the ledger's head when it was written."""
-
-    population: str
-    head: str
-
-
-def require_not_behind(ledger: Ledger, signs: Iterable[Sign]) -> None:
-    """Check that a ledger holds what the files of the release folder beside it were published from.
-
-    Raises:
-        LedgerBehind: it does not; `agedp ledger recover` restores what the folder carries.
-    """
-    if not all(ledger.contains(sign.head) for sign in signs):
-        raise LedgerBehind(
-            "the release folder holds more than the ledger, or comes from another one; put back the newest copy of the "
-            "ledger, restore it from the folder (`agedp ledger recover`), or name another folder in [output] release"
-        )
-
-
-def signs_in(folder: Path) -> frozenset[Sign]:
-    """Return what the files of a release folder say of their origin; a damaged one says nothing, publishing mends it.
-
-    Every file that names a head is asked: a folder of which one was lost or cut off must not be taken for none.
-    """
-    figures = [partial(_of_figures, name=path.name) for path in _figures(folder)]
-    origins: list[Callable[[Path], Sign]] = [_of_statement, _of_rows, *figures]
-    found = set()
-    for origin in origins:
-        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException, InputError):
-            found.add(origin(folder))
-    return frozenset(found)
-
-
-def _of_statement(folder: Path) -> Sign:
-    claim = ReleaseFolder(folder).statement
-    return _sign(claim["population"], claim["ledger"]["head"])
-
-
-def _of_rows(folder: Path) -> Sign:
-    with (folder / ROWS).open(encoding="ascii") as stream:
-        head = json.loads(next(stream, ""))["head"]
-        texts = (json.loads(json.loads(line)["text"]) for line in stream)
-        return _sign(next((text["population"] for text in texts if text.get("population")), None), head)
-
-
-def _of_figures(folder: Path, *, name: str) -> Sign:
-    guarantee = json.loads((pq.read_schema(folder / name).metadata or {})[METADATA_KEY])
-    return _sign(guarantee["population"], guarantee["ledger"]["head"])
-
-
-def _figures(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.parquet") if is_of_release(path.name))
-
-
-def _sign(population: object, head: object) -> Sign:
-    if not isinstance(population, str) or not isinstance(head, str):
-        raise TypeError("a file that names its origin names it as text")
-    return Sign(population, head)
 
 
 def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:

@@ -43,7 +43,7 @@ def settle_month(store: Store, month: str, contents: Sequence[str]) -> Aside:
     pieces = store.pieces(month, contents)
     places = np.array(sorted({piece.place for piece in pieces}), np.int64)
     if folders.rows_in(path) is not None and folders.rows_in(aside_path) is not None:
-        table = load(aside_path)
+        table = load(aside_path, tables.SETTLED)
         file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
         return places[file], row, reason
     days, (file, row, reason) = _settled(store, month, pieces)
@@ -110,4 +110,4 @@ def _days(found: Alone, key: Ints, energy: Ints, readings: Ints) -> pa.Table:
 
 def read_days(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
     """Return the DAYS of a settled month."""
-    return load(days_path(store, month, contents))
+    return load(days_path(store, month, contents), tables.DAYS)

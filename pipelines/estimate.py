@@ -1,77 +1,154 @@
 """READINGS + EDGES -> TRANSITIONS: counts per household that never bridge a gap.
 
 Parts of months are counted on their own, and joined where one household's readings go on in another (`runs`).
-Half-hours that hold two passes of the same wall clock (DATASETS, autumn) take part in no transition.
+Half-hours that hold two passes of the same wall clock (DATASETS, autumn) take part in no transition; of days they do,
+a day of 25 hours being one day.
+
+A cyclic chain is counted by the half-hour of the day that a transition leaves. Series that are read EVERY few steps
+only (for a sampling bound) are counted in the same pass: the readings at times that are multiples of so many steps,
+a gap wherever one of them is missing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from agedp_data.config.model import Step
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
 from pipelines.blocks import Engine, map_each
 from pipelines.quantize import Floats, MonthReadings, Period
 from pipelines.runs import NONE, join_runs, runs_and_counts, states_by_household
 from pipelines.store import day_of
 
+_TABLES_BYTES = 2**28
+
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """Per household of the roster (h): counts (h, k, k) of one-step transitions, readings (h,), gaps (h,)."""
+    """Per household of the roster (h): counts of one-step transitions, readings (h,), gaps (h,).
+
+    `counts` are (h, k, k), or (h, phases, k, k) of a cyclic chain; `every` holds such counts by the number of steps
+    of one step, with as many times fewer phases. Of a chain of days a reading is a day.
+    """
 
     counts: Ints
     readings: Ints
     gaps: Ints
+    every: Mapping[int, Ints] = field(default_factory=dict)
+
+    def of(self, households: Ints) -> Transitions:
+        """Return the transitions of some households."""
+        if len(households) == len(self.readings):  # all of them, in their order: nothing to copy
+            return self
+        every = {steps: counts[households] for steps, counts in self.every.items()}
+        return Transitions(self.counts[households], self.readings[households], self.gaps[households], every)
 
 
 @dataclass(frozen=True, slots=True)
 class _Month:
-    """What a month says alone; counts in 32 bits, for a month has few half-hours and there are many months."""
+    """What a month says alone: by steps, counts in few bits (a month has few half-hours) and runs."""
 
-    counts: np.ndarray[tuple[int, int, int], np.dtype[np.int32]]
+    counts: Mapping[int, np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]]
+    runs: Mapping[int, Ints]
     readings: Ints
-    runs: Ints
 
 
-def estimate(period: Period, edges: Floats, *, n_states: int, engine: Engine) -> Transitions:
-    """Count the transitions of every household of the roster over the period."""
-    each = partial(_count, period=period, edges=edges, n_states=n_states)
-    months = map_each("counts", period.months, each=each, engine=engine)
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """What is counted of a period: by steps, the shape of a household's table."""
+
+    period: Period
+    edges: Floats
+    n_states: int
+    phases: Mapping[int, int]
+
+    def shape(self, steps: int) -> tuple[int, ...]:
+        phases = () if self.phases[steps] == 1 else (self.phases[steps],)
+        return (len(self.period.roster.ids), *phases, self.n_states, self.n_states)
+
+
+def estimate(
+    period: Period, edges: Floats, *, n_states: int, engine: Engine, n_phases: int = 1, every: Sequence[int] = ()
+) -> Transitions:
+    """Count the transitions of every household of the roster over the period, in one pass.
+
+    Args:
+        period: the readings, by half-hours or by days.
+        edges: (h, n_states - 1) of each household.
+        n_states: k.
+        engine: how it runs.
+        n_phases: 48 for a cyclic chain, else 1.
+        every: of which series that are read every so many steps the transitions are counted too; these divide
+            `n_phases`, if there are several.
+    """
+    phases = {steps: max(n_phases // steps, 1) for steps in (1, *every)}
+    counting = _Counting(period, edges, n_states, phases)
     size = len(period.roster.ids)
-    counts = np.zeros((size, n_states, n_states), np.int64)
+    counts = {steps: np.zeros(counting.shape(steps), np.int64 if n_phases == 1 else np.int32) for steps in phases}
     readings = np.zeros(size, np.int64)
-    for month in months:
-        counts += month.counts
-        readings += month.readings
-    runs = np.concatenate([np.zeros((0, 5), np.int64), *(month.runs for month in months)])
-    return Transitions(counts, readings, join_runs(counts, runs))
+    runs = {steps: [np.zeros((0, 5), np.int64)] for steps in phases}
+    of_month = sum(int(np.prod(counting.shape(steps))) for steps in phases)
+    at_once = max(_TABLES_BYTES // max(of_month, 1) // engine.workers, 1) * engine.workers
+    for months in _few_at_a_time(period.months, partial(_count, counting=counting), engine, at_once):
+        for month in months:
+            readings += month.readings
+            for steps in phases:
+                counts[steps] += month.counts[steps]
+                runs[steps].append(month.runs[steps])
+    gaps = {steps: join_runs(table, np.concatenate(runs[steps])) for steps, table in counts.items()}
+    return Transitions(counts.pop(1), readings, gaps[1], counts)
 
 
-def _count(month: str, *, period: Period, edges: Floats, n_states: int) -> _Month:
-    size = len(period.roster.ids)
-    counts = np.zeros((size, n_states, n_states), np.int32)
-    readings = np.zeros(size, np.int64)
-    every = [np.zeros((0, 5), np.int64)]
+def _few_at_a_time(
+    months: Sequence[str], each: Callable[[str], _Month], engine: Engine, at_once: int
+) -> Iterator[list[_Month]]:
+    """Yield what the months say, so few at a time that their tables lie in memory together."""
+    for start in range(0, len(months), at_once):
+        told = None if engine.progress is None else partial(_told, engine.progress, 2 * start, 2 * len(months))
+        yield map_each("counts", months[start : start + at_once], each=each, engine=replace(engine, progress=told))
+
+
+def _told(progress: Callable[[str, int, int], None], before: int, total: int, stage: str, done: int, _: int) -> None:
+    progress(stage, before + done, total)
+
+
+def _count(month: str, *, counting: _Counting) -> _Month:
+    period = counting.period
+    bits = np.uint8 if max(counting.phases.values()) > 1 else np.uint16  # once a day, or 48 times
+    counts = {steps: np.zeros(counting.shape(steps), bits) for steps in counting.phases}
+    runs = {steps: [np.zeros((0, 5), np.int64)] for steps in counting.phases}
+    readings = np.zeros(len(period.roster.ids), np.int64)
     for part in period.parts(month):
         if len(part.household) == 0:
             continue
         low, high = int(part.household.min()), int(part.household.max()) + 1
-        state = _states(period.store.layout, part, edges)
-        runs, counted = runs_and_counts(
-            part.household - low, part.time, state, households=high - low, n_states=n_states
-        )
-        counts[low:high] += counted.astype(np.int32)
         readings[low:high] += np.bincount(part.household - low)
-        runs[:, 0] += low
-        every.append(runs)
-    return _Month(counts, readings, np.concatenate(every))
+        state = _states(period.store.layout, part, counting.edges, period.step)
+        for steps, n_phases in counting.phases.items():
+            some = slice(None) if steps == 1 else part.time % steps == 0
+            own, counted = runs_and_counts(
+                part.household[some] - low,
+                part.time[some] // steps,
+                state[some],
+                households=high - low,
+                n_states=counting.n_states,
+                n_phases=n_phases,
+            )
+            counts[steps][low:high] += counted.astype(bits)
+            own[:, 0] += low
+            runs[steps].append(own)
+    return _Month(counts, {steps: np.concatenate(found) for steps, found in runs.items()}, readings)
 
 
-def _states(layout: Layout, part: MonthReadings, edges: Floats) -> Ints:
+def _states(layout: Layout, part: MonthReadings, edges: Floats, step: Step) -> Ints:
     state = states_by_household(part.household, part.energy_wh, edges)
+    if step == "day":
+        return state
     twice = repeated(layout, part.time)
     return np.where(twice, NONE, state) if twice.any() else state
 

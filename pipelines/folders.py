@@ -1,26 +1,36 @@
 """Files put in place whole: written beside their name, synced, renamed; confidential ones for their owner only.
 
 Whoever writes a temporary file holds a lock on it, which ends with the process however that ends: a temporary file
-without a lock was left by a run that was killed, and is removed by the next one.
+without a lock was left by a run that was killed, and is removed by the next one. A folder that one run works in is
+locked the same way; a run that is stopped keeps its lock, so whoever waits for it says so, and gives up in the end.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import logging
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp_data.errors import InputError
+from agedp_data.errors import Busy, InputError
 
+TOLD_AFTER_SECONDS = 5.0
+PATIENCE_SECONDS = 3600.0
+"""An hour: a first run over a large archive may take that long, and who gives up has neither read nor drawn."""
+
+_LOG = logging.getLogger("agedp")
 _PRIVATE = 0o600
+_ANEW = "run again to make it anew"
 _ENDING = ".tmp"
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
 
@@ -28,13 +38,14 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
 def make_private(folder: Path) -> Path:
     """Return a folder that only its owner may enter; it and the parents that it lacks are made if need be."""
     with readable(folder):
-        lacking = [] if folder.exists() else [one for one in (folder, *folder.parents) if not one.exists()]
+        lacking = [] if there(folder) else [one for one in (folder, *folder.parents) if not one.exists()]
         for one in reversed(lacking):  # mkdir's own parents=True would let others in
             with suppress(FileExistsError):
                 one.mkdir(mode=0o700)
                 one.chmod(0o700)  # whatever the umask takes away
         if folder.stat().st_mode & 0o077:
             folder.chmod(0o700)
+    require_readable(folder)
     return folder
 
 
@@ -141,22 +152,66 @@ def _remove_left(paths: Iterable[Path]) -> None:
                 os.close(descriptor)
 
 
+def try_writing(folder: Path, size: int) -> None:
+    """Write a temporary file of this size into a folder, or the nearest one that is there above it, and remove it.
+
+    Raises:
+        OSError: it cannot be written: no permission, no room.
+    """
+    place = next(one for one in (folder, *folder.parents) if there(one)) / "room"
+    _remove_left(left for left in place.parent.iterdir() if _name_of(left) == place.name)
+    descriptor, temporary = _beside(place, _PRIVATE)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(bytes(size))
+            stream.flush()
+            os.fsync(stream.fileno())
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process is inside this with the same folder; where folders cannot be locked, do not."""
+    """Wait until no other process is inside this with the same folder; where folders cannot be locked, do not.
+
+    Raises:
+        Busy: another process still was after an hour; it may be stopped, or hang.
+    """
     with readable(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
 
 
+def _lock(descriptor: int, folder: Path) -> None:
+    begun, told = time.monotonic(), False
+    while not _locked(descriptor):
+        waited = time.monotonic() - begun
+        if waited > PATIENCE_SECONDS:
+            what = "another run has worked in the same folder for too long; end it if it hangs, or is stopped"
+            raise Busy(what, private=f"{folder}: {what}")
+        if waited > TOLD_AFTER_SECONDS and not told:
+            _LOG.warning("agedp: another run works in the same folder; waiting until it ends")
+            told = True
+        time.sleep(min(0.02 + waited / 20, 0.5))
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn the system's refusals (disk full, read-only, no permission) into one line."""
+    """Turn the system's refusals to write (disk full, read-only, no permission) into one line."""
     try:
         yield
     except OSError as error:
@@ -164,13 +219,85 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(f"[output] {what}", private=f"{path}: {what}") from None
 
 
-def read_table(path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return a confidential table that an earlier stage wrote."""
+def there(path: Path) -> bool:
+    """Tell whether there is something of this name; not being allowed to look is no answer.
+
+    Raises:
+        InputError: the system does not let anybody see.
+    """
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True).read(columns=columns, use_threads=False)
-    except (OSError, ValueError, pa.ArrowException):  # a spoilt name need not be UTF-8
-        what = "is missing or damaged; run again to make it anew"
-        raise InputError(f"a confidential table {what}", private=f"{path}: {what}") from None
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise unseen(path, error.errno) from None
+    return True
+
+
+def require_readable(folder: Path) -> None:
+    """Check that a confidential folder may be entered and listed.
+
+    Raises:
+        InputError: it may not.
+    """
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise unseen(folder, errno.EACCES)
+
+
+def unseen(path: Path, number: int | None) -> InputError:
+    """Return the error of a confidential file that the system does not let be read, by the system's number of it."""
+    helps = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "mend the disk, or put back a copy"
+    what = f"cannot be read ({os.strerror(number or errno.EIO)}); {helps}"
+    return InputError(f"something in the confidential folder {what}", private=f"{path}: {what}")
+
+
+class Damaged(InputError):
+    """A confidential table that is missing, cut off, altered, or of another form than declared."""
+
+
+def read_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, helps: str = _ANEW) -> pa.Table:
+    """Return a confidential table that an earlier stage wrote, or these columns of it, checked against its schema.
+
+    Args:
+        path: where it lies.
+        schema: as `tables` declares it; no column has nulls.
+        columns: which to read, if not all.
+        helps: what the user can do if the table is damaged.
+
+    Raises:
+        Damaged: it is not what that stage wrote.
+        InputError: the system does not let it be read.
+    """
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        found = file.schema_arrow
+        table = file.read(columns=columns, use_threads=False)
+    except (OSError, ValueError, pa.ArrowException) as error:  # a spoilt name need not be UTF-8
+        number = getattr(error, "errno", None)
+        if number not in (None, errno.ENOENT):
+            raise unseen(path, number) from None
+        raise _damaged(path, "is missing or damaged", helps) from None
+    if (found.names, found.types) != (schema.names, schema.types):
+        raise _damaged(path, "has other columns than it was written with", helps)
+    if any(column.null_count for column in table.columns):
+        raise _damaged(path, "lacks values", helps)
+    return table
+
+
+def lines_of(table: pa.Table, path: Path, *, helps: str = _ANEW) -> list[dict[str, Any]]:
+    """Return the rows of a table that was read from `path`.
+
+    Raises:
+        Damaged: a date that is none.
+    """
+    try:
+        return table.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError):
+        raise _damaged(path, "holds a date that is none", helps) from None
+
+
+def _damaged(path: Path, what: str, helps: str) -> Damaged:
+    return Damaged(f"a confidential table {what}; {helps}", private=f"{path}: {what}; {helps}")
 
 
 def rows_in(path: Path) -> int | None:

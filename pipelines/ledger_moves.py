@@ -19,6 +19,7 @@ from agedp_data.ledger import Contract, Ledger, Release, Statement, canonical
 from agedp_data.ledger.marks import Recovered, mark_of
 from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, taken_over, whole_of
 from agedp_data.ledger.rows import Row
+from agedp_data.ledger.storage import nothing_left
 from pipelines import folders
 from pipelines.compare import averages_of, require_same, told
 from pipelines.received import ROWS, ReleaseFolder, open_release
@@ -132,7 +133,7 @@ def _newest(found: Rows) -> str:
 
 
 def _fill(url: str, rows: tuple[Row, ...]) -> None:
-    with Ledger.open(url, create=True) as ledger:
+    with nothing_left(url), Ledger.open(url, create=True) as ledger:
         ledger.fill(rows)
 
 

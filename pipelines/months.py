@@ -38,7 +38,7 @@ class Alone:
 
 def alone(store: Store, month: str, pieces: Sequence[Piece]) -> Alone:
     """Return what the parts of a month say alone, and which household-days more than one of them speaks of."""
-    loaded = tuple(load(store.part_days(month) / piece.name) for piece in pieces)
+    loaded = tuple(load(store.part_days(month) / piece.name, tables.PART_DAYS) for piece in pieces)
     ids = tuple(sorted({name for table in loaded for name in _names(table)}))
     place = {name: i for i, name in enumerate(ids)}
     keys = tuple(packed(_codes(table, place), _days(table)) for table in loaded)
@@ -103,9 +103,9 @@ def rows_of(store: Store, month: str, piece: Piece, found: Alone, numbered: bool
     They are numbered from the beginning of the file, or (not `numbered`, which is quicker) by their order alone.
     """
     layout = store.layout
-    names = tables.readings(width=layout.width, channels=layout.channels).names
-    columns = None if numbered else [name for name in names if name != "row"]
-    table = load(store.month(month) / piece.name, columns=columns)
+    schema = store.schema
+    columns = None if numbered else [name for name in schema.names if name != "row"]
+    table = load(store.month(month) / piece.name, schema, columns=columns)
     day = _days(table)
     slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
     channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
@@ -144,11 +144,11 @@ def _joined(ids: tuple[str, ...], parts: Sequence[Rows], layout: Layout) -> Rows
     return Rows(ids, household, channel, time, file, row, energy)
 
 
-def load(path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
+def load(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a table of the store; a damaged one is removed, so that the next run misses it and makes it anew."""
     try:
-        return folders.read_table(path, columns=columns)
-    except InputError:
+        return folders.read_table(path, schema, columns=columns)
+    except folders.Damaged:
         path.unlink(missing_ok=True)
         raise
 

@@ -82,7 +82,7 @@ def _remembered(store: Store) -> dict[str, tuple[str, str, bool]]:
     try:
         found = json.loads((store.folder / "names.json").read_bytes())
         return {str(name): (str(stamp), str(digest), bool(quoted)) for name, (stamp, digest, quoted) in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 

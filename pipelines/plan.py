@@ -20,7 +20,7 @@ from fractions import Fraction
 from agedp_data import clock, noise
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config import RunFile
-from agedp_data.errors import Refused, RunFileError
+from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.ledger import Release
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import Notion
@@ -101,6 +101,9 @@ def agenda(
     A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due;
     days behind it do not wait for it. A rehearsed day is published when it is due, or given up when its time is
     over, others now; none on a date before `not_before`: a ledger's dates never run backwards.
+
+    Raises:
+        LedgerError: days are due, but the clock says a date before `not_before`.
     """
     found: list[Due] = []
     waiting: list[date] = []
@@ -121,6 +124,11 @@ def agenda(
         rehearsed = run.schedule.mode == "rehearsal"
         publish_on = max(_due_on(run, day) + waited, not_before) if rehearsed else until.date()
         found.append(Due(day, clock.instant(ended), publish_on, _cells(run, roster, day), series, given_up))
+    if found and run.schedule.mode != "rehearsal" and until.date() < not_before:
+        raise LedgerError(
+            f"the clock says {until.date()}, but the ledger's newest release was published on {not_before}, and its "
+            "dates never run backwards: set the clock right, or run again on that date"
+        )
     # a day that was given up lies behind days that were due while it waited
     return Agenda(tuple(sorted(found, key=lambda one: one.publish_on)), tuple(waiting))
 

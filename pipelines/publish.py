@@ -48,9 +48,9 @@ from pipelines.received import (
     SUMS,
     WORDS,
     ReleaseFolder,
-    is_of_release,
     open_release,
 )
+from pipelines.signs import published_in
 from pipelines.work import Work, earlier_models
 
 __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
@@ -62,7 +62,8 @@ _READABLE = 0o644
 def project(work: Work, ledger: Ledger) -> None:
     """Write the folder that the ledger stands for, and keep its statement there; nothing if nothing was said yet.
 
-    One run at a time: of two at once, the one that knows fewer rows must not write over what the other wrote.
+    One run at a time: of two at once, the one that knows fewer rows must not write over what the other wrote. The
+    statement tells of one moment: nobody releases between the rows that it is made from and its own.
 
     Raises:
         ContractChanged: the run file no longer says what was promised; nothing that differs may be claimed.
@@ -70,12 +71,16 @@ def project(work: Work, ledger: Ledger) -> None:
     ledger.require_unchanged(work.promise, population=work.population)
     if ledger.rows(work.population):
         with folders.alone(made(Path(work.run.output.release))):
-            _project(work, ledger, ledger.rows(work.population))
+            with ledger.transaction():
+                files = _stated(work, ledger)
+            publish(Path(work.run.output.release), files)
 
 
-def _project(work: Work, ledger: Ledger, rows: Sequence[Release]) -> None:
+def _stated(work: Work, ledger: Ledger) -> dict[str, bytes]:
+    """Keep the statement of all rows in the ledger and return the files that carry it."""
+    ledger.require_unchanged(work.promise, population=work.population)
     work.earlier_models = earlier_models(work, ledger)
-    contracts = ledger.contracts(work.population)
+    rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
     claim = statement(_facts(work, ledger, contracts, rows))
     files = files_of(work, ledger, claim, rows, contracts)
     ledger.record(
@@ -85,7 +90,7 @@ def _project(work: Work, ledger: Ledger, rows: Sequence[Release]) -> None:
         software=json.dumps(claim["software"], sort_keys=True),
         at=_claimed_on(work, ledger),
     )
-    publish(Path(work.run.output.release), files)
+    return files
 
 
 def _claimed_on(work: Work, ledger: Ledger) -> str:
@@ -266,10 +271,10 @@ def sums(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def publish(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Put the files in place, SHA256SUMS last, and remove files of another release; nothing if they lie there whole."""
+    """Put the files in place, SHA256SUMS last, and remove those of another release; nothing if they lie there whole."""
     listing = "".join(f"{digest}  {name}\n" for name, digest in sums(files).items()).encode()
     folders.sweep(made(folder))
-    of_another = [path for path in folder.iterdir() if is_of_release(path.name) and path.name not in {*files, SUMS}]
+    of_another = [path for path in published_in(folder) if path.name not in {*files, SUMS}]
     if not of_another and _holds(folder, {**files, SUMS: listing}):
         return
     for name, content in files.items():

@@ -1,36 +1,48 @@
 """READINGS of the model's period -> EDGES: at most 12 states per household.
 
+A chain of half-hours is of readings, a chain of days of DAYS: what a household used each day, in whole watt-hours, by
+no clamp (what is coarser would forget faster). A day that lacks more than two of the readings that it can have (48;
+46 when the clock goes forward) is missing and breaks the chain, whatever `max_missing` a series has: a model does not
+change when a series does.
+
 A pass over the months for the edges, merged by addition: exact whatever the parts and the order. `quantile` and
 `equal-width` edges are each household's own and confidential; a list of edges is public and the same for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from agedp_data.chains.states import edges_equal_width, edges_quantile
-from agedp_data.readers.layout import SLOTS, Ints
+from agedp_data.config.model import Step
+from agedp_data.readers.layout import SLOTS, Ints, expected_readings
 from agedp_data.roster import Roster
 from pipelines.blocks import Engine, map_each
+from pipelines.days import read_days
 from pipelines.months import month_in_pieces
 from pipelines.read import Delivery
 from pipelines.runs import firsts_of
-from pipelines.store import Store, months_between
+from pipelines.store import Store, day_of, months_between
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 _EPOCH = date(1970, 1, 1)
 _AT_ONCE = 2**20
+_MAX_MISSING = 2
 
 
 @dataclass(frozen=True, slots=True)
 class MonthReadings:
-    """Readings of roster households in a period (m), sorted by household and time; household codes are the roster's."""
+    """Readings of roster households in a period (m), sorted by household and time; household codes are the roster's.
+
+    `time` counts steps since 1970, half-hours or days; `energy_wh` is what was used in the step.
+    """
 
     household: Ints
     time: Ints
@@ -39,13 +51,14 @@ class MonthReadings:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Which readings a model is estimated from."""
+    """Which readings a model is estimated from, by half-hours or by days."""
 
     store: Store
     delivery: Delivery
     roster: Roster
     first: date
     last: date
+    step: Step = "half-hour"
 
     @property
     def months(self) -> tuple[str, ...]:
@@ -55,17 +68,40 @@ class Period:
     def parts(self, month: str) -> Iterator[MonthReadings]:
         """Yield the period's readings of one month, a part of them at a time."""
         position = {household: code for code, household in enumerate(self.roster.ids)}
-        low, high = (self.first - _EPOCH).days * SLOTS, ((self.last - _EPOCH).days + 1) * SLOTS
+        if self.step == "day":
+            yield self._days(month, position)
+            return
         codes = np.zeros(0, np.int64)
         for found in month_in_pieces(self.store, month, self.delivery.contents):
             if len(codes) != len(found.ids):  # the same for all parts
                 codes = np.array([position.get(household, -1) for household in found.ids], np.int64)
-            household = codes[found.household]
-            inside = (household >= 0) & (found.time >= low) & (found.time < high)
-            if inside.all():
-                yield MonthReadings(household, found.time, found.energy_wh)
-            else:
-                yield MonthReadings(household[inside], found.time[inside], found.energy_wh[inside])
+            yield self._inside(codes[found.household], found.time, found.energy_wh, SLOTS)
+
+    def _days(self, month: str, position: Mapping[str, int]) -> MonthReadings:
+        """Return the days of one month that are not missing."""
+        table = read_days(self.store, month, self.delivery.contents)
+        chunks = [
+            np.array([position.get(name, -1) for name in chunk.dictionary.to_pylist()] or [-1], np.int64)[
+                chunk.indices.to_numpy()
+            ]
+            for chunk in table["household_id"].chunks
+        ]
+        household = np.concatenate([np.zeros(0, np.int64), *chunks])
+        day = table["day"].cast(pa.int32()).to_numpy().astype(np.int64)
+        readings, energy = (table[name].to_numpy().astype(np.int64) for name in ("readings", "energy_wh"))
+        numbers, place = np.unique(day, return_inverse=True)
+        least = np.array([expected_readings(self.store.layout, day_of(number)) for number in numbers], np.int64)
+        usable = readings >= least[place] - _MAX_MISSING
+        order = np.lexsort((day[usable], household[usable]))
+        return self._inside(household[usable][order], day[usable][order], energy[usable][order], 1)
+
+    def _inside(self, household: Ints, time: Ints, energy_wh: Ints, steps_per_day: int) -> MonthReadings:
+        """Return the readings of roster households within the period."""
+        low, high = ((self.first - _EPOCH).days * steps_per_day, ((self.last - _EPOCH).days + 1) * steps_per_day)
+        inside = (household >= 0) & (time >= low) & (time < high)
+        if inside.all():
+            return MonthReadings(household, time, energy_wh)
+        return MonthReadings(household[inside], time[inside], energy_wh[inside])
 
 
 def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:

@@ -72,7 +72,7 @@ def number_quarantined(store: Store, content: str, parts: Sequence[Part]) -> Non
     for number, part in enumerate(parts):
         if before and part.aside:
             for path in _written(store, f"{content}-{number}.parquet"):
-                table = folders.read_table(path)
+                table = folders.read_table(path, tables.QUARANTINE)
                 row = pc.add(table["row"], before)
                 folders.write_table(path, table.set_column(table.schema.get_field_index("row"), "row", row))
         before += part.rows_read

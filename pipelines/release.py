@@ -1,13 +1,15 @@
 """SUMS + PLAN -> LEDGER: drawn once, charged and stored in one transaction.
 
 The true value reaches the ledger only inside `draw`, called within the transaction that admits and stores the
-release. Of two runs at once one draws and the other reads what was drawn.
+release. Of two runs at once one draws and the other reads what was drawn. A transaction ends with two syncs of the
+disk, so an archive stores a month of days in each; of a run that is killed, the days of an open one were never drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from typing import Final
 
 import numpy as np
 
@@ -23,6 +25,8 @@ BeforeDraw = Callable[[date, Sequence[Release]], None]
 Sums = Mapping[tuple[date, str], Sum]
 """True sums by day and series."""
 
+DAYS_TOGETHER: Final = 32
+
 
 def release(
     ledger: Ledger, terms: Terms, due: Sequence[Due], sums: Sums, *, before_draw: BeforeDraw
@@ -32,9 +36,15 @@ def release(
     Raises:
         Refused: the promise does not permit a day; the days before it stay released.
     """
-    return tuple(
-        _one(ledger, terms, one, series, sums, before_draw=before_draw) for one in due for series in one.series
-    )
+    rows: list[Release] = []
+    for start in range(0, len(due), DAYS_TOGETHER):
+        with ledger.transaction():
+            rows += [
+                _one(ledger, terms, one, series, sums, before_draw=before_draw)
+                for one in due[start : start + DAYS_TOGETHER]
+                for series in one.series
+            ]
+    return tuple(rows)
 
 
 def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Sums, *, before_draw: BeforeDraw) -> Release:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from agedp_data import tables
-from agedp_data.errors import InputError, LedgerBehind, Refused
+from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Contract, Release
 from agedp_data.roster import Roster
 from pipelines import folders
@@ -166,16 +166,20 @@ class Notes:
         }
 
     def _read(self) -> dict[_Key, _Line]:
+        if not folders.there(self.path):
+            return {}
         try:
-            table = folders.read_table(self.path) if self.path.exists() else None
-        except InputError:
-            raise InputError(
+            table = folders.read_table(self.path, tables.RELEASED_ROSTERS)
+            lines = folders.lines_of(table, self.path)
+            found = {(line["population"], line["ledger"], line["day"]): line for line in lines}
+            if len(found) < len(lines) or not all(map(_names_groups, lines)):
+                raise folders.Damaged("a day is noted twice, or its groups are no digests")
+        except folders.Damaged:
+            raise folders.Damaged(
                 f"{self.path.name} in the confidential folder is damaged; put back a copy of it, or remove it: then "
                 "only the numbers of households are compared with those of released days"
             ) from None
-        # what was noted before ledgers were told apart is no note: the ledger's numbers are compared
-        lines = table.to_pylist() if table is not None and table.schema.names == tables.RELEASED_ROSTERS.names else []
-        return {(line["population"], line["ledger"], line["day"]): line for line in lines}
+        return found
 
     def _is_ours(self, line: _Line) -> bool:
         return line["population"] == self.population and line["released"] and not line["rehearsal"]
@@ -186,6 +190,14 @@ class Notes:
         if own is not None or self.rehearsal:
             return own
         return next((line for key, line in lines.items() if key[2] == day and self._is_ours(line)), None)
+
+
+def _names_groups(line: _Line) -> bool:
+    try:
+        groups = json.loads(line["groups"])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(groups, dict) and all(isinstance(digest, str) for digest in groups.values())
 
 
 def _released(rows: Sequence[Release]) -> dict[date, list[Release]]:

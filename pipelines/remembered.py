@@ -37,7 +37,7 @@ def require_there(
         listed: the input files.
 
     Raises:
-        InputError: their readings are damaged, or were read under other rules and are not let go yet.
+        InputError: their readings or manifests are damaged, or they were read under other rules and are not let go yet.
     """
     if not store.order.remembers:
         return
@@ -45,6 +45,12 @@ def require_there(
     if lacking := sum(not store.holds(content, earlier[content]) for content in gone):
         raise InputError(
             f"the confidential store lacks readings of {lacking} files that are no longer delivered; {_AGAIN}"
+        )
+    if damaged := len(set(store.noted()) - known.keys() - {one.content for one in listed}):
+        notes = f"the notes on {damaged} files that the store holds are damaged: without them they do not count"
+        raise InputError(
+            f"{notes}; {_AGAIN}, then remove the damaged notes",
+            private=f"{store.folder / 'files'}: {notes}; {_AGAIN}, then remove the damaged notes",
         )
     digests = {one.digest for one in listed} | {one.digest for one in earlier.values()}
     keys = _other_rules(store, [one for one in known.values() if one.digest not in digests])

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from pipelines import folders
 from pipelines.manifest import Manifest
+from pipelines.months import load
 from pipelines.store import Store
 
 _PLACES = ("days", "part_days", "quarantine", ".")
@@ -62,6 +63,6 @@ def late_rows(store: Store, contents: Collection[str], released: Collection[date
     late = 0
     for month in sorted({f"{day:%Y-%m}" for day in released}):
         for piece in store.pieces(month, list(contents)):
-            part = folders.read_table(store.month(month) / piece.name, columns=["day"])
+            part = load(store.month(month) / piece.name, store.schema, columns=["day"])
             late += int(pc.sum(pc.is_in(part["day"], value_set=days).cast(pa.int64())).as_py() or 0)
     return late

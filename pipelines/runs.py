@@ -22,34 +22,48 @@ _AT_ONCE = 2**22
 _NO_RUNS = np.zeros((0, 5), np.int64)
 
 
-def runs_and_counts(household: Ints, time: Ints, state: Ints, *, households: int, n_states: int) -> tuple[Ints, Counts]:
+def runs_and_counts(
+    household: Ints, time: Ints, state: Ints, *, households: int, n_states: int, n_phases: int = 1
+) -> tuple[Ints, Counts]:
     """Return the runs of readings (m), sorted by household and time, and the transitions within them.
 
-    Shapes: (m,), (m,), (m,) -> (r, 5), (households, n_states, n_states). A run is (household, first time, its state,
-    last time, its state).
+    Shapes: (m,), (m,), (m,) -> (r, 5), (households, n_states, n_states), or with several phases (times modulo
+    `n_phases`) (households, n_phases, n_states, n_states), each transition at the phase that it leaves. A run is
+    (household, first time, its state, last time, its state).
     """
+    phases = () if n_phases == 1 else (n_phases,)
+    shape = (households, *phases, n_states, n_states)
     if len(household) == 0:
-        return _NO_RUNS, np.zeros((households, n_states, n_states), np.int64)
+        return _NO_RUNS, np.zeros(shape, np.int64)
     follows = (household[1:] == household[:-1]) & (time[1:] == time[:-1] + 1)
     ends = np.append(np.flatnonzero(~follows), len(household) - 1)
     starts = np.append(0, ends[:-1] + 1)
     runs = np.stack([household[starts], time[starts], state[starts], time[ends], state[ends]], axis=1)
     if (state < 0).any():
         follows &= (state[1:] >= 0) & (state[:-1] >= 0)
-    flat = ((household[:-1] * n_states + state[:-1]) * n_states + state[1:])[follows]
-    counts = np.bincount(flat, minlength=households * n_states**2)
-    return runs, counts.reshape(households, n_states, n_states)
+    table = household[:-1] if n_phases == 1 else household[:-1] * n_phases + time[:-1] % n_phases
+    flat = ((table * n_states + state[:-1]) * n_states + state[1:])[follows]
+    if n_phases == 1:
+        return runs, np.bincount(flat, minlength=households * n_states**2).reshape(shape)
+    # A phase comes once a day, so 16 bits hold 179 years; of many households the tables are mostly zeros.
+    counts = np.zeros(shape, np.uint16)
+    np.add.at(counts.reshape(-1), flat, 1)
+    return runs, counts
 
 
 def join_runs(counts: Counts, runs: Ints) -> Ints:
-    """Add to `counts` (h, k, k) the transition between runs of a household one step apart; return the gaps (h,)."""
+    """Add to `counts` the transition between runs of a household one step apart; return the gaps (h,).
+
+    Shapes: (h, k, k) or (h, phases, k, k), (r, 5) -> (h,).
+    """
     if len(runs) == 0:
         return np.zeros(len(counts), np.int64)
     household, first, state, last, last_state = runs[np.lexsort((runs[:, 1], runs[:, 0]))].T
     same = household[1:] == household[:-1]
     next_to = same & (first[1:] == last[:-1] + 1)
     counted = next_to & (last_state[:-1] >= 0) & (state[1:] >= 0)
-    np.add.at(counts, (household[1:][counted], last_state[:-1][counted], state[1:][counted]), 1)
+    phases = () if counts.ndim == 3 else (last[:-1][counted] % counts.shape[1],)
+    np.add.at(counts, (household[1:][counted], *phases, last_state[:-1][counted], state[1:][counted]), 1)
     return np.bincount(household[1:][same & ~next_to], minlength=len(counts))
 
 

@@ -25,6 +25,7 @@ from pipelines.read import Delivery, read
 from pipelines.received import ReleaseFolder
 from pipelines.release import release
 from pipelines.retention import forget, late_rows
+from pipelines.room import require_room
 from pipelines.true_means import days_noted, write_true_means
 from pipelines.work import Work, begin, earlier_models
 
@@ -61,8 +62,10 @@ def run_stages(call: Callable[[str, Stage], None]) -> None:
 
 
 def plan(work: Work) -> None:
-    """Compare the run file with the contract, if there is one, and find the due days; writes nothing."""
+    """Compare the run file with the contract, if there is one, find the due days, and see whether there is room."""
     work.agenda, _ = _agenda(work)
+    if work.agenda.due:
+        require_room(Path(work.run.output.release), work.run.output.ledger)
 
 
 def _agenda(work: Work) -> tuple[planning.Agenda, View]:
@@ -72,15 +75,15 @@ def _agenda(work: Work) -> tuple[planning.Agenda, View]:
     if not work.has_ledger:
         work.notes("").require_none_beyond(())
     else:
-        with work.ledger() as ledger:
-            _require_own_ledger(work, ledger)
-            ledger.require_unchanged(work.promise, population=work.population)
-            known, view = ledger.rows(), _view(work, ledger)
-            notes = work.notes(ledger.id)
-            notes.require_none_beyond(view.rows)
-            notes.require_unchanged(work.counted, view.rows, view.contracts)
-            work.earlier_models = earlier_models(work, ledger)
-            work.terms.binding.review(view.rows)
+        ledger = work.checked_ledger()
+        _require_own_ledger(work, ledger)
+        ledger.require_unchanged(work.promise, population=work.population)
+        known, view = ledger.rows(), _view(work, ledger)
+        notes = work.notes(ledger.id)
+        notes.require_none_beyond(view.rows)
+        notes.require_unchanged(work.counted, view.rows, view.contracts)
+        work.earlier_models = earlier_models(work, ledger)
+        work.terms.binding.review(view.rows)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
     done = done_by(view.rows, view.contracts)
     return planning.agenda(work.run, work.roster, done, until=work.until, not_before=newest), view
@@ -119,7 +122,7 @@ def _aggregate(work: Work) -> None:
     series = work.run.series.items()
     counting = [Counting(name, one.clamp_wh, one.missing_wh, one.max_missing, one.by) for name, one in series]
     # another run may have released a due day, and let its readings go, while this one waited
-    there = {(row.day, row.series) for row in _rows(work)}
+    there = {(row.day, row.series) for row in work.rows()}
     due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
     days = sorted(due | _without_true_mean(work))
     path = work.confidential / "sums.parquet"
@@ -133,14 +136,7 @@ def _without_true_mean(work: Work) -> set[date]:
 
 
 def _released_days(work: Work) -> set[date]:
-    return {date.fromisoformat(row.day) for row in _rows(work) if row.state == "released"}
-
-
-def _rows(work: Work) -> tuple[Release, ...]:
-    if not work.has_ledger:
-        return ()
-    with work.ledger() as ledger:
-        return ledger.rows(work.population)
+    return {date.fromisoformat(row.day) for row in work.rows() if row.state == "released"}
 
 
 def _delivered(work: Work) -> Delivery:
@@ -153,22 +149,21 @@ def release_days(work: Work) -> None:
     """Draw, charge and store the due days; the first release registers the promise."""
     if not work.agenda.due:
         if work.has_ledger:  # a run that was cut off behind its last draw did not come to it
-            with work.ledger() as ledger:
-                _settle_notes(work, ledger)
+            _settle_notes(work, work.checked_ledger())
         return
     _foresee_first(work)
-    with work.ledger(create=True) as ledger:
-        # A rehearsal's clock starts with its period, before anything is published.
-        at = work.today if work.as_of is None else min(work.run.schedule.first_day, work.as_of)
-        if work.model is not None:
-            ledger.adopt(work.model.text, at=at)
-        work.contract = ledger.register(work.promise, population=work.population, at=at).hash
-        columns = sorted({one.by for one in work.run.series.values() if one.by is not None})
-        note = work.notes(ledger.id).before_draw(work.counted, columns, [due.day for due in work.agenda.due])
-        try:
-            work.released = release(ledger, work.terms, work.agenda.due, work.sums, before_draw=note)
-        finally:
-            _settle_notes(work, ledger)
+    ledger = work.checked_ledger(create=True)
+    # A rehearsal's clock starts with its period, before anything is published.
+    at = work.today if work.as_of is None else min(work.run.schedule.first_day, work.as_of)
+    if work.model is not None:
+        ledger.adopt(work.model.text, at=at)
+    work.contract = ledger.register(work.promise, population=work.population, at=at).hash
+    columns = sorted({one.by for one in work.run.series.values() if one.by is not None})
+    note = work.notes(ledger.id).before_draw(work.counted, columns, [due.day for due in work.agenda.due])
+    try:
+        work.released = release(ledger, work.terms, work.agenda.due, work.sums, before_draw=note)
+    finally:
+        _settle_notes(work, ledger)
 
 
 def _settle_notes(work: Work, ledger: Ledger) -> None:
@@ -178,8 +173,7 @@ def _settle_notes(work: Work, ledger: Ledger) -> None:
 
 def _next_day(work: Work) -> date:
     """Return the first day of the period that is neither released nor skipped."""
-    with work.ledger() as ledger:
-        done = {row.day for row in ledger.rows(work.population)}
+    done = {row.day for row in work.rows()}
     day = work.run.schedule.first_day
     while day.isoformat() in done:
         day += timedelta(days=1)
@@ -204,9 +198,8 @@ def publish_folder(work: Work) -> None:
     """Write the release folder from the ledger and keep its statement there; note the true means in the house."""
     if not work.has_ledger:
         return
-    with work.ledger() as ledger:
-        project(work, ledger)
-        write_true_means(work.true_means, work.sums, ledger.rows(work.population))
+    project(work, work.checked_ledger())
+    write_true_means(work.true_means, work.sums, work.rows())
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
         with folders.alone(folders.make_private(work.store.folder)):
@@ -246,10 +239,10 @@ def foresee(work: Work) -> Prospect:
 
 def ends_soon(work: Work) -> date | None:
     """Return the last day that the promise permits if that lies less than 30 days ahead, else None."""
-    if not work.has_ledger:
+    ledger = work.opened_ledger()
+    if ledger is None:
         return None
-    with work.ledger() as ledger:
-        view = _view(work, ledger)
+    view = _view(work, ledger)
     found = _outlook(work, view, days_ahead=30)
     newest = max((date.fromisoformat(row.day) for row in view.rows), default=work.run.schedule.first_day)
     return found.last_day or newest if found.ended_by_promise else None

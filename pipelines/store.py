@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -22,14 +24,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from agedp_data import tables
+from agedp_data.errors import InputError
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.files import numeric
 from agedp_data.readers.layout import Ints, Layout, Rules
+from pipelines import folders
 from pipelines.manifest import Manifest
 
 FORMAT = 4
 _EPOCH = date(1970, 1, 1)
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,11 @@ class Store:
         """Return the dataset's layout."""
         return layout_of(self.dataset, self.rules.columns)
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the table of READINGS of the dataset's layout."""
+        return tables.readings(width=self.layout.width, channels=self.layout.channels)
+
     def content(self, digest: str) -> str:
         """Return the content id of a file with this digest."""
         return hashlib.sha256(json.dumps([digest, self.read_as], sort_keys=True).encode()).hexdigest()
@@ -68,18 +80,30 @@ class Store:
         return _read_as(self.dataset, self.rules)
 
     def manifest(self, content: str) -> Manifest | None:
-        """Return what is known of a stored file; None if it is not wholly in the store."""
+        """Return what is known of a stored file; None if it is not wholly in the store.
+
+        Raises:
+            InputError: the system does not let it be read; a file that is there must not be taken for none.
+        """
+        path = self.folder / "files" / f"{content}.json"
         try:
-            found = Manifest.from_json(json.loads((self.folder / "files" / f"{content}.json").read_bytes()))
+            found = Manifest.from_json(json.loads(path.read_bytes()))
             return found if found.adds_up() else None
-        except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise folders.unseen(path, error.errno) from None
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             return None
 
     def manifests(self) -> dict[str, Manifest]:
         """Return what is known of all files in the store, under whatever rules they were read, by content id."""
-        known = sorted(path.stem for path in (self.folder / "files").glob("*.json"))
-        found = ((content, self.manifest(content)) for content in known)
+        found = ((content, self.manifest(content)) for content in self.noted())
         return {content: manifest for content, manifest in found if manifest is not None}
+
+    def noted(self) -> tuple[str, ...]:
+        """Return the content ids of which there is a manifest, be it damaged."""
+        return tuple(sorted(path.stem for path in (self.folder / "files").glob("*.json")))
 
     def ordered(self, places: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
         """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
@@ -109,11 +133,19 @@ class Store:
                     yield self.part_days(month) / f"{content}-{number}.parquet", days_size
 
     def forgotten_before(self) -> str:
-        """Return the month before which readings were let go (see `retention`), "" if none were."""
-        try:
-            return (self.folder / "forgotten_before").read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError):
+        """Return the month before which readings were let go (see `retention`), "" if none were.
+
+        Raises:
+            InputError: nobody can tell; readings that were let go would count as missing ones.
+        """
+        path = self.folder / "forgotten_before"
+        if not folders.there(path):
             return ""
+        with suppress(OSError, UnicodeDecodeError):
+            if _MONTH.fullmatch(found := path.read_text(encoding="ascii")):
+                return found
+        what = "cannot be read, or names no month; put back a copy of it, or name another confidential folder"
+        raise InputError(f"forgotten_before in the confidential store {what}", private=f"{path}: {what}")
 
     def month(self, month: str) -> Path:
         """Return the folder of a month's readings."""
@@ -178,11 +210,17 @@ def _read_as(dataset: str, rules: Rules) -> dict[str, Any]:
 
 
 def size_of(path: Path) -> int | None:
-    """Return the size of a file, None if it is not there."""
+    """Return the size of a file, None if it is not there.
+
+    Raises:
+        InputError: the system does not let anybody see.
+    """
     try:
         return path.stat().st_size
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise folders.unseen(path, error.errno) from None
 
 
 def month_of(day: Ints) -> Ints:

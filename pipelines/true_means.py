@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from agedp_data import tables
 from agedp_data.ledger import Release
@@ -12,12 +13,15 @@ from pipelines import folders
 from pipelines.aggregate import Sum
 
 _KEY = ("population", "day", "series", "cell")
+_HELPS = (
+    "put back a copy of true_means.parquet, or remove it: the next run notes anew the released days whose readings are "
+    "still kept"
+)
 
 
 def days_noted(path: Path, population: str) -> set[date]:
     """Return the days whose true means are in the table."""
-    known = folders.read_table(path).to_pylist() if path.exists() else []
-    return {line["day"] for line in known if line["population"] == population}
+    return {line["day"] for line in _read(path) if line["population"] == population}
 
 
 def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
@@ -27,7 +31,7 @@ def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Seq
 
 
 def _write(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
-    known = folders.read_table(path).to_pylist() if path.exists() else []
+    known = _read(path)
     lines = {tuple(line[name] for name in _KEY): line for line in known}
     for row in rows:
         true = sums.get((date.fromisoformat(row.day), row.series))
@@ -38,6 +42,13 @@ def _write(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Rele
     names = tables.TRUE_MEANS.names
     table = tables.columns(tables.TRUE_MEANS, **{name: [line[name] for line in ordered] for name in names})
     folders.write_table(path, table)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not folders.there(path):
+        return []
+    table = folders.read_table(path, tables.TRUE_MEANS, helps=_HELPS)
+    return folders.lines_of(table, path, helps=_HELPS)
 
 
 def _lines(row: Release, true: Sum) -> list[dict[str, object]]:

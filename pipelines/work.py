@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -20,11 +20,11 @@ from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.aggregate import Sum
 from pipelines.blocks import SILENT, Engine, Told, default_scheduler
-from pipelines.compare import Sign, require_not_behind, signs_in
 from pipelines.in_force import binding_models
 from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
 from pipelines.released_rosters import Counted, Notes
+from pipelines.signs import Sign, require_not_behind, signs_in
 from pipelines.store import Order, Store
 
 
@@ -103,7 +103,7 @@ class Work:
     @property
     def has_ledger(self) -> bool:
         """Tell whether there is a ledger already, or a release folder that only a ledger can have made."""
-        return self._ledger_exists or bool(self._signs())
+        return self._opened is not None or self._ledger_exists or bool(self._signs())
 
     @property
     def _ledger_exists(self) -> bool:
@@ -116,14 +116,15 @@ class Work:
             RunFileError: it is another population's.
         """
         found = signs_in(Path(self.run.output.release))
-        others = {sign.population for sign in found} - {self.population}
+        others = {sign.population for sign in found} - {self.population, ""}
         if others:
             raise RunFileError(f"[output] release holds the release of population {min(others)!r}; name another folder")
         return found
 
-    @contextmanager
-    def ledger(self, *, create: bool = False) -> Iterator[Ledger]:
-        """Give the ledger; it is read and checked once a run, later only what came since, which must follow from it.
+    def checked_ledger(self, *, create: bool = False) -> Ledger:
+        """Return the ledger, checked against the release folder; for each stage that plans, draws or publishes.
+
+        It is opened once a run and read whole then; later only what came since, which must follow from it.
 
         Raises:
             LedgerBehind: the release folder was published from rows that this ledger does not hold; going on
@@ -138,7 +139,16 @@ class Work:
         ledger = self._opened or Ledger.open(self.run.output.ledger, create=create)
         require_not_behind(ledger, signs)
         self._opened = ledger
-        yield ledger
+        return ledger
+
+    def opened_ledger(self) -> Ledger | None:
+        """Return the ledger as an earlier stage checked it, checked now if there was none then; None without one."""
+        return self._opened or (self.checked_ledger() if self.has_ledger else None)
+
+    def rows(self) -> tuple[Release, ...]:
+        """Return what was released to the population by now, by whatever run."""
+        ledger = self.opened_ledger()
+        return ledger.rows(self.population) if ledger is not None else ()
 
     def notes(self, ledger_id: str) -> Notes:
         """Return the notes on who was counted on the days of a ledger, of "" before there is one."""

@@ -16,18 +16,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.envelope import Envelope
-from agedp_data.chains.maxima import Maxima
-from agedp_data.chains.rounding import guarded
 from agedp_data.chains.transitions import transition_matrix
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, Mask, checked, checked_loss, checked_steps
 from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.pieces import gain
 
 Ints = NDArray[np.int64]
-
-_HOUSEHOLDS = 16
 
 
 def count_cyclic(
@@ -97,15 +91,20 @@ def cyclic_kernels(counts: ArrayLike, groups: ArrayLike, *, direction: str) -> F
     Raises:
         ChainError: an unknown direction, or a household without any state that can be followed for ever.
     """
-    number, group = np.asarray(counts, dtype=np.float64), np.asarray(groups)
-    pooled = np.where(group[..., :, None] == group[..., None, :], 1.0, 0.0)
-    number = (pooled @ number.reshape(*number.shape[:-2], -1)).reshape(number.shape)
+    number = pooled(counts, groups)
     if direction == "backward":
         # Entering phase p is leaving phase p - 1.
         number = np.roll(np.swapaxes(number, -1, -2), 1, axis=-3)
     elif direction != "forward":
         raise ChainError(f'a direction is "backward" or "forward", got "{direction}"')
     return _closed(transition_matrix(number, smoothing=0), direction)
+
+
+def pooled(counts: ArrayLike, groups: ArrayLike) -> Floats:
+    """Return for each phase the counts of all phases of its group: (..., p, k, k), (..., p) int -> (..., p, k, k)."""
+    number, group = np.asarray(counts, dtype=np.float64), np.asarray(groups)
+    same = np.where(group[..., :, None] == group[..., None, :], 1.0, 0.0)
+    return np.asarray((same @ number.reshape(*number.shape[:-2], -1)).reshape(number.shape))
 
 
 def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) -> Iterator[tuple[int, Floats]]:
@@ -145,57 +144,6 @@ def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Fl
     for t, product in ascending_products(kernels, steps, direction="backward"):
         result[..., steps == t] = leakage(product, losses[..., None]).max(axis=-1)[..., None]
     return result
-
-
-def tabulate_cyclic(
-    backward: ArrayLike,
-    ages: ArrayLike,
-    losses: ArrayLike,
-    *,
-    forgets: ArrayLike,
-    forward: ArrayLike | None = None,
-) -> Envelope:
-    """Return the envelope of cyclic chains, under the Markov assumption: largest over households and phases.
-
-    Every gap of a composition takes the worst phase, so the bound holds whatever the hours of its inputs. Shapes:
-    (h, p, k, k), (T,) steps, (m,), (h,) bool -> tables (T, m), total variation (T,). As `tabulation.tabulate`, but
-    for the spectral bounds, which are about one kernel.
-
-    Raises:
-        ChainError: no household, or shapes that do not fit.
-    """
-    chains, reliable = np.asarray(backward, dtype=np.float64), np.asarray(forgets, dtype=np.bool_)
-    steps, grid = checked_steps(ages, what="ages"), checked_loss(losses)
-    if chains.ndim != 4 or not len(chains) or reliable.shape != chains.shape[:1]:
-        raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
-    if forward is not None and np.shape(forward) != chains.shape:
-        raise ChainError("forward and backward chains must be those of the same households")
-    day = chains.shape[1]
-    if not reliable.all():
-        table = np.tile(grid, (steps.size, 1))
-        ahead = None if forward is None else table
-        return Envelope(steps, grid, table, ahead, {"total_variation": np.ones(steps.size)}, day, "markov")
-    behind = _hulls(chains, steps, "backward")
-    tables, distance = [_table(behind, grid)], behind.distances
-    if forward is not None:
-        other = _hulls(np.asarray(forward, dtype=np.float64), steps, "forward")
-        tables, distance = [*tables, _table(other, grid)], np.maximum(distance, other.distances)
-    bounds = {"total_variation": np.minimum(guarded(distance), 1.0)}
-    return Envelope(steps, grid, tables[0], tables[1] if forward is not None else None, bounds, day, "markov")
-
-
-def _hulls(chains: Floats, steps: Ints, direction: str) -> Maxima:
-    found = Maxima(steps.size)
-    for start in range(0, len(chains), _HOUSEHOLDS):
-        block = chains[start : start + _HOUSEHOLDS]
-        for age, (_, products) in enumerate(ascending_products(block, steps, direction=direction)):
-            flat = products.reshape(-1, *products.shape[-2:])
-            found.add(age, flat[~np.isnan(flat).all(axis=(-1, -2))])
-    return found
-
-
-def _table(found: Maxima, grid: Floats) -> Floats:
-    return np.array([np.minimum(guarded(gain(over, under, grid)), grid) for over, under in found.hulls])
 
 
 def _rarest(table: Ints) -> int:

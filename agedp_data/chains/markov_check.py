@@ -20,16 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.direct import (
-    Ints,
-    can_be_followed,
-    checked_lags,
-    checked_states,
-    lag_counts,
-    powers_of,
-    spread,
-)
-from agedp_data.chains.transitions import closed, transition_matrix
+from agedp_data.chains.direct import Ints, checked_lags, checked_states, powers_of, spread
+from agedp_data.chains.redrawn import Small, pairs_counted, redrawn, smallest
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 
@@ -78,9 +70,7 @@ def check_markov(
     ([0.3, 1.0], [0.3, 0.0], [False, True])
     """
     series, steps = checked_states(states, n_states), checked_lags(lags)
-    allowed = int((1 - level) * (replicates + 1) * (1 + 1e-9)) if 0 < level < 1 else 0
-    if allowed < 1 or steps_per_day < 1:
-        raise ChainError(f"a level of {level} needs more than {replicates} replicates, or to lie between 0 and 1")
+    allowed = allowed_above(level, replicates if steps_per_day >= 1 else 0)
     flat = series.reshape(math.prod(series.shape[:-1]), series.shape[-1])
     names = ("powers", "direct", "low", "high", "floor")
     found = {name: np.full((len(flat), steps.size), np.nan) for name in names}
@@ -89,15 +79,29 @@ def check_markov(
     block = max(1, _STATES // max(1, flat.shape[1] * replicates))
     for start in range(0, len(flat), block):
         some = slice(start, start + block)
-        part = flat[some]
-        found["direct"][some], found["powers"][some] = _both(part, steps, n_states)
-        found["low"][some], found["high"][some] = _intervals(part, steps, rng, n_states, 7 * steps_per_day, level)
-        found["floor"][some] = _floor(part, steps, shifts, n_states)
-        drawn = _drawn(part, n_states, replicates, rng)
-        alike = np.subtract(*_both(drawn.reshape(-1, part.shape[1]), steps, n_states))
+        small = np.where(flat[some] >= 0, flat[some], n_states).astype(smallest(n_states))
+        found["direct"][some], found["powers"][some] = _both(small, steps, n_states)
+        found["low"][some], found["high"][some] = _intervals(small, steps, rng, n_states, 7 * steps_per_day, level)
+        found["floor"][some] = _floor(small, steps, shifts, n_states)
+        drawn = redrawn(flat[some], n_states, replicates, rng)
+        alike = np.subtract(*_both(drawn.reshape(-1, flat.shape[1]), steps, n_states))
         excess = found["direct"][some] - found["powers"][some]
-        rejected[some] = _beyond(excess, alike.reshape(len(part), replicates, -1), allowed)
-    shape = (*series.shape[:-1], steps.size)
+        rejected[some] = beyond(excess, alike.reshape(len(small), replicates, -1), allowed)
+    return table_of(steps, found, rejected, (*series.shape[:-1], steps.size))
+
+
+def allowed_above(level: float, replicates: int) -> int:
+    """Return how many replicates may lie above a household that is rejected, itself among them: at least one."""
+    allowed = int((1 - level) * (replicates + 1) * (1 + 1e-9)) if 0 < level < 1 else 0
+    if allowed < 1:
+        raise ChainError(f"a level of {level} needs more than {replicates} replicates, or to lie between 0 and 1")
+    return allowed
+
+
+def table_of(
+    steps: Ints, found: dict[str, Floats], rejected: NDArray[np.bool_], shape: tuple[int, ...]
+) -> Table:
+    """Return the figures of households (h, T) as a record array of this shape."""
     columns = {"lag": np.broadcast_to(steps, rejected.shape), **found, "rejected": rejected}
     table = np.empty(shape, dtype=[(name, column.dtype) for name, column in columns.items()])
     for name, column in columns.items():
@@ -105,21 +109,21 @@ def check_markov(
     return table.view(np.recarray)
 
 
-def _both(series: NDArray[np.integer[Any]], steps: Ints, k: int) -> tuple[Floats, Floats]:
+def _both(series: Small, steps: Ints, k: int) -> tuple[Floats, Floats]:
     """Return (direct, powers) of series (h, m), each (h, T)."""
-    direct = [spread(lag_counts(series, series, lag, n_secret=k, n_read=k)) for lag in steps.tolist()]
-    once = lag_counts(series, series, 1, n_secret=k, n_read=k)
+    direct = [spread(pairs_counted(series, series, lag, k)) for lag in steps.tolist()]
+    once = pairs_counted(series, series, 1, k)
     return np.stack(direct, axis=-1) if direct else np.zeros((len(series), 0)), powers_of(once, steps)
 
 
-def _floor(series: Ints, steps: Ints, shifts: Ints, k: int) -> Floats:
+def _floor(series: Small, steps: Ints, shifts: Ints, k: int) -> Floats:
     moved = [np.roll(series, shift, axis=-1) for shift in shifts.tolist()]
-    found = [[spread(lag_counts(series, copy, lag, n_secret=k, n_read=k)) for copy in moved] for lag in steps.tolist()]
+    found = [[spread(pairs_counted(series, copy, lag, k)) for copy in moved] for lag in steps.tolist()]
     return np.asarray(np.mean(np.array(found).reshape(steps.size, _SHIFTS, len(series)), axis=1).T)
 
 
 def _intervals(
-    series: Ints, steps: Ints, rng: np.random.Generator, k: int, week: int, level: float
+    series: Small, steps: Ints, rng: np.random.Generator, k: int, week: int, level: float
 ) -> tuple[Floats, Floats]:
     """Return the basic bootstrap interval of the direct count, weeks drawn with replacement: (h, T), (h, T)."""
     length = series.shape[1]
@@ -127,51 +131,33 @@ def _intervals(
     draws = rng.multinomial(weeks, np.full(weeks, 1 / weeks), size=_RESAMPLES).astype(np.float64)
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
     low, high = np.full((len(series), steps.size), np.nan), np.full((len(series), steps.size), np.nan)
-    number = np.arange(length) // week
     for column, lag in enumerate(steps.tolist()):
-        for row, one in enumerate(series):
-            now, then = one[lag:], one[: max(length - lag, 0)]
-            used = (now >= 0) & (then >= 0)
-            cell = (number[lag:][used] * k + now[used]) * k + then[used]
-            counts = np.bincount(cell, minlength=weeks * k * k).reshape(weeks, k * k)
-            if counts.any():
-                centre = spread(counts.sum(axis=0).reshape(k, k))
-                quantile = np.nanquantile(spread((draws @ counts).reshape(-1, k, k)), ends)
-                low[row, column], high[row, column] = np.clip(2 * centre - quantile[::-1], 0, 1)
+        counts = _by_week(series, lag, k, week, weeks).astype(np.float64)
+        centre = spread(counts.sum(axis=1))
+        known = ~np.isnan(centre)
+        if known.any():
+            weekly = np.moveaxis(counts[known], 1, 0).reshape(weeks, -1)
+            again = spread((draws @ weekly).reshape(_RESAMPLES, -1, k, k))
+            quantile = (np.nanquantile if np.isnan(again).any() else np.quantile)(again, ends, axis=0)
+            low[known, column], high[known, column] = np.clip(2 * centre[known] - quantile[::-1], 0, 1)
     return low, high
 
 
-def _drawn(series: Ints, k: int, replicates: int, rng: np.random.Generator) -> NDArray[np.int8]:
-    """Return series drawn from the chain of each, missing where it is: (h, replicates, m).
+def _by_week(series: Small, lag: int, k: int, week: int, weeks: int) -> Ints:
+    """Return pairs by the week of the later instant: (h, m) -> (h, weeks, k, k)."""
+    padded = np.full((len(series), weeks * week), k, dtype=series.dtype)
+    padded[:, : series.shape[1]] = series
+    earlier = np.full_like(padded, k)
+    earlier[:, lag:] = padded[:, : max(padded.shape[1] - lag, 0)]
+    shape = (len(series), weeks, week)
+    return pairs_counted(padded.reshape(shape), earlier.reshape(shape), 0, k)
 
-    Each begins in a state of the household's own at random. A household whose chain cannot be followed has none.
+
+def beyond(excess: Floats, alike: Floats, allowed: int) -> NDArray[np.bool_]:
+    """Return where the excess (h, T) is beyond the `allowed`-th largest, over lags, of its like (h, R, T).
+
+    Both in standard deviations from their mean at the lag.
     """
-    size, length = series.shape
-    counts = np.swapaxes(lag_counts(series, series, 1, n_secret=k, n_read=k), 1, 2)
-    reached, begins = np.zeros((size, k, k)), np.zeros((size, k))
-    for i, chain in enumerate(transition_matrix(counts, smoothing=0)):
-        if can_be_followed(chain):
-            matrix, kept = closed(chain)
-            reached[i] = matrix.cumsum(axis=1)
-            begins[i] = (np.bincount(series[i][series[i] >= 0], minlength=k) * kept).cumsum()
-    # The last sums to one exactly, or a state without probability might be drawn.
-    reached /= np.where(reached[..., -1:] > 0, reached[..., -1:], 1.0)
-    household = np.repeat(np.arange(size), replicates)
-    state = (rng.random(household.size)[:, None] * begins[household, -1:] >= begins[household]).sum(axis=1)
-    usable = begins[household, -1] > 0
-    rows = np.ascontiguousarray(reached.reshape(-1, k))
-    paths = np.empty((length, household.size), dtype=np.int8)
-    for i in range(length):
-        paths[i] = state
-        row = household * k + np.minimum(state, k - 1)
-        state = (rng.random(household.size)[:, None] >= rows[row]).sum(axis=1)
-    paths[:, ~usable] = -1
-    paths[(series < 0).T.repeat(replicates, axis=1)] = -1
-    return np.ascontiguousarray(paths.T).reshape(size, replicates, length)
-
-
-def _beyond(excess: Floats, alike: Floats, allowed: int) -> NDArray[np.bool_]:
-    """Return where the excess (h, T) is beyond the `allowed`-th largest, over lags, of its like (h, R, T)."""
     every = np.nan_to_num(np.concatenate((excess[:, None], alike), axis=1))
     deviation = every.std(axis=1, keepdims=True)
     scaled = np.where(deviation > _ROUNDING, (every - every.mean(axis=1, keepdims=True)), 0.0)

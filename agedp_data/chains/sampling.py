@@ -14,12 +14,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.transitions import ascending_powers, transition_matrix
+from agedp_data.chains.transitions import transition_matrix
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_steps
 
 _SLACK = 1e-15
 _SPENT = 1e-14  # terms below it are not summed but allowed for
+_FALLEN = 1e-12
 _NUMBERS = 2**22
 
 
@@ -69,47 +70,118 @@ def sampling_bound(
 def _bound(counts: Floats, ages: NDArray[np.int64], share: float) -> Floats:
     backward = transition_matrix(np.swapaxes(counts, -1, -2), smoothing=0)
     k = counts.shape[-1]
-    chains, number = backward.reshape(-1, k, k), counts.reshape(-1, k, k)
+    chains, number = backward.reshape(-1, 1, k, k), counts.reshape(-1, k, k)
     result = np.ones((len(chains), ages.size))
     visits = number.sum(axis=1)
     seen = (visits > 0) | (number.sum(axis=2) > 0)
     known = (seen.sum(axis=1) > 1) & ((visits > 0) == seen).all(axis=1)
+    radius = radii(visits, k * visits.sum(axis=-1, keepdims=True), share)[:, None]
     horizon = int(ages.max(initial=0))
-    block = max(1, _NUMBERS // max(1, (horizon + 1) * k * (k - 1) // 2))
     chosen = np.flatnonzero(known)
-    for start in range(0, chosen.size, block):
-        some = chosen[start : start + block]
-        result[some] = _propagated(chains[some], visits[some], share, horizon)[:, ages]
+    result[chosen] = propagated(np.nan_to_num(chains[chosen]), radius[chosen], horizon)[:, ages]
     return result.reshape(*counts.shape[:-2], ages.size)
 
 
-def _radii(visits: Floats, share: float) -> Floats:
-    k, total = visits.shape[-1], visits.sum(axis=-1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        log = np.log(2.0**k - 2) + np.log(k) + np.log(total) - np.log(share)
-        # Two laws are never further apart than 2.
-        return np.asarray(np.minimum(np.sqrt(2 * log / visits), 2.0))
+def radii(visits: Floats, tried: Floats | float, share: float) -> Floats:
+    """Return how far (L1) rows visited so often lie from the truth: sqrt((2/N_x) ln((2^k - 2) tried / share)).
+
+    Shapes: (..., k), broadcast -> (..., k). `tried` is in how many ways a row may be come by (rows, numbers of
+    visits), `share` the probability that one household may fail with. Two laws are never further apart than 2.
+    """
+    k = visits.shape[-1]
+    log = np.log(2.0**k - 2) + np.log(np.maximum(tried, 1.0)) - np.log(share) if k > 1 else np.inf
+    return np.where(visits > 0, np.minimum(np.sqrt(2 * log / np.maximum(visits, 1.0)), 2.0), 2.0)
 
 
-def _propagated(chains: Floats, visits: Floats, share: float, horizon: int) -> Floats:
-    """Return U_0 to U_horizon of households (h,) whose states seen all have rows: (h, horizon + 1)."""
-    h, k = visits.shape
-    radius = _radii(visits, share)
-    upper, lower = np.triu_indices(k, 1)
-    both = (visits[:, upper] > 0) & (visits[:, lower] > 0)
-    known = np.ones((h, horizon + 1))
-    weight = np.zeros((h, upper.size, horizon + 1))
-    spent = 0
-    for t, power in ascending_powers(chains, np.arange(horizon + 1)):
-        kernel = np.nan_to_num(power)
-        apart = np.abs(kernel[:, upper] - kernel[:, lower]) * both[..., None]
-        weight[..., t] = (apart * radius[:, None, :]).sum(axis=-1)
-        if weight[..., t].max(initial=0.0) > _SPENT:
+def propagated(kernels: Floats, radius: Floats, horizon: int) -> Floats:
+    """Return U_0 to U_horizon of reversed one-step kernels by phase, known up to a radius: the largest over phases.
+
+    With the phase p of the present, v the difference of two rows and A_s = K_p K_(p-1) ... K_(p-s+1),
+
+        U_(p, t) = min(U_(p, t-1), min_a U_(p, a) U_(p-a, t-a), 1/2 max_v [ |v A_t|_1 + sum_(s < t) sum_i
+        |(v A_s)_i| e_(p-s, i) U_(p-s-1, t-1-s) ]);
+
+    one phase is a homogeneous chain. Shapes: (h, p, k, k) with rows of zeros for states left out, (h, p, k) ->
+    (h, horizon + 1). Units: [-].
+    """
+    h, p, k = radius.shape
+    result = np.ones((h, horizon + 1))
+    each = max(1, _NUMBERS // (p * k**3))
+    blocks = [slice(start, start + each) for start in range(0, h, each)]
+    falling = [of.start + _falling(kernels[of], radius[of], horizon) for of in blocks]
+    chosen = np.concatenate([np.zeros(0, np.int64), *falling])
+    each = max(1, _NUMBERS // (p * (horizon + 1) * max(1, k * (k - 1) // 2)))
+    for start in range(0, chosen.size, each):
+        block = chosen[start : start + each]
+        result[block] = _recursion(kernels[block], radius[block], horizon)
+    return result
+
+
+def _falling(kernels: Floats, radius: Floats, horizon: int) -> NDArray[np.int64]:
+    """Return which households' bounds ever fall below one.
+
+    While they are at one, the errors of each pair of rows only grow; once they alone make up for a total variation of
+    one at every phase, no bound falls any more.
+    """
+    left, falls = np.arange(len(kernels)), np.zeros(len(kernels), np.bool_)
+    pairs = _Pairs(kernels)
+    now, error = pairs.start, np.zeros((*radius.shape[:2], pairs.number))
+    for t in range(horizon + 1):
+        apart = pairs.apart(now)
+        fell = ((apart.sum(axis=-1) + error).max(axis=-1, initial=0.0) < 2 - _FALLEN).any(axis=-1)
+        error = error + (apart @ np.roll(radius, t, axis=1)[..., None])[..., 0]
+        stuck = (error.max(axis=-1, initial=0.0) > 2 + _FALLEN).all(axis=-1)
+        falls[left[fell]] = True
+        if (fell | stuck).any():
+            keep = ~(fell | stuck)
+            left, now, error, kernels, radius = (each[keep] for each in (left, now, error, kernels, radius))
+            pairs = _Pairs(kernels)
+        if not left.size:
+            break
+        now = _next(now, kernels, t)
+    return np.flatnonzero(falls)
+
+
+def _recursion(kernels: Floats, radius: Floats, horizon: int) -> Floats:
+    h, p, _ = radius.shape
+    pairs = _Pairs(kernels)
+    phase = np.arange(p)[:, None]
+    known = np.ones((h, p, horizon + 1))
+    weight = np.zeros((h, p, horizon + 1, pairs.number))
+    now, spent = pairs.start, 0
+    for t in range(horizon + 1):
+        apart = pairs.apart(now)
+        weight[:, :, t] = (apart @ np.roll(radius, t, axis=1)[..., None])[..., 0]
+        if weight[:, :, t].max(initial=0.0) > _SPENT:
             spent = t + 1
         if t:
-            used = min(t, spent)
-            carried = weight[..., :used] @ known[:, t - used : t][:, ::-1, None]
-            direct = ((apart.sum(axis=-1) + carried[..., 0]) / 2).max(axis=-1) + (t - used) * _SPENT
-            products = (known[:, 1:t] * known[:, t - 1 : 0 : -1]).min(axis=-1, initial=1.0)
-            known[:, t] = np.minimum(known[:, t - 1], np.minimum(products, direct + _SLACK))
-    return known
+            s, a = np.arange(min(t, spent)), np.arange(1, t)
+            before = known[:, (phase - s - 1) % p, t - 1 - s]
+            carried = (before[:, :, None] @ weight[:, :, : s.size])[:, :, 0]
+            direct = ((apart.sum(axis=-1) + carried) / 2).max(axis=-1, initial=0.0) + (t - s.size) * _SPENT
+            products = (known[:, :, 1:t] * known[:, (phase - a) % p, t - a]).min(axis=-1, initial=1.0)
+            known[:, :, t] = np.minimum(known[:, :, t - 1], np.minimum(products, direct + _SLACK))
+        now = _next(now, kernels, t)
+    return np.asarray(known.max(axis=1))
+
+
+class _Pairs:
+    """The pairs of rows of kernels (h, p, k, k) that have both rows."""
+
+    def __init__(self, kernels: Floats) -> None:
+        kept = kernels.sum(axis=-1) > 0
+        self.upper, self.lower = np.triu_indices(kernels.shape[-1], 1)
+        self.both = (kept[..., self.upper] & kept[..., self.lower])[..., None]
+        self.number = self.upper.size
+        self.start = np.eye(kernels.shape[-1]) * kept[..., None]
+
+    def apart(self, rows: Floats) -> Floats:
+        """Return how far the two rows of each pair are apart, by state: (h, p, pairs, k)."""
+        return np.asarray(np.abs(rows[:, :, self.upper] - rows[:, :, self.lower]) * self.both)
+
+
+def _next(now: Floats, kernels: Floats, t: int) -> Floats:
+    """Return the kernels over t + 1 steps before each phase from those over t."""
+    product = now @ np.roll(kernels, t, axis=1)
+    total = product.sum(axis=-1, keepdims=True)
+    return np.asarray(product / np.where(total > 0, total, 1.0))

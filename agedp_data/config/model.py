@@ -37,6 +37,11 @@ class Model(Block):
         return METHODS
 
     @property
+    def allowing(self) -> str:
+        """Return why other methods are not among them, for messages."""
+        return ""
+
+    @property
     def sharpest(self) -> Method:
         """Return the method of the figures that nobody chose one for."""
         return self.methods[0]
@@ -62,6 +67,11 @@ class Declared(Model):
     def methods(self) -> tuple[Method, ...]:
         """Return all methods for a kernel; a curve is nothing but total variations."""
         return ("total_variation",) if self.curve is not None else METHODS
+
+    @property
+    def allowing(self) -> str:
+        """Return what a curve lacks."""
+        return 'needs a chain; a declared curve allows "total_variation" only'
 
     @model_validator(mode="after")
     def _curve_or_kernel(self) -> Self:
@@ -119,10 +129,24 @@ class Estimated(Model):
     ages_days: Annotated[tuple[int, ...], PlainValidator(_ages)] = (1, 2, 3, 7, 14, 28)
     publish: Literal["envelope"]
 
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """Return all methods for one kernel taken as counted; bounds by its spectrum are about nothing else."""
+        plain = self.chain == "homogeneous" and self.confidence == "plug-in"
+        return METHODS if plain else ("tight", "total_variation")
+
+    @property
+    def allowing(self) -> str:
+        """Return which key leaves no spectrum to bound by."""
+        key, value = ("chain", self.chain) if self.chain == "cyclic" else ("confidence", self.confidence)
+        return f'rests on the spectrum of one kernel; [model] {key} = "{value}" allows "tight" and "total_variation"'
+
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
         if not isinstance(self.edges, str) and len(self.edges) != self.states - 1:
             raise wrong(f"must list {self.states - 1} values for {self.states} states", "edges")
+        if self.chain == "cyclic" and self.step == "day":
+            raise wrong('has a kernel for each half-hour of the day; it needs step = "half-hour"', "chain")
         if self.confidence == "plug-in" and self.level is not None:
             raise wrong('is not used by confidence = "plug-in"; remove it', "level")
         if self.confidence != "plug-in" and self.level is None:

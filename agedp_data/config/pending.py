@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agedp_data.config.model import Estimated
 from agedp_data.config.places import PLACE, is_url
 from agedp_data.config.quoting import written
 from agedp_data.config.run import RunFile
@@ -16,12 +15,11 @@ from agedp_data.notions.parameters import Block
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A key of a table ("series" stands for each of them) and which of its values must wait, in which block."""
+    """A key of a table ("series" stands for each of them) and which of its values must wait."""
 
     table: str
     key: str
     waits: Callable[[Any], bool]
-    block: type[Block] = Block
 
 
 def _is(*values: object) -> Callable[[Any], bool]:
@@ -41,10 +39,7 @@ PENDING = (
     Pending("population", "roster", _elsewhere),
     Pending("series", "statistic", _is("distribution")),
     Pending("series", "values", _is("states")),
-    Pending("model", "step", _is("day"), Estimated),
-    Pending("model", "chain", _is("cyclic")),
     Pending("model", "memory", lambda memory: memory != "one"),
-    Pending("model", "confidence", _is("sampling-bound")),
     Pending("model", "file", _elsewhere),
     Pending("model", "curve", _elsewhere),
     Pending("model", "kernel", _elsewhere),
@@ -66,7 +61,7 @@ def _found(run: RunFile) -> Iterator[tuple[str, str]]:
         for name, block in _blocks(run, pending.table):
             value = getattr(block, pending.key, None)
             # A default is silent: only what was written asks for anything.
-            if isinstance(block, pending.block) and pending.key in block.model_fields_set and pending.waits(value):
+            if pending.key in block.model_fields_set and pending.waits(value):
                 field = type(block).model_fields[pending.key]
                 shown = "" if PLACE in field.metadata else f" = {written(value)}"
                 yield f"[{name}] {pending.key}", shown

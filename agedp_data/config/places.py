@@ -93,6 +93,15 @@ def _ledger(value: object, info: ValidationInfo) -> str:
     return f"{parts.scheme}:///{_folder(info) / path}"
 
 
+def ledger_path(url: str) -> str:
+    """Return the file of a ledger's address as `LedgerUrl` resolved it; an address on a server as it stands.
+
+    >>> ledger_path("sqlite:////srv/ledger.sqlite"), ledger_path("postgresql://host/database")
+    ('/srv/ledger.sqlite', 'postgresql://host/database')
+    """
+    return url if url.startswith("postgresql") else url.partition(":///")[2]
+
+
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)

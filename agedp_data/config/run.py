@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, Validat
 
 from agedp_data.config.input import AnyInput
 from agedp_data.config.model import AnyModel, Declared, Estimated
-from agedp_data.config.places import is_url
+from agedp_data.config.places import is_url, ledger_path
 from agedp_data.config.schedule import AnySchedule
 from agedp_data.config.series import AnySeries, Mean
 from agedp_data.config.surroundings import Compare, Engine, Output, Population
@@ -134,7 +134,7 @@ def _model_fits(run: RunFile) -> Iterator[Problem]:
     promise, model = run.promise, run.model
     if isinstance(promise, AgeDependent) and model is not None:
         if promise.method not in model.methods:
-            yield "promise", "method", 'needs a chain; a declared curve allows "total_variation" only'
+            yield "promise", "method", model.allowing
         if promise.secret == HALF_HOUR and model.step == "day":
             yield "promise", "secret", 'needs [model] step = "half-hour"; a chain of days knows no half-hours'
     if isinstance(promise, Temporal) and model is not None:
@@ -162,6 +162,7 @@ def _stays_in_the_house(run: RunFile) -> Iterator[Problem]:
     inside["population", "roster"] = run.population.roster
     if isinstance(run.model, Estimated):
         inside["model", "file"] = run.model.file
+    inside["output", "ledger"] = ledger_path(run.output.ledger)
     for (table, key), place in inside.items():
         if _within(place, release):
             yield table, key, "lies in the release folder, which is handed over; move it"
@@ -174,7 +175,7 @@ def _within(place: str, folder: str) -> bool:
         return False
     if is_url(place):
         return (place.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
-    return Path(os.path.normpath(place)).is_relative_to(os.path.normpath(folder))
+    return any(Path(seen(place)).is_relative_to(seen(folder)) for seen in (os.path.normpath, os.path.realpath))
 
 
 _RULES = (

@@ -6,22 +6,23 @@ open ledger, so that a release reads only the rows that came since the last one.
 
 from __future__ import annotations
 
-import json
-import math
 from collections import defaultdict
-from datetime import date, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from agedp_data import losses
-from agedp_data.ledger import rows
+from agedp_data import clock, losses
+from agedp_data.ledger import forms, rows, schema
 from agedp_data.ledger.marks import OF_LEDGER, Closed, Former, Recovered, TakenOver, mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 STATES = ("released", "skipped")
-INT64 = range(-(2**63), 2**63)
+INT32, INT64 = range(2**31), range(-(2**63), 2**63)
+HOUSEHOLDS = range(1, 10**9 + 1)
+LARGEST_SENSITIVITY, LARGEST_SCALE = 2**62, 2.0**55  # as `noise` draws
 
 
 class Chain:
@@ -34,6 +35,7 @@ class Chain:
         self.former: dict[str, int] = {}
         self.closed = ""
         self.contracts: dict[str, list[rows.Contract]] = defaultdict(list)
+        self.series: dict[str, frozenset[str]] = {}
         self.models: dict[str, rows.Model] = {}
         self.releases: dict[str, list[rows.Release]] = defaultdict(list)
         self.statements: dict[str, list[rows.Statement]] = defaultdict(list)
@@ -47,6 +49,8 @@ class Chain:
     def add(self, table: str, columns: Mapping[str, Any]) -> tuple[rows.Fault, ...]:
         """Take the next row as the database holds it; return everything that is wrong with it."""
         seq = columns["seq"]
+        if not schema.has_place(seq):
+            return (rows.Fault(seq if isinstance(seq, int) else 0, table, "a row that was put in: it has no place"),)
         what = list(self._place(seq))
         row: rows.Row | None = None
         try:
@@ -65,7 +69,7 @@ class Chain:
         """Return what is wrong with a row's meaning, given the rows before it."""
         match row:
             case rows.Contract():
-                found = _contract(row)
+                found = self._contract(row)
             case rows.Model():
                 found = self._model(row)
             case rows.Statement():
@@ -73,7 +77,7 @@ class Chain:
             case rows.Release():
                 found = self._release(row)
         ended = (self.closed,) if self.closed else ()
-        return (*ended, *(() if _is_date(row.at) else ("at is not an ISO date",)), *found)
+        return (*ended, *(() if forms.is_date(row.at) else ("at is not an ISO date",)), *found)
 
     def place(self, head: str) -> int | None:
         """Return the number of the row that had this hash, here or in the ledger this one was recovered from."""
@@ -100,6 +104,8 @@ class Chain:
         match row:
             case rows.Contract():
                 self.contracts[row.population].append(row)
+                with suppress(ValueError):
+                    self.series[row.hash] = frozenset(forms.promise_in(row.promise).series)
             case rows.Model():
                 self.models[row.model] = row
             case rows.Statement():
@@ -127,19 +133,48 @@ class Chain:
         for name, digest in row.files:
             if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
                 yield f"file {name!r} has no SHA-256"
+        if row.population != OF_LEDGER:
+            yield from self._claim(row)
+            return
         mark = mark_of(row)
-        if row.population == OF_LEDGER and mark is None:
+        if mark is None:
             yield "a mark that says neither that the ledger was closed nor that it was recovered or taken over"
         if isinstance(mark, Closed | TakenOver) and (mark.head, mark.rows) != (self.head, self.length):
             yield "it closes or takes over another ledger"
         if isinstance(mark, Recovered) and self.length:
             yield "a seam that is not the first row"
 
+    def _claim(self, row: rows.Statement) -> Iterator[str]:
+        try:
+            said = forms.claim_in(row.claim)
+        except ValueError as error:
+            yield str(error)
+            return
+        if said.population != row.population:
+            yield "the claim is to other people than its row"
+        if self.place(said.ledger.head) is None:
+            yield "the head that the claim names is not on the chain before it"
+
+    def _contract(self, row: rows.Contract) -> Iterator[str]:
+        try:
+            said = forms.promise_in(row.promise)
+        except ValueError as error:
+            yield str(error)
+            return
+        if said.population.name != row.population:
+            yield "the promise is to other people than its row"
+        if said.model is not None and said.model.hash is not None and said.model.hash not in self.models:
+            yield "the model it names is not in the ledger"
+
     def _model(self, row: rows.Model) -> Iterator[str]:
         if row.model != rows.sha256(row.envelope):
             yield "the model's id is not the hash of its public part"
         if row.model in self.models:
             yield "a model stored twice"
+        try:
+            forms.require_envelope(row.envelope)
+        except ValueError as error:
+            yield str(error)
 
     def _release(self, row: rows.Release) -> Iterator[str]:
         if key_of(row) in self.by_key:
@@ -147,6 +182,8 @@ class Chain:
         contracts = self.contracts[row.population]
         if not contracts or contracts[-1].hash != row.contract:
             yield "the contract it names is not the one in force"
+        if row.series not in self.series.get(row.contract, {row.series}):
+            yield f"its contract has no series {row.series!r}"
         if row.model and row.model not in self.models:
             yield "the model it names is not in the ledger"
         if row.published_on < self.published_on:
@@ -160,18 +197,9 @@ def key_of(row: rows.Release) -> tuple[str, str, str, int]:
     return row.population, row.series, row.day, row.revision
 
 
-def _contract(row: rows.Contract) -> Iterator[str]:
-    try:
-        if rows.canonical(json.loads(row.promise)) == row.promise:
-            return
-    except (ValueError, TypeError, RecursionError):
-        pass  # reported below, together with text that is JSON but not canonical
-    yield "the promise is not canonical JSON"
-
-
 def _dates(row: rows.Release) -> Iterator[str]:
     for name in ("day", "published_on"):
-        if not _is_date(getattr(row, name)):
+        if not forms.is_date(getattr(row, name)):
             yield f"{name} is not an ISO date"
     if not _is_utc(row.input_ended_at):
         yield "input_ended_at is not a UTC instant"
@@ -185,16 +213,21 @@ def _draw(row: rows.Release) -> Iterator[str]:
         yield "a cell is named twice"
     if not all(value in INT64 for value in row.values):
         yield "a value is beyond 64 bits"
-    if row.revision < 0 or any(count < 0 for count in row.households):
-        yield "a revision or a number of households is negative"
+    if row.revision not in INT32:
+        yield "the revision is negative, or beyond 32 bits"
+    if not all(count in HOUSEHOLDS for count in row.households):
+        yield f"a number of households is not from 1 to {HOUSEHOLDS[-1]}"
+    if row.sensitivity not in range(1, LARGEST_SENSITIVITY + 1):
+        yield "sensitivity is not positive, or beyond 2^62"
+        return
     if row.state == "skipped":
-        if row.values or row.loss:
-            yield "a skipped day with values or a loss"
+        if row.cells or row.values or row.households or row.loss:
+            yield "a skipped day with cells, values or a loss"
         return
     if not row.cells or not len(row.cells) == len(row.values) == len(row.households):
         yield f"{len(row.cells)} cells, {len(row.values)} values, {len(row.households)} numbers of households"
-    if row.sensitivity < 1 or not 0 < row.scale < math.inf:
-        yield "sensitivity or scale is not positive"
+    if not 0 < row.scale <= LARGEST_SCALE:
+        yield "scale is not positive, or beyond 2^55"
     elif not losses.recorded(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
         yield (
             f"loss {losses.epsilon(row.loss)} is below sensitivity {row.sensitivity} / scale {row.scale!r},"
@@ -202,16 +235,10 @@ def _draw(row: rows.Release) -> Iterator[str]:
         )
 
 
-def _is_date(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
-
-
 def _is_utc(text: str) -> bool:
+    """Tell whether a text is an instant as `clock.instant` writes it."""
     try:
-        instant = datetime.fromisoformat(text)
+        found = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return False
-    return instant.utcoffset() == timedelta(0)
+    return clock.instant(found) == text and forms.is_date(found.date().isoformat())

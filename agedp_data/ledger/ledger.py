@@ -17,10 +17,11 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from agedp_data import clock
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import schema, storage
+from agedp_data.ledger import schema
 from agedp_data.ledger.chain import Chain, key_of
 from agedp_data.ledger.marks import OF_LEDGER, Closed, claim_of
 from agedp_data.ledger.reading import AnyRow, History, Reading, unchanged
@@ -139,6 +140,33 @@ class Ledger(Reading):
             values = tuple(operator.index(value) for value in draw(planned))
             return self._store(connection, replace(planned, values=values))
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold one write transaction over everything inside: read as of one moment, stored at once at its end.
+
+        What raises inside has stored nothing itself, and what was stored before it stays. Of a process that is killed
+        inside nothing stays, and nothing that it drew was seen by anybody.
+        """
+        failed: Exception | None = None
+        with self._lock:
+            if self._held is not None:
+                raise RuntimeError("a transaction is held already")
+            try:
+                with self._writing() as self._held:
+                    try:
+                        yield
+                    except DBAPIError:
+                        raise
+                    except Exception as error:  # raised again behind the commit
+                        failed = error
+            except BaseException:
+                self._chain = Chain()  # it may know rows that were never committed
+                raise
+            finally:
+                self._held = None
+        if failed is not None:
+            raise failed
+
     def hand_over(self, write: Callable[[tuple[Row, ...]], None], *, at: str | date) -> None:
         """Give all rows to `write` and close the ledger, in one transaction; closed already, `write` them again.
 
@@ -174,12 +202,12 @@ class Ledger(Reading):
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """Hold the only write transaction there is, with all rows known."""
-        with self._lock, storage.transaction(self._engine, self._path, write=True) as connection:
+        with self._lock, self._connected(write=True) as connection:
             self._refresh(connection)
             yield connection
 
     def _store(self, connection: Connection, row: AnyRow) -> AnyRow:
-        """Seal a row and insert it; memory takes it from the file once it is committed, not before."""
+        """Seal a row and insert it; memory takes it from the file with the next look at it, not before."""
         row = replace(row, seq=self._chain.length + 1)
         row = replace(row, hash=self._chain.sealed(row))
         self._require(connection, row)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import DBAPIError
 
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import schema, storage
@@ -29,7 +31,7 @@ from agedp_data.ledger.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 History = tuple[Release, ...]
@@ -44,6 +46,7 @@ class Reading:
         self._path = path
         self._chain = Chain()
         self._lock = threading.RLock()
+        self._held: Connection | None = None
 
     @classmethod
     def open(cls, url: str, *, create: bool = False) -> Self:
@@ -151,24 +154,23 @@ class Reading:
         Raises:
             LedgerError: the file cannot be read at all.
         """
-        chain = Chain()
-        faults: list[Fault] = []
         with storage.transaction(self._engine, self._path, write=False) as connection:
-            meta = [(name, content) for name, content in connection.execute(select(schema.META))]
-            for table, columns in schema.newer(connection, 0):
-                faults += chain.add(table, columns)
-            whole = schema.is_whole(connection)
-        if not whole:
-            faults.append(Fault(0, "file", "the database is damaged"))
-        if meta != [("version", schema.VERSION)]:
-            faults.append(Fault(0, "meta", "it holds something other than the schema version"))
-        return tuple(faults)
+            return (*_faults_of_rows(connection), *_faults_of_file(connection))
 
     def _read(self) -> Chain:
         """Return the chain with all rows that are in the file now."""
-        with self._lock, storage.transaction(self._engine, self._path, write=False) as connection:
+        with self._lock, self._connected(write=False) as connection:
             self._refresh(connection)
             return self._chain
+
+    @contextmanager
+    def _connected(self, *, write: bool) -> Iterator[Connection]:
+        """Give the transaction that is held already, or one of its own."""
+        if self._held is not None:
+            yield self._held
+        else:
+            with storage.transaction(self._engine, self._path, write=write) as connection:
+                yield connection
 
     def _everything(self) -> tuple[Row, ...]:
         """Return the rows that are known."""
@@ -188,8 +190,35 @@ class Reading:
                 self._chain = Chain()
                 raise LedgerError(
                     f"row {faults[0].seq} of the ledger was changed or damaged ({faults[0].what});"
-                    " put back a good copy; `agedp ledger verify` lists everything"
+                    " put back a good copy; `agedp ledger verify` tells more"
                 )
+
+
+def _faults_of_rows(connection: Connection) -> list[Fault]:
+    chain, found, faults = Chain(), list[schema.Found](), list[Fault]()
+    for name in schema.TABLES:
+        try:
+            found += schema.rows_of(connection, name, 0)
+        except DBAPIError as error:
+            faults.append(Fault(0, f"table {name}", f"cannot be read: {storage.in_words(error)}"))
+    for table, columns in schema.in_order(found):
+        faults += chain.add(table, columns)
+    return faults
+
+
+def _faults_of_file(connection: Connection) -> list[Fault]:
+    """Return what is wrong with anything but the rows: triggers, indices, tables, the schema version, the pages."""
+    try:
+        faults = [Fault(0, what, how) for what, how in schema.oddities(connection)]
+        whole = schema.is_whole(connection)
+        meta = [(name, content) for name, content in connection.execute(select(schema.META))]
+    except DBAPIError as error:
+        return [Fault(0, "file", storage.in_words(error))]
+    if not whole:
+        faults.append(Fault(0, "file", "the database is damaged"))
+    if meta != [("version", schema.VERSION)]:
+        faults.append(Fault(0, "table meta", "holds something other than the schema version"))
+    return faults
 
 
 def unchanged(known: Contract, contract: Mapping[str, Any]) -> Contract:

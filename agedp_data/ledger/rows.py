@@ -255,6 +255,14 @@ def _number(text: str) -> float | None:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text)
+        found: object = json.loads(text)
+        require_unicode(text, found)
     except (ValueError, RecursionError):
         return None
+    return found
+
+
+def require_unicode(text: str, said: object) -> None:
+    """Raise ValueError if the JSON `text`, which says `said`, escapes half a character (a lone surrogate)."""
+    if "\\u" in text:
+        json.dumps(said, ensure_ascii=False).encode()

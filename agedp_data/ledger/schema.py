@@ -7,9 +7,11 @@ hash chain, `verify` and the heads in published folders are for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -20,15 +22,23 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    create_engine,
     false,
+    or_,
     select,
 )
 from sqlalchemy import inspect as inspector
 
-from agedp_data.errors import LedgerError
 from agedp_data.ledger import rows
+from agedp_data.shown import shown
 
 VERSION = "1"
+
+Parts = Mapping[tuple[str, str], str]
+"""By kind and name the tables, indices, triggers and views of a database, and the statement that makes each."""
+
+_PARTS: Final = "SELECT type, name, coalesce(tbl_name, ''), coalesce(sql, '') FROM sqlite_master"
+_OF_SQLITE: Final = "sqlite_stat"  # tables of ANALYZE, which say nothing
 
 METADATA = MetaData()
 META = Table(
@@ -93,19 +103,64 @@ def is_whole(connection: Connection) -> bool:
     return connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() == ["ok"]
 
 
-def newer(connection: Connection, since: int) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return (table, columns) of the rows of all tables from `since` on, in order.
+def oddities(connection: Connection) -> tuple[tuple[str, str], ...]:
+    """Return (what, how) of every table, index, trigger and view that is not as `create` made it."""
+    made, found = _made(), _parts(connection)
+    names = sorted(made.keys() | {key for key in found if not key[1].startswith(_OF_SQLITE)})
+    return tuple(
+        (f"{kind} {shown(name, 80)}", _how(made.get((kind, name)), found.get((kind, name))))
+        for kind, name in names
+        if made.get((kind, name)) != found.get((kind, name))
+    )
 
-    Raises:
-        LedgerError: rows without a number, which cannot be put in order.
-    """
-    found: list[tuple[str, Mapping[str, Any]]] = []
-    for name, table in TABLES.items():
-        query = select(table).where(table.c.seq >= since)
-        found += [(name, dict(columns)) for columns in connection.execute(query).mappings()]
-    if not all(isinstance(columns["seq"], int) for _, columns in found):
-        raise LedgerError("a row of the ledger has no number: the file is damaged; put back a good copy")
-    return sorted(found, key=lambda each: (each[1]["seq"], each[0]))
+
+def _how(made: str | None, found: str | None) -> str:
+    if found is None:
+        return "is missing"
+    return "was changed" if made is not None else "is none of a ledger's"
+
+
+@lru_cache(maxsize=1)
+def _made() -> Parts:
+    with create_engine("sqlite://").begin() as connection:
+        create(connection)
+        return _parts(connection)
+
+
+def _parts(connection: Connection) -> Parts:
+    """Return what a database is made of; how a statement is spaced and quoted does not count."""
+    listed = connection.exec_driver_sql(_PARTS).all()
+    return {(kind, name): "".join(f"{of} {sql}".replace('"', " ").split()) for kind, name, of, sql in listed}
+
+
+Found = tuple[str, Mapping[str, Any]]
+
+
+def newer(connection: Connection, since: int) -> list[Found]:
+    """Return (table, columns) of the rows of all tables from `since` on, in order; those with no place come last."""
+    return in_order(each for name in TABLES for each in rows_of(connection, name, since))
+
+
+def rows_of(connection: Connection, name: str, since: int) -> list[Found]:
+    """Return (table, columns) of the rows of one table from `since` on, and of those that no number puts in order."""
+    seq = TABLES[name].c.seq
+    query = select(TABLES[name]).where(or_(seq >= since, seq < 1, seq.is_(None)))
+    return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+
+
+def in_order(found: Iterable[Found]) -> list[Found]:
+    """Return rows in the order of their numbers; those with no place come last."""
+
+    def place(each: Found) -> tuple[float, str]:
+        seq = each[1]["seq"]
+        return (seq if has_place(seq) else math.inf), each[0]
+
+    return sorted(found, key=place)
+
+
+def has_place(seq: object) -> bool:
+    """Tell whether a row's number puts it somewhere on the chain."""
+    return type(seq) is int and seq >= 1
 
 
 def _triggers() -> list[str]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 60.0
 MODE = "rw"  # of the open file; not "rwc": a ledger that vanished is not made anew
 
+MEND = "put back a good copy, or restore it from the release folder (`agedp ledger recover`)"
+
 _WORDS = {
     "SQLITE_BUSY": "another process has held it for a minute; wait for that run to end and start again",
     "SQLITE_LOCKED": "another process has held it for a minute; wait for that run to end and start again",
@@ -36,7 +38,8 @@ _WORDS = {
     "SQLITE_READONLY": "it cannot be written, or was moved meanwhile; check its permissions and its folder's",
     "SQLITE_PERM": "it cannot be opened; check its permissions and its folder's",
     "SQLITE_CANTOPEN": "it cannot be opened; check that it exists, its permissions and its folder's",
-    "SQLITE_CORRUPT": "the file is damaged; put back a copy, then run `agedp ledger verify`",
+    "SQLITE_CORRUPT": f"the file is damaged; {MEND}",
+    "SQLITE_ERROR": f"its tables are not those of a ledger, or are damaged; {MEND}",
     "SQLITE_FULL": "the disk is full; nothing was stored",
     "SQLITE_IOERR": "the disk fails to read or write; nothing was stored",
     "SQLITE_CONSTRAINT": "it refused a row that does not continue it; run `agedp ledger verify`",
@@ -100,7 +103,7 @@ def prepared(path: Path, *, create: bool) -> Engine:
     with transaction(engine, path, write=False) as connection:
         empty = schema.is_empty(connection)
     if empty and create:
-        with transaction(engine, path, write=True) as connection:
+        with transaction(engine, path, write=True, making=True) as connection:
             if schema.is_empty(connection):  # another process may have been faster
                 schema.create(connection)
     with transaction(engine, path, write=False) as connection:
@@ -115,17 +118,53 @@ def prepared(path: Path, *, create: bool) -> Engine:
 
 
 @contextmanager
-def transaction(engine: Engine, path: Path, *, write: bool) -> Iterator[Connection]:
+def transaction(engine: Engine, path: Path, *, write: bool, making: bool = False) -> Iterator[Connection]:
     """Give a connection inside one transaction: committed at the end, rolled back on any exception.
+
+    What is written goes through the triggers: a ledger that lacks one, or has one more, is not written to unless it
+    is only `making`.
 
     Raises:
         LedgerError: in one line, whatever the database has to complain about.
     """
     try:
         with engine.connect().execution_options(agedp_write=write) as connection, connection.begin():
+            if write and not making:
+                _require_as_made(connection, path)
             yield connection
     except DBAPIError as error:
-        raise LedgerError(f"the ledger {str(path)!r}: {_in_words(error)}") from None
+        raise LedgerError(f"the ledger {str(path)!r}: {in_words(error)}") from None
+
+
+def _require_as_made(connection: Connection, path: Path) -> None:
+    for what, how in schema.oddities(connection):
+        raise LedgerError(
+            f"the ledger {str(path)!r} was changed from outside: its {what} {how}, so nothing is written to it; put "
+            "back a good copy, or move its rows to a new one (`agedp ledger export`, `agedp ledger import --lost`)"
+        )
+
+
+@contextmanager
+def nothing_left(url: str) -> Iterator[None]:
+    """Take back the ledger that is made in here, and its folders, if anything fails; what holds rows stays."""
+    path = path_of(url)
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    try:
+        yield
+    except BaseException:
+        if path in missing:
+            _take_back(path)
+        for folder in missing[1:]:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _take_back(path: Path) -> None:
+    """Remove a ledger without rows; the write lock keeps another process from filling it meanwhile."""
+    with suppress(LedgerError, OSError), transaction(_engine(path), path, write=True, making=True) as connection:
+        if schema.is_empty(connection) or not schema.newer(connection, 0):
+            path.unlink()
 
 
 def _touch(path: Path) -> None:
@@ -166,10 +205,10 @@ def _engine(path: Path) -> Engine:
     return engine
 
 
-def _in_words(error: DBAPIError) -> str:
+def in_words(error: DBAPIError) -> str:
     """Say what SQLite's error code means to the user."""
     name = str(getattr(error.orig, "sqlite_errorname", ""))
     for code, words in _WORDS.items():
         if name.startswith(code):
             return words
-    return f"the database refused ({name or type(error.orig).__name__}); run `agedp ledger verify`"
+    return f"the database refused ({name or type(error.orig).__name__}): the file is damaged; {MEND}"

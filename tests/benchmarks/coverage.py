@@ -1,13 +1,13 @@
 """How often the interval of a direct count holds the true figure, for households with slow regimes.
 
-    python -m tests.benchmarks.coverage [--households 400] [--days 365 730] [--replicates 19]
+    python -m tests.benchmarks.coverage [--households 400] [--days 365 730] [--replicates 19] > docs/coverage.md
 
 Each household is in a high or a low regime for a number of days drawn evenly from a range, and shows it on a day with
 probability .8 or .95. The true total variation at lag t is (2 keep - 1)^2 times the correlation of the regimes t days
-apart, taken from one very long course. Prints, for each lag, the share of households whose nominal 95 % interval
-(week-block bootstrap, `check_markov`) holds it and on which side it misses, and the share that the check rejects. The
-intervals describe sampling noise given the regimes seen: coverage below 95 % is what is to be expected, and why they
-are no confidence bounds for the memory.
+apart, taken from one very long course; it is the same given the calendar. Prints, for each lag, the share of
+households whose nominal 95 % interval (whole weeks drawn again) holds it, and on which side it misses, for both kinds
+of intervals in the report, and the share that the check rejects. The intervals describe sampling noise given the
+regimes seen: coverage below 95 % is what is to be expected, and why they are no confidence bounds for the memory.
 """
 
 from __future__ import annotations
@@ -17,19 +17,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agedp_data.chains.calendar import given_calendar
 from agedp_data.chains.forgetting import check_markov
+from pipelines.memory import parts_of_calendar
 
 LAGS = np.array([1, 2, 7, 14, 28])
+HEAD = """# How far the intervals of measured forgetting can be trusted
+
+`agedp calibrate` writes a confidential report of how far what was counted directly exceeds what the chain says, with
+nominal 95 % intervals from whole weeks drawn again. They describe sampling noise given the regimes that were seen, not
+what a household might do next: here is how often they held the truth for {households} made-up households with slow regimes
+(a household is high or low for a number of days drawn evenly from "sojourn", and shows it on a day with probability
+"keep"), by days apart. In brackets: the interval lay below the truth, above it. The last row of each block is the
+share of households that the check rejects at that lag; none of them is a chain of its daily states, but for sojourns of
+one or two days, whose memory is short.
+
+Written by `python -m tests.benchmarks.coverage`.
+"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """By lag (T,): the shares of intervals that hold the truth, or lie below or above it."""
+
+    held: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
+
+    @classmethod
+    def of(cls, table: np.recarray, truth: np.ndarray) -> Interval:
+        below, above = table.high < truth, table.low > truth
+        return cls((~below & ~above).mean(axis=0), below.mean(axis=0), above.mean(axis=0))
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """By lag (T,): the truth, shares of intervals that hold it or lie below or above it, and share rejected."""
+    """By lag (T,): the truth, the coverage of both kinds of intervals, and the share of households rejected."""
 
     truth: np.ndarray
-    held: np.ndarray
-    below: np.ndarray
-    above: np.ndarray
+    pooled: Interval
+    calendar: Interval
     rejected: np.ndarray
 
 
@@ -54,31 +81,45 @@ def measure(
     alike = np.array([(long[t:] == long[:-t]).mean() for t in LAGS])
     truth = (2 * keep - 1) ** 2 * np.abs(2 * alike - 1)
     table = check_markov(seen, LAGS, rng, n_states=2, replicates=replicates)
-    below, above = table.high < truth, table.low > truth
-    return Coverage(
-        truth, (~below & ~above).mean(axis=0), below.mean(axis=0), above.mean(axis=0), table.rejected.mean(axis=0)
-    )
+    label = parts_of_calendar(np.arange(days))
+    given = given_calendar(seen[..., None], seen, label, LAGS, rng, loss=1.0, resamples=100)
+    return Coverage(truth, Interval.of(table, truth), Interval.of(given, truth), table.rejected.mean(axis=0))
+
+
+def lines(days: int, sojourn: tuple[int, int], keep: float, one: Coverage) -> list[str]:
+    """Return the rows of the table in the documents."""
+    start = f"| {days} | {sojourn[0]} to {sojourn[1]} | {keep} |"
+
+    def row(what: str, cells: list[str]) -> str:
+        return f"{start} {what} | " + " | ".join(cells) + " |"
+
+    return [
+        row("true figure", [f"{each:.2f}" for each in one.truth]),
+        *(
+            row(what, [f"{h:.2f} ({b:.2f}, {a:.2f})" for h, b, a in zip(each.held, each.below, each.above, strict=True)])
+            for what, each in (("pooled: held (below, above)", one.pooled), ("given the calendar", one.calendar))
+        ),
+        row("rejected", [f"{each:.2f}" for each in one.rejected]),
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--households", type=int, default=400)
     parser.add_argument("--days", type=int, nargs="+", default=[365, 730])
-    parser.add_argument("--replicates", type=int, default=19)
+    parser.add_argument("--replicates", type=int, default=39)
     given = parser.parse_args()
     rng = np.random.default_rng(0)
-    print("days sojourn keep | by lag", LAGS.tolist(), "truth / held (below, above) / rejected")
+    print(HEAD.format(households=given.households))
+    print("| days | sojourn | keep | figure | " + " | ".join(f"{lag} d" for lag in LAGS) + " |")
+    print("|" + "---|" * (4 + len(LAGS)))
     for days in given.days:
         for sojourn in ((30, 180), (30, 60), (120, 180), (1, 2)):
             for keep in (0.8, 0.95):
                 one = measure(
                     days=days, homes=given.households, sojourn=sojourn, keep=keep, replicates=given.replicates, rng=rng
                 )
-                cells = [
-                    f"{t:.2f}/{h:.2f}({b:.2f},{a:.2f})/{r:.2f}"
-                    for t, h, b, a, r in zip(one.truth, one.held, one.below, one.above, one.rejected, strict=True)
-                ]
-                print(f"{days} {sojourn} {keep} |", " ".join(cells), flush=True)
+                print("\n".join(lines(days, sojourn, keep, one)), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from agedp_data.ledger import Ledger
 from agedp_data.ledger.rows import Row
 from pipelines.compare import verify_against
 from pipelines.received import open_release
+from tests.agedp_data.ledger.texts import promise
 from tests.faults.scenes import Scene
 from tests.nights.keyed import draws
 
@@ -148,7 +149,7 @@ def test_another_ledger_is_refused_beside_the_folder(done: Scene, scene: Scenes)
     other = done.folder / "other.sqlite"
     Ledger.open(f"sqlite:///{other}", create=True).close()
     with Ledger.open(f"sqlite:///{other}") as ledger:
-        ledger.register({"promise": {}, "schedule": {"mode": "live"}}, population="others", at="2026-01-01")
+        ledger.register(promise("others"), at="2026-01-01")
     shutil.copy2(other, done.house / done.ledger)
     other.unlink()
     refused_by_all(done, "comes from another one", also_verify=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from tests.faults.scenes import Scene
+from tests.nights.keyed import draws
 
 Scenes = Callable[[str], Scene]
 
@@ -51,7 +53,18 @@ def test_a_reader_that_hears_nothing_changes_nothing_of_what_is_released(scene: 
     [
         ("a night", "release", 0o555, 2, "Permission denied"),
         ("publish", "release", 0o555, 2, "Permission denied"),
+        ("a night", "release", 0o500, 2, "nothing was drawn"),
+        ("a night", "release", 0o000, 2, "Permission denied"),
         ("a night", "confidential", 0o500, 2, "Permission denied"),
+        ("a night", "confidential", 0o000, 2, "confidential: cannot be read (Permission denied)"),
+        ("a night", "confidential", 0o300, 2, "confidential: cannot be read (Permission denied)"),
+        ("publish", "confidential", 0o000, 2, "confidential: cannot be read (Permission denied)"),
+        ("a night", "confidential/store", 0o000, 2, "store: cannot be read (Permission denied)"),
+        ("a night", "confidential/store/month=2026-01", 0o000, 2, "cannot be read (Permission denied)"),
+        ("a night", "confidential/store/files/*.json", 0o000, 2, ".json: cannot be read (Permission denied)"),
+        ("a night", "confidential/store/month=*/*.parquet", 0o000, 2, ".parquet: cannot be read (Permission denied)"),
+        ("a night", "confidential/released_rosters.parquet", 0o000, 2, "cannot be read (Permission denied)"),
+        ("a night", "confidential/true_means.parquet", 0o000, 2, "cannot be read (Permission denied)"),
         ("a night", "confidential/store/files", 0o500, 2, "Permission denied"),
         ("a night", "book", 0o555, 3, "permissions"),
         ("the first run", "book", 0o555, 3, "Permission denied"),
@@ -62,6 +75,8 @@ def test_a_reader_that_hears_nothing_changes_nothing_of_what_is_released(scene: 
         ("a night", "incoming/2.csv", 0o000, 2, "Permission denied"),
         ("a night", "roster.csv", 0o000, 2, "roster"),
         ("a night", "run.toml", 0o000, 2, "run.toml"),
+        ("a night", "curve.csv", 0o000, 2, "Permission denied"),
+        ("a night", ".", 0o000, 2, "Permission denied"),
         ("calibrate", ".", 0o555, 2, "Permission denied"),
     ],
 )
@@ -69,10 +84,30 @@ def test_where_nothing_may_be_written_or_read_it_stops_in_one_line_and_goes_on_w
     scene: Scenes, name: str, place: str, mode: int, status: int, said: str
 ) -> None:
     trials = scene(name)
-    before = (trials.house / place).stat().st_mode
-    (trials.house / place).chmod(mode)
+    path = trials.house if place == "." else next(trials.house.glob(place))
+    rows, before = trials.everything(), path.stat().st_mode
+    path.chmod(mode)
     end = trials.runs.one(trials.order(boundaries=False, bound=True))
     assert (end.status, said in end.line) == (status, True), end
-    (trials.house / place).chmod(before)
-    trials.after_death()
+    path.chmod(before)
+    assert trials.after_death() == rows
+    assert draws(trials.journal) == Counter()
+    trials.mended()
+
+
+@pytest.mark.parametrize("place", ["release", "book"])
+def test_a_plan_is_made_where_nothing_may_be_written(scene: Scenes, place: str) -> None:
+    trials = scene("a night")
+    (trials.house / place).chmod(0o500)
+    end = trials.runs.one(trials.order("plan", "run.toml", boundaries=False, bound=True))
+    assert (end.status, end.err, end.out.splitlines()[0]) == (0, "", "6 releases are due:")
+
+
+def test_where_the_release_does_not_fit_nothing_is_drawn(scene: Scenes) -> None:
+    trials = scene("a night")
+    rows = trials.everything()
+    end = trials.runs.one(trials.order(boundaries=False, file_bytes=60_000))
+    assert (end.status, "File too large); nothing was drawn" in end.line) == (2, True), end
+    assert trials.everything() == rows
+    assert draws(trials.journal) == Counter()
     trials.mended()

@@ -25,14 +25,14 @@ _GRID = np.concatenate([np.linspace(0.001, 5, 60), [20.0, 64.0]])
 _DAYS = np.arange(1, 41)
 
 
-def _envelope(assume: str, forgets: float) -> Envelope:
+def envelope(assume: str, forgets: float) -> Envelope:
     """A household forgets as forgets^days; the tight table is the bound of the total variation on a grid."""
     curve = forgets ** _DAYS.astype(float)
     tight = np.log1p(curve[:, None] * np.expm1(_GRID))
     return Envelope(_DAYS * 48, _GRID, tight, None, {"total_variation": curve}, 48, assume)
 
 
-MODELS = st.sampled_from([_envelope(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)])
+MODELS = st.sampled_from([envelope(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)])
 
 
 @dataclass(frozen=True, slots=True)

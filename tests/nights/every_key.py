@@ -45,6 +45,17 @@ PROMISES: dict[str, Tables] = {
     },
     "age-dependent": {"promise": {**_AGED, "epsilon_per_day": "0.5", "method": '"total_variation"'}, "model": CURVE},
     "risk": {"promise": {**_AGED, "risk": "0.5", "method": '"tight"'}, "model": KERNEL},
+    "discounted": {
+        "promise": {
+            "notion": '"discounted"',
+            "discount": '"exponential"',
+            "rate": "0.9",
+            "epsilon": "1.5",
+            "schedule": '"renewal"',
+            "clock": '"data-day"',
+            **CAPS,
+        }
+    },
 }
 
 
@@ -84,7 +95,8 @@ def run_file(promise: str) -> Tables:
 
 def edits(promise: str) -> list[Edit]:
     """Return at least one edit of every key for a run file, and both directions of every amount."""
-    return [*_input(), *_surroundings(), *_schedule(), *_series(), *_PROMISE_EDITS[promise], *_caps(), *_model(promise)]
+    own = _PROMISE_EDITS[promise]
+    return [*_input(), *_surroundings(), *_schedule(), *_series(), *own, *_caps(), *_others(promise), *_model(promise)]
 
 
 def _one(verdict: str, table: str, key: str, *texts: str | None) -> list[Edit]:
@@ -167,8 +179,9 @@ def _series() -> list[Edit]:
     ]
 
 
-def _caps() -> list[Edit]:
-    wrong = {
+def _others(promise: str) -> list[Edit]:
+    """Return the keys of notions that have no part in a promise, and what its own may not be."""
+    keys = {
         "alpha": "1",
         "horizon_days": "9",
         "budget": '"best"',
@@ -180,6 +193,11 @@ def _caps() -> list[Edit]:
         "delta_kwh": "1",
         "fraction": "0.2",
     }
+    own = PROMISES[promise]["promise"]
+    return [edit for key, text in keys.items() if key not in own for edit in _one(WRONG, "promise", key, text)]
+
+
+def _caps() -> list[Edit]:
     return [
         *_one(AMEND, "promise", "age_days", "3"),
         *_one(NEVER, "promise", "age_days", "1", "0"),
@@ -187,13 +205,13 @@ def _caps() -> list[Edit]:
         *_one(NEVER, "promise", "max_day_epsilon", "0.7"),
         *_one(AMEND, "promise", "epsilon_total", "8", "3"),
         *_one(NEVER, "promise", "epsilon_total", "10", '"unlimited"'),
-        *(edit for key, text in wrong.items() for edit in _one(WRONG, "promise", key, text)),
     ]
 
 
 _AS_CLASSICAL: tuple[Setting, ...] = (
     ("promise", "notion", '"classical"'),
     *(("promise", key, None) for key in ("window_days", "epsilon_per_window", "spend", "risk", "method", "secret")),
+    *(("promise", key, None) for key in ("discount", "rate", "epsilon", "schedule", "clock")),
     ("promise", "epsilon_per_day", "0.5"),
 )
 _AS_WINDOW: tuple[Setting, ...] = (
@@ -251,6 +269,22 @@ _PROMISE_EDITS: dict[str, list[Edit]] = {
         *_one(WRONG, "promise", "secret", '"half-hour"'),  # a chain of days
         *_WINDOW_ONLY,
     ],
+    "discounted": [
+        *_some(NEVER, *_AS_CLASSICAL),
+        *_one(AMEND, "promise", "epsilon", "1.2", "0.1"),
+        *_one(NEVER, "promise", "epsilon", "1.6"),
+        *_one(NEVER, "promise", "rate", "0.8", "0.95"),
+        *_one(WRONG, "promise", "rate", "1", "0"),
+        *_some(NEVER, ("promise", "discount", '"hyperbolic"'), ("promise", "rate", "3")),
+        *_one(NEVER, "promise", "discount", '"hyperbolic"'),
+        *_one(NEVER, "promise", "schedule", '"constant"', '"paper"'),
+        *_one(WRONG, "promise", "schedule", '"optimal"', '"corollary-16"'),
+        *_one(NEVER, "promise", "clock", '"publication-day"'),
+        *_AGED_ONLY,
+        *_WINDOW_ONLY,
+        *_one(WRONG, "promise", "epsilon_per_day", "0.5"),
+        *_one(WRONG, "promise", "risk", "0.5"),
+    ],
 }
 _ESTIMATED = {
     "file": '"model"',
@@ -269,7 +303,7 @@ _ESTIMATED = {
 
 def _model(promise: str) -> list[Edit]:
     wrong = [edit for key, text in _ESTIMATED.items() for edit in _one(WRONG, "model", key, text)]
-    if promise == "classical":
+    if "model" not in PROMISES[promise]:
         declared = tuple(("model", key, text) for key, text in CURVE.items())
         alone = [edit for key in ("source", "step", *KERNEL) for edit in _one(WRONG, "model", key, '"day"')]
         return [*_some(AMEND, *declared), *alone, *wrong]

@@ -1,8 +1,8 @@
 """What ledger rows come to, recomputed from their text alone and compared with what their contracts promise.
 
 Nothing of `agedp_data.notions` or `agedp_data.chains` is used: sums are fractions of the recorded losses, windows
-are tried one by one, and the risk under a declared kernel of two states is the recursion of MATHS 4 with the
-closed form of a two-state chain.
+and the days of an exponential discount are tried one by one, and the risk under a declared kernel of two states is
+the recursion of MATHS 4 with the closed form of a two-state chain.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def exceeded(
 
 def _exceeded(promise: dict[str, object], losses: dict[date, Fraction], day: date) -> list[str]:
     bounds = {"epsilon_per_day": losses[day], "max_day_epsilon": losses[day], "epsilon_total": sum(losses.values())}
+    if "discount" in promise:
+        bounds["epsilon"] = heaviest(losses, day, rate=Fraction(str(promise["rate"])))
     if "window_days" in promise:
         bounds["epsilon_per_window"] = fullest(losses, day, days=int(str(promise["window_days"])))
     return [
@@ -62,6 +64,15 @@ def fullest(losses: Mapping[date, Fraction], day: date, *, days: int) -> Fractio
     starts = [day - timedelta(days=back) for back in range(days)]
     return max(
         sum((losses.get(start + timedelta(days=i), Fraction(0)) for i in range(days)), Fraction(0)) for start in starts
+    )
+
+
+def heaviest(losses: Mapping[date, Fraction], day: date, *, rate: Fraction) -> Fraction:
+    """Return the largest sum on `day` or later in which a loss j days of the data ago counts rate^j, each day tried."""
+    return max(
+        sum((loss * rate ** (now - then).days for then, loss in losses.items() if then <= now), Fraction(0))
+        for now in losses
+        if now >= day
     )
 
 

@@ -197,7 +197,7 @@ def after(place: Place, edit: Edit, as_of: str) -> list[str]:
     return found
 
 
-_BOUNDS = ("epsilon_per_day", "epsilon_per_window", "risk", "max_day_epsilon", "epsilon_total")
+_BOUNDS = ("epsilon", "epsilon_per_day", "epsilon_per_window", "risk", "max_day_epsilon", "epsilon_total")
 _FLOORS = ("age_days", "window_days")
 
 

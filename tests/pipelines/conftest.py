@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -120,3 +121,19 @@ def houses() -> type[House]:
 def house(tmp_path: Path) -> House:
     """An empty house."""
     return House(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def published_twice(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """Three homes, three of five days of 2013 released; older.sqlite and older/ are as they stood after the second."""
+    house, first = House(tmp_path_factory.mktemp("house")), date(2013, 1, 1)
+    house.london(
+        {(home, first + timedelta(days=i), slot): 200 for home in "ABC" for i in range(5) for slot in range(48)}
+    )
+    house.roster([(home, first, None) for home in "ABC"])
+    house.write(first, first + timedelta(days=4))
+    house.run(today=date(2013, 1, 3))
+    shutil.copy(house.folder / "ledger.sqlite", house.folder / "older.sqlite")
+    shutil.copytree(house.folder / "release", house.folder / "older")
+    house.run(today=date(2013, 1, 4))
+    return house

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 
 import pytest
 
+from agedp_data import tables
 from agedp_data.errors import InputError
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import folders
@@ -71,7 +72,8 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
     spans = comings_and_goings(made.household_ids, made.days(), seed)
     found = sums_of(house, house.roster(spans), made.days(), *COUNTING, dataset=dataset)
     rows = {
-        (row["day"], row["series"]): row for row in folders.read_table(house.folder / "store/sums.parquet").to_pylist()
+        (row["day"], row["series"]): row
+        for row in folders.read_table(house.folder / "store/sums.parquet", tables.SUMS).to_pylist()
     }
     assert len(rows) == len(found) == 11 * len(COUNTING)
     for day in made.days():

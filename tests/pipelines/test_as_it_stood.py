@@ -9,8 +9,9 @@ from datetime import date, timedelta
 import pyarrow.parquet as pq
 import pytest
 
-from agedp_data.errors import ContractChanged, InputError
-from agedp_data.ledger import Ledger
+from agedp_data.errors import ContractChanged, InputError, LedgerError
+from agedp_data.ledger import Ledger, storage
+from pipelines import publish as publishing
 from pipelines.amend import foresee_amendment, record
 from pipelines.as_it_stood import project_as_of, project_statement
 from pipelines.compare import verify_against
@@ -61,8 +62,7 @@ def by_hand(homes, call, day):
         work = begin(homes.run_file, now=clock.now().replace(year=2026, month=3, day=day))
         if call is amended:
             return amended(work)
-        with work.ledger() as ledger:
-            return call(work, ledger)
+        return call(work, work.checked_ledger())
 
 
 def amended(work):
@@ -163,3 +163,42 @@ def test_the_zone_of_the_day_is_the_contract_s(homes):
     homes.run(today=date(2026, 3, 4))
     metadata = pq.read_schema(homes.folder / "release" / "daily_averages.parquet").metadata
     assert json.loads(metadata[METADATA_KEY])["day_zone"] == "GMT"
+
+
+def test_a_statement_that_tells_other_days_than_its_rows_is_not_written_out(homes):
+    write(homes, CLASSICAL.format(0.5))
+    homes.run(today=date(2026, 3, 4))
+    before = homes.files()
+    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+        kept = ledger.statements("homes")[-1]
+        claim = json.loads(kept.claim)
+        claim["days"]["released"] += 1
+        text = json.dumps(claim, sort_keys=True)
+        seq = ledger.record(text, population="homes", files=dict(kept.files), software=kept.software, at=kept.at).seq
+    with pytest.raises(LedgerError, match=r"rows are not what this statement tells: statement\.json says other days"):
+        by_hand(homes, lambda work, known: project_statement(work, known, seq), 8)
+    assert homes.files() == before
+
+
+def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, monkeypatch):
+    write(homes, CLASSICAL.format(0.5))
+    homes.run(today=date(2026, 3, 4))
+    write(homes, CLASSICAL.format(0.5), title="Another title")
+    stated, refused = publishing.statement, []
+
+    def others_try(facts):
+        with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as other:
+            try:
+                other.adopt("{}", at="2026-03-05")
+            except LedgerError as error:
+                refused.append(str(error))
+        return stated(facts)
+
+    monkeypatch.setattr(publishing, "statement", others_try)
+    monkeypatch.setattr(storage, "BUSY_SECONDS", 0.05)
+    by_hand(homes, project, 5)
+    assert len(refused) == 1
+    assert "another process has held it" in refused[0]
+    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+        verify_against(open_release(homes.folder / "release"), ledger)
+        assert not ledger.models()

@@ -7,6 +7,7 @@ import stat
 from datetime import date
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.chains.transitions import power, transition_matrix
@@ -14,9 +15,9 @@ from agedp_data.config.model import Estimated
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.privacy.leakage import leakage
 from agedp_data.roster import Roster
-from pipelines import folders
-from pipelines.bound import bound, forgetting_households
+from pipelines.bound import bound
 from pipelines.calibrate import calibrate
+from pipelines.envelopes import forgetting_households
 from pipelines.estimate import Transitions
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
@@ -66,7 +67,7 @@ def test_a_household_without_a_reliable_chain_is_counted_and_ends_all_credit(tmp
         assert found.model.envelope(48 * 400, loss, direction="backward", method="tight") == loss
     assert found.curves["total_variation"][1].tolist() == [1, 1, 1]
     assert (found.curves["total_variation"][[0, 2]] < 1).all()
-    table = folders.read_table(tmp_path / "model" / "households.parquet").to_pylist()
+    table = pq.read_table(tmp_path / "model" / "households.parquet").to_pylist()
     assert [row["forgets"] for row in table] == [True, False, True]
 
 
@@ -131,9 +132,9 @@ def test_the_public_part_holds_settings_and_envelope_and_nothing_of_the_househol
 
 def test_counts_and_edges_stay_beside_it_by_household(tmp_path):
     made(tmp_path, STICKY, FORGOTTEN["two halves"])
-    [first, _] = folders.read_table(tmp_path / "model" / "transitions.parquet").to_pylist()
+    [first, _] = pq.read_table(tmp_path / "model" / "transitions.parquet").to_pylist()
     assert [[first[f"from_{i}_to_{j}"] for j in range(3)] for i in range(3)] == STICKY
-    assert folders.read_table(tmp_path / "model" / "edges.parquet").to_pylist()[1] == {
+    assert pq.read_table(tmp_path / "model" / "edges.parquet").to_pylist()[1] == {
         "household_id": "SECRET1", "edge_1_wh": 100.0, "edge_2_wh": 200.0,
     }  # fmt: skip
 
@@ -160,7 +161,7 @@ def test_calibrate_takes_public_edges_as_whole_watt_hours(house):
     house.london({("A", day, slot): cycle[slot % 4] for day in days for slot in range(48)})
     house.roster([("A", days[0], None)])
     calibrate(house.write(*days, rest=MODEL))
-    [row] = folders.read_table(house.folder / "model" / "transitions.parquet").to_pylist()
+    [row] = pq.read_table(house.folder / "model" / "transitions.parquet").to_pylist()
     # 1998 | 1999 2006 | 2007, 96 readings: 24 of each step of the cycle, 23 of the last one back to the first
     assert {name: n for name, n in row.items() if name != "household_id" and n} == {
         "from_0_to_1": 24, "from_1_to_1": 24, "from_1_to_2": 24, "from_2_to_0": 23,

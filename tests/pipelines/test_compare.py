@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
-from datetime import date, timedelta
+from datetime import date
 
 import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
-from pipelines.compare import Sign, require_not_behind, require_same, signs_in, told, verify_against
+from pipelines.compare import require_same, told, verify_against
 from pipelines.received import AVERAGES, open_release
+from pipelines.signs import require_not_behind, signs_in
+from tests.agedp_data.ledger.texts import ENVELOPE
 
 FIRST = date(2013, 1, 1)
 
 
-@pytest.fixture(scope="module")
-def made(houses, tmp_path_factory):
-    """Three homes, three of five days released, in a ledger of which a copy was kept after the second."""
-    house = houses(tmp_path_factory.mktemp("house"))
-    house.london(
-        {(home, FIRST + timedelta(days=i), slot): 200 for home in "ABC" for i in range(5) for slot in range(48)}
-    )
-    house.roster([(home, FIRST, None) for home in "ABC"])
-    house.write(FIRST, FIRST + timedelta(days=4))
-    house.run(today=date(2013, 1, 3))
-    shutil.copy(house.folder / "ledger.sqlite", house.folder / "older.sqlite")
-    shutil.copytree(house.folder / "release", house.folder / "older")
-    house.run(today=date(2013, 1, 4))
-    return house
-
-
 @pytest.fixture
-def homes(made, houses, tmp_path):
+def homes(published_twice, houses, tmp_path):
     """A copy of it to spoil."""
-    return houses(shutil.copytree(made.folder, tmp_path / "house"))
+    return houses(shutil.copytree(published_twice.folder, tmp_path / "house"))
 
 
 def ledger(homes, name="ledger.sqlite", *, create=False):
@@ -62,37 +49,19 @@ def test_a_ledger_that_ends_before_the_folder_is_behind(homes, name):
 
 def test_another_ledger_is_not_the_chain_of_the_folder(homes):
     with ledger(homes, "other.sqlite", create=True) as other:
-        other.adopt("{}", at=FIRST)
+        other.adopt(ENVELOPE, at=FIRST)
         with pytest.raises(LedgerError, match="not on the chain"):
             verify_against(open_release(homes.folder / "release"), other)
 
 
 def test_a_ledger_that_went_another_way_since_is_behind(homes):
     with ledger(homes, "older.sqlite") as forked:
+        kept = forked.statements()[-1].claim
         for number in range(5):
-            forked.record(f"claim {number}", population="homes", files={}, software="", at=FIRST)
+            said = json.loads(kept) | {"title": f"claim {number}"}
+            forked.record(json.dumps(said), population="homes", files={}, software="", at=FIRST)
         with pytest.raises(LedgerBehind):
             verify_against(open_release(homes.folder / "release"), forked)
-
-
-def test_no_folder_is_behind_nothing_and_each_file_of_a_folder_tells_its_origin(homes):
-    release = homes.folder / "release"
-    head = open_release(release).statement["ledger"]["head"]
-    assert signs_in(homes.folder / "nowhere") == frozenset()
-    kept = {path.name: path.read_bytes() for path in release.iterdir()}
-    for spared in ("statement.json", "ledger_rows.jsonl", AVERAGES):
-        for name in {"statement.json", "ledger_rows.jsonl", AVERAGES} - {spared}:
-            (release / name).write_bytes(kept[name][: len(kept[name]) // 2] if name == AVERAGES else b"{")
-        assert signs_in(release) == {Sign("homes", head)}, spared
-        for name, content in kept.items():
-            (release / name).write_bytes(content)
-    with ledger(homes, "older.sqlite") as older, ledger(homes) as whole:
-        (release / "statement.json").unlink()
-        with pytest.raises(LedgerBehind):
-            require_not_behind(older, signs_in(release))
-        shutil.copy(homes.folder / "older" / AVERAGES, release / AVERAGES)  # cut off: an older file beside newer ones
-        assert len(signs_in(release)) == 2
-        require_not_behind(whole, signs_in(release))
 
 
 def test_a_folder_with_another_value_is_found_by_its_day(homes):

@@ -82,8 +82,7 @@ def test_a_statement_tells_what_a_model_says_that_bound_while_nothing_was_releas
     with pytest.raises(Refused, match="releases stop"):
         sanitise(homes.run_file, as_of=day(9))
     work = begin(homes.run_file, as_of=day(9))
-    with work.ledger() as ledger:
-        project(work, ledger)
+    project(work, work.checked_ledger())
     figures = open_release(homes.folder / "release").statement["figures"]
     said = {figure["name"]: round(float(figure["epsilon"]) * 10**9) for figure in figures}
     assert said["risk by an earlier model"] == next(one.value for one in slower if one.name == "risk") > 5 * 10**8

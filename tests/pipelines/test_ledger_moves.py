@@ -14,9 +14,10 @@ from agedp_data.ledger import Ledger
 from agedp_data.ledger.moves import lines, published_rows
 from agedp_data.statement import TAKEN_OVER
 from pipelines.amend import amend
-from pipelines.compare import require_not_behind, signs_in, verify_against
+from pipelines.compare import verify_against
 from pipelines.ledger_moves import export_ledger, import_ledger, recover
 from pipelines.received import ROWS, SUMS, open_release
+from pipelines.signs import require_not_behind, signs_in
 from pipelines.work import begin
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 8)
@@ -184,7 +185,56 @@ def test_a_spoilt_file_is_refused_before_a_ledger_is_made(homes, spoil):
     path.write_text(spoil(text), encoding="latin-1")
     with pytest.raises((LedgerError, InputError)):
         import_ledger(path, url(homes, "new.sqlite"))
-    assert not drawn(homes, "new.sqlite") if (homes.folder / "new.sqlite").exists() else True
+    assert not (homes.folder / "new.sqlite").exists()
+
+
+def unlike_the_rest(path):
+    """Change a value within the rows of an exported file, which only the chain of hashes shows."""
+    text = path.read_text()
+    path.write_text(text.replace('\\"revision\\":0', '\\"revision\\":1', 1))
+    assert path.read_text() != text
+
+
+def test_an_import_that_fails_leaves_no_ledger_and_no_folder_that_was_not_there(homes):
+    path = homes.folder / "rows.jsonl"
+    export_ledger(url(homes), path, closed_at=FIRST)
+    unlike_the_rest(path)
+    before = sorted(homes.folder.rglob("*"))
+    for name in ("new.sqlite", "some/where/new.sqlite"):
+        with pytest.raises(LedgerError, match="the rows make no ledger"):
+            import_ledger(path, url(homes, name))
+    assert sorted(homes.folder.rglob("*")) == before
+
+
+def test_an_import_that_fails_leaves_alone_what_was_there(homes):
+    path = homes.folder / "rows.jsonl"
+    export_ledger(url(homes), path, closed_at=FIRST)
+    unlike_the_rest(path)
+    Ledger.open(url(homes, "new.sqlite"), create=True).close()
+    (homes.folder / "empty.sqlite").touch()
+    for name in ("new.sqlite", "empty.sqlite"):
+        with pytest.raises(LedgerError, match="the rows make no ledger"):
+            import_ledger(path, url(homes, name))
+        assert (homes.folder / name).exists()
+
+
+def test_an_import_that_is_interrupted_leaves_no_ledger_unless_another_process_filled_it(homes, monkeypatch):
+    path = homes.folder / "rows.jsonl"
+    export_ledger(url(homes), path, closed_at=FIRST)
+    fill = Ledger.fill
+
+    def interrupted(ledger, rows):
+        raise KeyboardInterrupt
+
+    def filled_and_interrupted(ledger, rows):
+        fill(ledger, rows)
+        raise KeyboardInterrupt
+
+    for stand_in, left in ((interrupted, False), (filled_and_interrupted, True)):
+        monkeypatch.setattr(Ledger, "fill", stand_in)
+        with pytest.raises(KeyboardInterrupt):
+            import_ledger(path, url(homes, "new.sqlite"))
+        assert (homes.folder / "new.sqlite").exists() == left
 
 
 def test_an_import_into_a_ledger_with_rows_is_refused(homes):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import gamma
 
+from agedp_data import tables
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_london, write_roster
@@ -189,7 +190,7 @@ def test_at_the_total_the_run_is_refused_and_the_days_before_are_published(homes
     release.verify()
     assert list(release.table()["noisy_sum_wh"]) == [row.values[0] for row in rows_of(homes)]
     assert release.statement["days"]["released"] == 3
-    true = folders.read_table(homes.folder / "confidential" / "true_means.parquet").to_pylist()
+    true = folders.read_table(homes.folder / "confidential" / "true_means.parquet", tables.TRUE_MEANS).to_pylist()
     assert [line["day"] for line in true] == [day(i) for i in range(3)]
     assert [line["released_mean_kwh"] for line in true] == list(release.table()["mean_kwh"])
 
@@ -199,7 +200,7 @@ def test_noise_is_what_the_true_mean_differs_by(homes):
         homes, promise=SMALL.format(4.5), clamp="0.001", least=2
     )  # a home that is there is above: at most 6 Wh, at scale 2
     homes.run(today=TODAY)
-    true = folders.read_table(homes.folder / "confidential" / "true_means.parquet").to_pylist()
+    true = folders.read_table(homes.folder / "confidential" / "true_means.parquet", tables.TRUE_MEANS).to_pylist()
     assert {round(line["true_mean_kwh"] * 6000) for line in true} <= {3, 4, 5, 6}
     noise = [round((line["released_mean_kwh"] - line["true_mean_kwh"]) * 6000) for line in true]
     assert any(noise)

@@ -16,6 +16,7 @@ from agedp_data.ledger import Ledger, Release
 from agedp_data.losses import NANO
 from pipelines.publish import averages, parquet_bytes
 from pipelines.received import AVERAGES
+from tests.agedp_data.ledger.texts import promise
 from tests.statistics.fit import CANNOT_FLAKE, low_bits_give_away, p_value
 
 DAY = date(2013, 1, 1)
@@ -47,7 +48,7 @@ def stored_noise(
     url = f"sqlite:///{folder / 'ledger.sqlite'}"
     sums = [chance.integers(0, 10**9, cells) for _ in range(releases)]
     with Ledger.open(url, create=True) as ledger:
-        contract = ledger.register({"population": {"name": "homes"}}, at="2014-01-01").hash
+        contract = ledger.register(promise("homes", series=("m",)), at="2014-01-01").hash
         for number, true in enumerate(sums):
             release(ledger, contract, number, true, sensitivity=sensitivity, loss=loss)
     with Ledger.open(url) as ledger:
@@ -78,7 +79,7 @@ def test_a_release_that_is_read_again_has_the_noise_it_had(tmp_path):
     url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     true = np.zeros(50, np.int64)
     with Ledger.open(url, create=True) as ledger:
-        contract = ledger.register({"population": {"name": "homes"}}, at="2014-01-01").hash
+        contract = ledger.register(promise("homes", series=("m",)), at="2014-01-01").hash
         rows = {release(ledger, contract, 0, true, sensitivity=50_000, loss=Fraction(1, 10)) for _ in range(5)}
         other = release(ledger, contract, 1, true, sensitivity=50_000, loss=Fraction(1, 10))
     assert len(rows) == 1
@@ -94,7 +95,7 @@ def test_a_refused_release_draws_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(noise, "discrete_laplace", never)
     with Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}", create=True) as ledger:
-        ledger.register({"population": {"name": "homes"}}, at="2014-01-01")
+        ledger.register(promise("homes", series=("m",)), at="2014-01-01")
         head = ledger.head()
         with pytest.raises(Refused):
             ledger.release("homes", "m", DAY, draw=never, admit=refuse)
@@ -106,7 +107,7 @@ def published_means(folder: Path, true_kwh: int) -> np.ndarray:
     url = f"sqlite:///{folder / f'{true_kwh}.sqlite'}"
     true = np.full(6_000, true_kwh * 7000, np.int64)
     with Ledger.open(url, create=True) as ledger:
-        contract = ledger.register({"population": {"name": "homes"}}, at="2014-01-01").hash
+        contract = ledger.register(promise("homes", series=("m",)), at="2014-01-01").hash
         row = release(ledger, contract, 0, true, sensitivity=7000, loss=Fraction(1))
     content = parquet_bytes(averages([row], coverage=Fraction(19, 20), versions={contract: 1}))
     (folder / AVERAGES).write_bytes(content)
@@ -129,7 +130,7 @@ def test_a_published_mean_is_a_function_of_the_noisy_sum_alone(tmp_path):
     bits: dict[int, set[bytes]] = {}
     url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     with Ledger.open(url, create=True) as ledger:
-        contract = ledger.register({"population": {"name": "homes"}}, at="2014-01-01").hash
+        contract = ledger.register(promise("homes", series=("m",)), at="2014-01-01").hash
         for number, true in enumerate((0, 1, 5)):
             row = release(ledger, contract, number, np.full(500, true, np.int64), sensitivity=2, loss=Fraction(1))
             table = averages([row], coverage=Fraction(19, 20), versions={contract: 1})

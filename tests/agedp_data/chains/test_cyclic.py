@@ -13,8 +13,8 @@ from agedp_data.chains.cyclic import (
     cyclic_kernels,
     cyclic_risk,
     merged_phases,
-    tabulate_cyclic,
 )
+from agedp_data.chains.cyclic_tabulation import tabulate_cyclic
 from agedp_data.chains.tabulation import tabulate
 from agedp_data.chains.transitions import count_transitions, power, reverse, stationary, transition_matrix
 from agedp_data.errors import ChainError

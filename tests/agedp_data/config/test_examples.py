@@ -67,14 +67,7 @@ STATES = MODEL.replace('"quantile"', "[0.1, 0.2, 0.3]\nstates = 4")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("[population]", MODEL.replace('"half-hour"', '"day"') + "[population]", '[model] step = "day"'),
-        ("[population]", MODEL.replace('"homogeneous"', '"cyclic"') + "[population]", '[model] chain = "cyclic"'),
         ("[population]", MODEL + 'memory = "pair"\n[population]', '[model] memory = "pair"'),
-        (
-            "[population]",
-            MODEL.replace('"plug-in"', '"sampling-bound"\nlevel = 0.9') + "[population]",
-            '[model] confidence = "sampling-bound"',
-        ),
         ('"sqlite:///out/ledger.sqlite"', '"postgresql://h/d"', "[output] ledger"),
         ('"out/release"', '"s3://b/release"', "[output] release"),
     ],
@@ -88,6 +81,22 @@ def test_what_is_not_built_yet_is_named_with_table_key_and_value(old, new, said)
     with pytest.raises(RunFileError) as caught:
         not_yet(run)
     assert str(caught.value) == f"r.toml: not yet: {said}"
+
+
+@pytest.mark.parametrize("step", ["half-hour", "day"])
+@pytest.mark.parametrize("chain", ["homogeneous", "cyclic"])
+@pytest.mark.parametrize("confidence", ["plug-in", "sampling-bound"])
+def test_every_kind_of_chain_can_be_estimated_but_days_have_no_hours(step, chain, confidence):
+    model = MODEL.replace("half-hour", step).replace("homogeneous", chain).replace("plug-in", confidence)
+    text = LONDON + model + ("level = 0.9\n" if confidence == "sampling-bound" else "")
+    if (step, chain) == ("day", "cyclic"):
+        with pytest.raises(RunFileError) as caught:
+            parse(text, base=Path("/house"), name="r.toml")
+        assert str(caught.value) == (
+            'r.toml: [model] chain = "cyclic": has a kernel for each half-hour of the day; it needs step = "half-hour"'
+        )
+    else:
+        not_yet(parse(text, base=Path("/house"), name="r.toml"))
 
 
 def test_states_wait_and_the_model_they_need_does_not():

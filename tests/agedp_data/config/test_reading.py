@@ -69,7 +69,7 @@ def test_a_declared_curve_goes_with_total_variation_and_a_kernel_with_all_method
 
 def test_a_chain_of_days_knows_no_half_hours():
     text = TEXTS["london-live"].replace('secret          = "day"', 'secret = "half-hour"')
-    text = text.replace('step       = "half-hour"', 'step = "day"')
+    text = text.replace('step       = "half-hour"', 'step = "day"').replace('"cyclic"', '"homogeneous"')
     with pytest.raises(RunFileError, match=r"\[promise\] secret = \"half-hour\": needs \[model\] step"):
         parse(text, base=HOUSE, name="r.toml")
 

@@ -88,6 +88,7 @@ REFUSED = [
     ("london", '"out/confidential"', '"out/release/c"', "[output] confidential: lies in the release folder"),
     ("london", '"out/confidential"', '"out"', "[output] release: lies in the confidential folder"),
     ("london", '"roster.csv"', '"out/release/../release/r.csv"', "[population] roster: lies in the release folder"),
+    ("london", "out/ledger.sqlite", "out/release/ledger.sqlite", "[output] ledger: lies in the release folder"),
     ("london", "[promise]", '[engine]\nscheduler = "tcp://x"\n[promise]', '[engine] scheduler = "tcp://x": must be "threads"'),
     ("london", "[promise]", "[compare]\ndelta_kwh = [2, 1]\n[promise]", "[compare] delta_kwh = [2, 1]: must increase"),
     ("london-live", "share     = 0.3", "share = 0.31", "[series.daily_mean] share = 0.7: the shares add up to 1.01, not 1"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agedp_data.ledger import Ledger, Release
+from tests.agedp_data.ledger.texts import ENVELOPE, claim, promise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +22,8 @@ class Book:
     path: Path
     contract: str = ""
     homes = "london-homes"
-    promise = {"promise": {"notion": "classical", "epsilon": "0.5"}, "series": ["mean"]}  # noqa: RUF012
-    envelope = '{"ages":[48],"losses":[100]}'
+    promise = promise()
+    envelope = ENVELOPE
     digest = "ab" * 32
 
     @property
@@ -62,7 +63,11 @@ class Book:
         return ledger.release(row.population, row.series, row.day, draw=lambda _: values, admit=lambda _: row)
 
     def skip(self, ledger: Ledger, number: int) -> Release:
-        return self.add(ledger, number, state="skipped", cells=(), households=(), loss=0)
+        return self.add(ledger, number, state="skipped", cells=(), households=(), loss=0, scale=0.0)
+
+    def claim(self, title: str = "") -> str:
+        """A claim whose head is the contract, told apart by its title."""
+        return claim(self.promise, head=self.contract, title=title)
 
     def never(self, *_: object) -> Release:
         raise LookupError("this must not be called")
@@ -87,7 +92,7 @@ def full(book: Book) -> Book:
         book.skip(ledger, 2)
         for number in (1, 2):
             ledger.record(
-                f"claim {number}",
+                book.claim(f"claim {number}"),
                 population=book.homes,
                 files={"a.parquet": book.digest},
                 software="1",

@@ -11,12 +11,13 @@ from agedp_data.errors import LedgerError
 from agedp_data.ledger import Ledger, Release, Statement
 from agedp_data.ledger.marks import OF_LEDGER, Closed, Recovered, claim_of, mark_of
 from agedp_data.ledger.moves import lines, published_rows, read_lines, recovered, whole_of
+from tests.agedp_data.ledger.texts import promise
 
-TIGHTER = {"promise": {"notion": "classical", "epsilon": "0.4"}, "series": ["mean"]}
+TIGHTER = promise(epsilon="0.4")
 
 
 def statement(book, **changed):
-    fields = {"population": book.homes, "claim": "claim", "files": (("a.parquet", book.digest),), "software": "1"}
+    fields = {"population": book.homes, "claim": book.claim(), "files": (("a.parquet", book.digest),), "software": "1"}
     return Statement(**(fields | changed), at=book.day(9))
 
 
@@ -158,7 +159,7 @@ def test_a_file_that_is_no_export_is_one_line(full, spoil, said):
 
 def test_a_folder_carries_its_own_population_up_to_its_head(full):
     with full.open() as ledger:
-        other = ledger.register({"series": []}, population="others", at=full.day(9))
+        other = ledger.register(promise("others"), at=full.day(9))
         row = full.planned(1, population="others", contract=other.hash, published_on=full.day(9))
         ledger.release("others", row.series, row.day, draw=lambda _: [1, 2], admit=lambda _: row)
         rows = ledger.rows(full.homes)

@@ -11,6 +11,7 @@ import pytest
 
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError, Refused
 from agedp_data.ledger import Ledger
+from tests.agedp_data.ledger.texts import promise
 
 
 def test_a_day_once_stored_is_read_again_and_neither_admitted_nor_drawn(book):
@@ -83,7 +84,7 @@ def test_the_first_row_follows_sixty_four_zeros(book):
 def test_a_release_sees_the_whole_history_of_its_population_and_no_other(book):
     seen = []
     with book.open() as ledger:
-        other = ledger.register(book.promise, population="elsewhere", at=book.day(7))
+        other = ledger.register(promise("elsewhere"), at=book.day(7))
         stored = [book.add(ledger, 0), book.add(ledger, 0, series="bins"), book.skip(ledger, 1)]
         book.add(ledger, 2, population="elsewhere", contract=other.hash)
 
@@ -120,7 +121,7 @@ def test_a_draw_that_fails_leaves_the_ledger_as_it_was_and_the_day_open(book):
 
 
 def test_a_skipped_day_is_stored_without_a_draw(book):
-    row = book.planned(0, state="skipped", cells=(), households=(), loss=0)
+    row = book.planned(0, state="skipped", cells=(), households=(), loss=0, scale=0.0)
     with book.open() as ledger:
         stored = ledger.release(book.homes, "mean", book.day(0), draw=book.never, admit=lambda _: row)
         assert (stored.state, stored.values, stored.loss) == ("skipped", (), 0)
@@ -141,14 +142,21 @@ def test_a_skipped_day_is_stored_without_a_draw(book):
         ({"published_on": "8 January"}, "published_on is not an ISO date"),
         ({"input_ended_at": "2025-01-02T00:00:00"}, "not a UTC instant"),
         ({"input_ended_at": "2025-01-02T00:00:00+01:00"}, "not a UTC instant"),
+        ({"scale": 2.0**56, "loss": 1}, "beyond 2\\^55"),
+        ({"sensitivity": 2**62 + 1}, "beyond 2\\^62"),
+        ({"day": "9999-12-31"}, "admitted"),
+        ({"published_on": "9999-12-31"}, "published_on is not an ISO date"),
+        ({"input_ended_at": "9999-12-31T00:00:00Z"}, "not a UTC instant"),
+        ({"input_ended_at": "2025-01-02T00:00:00+00:00"}, "not a UTC instant"),
+        ({"households": (5, 0)}, "households is not from 1"),
         ({"cells": ("all",)}, "1 cells"),
         ({"cells": ("all", "all")}, "named twice"),
-        ({"households": (5, -1)}, "negative"),
+        ({"households": (5, -1)}, "households is not from 1"),
         ({"state": "planned"}, "state"),
         ({"series": "other"}, "admitted"),
         ({"revision": 1}, "admitted"),
         ({"values": (1, 2)}, "before the draw"),
-        ({"state": "skipped"}, "skipped day with values or a loss"),
+        ({"state": "skipped"}, "skipped day with cells, values or a loss"),
     ],
 )
 def test_what_breaks_a_rule_of_the_ledger_is_not_drawn(book, changed, said):
@@ -188,7 +196,7 @@ def test_the_same_promise_is_registered_once(book):
 
 
 def test_another_promise_is_refused_key_by_key_and_nothing_is_written(book):
-    changed = {"promise": {"notion": "classical", "epsilon": "0.6", "cap": 2}, "series": ["mean", "bins"]}
+    changed = promise(epsilon="0.6", cap=2, series=("mean",)) | {"tags": ["a", "b"]}
     with book.open() as ledger:
         with pytest.raises(ContractChanged) as caught:
             ledger.register(changed, population=book.homes, at=book.day(8))
@@ -196,7 +204,8 @@ def test_another_promise_is_refused_key_by_key_and_nothing_is_written(book):
     for line in (
         "promise.cap: (absent) -> 2",
         'promise.epsilon: "0.5" -> "0.6"',
-        'series: ["mean"] -> ["mean","bins"]',
+        'series.bins.share: "1" -> (absent)',
+        'tags: (absent) -> ["a","b"]',
     ):
         assert line in str(caught.value)
     assert "notion" not in str(caught.value)
@@ -220,11 +229,13 @@ def test_a_model_is_named_by_the_hash_of_its_public_part_and_stored_once(book):
 def test_a_statement_is_stored_when_it_says_something_new(book):
     with book.open() as ledger:
         kept = [
-            ledger.record(claim, population=book.homes, files={"a": book.digest}, software="1", at=book.day(8)).seq
-            for claim in ("one", "one", "two", "one")
+            ledger.record(
+                book.claim(title), population=book.homes, files={"a": book.digest}, software="1", at=book.day(8)
+            ).seq
+            for title in ("one", "one", "two", "one")
         ]
         assert kept == [2, 2, 3, 4]
-        assert [each.claim for each in ledger.statements(book.homes)] == ["one", "two", "one"]
+        assert [json.loads(each.claim)["title"] for each in ledger.statements(book.homes)] == ["one", "two", "one"]
         assert ledger.statements("elsewhere") == ()
 
 

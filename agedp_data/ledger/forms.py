@@ -1,0 +1,231 @@
+"""What a promise, a claim and a model's public part look like inside a row: as much of each as is read later.
+
+The hash chain shows that nobody changed a row alone; whoever makes the whole chain anew can put anything into these
+three texts. They are checked once, when the row is read or written, so that every later reader finds what it looks
+for. Keys that nobody reads are left alone: a newer agedp may write more of them.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from agedp_data.chains.envelope import Envelope
+from agedp_data.config.input import LongColumns
+from agedp_data.errors import ChainError
+from agedp_data.ledger.rows import canonical, require_unicode
+from agedp_data.notions.parameters import AgeDays
+
+FIRST_DATE, LAST_DATE = date(1970, 1, 1), date(2999, 12, 31)
+"""Between these lies every date of a ledger: no later arithmetic on one leaves the calendar."""
+
+_DEEPEST: Final = 32
+_STEPS_PER_DAY: Final = 86_400
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is an ISO date that a ledger may hold.
+
+    >>> is_date("2026-03-04"), is_date("2026-3-4"), is_date("9999-12-31")
+    (True, False, False)
+    """
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return False
+    return found.isoformat() == text and FIRST_DATE <= found <= LAST_DATE
+
+
+def _date(text: str) -> str:
+    if not is_date(text):
+        raise ValueError("no ISO date")
+    return text
+
+
+_Date = Annotated[str, AfterValidator(_date)]
+_Number = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,20})?$")]
+_Households = Annotated[int, Field(ge=1, le=1_000_000_000)]
+_Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+def _all_written(columns: LongColumns) -> LongColumns:
+    """Let no default stand in for a key: a contract writes them all out."""
+    if columns.model_fields_set != set(LongColumns.model_fields):
+        raise ValueError("a key is missing")
+    return columns
+
+
+class _Input(_Form):
+    dataset: str
+    columns: Annotated[LongColumns, AfterValidator(_all_written)] | None = None
+
+
+class _Population(_Form):
+    name: str
+    min_households: _Households
+
+
+class _Schedule(_Form):
+    mode: str
+    first_day: _Date
+    last_day: _Date | None = None
+
+
+class _Terms(_Form):
+    notion: str
+    max_day_epsilon: _Number
+    epsilon_total: _Number | Literal["unlimited"]
+    age_days: AgeDays | None = None
+
+
+class _Series(_Form):
+    statistic: str
+    clamp_kwh: _Number
+    share: _Number
+    by: str | None = None
+
+
+class _Named(_Form):
+    hash: str | None = None
+
+
+class Promise(_Form):
+    """What is read of a contract's promise."""
+
+    input: _Input
+    population: _Population
+    schedule: _Schedule
+    promise: _Terms
+    series: Annotated[dict[str, _Series], Field(min_length=1)]
+    model: _Named | None = None
+
+
+class _Days(_Form):
+    first: _Date | Literal[""]
+    last: _Date | Literal[""]
+    released: _Count
+    skipped: list[_Date]
+
+
+class _Published(_Form):
+    first: _Date | Literal[""]
+    last: _Date | Literal[""]
+
+
+class _Figure(_Form):
+    name: str
+    epsilon: str
+    kind: str
+    about: str
+    assumption: str
+
+
+class _Place(_Form):
+    id: str
+    head: str
+
+
+class Claim(_Form):
+    """What is read of a statement's claim."""
+
+    rehearsal: int
+    population: str
+    days: _Days
+    published: _Published
+    contract: Promise
+    version: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    protects: str
+    not_protected: list[str]
+    figures: list[_Figure]
+    model: dict[str, Any]
+    warnings: list[str]
+    notes: list[str]
+    ledger: _Place
+    title: str = ""
+    source: str = ""
+    licence: str = ""
+    contact: str = ""
+
+
+class _PublicPart(_Form):
+    envelope: dict[str, Any]
+
+
+_AnyForm = TypeVar("_AnyForm", bound=_Form)
+
+
+def promise_in(text: str) -> Promise:
+    """Return what a contract's promise says.
+
+    Raises:
+        ValueError: a text that agedp does not write; the message names the key.
+    """
+    said = _said(text, "the promise")
+    if canonical(said) != text:
+        raise ValueError("the promise is not canonical JSON")
+    return _formed(Promise, said, "the promise")
+
+
+def claim_in(text: str) -> Claim:
+    """Return what a statement's claim says.
+
+    Raises:
+        ValueError: a text that agedp does not write; the message names the key.
+    """
+    return _formed(Claim, _said(text, "the claim"), "the claim")
+
+
+def require_envelope(text: str) -> None:
+    """Check that a model's public part holds an envelope.
+
+    Raises:
+        ValueError: it holds none.
+    """
+    public = _formed(_PublicPart, _said(text, "the model"), "the model")
+    try:
+        found = Envelope.from_json(public.envelope)
+    except (ChainError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        raise ValueError("the model holds no envelope") from None
+    if found.steps_per_day > _STEPS_PER_DAY or "total_variation" not in found.methods:
+        raise ValueError("the model holds an envelope of more than a step a second, or without total variations")
+
+
+def _said(text: str, what: str) -> object:
+    """Return the JSON that a text holds, which is made of texts, whole numbers and truth values only."""
+    try:
+        said: object = json.loads(text)
+        require_unicode(text, said)
+        _require_plain(said, _DEEPEST)
+    except (ValueError, RecursionError):
+        raise ValueError(f"{what} is not canonical JSON") from None
+    return said
+
+
+def _require_plain(said: object, deepest: int) -> None:
+    match said:
+        case str() | int() if deepest:
+            return
+        case list() if deepest:
+            for each in said:
+                _require_plain(each, deepest - 1)
+        case dict() if deepest:
+            for each in said.values():
+                _require_plain(each, deepest - 1)
+        case _:
+            raise ValueError("neither text, nor a whole number, nor a list or object of them")
+
+
+def _formed(form: type[_AnyForm], said: object, what: str) -> _AnyForm:
+    try:
+        return form.model_validate(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        key = ".".join(map(str, first["loc"])) or "it"
+        raise ValueError(f"{what} is not as agedp writes one: {ascii(key)[1:-1][:80]}: {first['msg'][:80]}") from None

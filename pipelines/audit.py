@@ -1,0 +1,179 @@
+"""RUN FILE -> measured loss: the real way from readings to Parquet, on made-up households of two neighbouring worlds.
+
+Every household is a group of its own, so that one release holds as many independent draws as there are households.
+In one world they use nothing, in the other three times the clamp: whatever is not clamped, noised too little, drawn
+afresh or charged to nobody makes the two easier to tell apart than the promise says. What is published is all that is
+looked at, and each world is run twice, as a schedule would.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from agedp_data import clock
+from agedp_data.config import RunFile, load, not_yet
+from agedp_data.config.input import INPUTS
+from agedp_data.config.schedule import Archive, Rehearsal
+from agedp_data.config.surroundings import Output, Population
+from agedp_data.errors import Refused
+from agedp_data.model import model_of
+from agedp_data.privacy.kernel import Floats
+from agedp_data.privacy.measured import noticed_loss, proven_loss
+from agedp_data.readers.layout import SLOTS
+from agedp_data.roster import read_roster
+from pipelines.plan import last_as_of
+from pipelines.received import METADATA_KEY, ReleaseFolder
+from pipelines.sanitise import Stage, run_stages
+from pipelines.work import Work, engine_of
+
+CONFIDENCE = 0.999
+HOUSEHOLDS = 20_000
+_FIRST, _DAYS = date(2013, 1, 1), 2
+_TIMES_CLAMP = 3
+_GROUP = "household"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """About what, which loss is promised, which is proven, and the least that would have been noticed [epsilon]."""
+
+    about: str
+    promised: float
+    proven: float
+    noticed: float
+
+    @property
+    def kept(self) -> bool:
+        """Tell whether nothing beyond the promise was proven."""
+        return self.proven <= self.promised
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What a world published: noisy sums (run, day and series, household) in units of their noise's S/epsilon."""
+
+    values: Floats
+    epsilon: Floats
+    total: float
+
+
+def audit(run_file: str | Path, *, households: int = HOUSEHOLDS) -> tuple[Measured, ...]:
+    """Return what is measured of one release and of all releases of two days, of households that the run file fits.
+
+    Raises:
+        RunFileError: the run file.
+        AgedpError: whatever a run of it would refuse.
+    """
+    run = load(Path(run_file))
+    not_yet(run)
+    with TemporaryDirectory(prefix="agedp-audit-") as folder:
+        none, much = (_world(run, Path(folder) / name, households, wh) for name, wh in _worlds(run))
+    found = []
+    for about, which in (("one release", slice(0, 1)), (f"all releases of {_DAYS} days", slice(None))):
+        promised = float(none.epsilon[0]) if which.stop == 1 else none.total
+        one, other = (_evidence(world, which) for world in (none, much))
+        proven = proven_loss(one, other, confidence=CONFIDENCE)
+        found.append(Measured(about, promised, proven, noticed_loss(promised, households, confidence=CONFIDENCE)))
+    return tuple(found)
+
+
+def _worlds(run: RunFile) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Return the two worlds by name and reading [Wh a half-hour]."""
+    clamp = max(series.clamp_wh for series in run.series.values())
+    most = int(run.input.max_half_hour_kwh * 1000)
+    return ("none", 0), ("much", min(most, -(-_TIMES_CLAMP * clamp // SLOTS)))
+
+
+def _evidence(world: _Published, which: slice) -> Floats:
+    """Return the log likelihood ratio of each household's published values, up to a constant.
+
+    Between sums 0 and S it is linear in the value, outside it says no more; of a value that was published twice the
+    mean is as good as the value itself, and better than either of two different ones.
+    """
+    clipped = np.clip(world.values[:, which], 0.0, 1.0).mean(axis=0)
+    found: Floats = (world.epsilon[which, None] * clipped).sum(axis=0)
+    return found
+
+
+def _world(run: RunFile, folder: Path, households: int, wh: int) -> _Published:
+    """Run a world twice, as two nights would, and return what it published."""
+    folder.mkdir()
+    ids = [f"home{i:07d}" for i in range(households)]
+    lines = [f"household_id,from,to,{_GROUP}", *(f"{name},{_FIRST},,{name}" for name in ids)]
+    (folder / "roster.csv").write_text("\n".join(lines) + "\n")
+    _readings(folder / "readings.csv", ids, wh)
+    fitted, model, roster = _fitted(run, folder), model_of(run), read_roster(folder / "roster.csv")
+    as_of = last_as_of(fitted) if fitted.schedule.mode == "rehearsal" else None
+    nights = []
+    for _ in range(2):
+        work = Work(fitted, clock.now(), as_of, engine_of(fitted, None), roster, model)
+        with suppress(Refused):  # the promise may permit one day only
+            run_stages(partial(_call, work))
+        nights.append(_published(ReleaseFolder(folder / "release"), fitted))
+    (first, epsilon, total), (second, _, _) = nights
+    return _Published(np.stack([first, second]), epsilon, total)
+
+
+def _call(work: Work, _: str, stage: Stage) -> None:
+    stage(work)
+
+
+def _fitted(run: RunFile, folder: Path) -> RunFile:
+    """Return the run file over a made-up world: its own series, promise and model, each household published alone."""
+    london = next(kind for kind in INPUTS if "london" in str(kind.model_fields["dataset"].annotation))
+    last = _FIRST + timedelta(days=_DAYS - 1)
+    archive = run.schedule.mode == "archive"
+    given = {"dataset": "london", "files": [str(folder / "readings.csv")]}
+    return run.model_copy(
+        update={
+            "input": london.model_validate({**given, "max_half_hour_kwh": run.input.max_half_hour_kwh}),
+            "output": Output(
+                release=str(folder / "release"),
+                confidential=str(folder / "confidential"),
+                ledger=f"sqlite:///{folder / 'ledger.sqlite'}",
+            ),
+            "population": Population(name="made-up", roster=str(folder / "roster.csv"), min_households=1),
+            "schedule": Archive(mode="archive", first_day=_FIRST, last_day=last)
+            if archive
+            else Rehearsal(mode="rehearsal", first_day=_FIRST, last_day=last),
+            "series": {name: each.model_copy(update={"by": _GROUP}) for name, each in run.series.items()},
+        }
+    )
+
+
+def _readings(path: Path, ids: list[str], wh: int) -> None:
+    """Write half-hours of the same reading for everybody, stamped at their end."""
+    first = datetime(_FIRST.year, _FIRST.month, _FIRST.day, tzinfo=UTC)
+    stamps = [f"{first + timedelta(minutes=30 * (i + 1)):%Y-%m-%d %H:%M:%S}" for i in range(SLOTS * _DAYS)]
+    table = pa.table(
+        {
+            "LCLid": pa.array(ids).take(pa.array(np.repeat(np.arange(len(ids)), len(stamps)))),
+            "tstp": pa.array(stamps).take(pa.array(np.tile(np.arange(len(stamps)), len(ids)))),
+            "energy(kWh/hh)": np.full(len(ids) * len(stamps), wh / 1000),
+        }
+    )
+    csv.write_csv(table, path, csv.WriteOptions(quoting_style="none"))
+
+
+def _published(folder: ReleaseFolder, run: RunFile) -> tuple[Floats, Floats, float]:
+    """Return the noisy sums by release and household as parts of the clamp, the losses, and the total that is told."""
+    values, epsilons = [], []
+    for table in folder.averages().values():
+        series = run.series[json.loads(table.schema.metadata[METADATA_KEY])["of"]]
+        for day in pc.unique(table["day"]):
+            of_day = table.filter(pc.equal(table["day"], day))
+            values.append(of_day["noisy_sum_wh"].to_numpy() / series.clamp_wh)
+            epsilons.append(of_day["epsilon"][0].as_py())
+    told = {figure["name"]: figure["epsilon"] for figure in folder.statement["figures"]}
+    return np.stack(values), np.array(epsilons), float(told["total"])

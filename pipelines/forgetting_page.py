@@ -1,0 +1,197 @@
+"""FORGETTING for people: model against measurement, on one page that asks the network for nothing. Confidential.
+
+Figures are medians and shares over households; no household is named, and no reading is shown. What the page says is
+indicative: a count has a floor, its interval knows the regimes seen and no others, and nothing of it is published.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agedp_data.privacy.leakage import through_distance
+from pipelines.charts import Line, document, line_chart, table
+from pipelines.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, LEVEL
+from pipelines.quantize import Floats
+
+if TYPE_CHECKING:
+    from pipelines.forgetting import Remembered
+
+_LOW, _HIGH = 0.1, 0.9
+_CHAINS = {
+    DAY_TOTALS: (
+        "Totals of days",
+        "How well the total of a day tells which of its states a later day is in: 0 not at all, 1 with certainty.",
+    ),
+    HALF_HOURS: (
+        "Half-hours",
+        "The same for the states of half-hours, as the model has them, whole days apart.",
+    ),
+}
+_TOLD = {
+    DAY_TOLD: ("The total of a later day, given the calendar", "the total of a later day"),
+    HALF_HOUR_TOLD: ("A later half-hour, given the calendar", "a later half-hour"),
+}
+
+
+def page(found: Remembered) -> str:
+    """Return the confidential report."""
+    return document(
+        "Is the chain true?",
+        [
+            "<h1>Is the chain true? Model against measurement</h1>",
+            '<p class="mark">Confidential: it comes from readings, without noise. It stays in the house.</p>',
+            *(f"<p>{escape(line)}</p>" for line in verdict(found)),
+            *(_chain(found, name) for name in _CHAINS if name in found.figures),
+            *(_told(found, name) for name in _TOLD if name in found.figures),
+            _reading(),
+        ],
+    )
+
+
+def verdict(found: Remembered) -> list[str]:
+    """Return in plain words whether the chain was contradicted and what may be claimed: counts of households alone."""
+    checks = {name: check for name, check in found.checks.items() if check.checked}
+    if not checks:
+        return [
+            "Is the chain true? It cannot be told: no household has readings enough to compare its chain with.",
+            _ALWAYS,
+        ]
+    lines = [
+        f"{name}: {check.rejected:,} of {check.checked:,} households checked remember for longer than their chain says "
+        f"(by chance alone about {check.checked * (1 - LEVEL):.0f})"
+        for name, check in checks.items()
+    ]
+    if any(check.contradicted for check in checks.values()):
+        start = "Is the chain true? No: these households remember for longer than chains of this kind."
+        claim = (
+            "A figure that credits age is about households that forget as the model says, which these do not: quote it "
+            "as conditional on the model, or not at all, and let it never buy a larger loss."
+        )
+    else:
+        start = f"Is the chain true? The counts do not contradict it, up to {found.ages_days[-1]} days."
+        claim = (
+            "That is no proof: slow changes that a period does not show, and all later ages, are not covered. Figures "
+            "that credit age stay conditional on the model."
+        )
+    return [start, *lines, f"{_ALWAYS} {claim}"]
+
+
+_ALWAYS = "What may be claimed: the loss of a day and the total of all days, always."
+
+
+def _chain(found: Remembered, name: str) -> str:
+    title, about = _CHAINS[name]
+    values = {value: found.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
+    low, high = (found.quantile(name, "direct", share) for share in (_LOW, _HIGH))
+    lines = [
+        Line("counted directly (median home; band: 80 % of homes)", _list(values["direct"]), (_list(low), _list(high))),
+        Line("by powers of the chain (median home)", _list(values["powers"])),
+        Line("noise of such a count (median home)", _list(values["floor"])),
+    ]
+    rejected = _mean(found.figures[name]["rejected"])
+    rows = [
+        ("by powers of the chain, median home", _list(values["powers"])),
+        ("counted directly, median home", _list(values["direct"])),
+        ("counted directly, 10 % of homes below", _list(low)),
+        ("counted directly, 10 % of homes above", _list(high)),
+        ("interval, median lower end", _list(values["low"])),
+        ("interval, median upper end", _list(values["high"])),
+        ("noise of such a count, median home", _list(values["floor"])),
+        ("share of homes rejected at this age", rejected),
+    ]
+    homes = found.checks[name].checked
+    return _section(
+        f"{title} ({homes:,} homes)", about, _figure(found, title, lines, "total variation", 1.0), _numbers(found, rows)
+    )
+
+
+def _told(found: Remembered, name: str) -> str:
+    title, secret = _TOLD[name]
+    left = {share: found.quantile(name, "loss_left", share) for share in (0.5, _LOW, _HIGH)}
+    powers = found.quantile(DAY_TOTALS, "powers", 0.5)
+    chain = np.where(np.isnan(powers), np.nan, through_distance(np.nan_to_num(powers), found.loss))
+    lines = [
+        Line("counted directly (median home; band: 80 % of homes)", _list(left[0.5]), (_list(left[_LOW]), _list(left[_HIGH]))),
+        Line("by the chain of day totals (median home)", _list(chain)),
+    ]
+    rows = [
+        ("left of the loss, median home", _list(left[0.5])),
+        ("left of the loss, 10 % of homes above", _list(left[_HIGH])),
+        ("total variation, median home", _list(found.quantile(name, "direct", 0.5))),
+        ("interval, median lower end", _list(found.quantile(name, "low", 0.5))),
+        ("interval, median upper end", _list(found.quantile(name, "high", 0.5))),
+        ("noise of such a count, median home", _list(found.quantile(name, "floor", 0.5))),
+        ("at this or any later age measured, median home", _list(_from_then_on(left[0.5]))),
+    ]
+    about = (
+        f"Of a loss of {found.loss:g} about one day, how much is left about {secret}, for an adversary who knows the "
+        "half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides cut in two "
+        "at the home's own median, which can only lower it."
+    )
+    return _section(title, about, _figure(found, title, lines, "loss left", found.loss), _numbers(found, rows))
+
+
+def _from_then_on(values: Floats) -> Floats:
+    """Return the running maximum from the right: an output stays public at every later age (MATHS 2b)."""
+    result = values.copy()
+    for i in range(len(result) - 2, -1, -1):
+        result[i] = max(result[i], result[i + 1]) if not math.isnan(result[i + 1]) else result[i]
+    return result
+
+
+def _figure(found: Remembered, title: str, lines: Sequence[Line], y_title: str, y_top: float) -> str:
+    said = "; ".join(f"{line.name}: {_said(line.values, found.ages_days)}" for line in lines)
+    places = list(range(len(found.ages_days)))
+    return line_chart(
+        title,
+        said,
+        lines,
+        x=[float(place) for place in places],
+        x_ticks={float(place): f"{age} d" for place, age in zip(places, found.ages_days, strict=True)},
+        x_title="days apart (evenly spaced, not to scale)",
+        y_title=y_title,
+        y_top=y_top,
+    )
+
+
+def _said(values: Sequence[float], ages: Sequence[int]) -> str:
+    known = [f"{value:.2f} at {age} d" for value, age in zip(values, ages, strict=True) if not math.isnan(value)]
+    return ", ".join(known) or "nothing to compare"
+
+
+def _numbers(found: Remembered, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+    return table("The same in numbers, by days apart", [f"{age} d" for age in found.ages_days], rows)
+
+
+def _section(title: str, about: str, figure: str, numbers: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>\n<p>{escape(about)}</p>\n{figure}\n{numbers}</section>"
+
+
+def _reading() -> str:
+    notes = (
+        "An output that is a days old was read from a day that ended a days ago: the current day is a + 1 days apart.",
+        "A count is a largest one of noisy numbers, so it is above 0 where nothing is remembered: its noise is shown, "
+        "never subtracted, and is too high for strict habits.",
+        f"Intervals are nominal {LEVEL:.0%} ones from whole weeks drawn again: they describe sampling noise given the "
+        "regimes that were seen, and are no bounds for the memory. How often they hold the truth for households with "
+        "slow regimes was measured: docs/coverage.md.",
+        "Beyond the largest age measured nothing is known: there a loss counts as never forgotten.",
+        "Figures per household are in the Parquet table beside this page.",
+    )
+    return "<section><h2>How to read this</h2><ul class='note'>" + "".join(
+        f"<li>{escape(note)}</li>" for note in notes
+    ) + "</ul></section>"
+
+
+def _list(values: Floats) -> list[float]:
+    return [float(value) for value in values]
+
+
+def _mean(values: Floats) -> list[float]:
+    known = [column[~np.isnan(column)] for column in values.T]
+    return [float(column.mean()) if len(column) else math.nan for column in known]

@@ -1,0 +1,205 @@
+"""READINGS of a period -> what groups of households remember: the figures of `forgetting`, a group at a time.
+
+* The chain of day totals, and the model's chain of half-hours, by powers against direct counts (`check_markov`).
+* What the clamped total of a day tells of a later day, and of a later half-hour, to who knows the calendar
+  (`chains.calendar`).
+
+A day that lacks more readings than the series allows is missing. A half-hour that the clock passes twice counts in
+its day's total, and in no chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from agedp_data.chains.calendar import given_calendar, own_halves
+from agedp_data.chains.cyclic_check import check_cyclic
+from agedp_data.chains.markov_check import Table, check_markov
+from agedp_data.chains.states import edges_equal_width, edges_quantile, merge_rare, states
+from agedp_data.config.model import Estimated
+from agedp_data.notions.parameters import watt_hours
+from agedp_data.readers.layout import SLOTS, Flags, Ints, expected_readings
+from pipelines.blocks import Engine, map_each
+from pipelines.estimate import repeated
+from pipelines.quantize import Floats, Period
+from pipelines.store import day_of
+
+DAY_TOTALS, HALF_HOURS = "chain of day totals", "chain of half-hours"
+DAY_TOLD, HALF_HOUR_TOLD = "day, given the calendar", "half-hour, given the calendar"
+VALUES = ("powers", "direct", "low", "high", "floor", "loss_left", "rejected")
+LEVEL = 0.95
+
+_DAY_STATES = 4
+_REPLICATES = {DAY_TOTALS: 39, HALF_HOURS: 19}
+_RESAMPLES = 100
+_MISSING = np.iinfo(np.uint16).max  # half-hours above 65 kWh are in the highest state whatever they are
+Figures = dict[str, dict[str, Floats]]
+"""By figure and value (h, T); "rejected" is 0 or 1, NaN where nothing was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked: the model's settings, how a release counts a day, and the loss of a day [-]."""
+
+    model: Estimated
+    clamp_wh: int
+    max_missing: int
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Readings (h, days, 48), totals (h, days) in Wh and numbers of readings, days since 1970, readings expected."""
+
+    readings: np.ndarray[Any, np.dtype[np.uint16]]
+    total: Ints
+    number: Ints
+    day: Ints
+    expected: Ints
+
+
+def hold(period: Period, *, engine: Engine) -> Held:
+    """Return the readings of a period, day by day, in one pass over the store; two bytes a half-hour."""
+    period = replace(period, step="half-hour")  # whatever the step of the model
+    months = map_each("memory", period.months, each=partial(_of_month, period=period), engine=engine)
+    first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
+    found = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
+    for month in months:
+        inside = (month.day >= first) & (month.day <= last)
+        at = month.day[inside] - first
+        found.readings[:, at], found.total[:, at] = month.readings[:, inside], month.total[:, inside]
+        found.number[:, at] = month.number[:, inside]
+    return found
+
+
+def _of_month(month: str, *, period: Period) -> Held:
+    start = np.datetime64(month, "M")
+    low, high = (int(each.astype("datetime64[D]").astype(np.int64)) for each in (start, start + 1))
+    found = _empty(len(period.roster.ids), np.arange(low, high), period)
+    for part in period.parts(month):
+        place = part.household * (high - low) + part.time // SLOTS - low
+        size = found.total.size
+        found.total[:] += np.bincount(place, part.energy_wh, size).astype(np.int64).reshape(found.total.shape)
+        found.number[:] += np.bincount(place, minlength=size).reshape(found.total.shape)
+        once = ~repeated(period.store.layout, part.time)
+        flat = (place * SLOTS + part.time % SLOTS)[once]
+        found.readings.reshape(-1)[flat] = np.minimum(part.energy_wh[once], _MISSING - 1)
+    return found
+
+
+def _empty(homes: int, day: Ints, period: Period) -> Held:
+    expected = np.array([expected_readings(period.store.layout, day_of(int(each))) for each in day])
+    size = (homes, len(day))
+    readings = np.full((*size, SLOTS), _MISSING, np.uint16)
+    return Held(readings, np.zeros(size, np.int64), np.zeros(size, np.int64), day, expected)
+
+
+def parts_of_calendar(day: Ints) -> Ints:
+    """Return what everybody knows of days since 1970: 1 for a weekend, and 2 more from April to September.
+
+    >>> parts_of_calendar(np.array([0, 2, 90]))  # Thursday 1 and Saturday 3 January, Wednesday 1 April 1970
+    array([0, 1, 2])
+    """
+    month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
+    return ((day + 3) % 7 >= 5) + 2 * ((month >= 3) & (month < 9))
+
+
+def of_group(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator) -> Figures:
+    """Return what a group of households remembers, without intervals of what the calendar leaves."""
+    told = _told(homes, held, asked, rng, resamples=0)
+    chain = _states(_days_wh(homes, held, asked), asked.model if asked.model.step == "day" else None)
+    ages = np.array(asked.model.ages_days)
+    return told | {DAY_TOTALS: _checked(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
+
+
+def of_sample(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator) -> Figures:
+    """Return what takes longer: the model's chain of half-hours, and the intervals that `of_group` leaves out."""
+    told = _told(homes, held, asked, rng, resamples=_RESAMPLES)
+    found = {name: {end: each[end] for end in ("low", "high")} for name, each in told.items()}
+    if asked.model.step != "half-hour":
+        return found
+    chain = _states(_half_hours(homes, held).reshape(len(homes), -1), asked.model)
+    ages, replicates = np.array(asked.model.ages_days), _REPLICATES[HALF_HOURS]
+    if asked.model.chain == "homogeneous":
+        return found | {HALF_HOURS: _checked(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
+    table = check_cyclic(
+        chain,
+        ages,
+        rng,
+        n_states=int(chain.max(initial=0)) + 1,
+        n_phases=SLOTS,
+        min_visits=asked.model.min_visits,
+        level=LEVEL,
+        replicates=replicates,
+    )
+    return found | {HALF_HOURS: _values(table)}
+
+
+def _told(homes: Ints, held: Held, asked: Asked, rng: np.random.Generator, *, resamples: int) -> Figures:
+    label = parts_of_calendar(held.day)
+    read = own_halves(_days_wh(homes, held, asked)[..., None], label)
+    found: Figures = {}
+    for name, secret in ((DAY_TOLD, read), (HALF_HOUR_TOLD, own_halves(_half_hours(homes, held), label))):
+        table = given_calendar(
+            secret, read[..., 0], label, asked.model.ages_days, rng, loss=asked.loss, resamples=resamples, level=LEVEL
+        )
+        found[name] = {value: table[value] for value in ("direct", "low", "high", "floor", "loss_left")}
+    return found
+
+
+def _days_wh(homes: Ints, held: Held, asked: Asked) -> Ints:
+    """Return the days' totals as a release counts them, -1 where missing."""
+    usable: Flags = held.number[homes] >= np.maximum(1, held.expected - asked.max_missing)
+    return np.where(usable, np.minimum(held.total[homes], asked.clamp_wh), -1)
+
+
+def _half_hours(homes: Ints, held: Held) -> Ints:
+    readings = held.readings[homes]
+    return np.where(readings == _MISSING, -1, readings.astype(np.int64))
+
+
+def _states(values: Ints, model: Estimated | None) -> Ints:
+    """Return the states (h, m) of a model, the rare ones merged; without one, four of each household's own."""
+    kind = model.edges if model else "quantile"
+    count = model.states if model else _DAY_STATES
+    found = np.full(values.shape, -1, np.int64)
+    for row, own in enumerate(values):
+        found[row] = states(own, _edges(own[own >= 0], kind, count))
+    return merge_rare(found, n_states=count, min_visits=model.min_visits) if model else found
+
+
+def _edges(own: Ints, kind: str | Sequence[Any], count: int) -> np.ndarray[Any, Any]:
+    if not isinstance(kind, str):
+        return np.array([watt_hours(edge) for edge in kind])
+    if not len(own):
+        return np.zeros(count - 1)
+    if kind == "quantile":
+        return edges_quantile(*np.unique(own, return_counts=True), count)
+    return edges_equal_width(float(own.max()), count)
+
+
+def _checked(
+    series: Ints, lags: Ints, rng: np.random.Generator, replicates: int, *, steps_per_day: int
+) -> dict[str, Floats]:
+    """Return powers against direct counts, and whether they disagree: (h, T) each."""
+    table = check_markov(
+        series,
+        lags,
+        rng,
+        n_states=int(series.max(initial=0)) + 1,
+        steps_per_day=steps_per_day,
+        level=LEVEL,
+        replicates=replicates,
+    )
+    return _values(table)
+
+
+def _values(table: Table) -> dict[str, Floats]:
+    compared = ~np.isnan(table.direct) & ~np.isnan(table.powers)
+    found = {name: table[name] for name in ("powers", "direct", "low", "high", "floor")}
+    return found | {"rejected": np.where(compared, table.rejected, np.nan)}

@@ -1,0 +1,152 @@
+"""release folder -> what its files say of their origin: of which population, and up to which row of a ledger.
+
+A run must not go on from a ledger that lacks what was published beside it: it would draw the same days a second time.
+So every file that names a head is asked, and a folder that nobody can ask stops the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp_data.errors import InputError, LedgerBehind
+from agedp_data.ledger import Ledger
+from pipelines.received import (
+    AVERAGES,
+    MEANS,
+    METADATA_KEY,
+    ROWS,
+    STATEMENT,
+    SUMS,
+    WORDS,
+    ReleaseFolder,
+    is_of_release,
+)
+
+_DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
+_OURS_ALONE = (STATEMENT, WORDS, ROWS, AVERAGES, SUMS)
+
+
+class Sign(NamedTuple):
+    """What a file of a release says of its origin: the people ("" if it was cut off before it said), the head."""
+
+    population: str
+    head: str
+
+
+def require_not_behind(ledger: Ledger, signs: Iterable[Sign]) -> None:
+    """Check that a ledger holds what the files of the release folder beside it were published from.
+
+    Raises:
+        LedgerBehind: it does not; `agedp ledger recover` restores what the folder carries.
+    """
+    if not all(ledger.contains(sign.head) for sign in signs):
+        raise LedgerBehind(
+            "the release folder holds more than the ledger, or comes from another one; put back the newest copy of the "
+            "ledger, restore it from the folder (`agedp ledger recover`), or name another folder in [output] release"
+        )
+
+
+def signs_in(folder: Path) -> frozenset[Sign]:
+    """Return what the files of a release folder say of their origin; a damaged one says nothing, publishing mends it.
+
+    Raises:
+        InputError: a file that cannot be read, or a release of which no file tells its origin any more.
+    """
+    names = _names(folder)
+    tellers: dict[str, Callable[[bytes], Sign]] = {STATEMENT: _of_statement, ROWS: _of_rows}
+    tellers |= {name: _of_figures for name in names if name.endswith(".parquet") and is_of_release(name)}
+    found = {sign for name in tellers if name in names and (sign := _told(folder / name, tellers[name])) is not None}
+    if not found and (left := sorted(names & {*_OURS_ALONE})):
+        what = "holds a release none of whose files says from which ledger it comes"
+        raise InputError(
+            f"[output] release {what} ({', '.join(left)}); put back a good copy of one of them, or, if the ledger is "
+            "the newest there is, move them away and run `agedp publish`"
+        )
+    return frozenset(found)
+
+
+def published_in(folder: Path) -> list[Path]:
+    """Return the files that a release put into a folder, whatever its user keeps beside them under such names.
+
+    The checksums list them, or they carry the guarantee of the series that their name tells (a release that was cut
+    off has not listed them yet).
+    """
+    listed: Mapping[str, str] = {}
+    with suppress(InputError):
+        listed = ReleaseFolder(folder).checksums
+    named = [folder / name for name in sorted(_names(folder)) if is_of_release(name)]
+    return [path for path in named if path.name in {*listed, *_OURS_ALONE} or _carries_guarantee(path)]
+
+
+def _carries_guarantee(path: Path) -> bool:
+    with suppress(OSError, *_DAMAGED):
+        return path.name == f"{MEANS}_{_guarantee(path.read_bytes())['of']}.parquet"
+    return False
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return {path.name for path in folder.iterdir()}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+
+
+def _told(path: Path, origin: Callable[[bytes], Sign]) -> Sign | None:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:  # another run puts a new one in place
+        return None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    with suppress(*_DAMAGED):
+        return origin(content)
+    return None
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    what = f"cannot be read ({error.strerror or type(error).__name__}), so nobody knows what was released"
+    return InputError(f"[output] release {what}; give it back its permissions", private=f"{path}: {what}")
+
+
+def _of_statement(content: bytes) -> Sign:
+    return _of_claim(json.loads(content))
+
+
+def _of_rows(content: bytes) -> Sign:
+    first, *others = content.decode("ascii").splitlines()
+    return _sign(next(filter(None, map(_population, others)), ""), json.loads(first)["head"])
+
+
+def _population(line: str) -> object:
+    with suppress(*_DAMAGED):  # the line that was cut off
+        return json.loads(json.loads(line)["text"]).get("population")
+    return None
+
+
+def _of_figures(content: bytes) -> Sign:
+    return _of_claim(_guarantee(content))
+
+
+def _guarantee(content: bytes) -> dict[str, Any]:
+    schema = pq.read_schema(pa.BufferReader(content))
+    said: dict[str, Any] = json.loads((schema.metadata or {})[METADATA_KEY])
+    return said
+
+
+def _of_claim(claim: Mapping[str, Any]) -> Sign:
+    return _sign(claim["population"], claim["ledger"]["head"])
+
+
+def _sign(population: object, head: object) -> Sign:
+    if not isinstance(population, str) or not isinstance(head, str):
+        raise TypeError("a file that names its origin names it as text")
+    return Sign(population, head)

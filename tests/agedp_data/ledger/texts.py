@@ -1,0 +1,45 @@
+"""Promises, claims and models' public parts of the form that a ledger takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agedp_data.statement import Facts, statement
+
+ENVELOPE = json.dumps(
+    {
+        "envelope": {
+            "ages": [48],
+            "assume": "curve",
+            "bounds": {"total_variation": [500_000_000]},
+            "losses": [1_000_000_000, "inf"],
+            "steps_per_day": 48,
+        },
+        "source": "declared",
+    },
+    sort_keys=True,
+    separators=(",", ":"),
+)
+
+
+def promise(
+    population: str = "london-homes", *, series: tuple[str, ...] = ("mean", "bins"), **terms: object
+) -> dict[str, Any]:
+    """A promise to these people about these series; `terms` change what is promised."""
+    one = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
+    return {
+        "version": 1,
+        "input": {"dataset": "london"},
+        "population": {"name": population, "min_households": 1},
+        "schedule": {"mode": "archive", "first_day": "2013-01-01", "last_day": "2026-12-31"},
+        "promise": {"notion": "classical", "epsilon": "0.5", "max_day_epsilon": "1", "epsilon_total": "9", **terms},
+        "series": dict.fromkeys(series, one),
+    }
+
+
+def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
+    """What is claimed to the people of a contract before anything was released."""
+    said = Facts({"title": title}, contract, (), (), (), (), None, (), head, head, 1, {"agedp": "0"})
+    return json.dumps(statement(said), sort_keys=True, ensure_ascii=True)

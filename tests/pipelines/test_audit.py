@@ -1,0 +1,101 @@
+"""The audit passes the real path and exposes what is planted into it: noise, clamp, memory, composition."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from agedp_data import noise
+from pipelines import aggregate, audit, publish
+from pipelines.audit import Measured
+
+HOMES = 3000
+CLASSICAL = 'notion = "classical"\nepsilon_per_day = 2\nmax_day_epsilon = 2\nepsilon_total = "unlimited"\n'
+WINDOW = (
+    'notion = "w-event"\nwindow_days = 2\nepsilon_per_window = 2\nspend = "even"\nmax_day_epsilon = 2\n'
+    'epsilon_total = "unlimited"\n'
+)
+TWO = '[series.second]\nstatistic = "mean"\nclamp_kwh = 20\nshare = 0.5\n'
+
+
+@pytest.fixture
+def run_file(house):
+    house.roster([("A", date(2013, 1, 1), None)])
+    house.write(date(2013, 1, 1), date(2013, 1, 9), promise=CLASSICAL)
+    return house.run_file
+
+
+def measured(run_file: Path) -> tuple[Measured, Measured]:
+    one, series = audit.audit(run_file, households=HOMES)
+    return one, series
+
+
+def test_the_real_path_is_passed_and_the_bounds_are_near_what_is_promised(run_file):
+    one, series = measured(run_file)
+    assert (one.promised, series.promised) == (2.0, 4.0)
+    assert 1.5 < one.proven <= 2.0 < one.noticed < 3
+    assert 2.5 < series.proven <= 4.0
+    assert not list(run_file.parent.glob("confidential/*"))
+
+
+def test_two_series_that_share_a_window_are_passed(house, run_file):
+    house.write(date(2013, 1, 1), date(2013, 1, 9), promise=WINDOW, rest=TWO)
+    run_file.write_text(run_file.read_text().replace("clamp_kwh = 50\n", "clamp_kwh = 50\nshare = 0.5\n"))
+    one, series = measured(run_file)
+    assert (one.promised, series.promised) == (0.5, 2.0)
+    assert one.kept
+    assert 0.5 < series.proven <= 2
+
+
+def test_half_the_noise_is_exposed(run_file, monkeypatch):
+    sound = noise.discrete_laplace
+
+    def halved(exact, *, sensitivity, loss):
+        return sound(exact, sensitivity=sensitivity, loss=2 * loss)
+
+    monkeypatch.setattr(noise, "discrete_laplace", halved)
+    assert not measured(run_file)[0].kept
+
+
+def test_a_skipped_clamp_is_exposed(run_file, monkeypatch):
+    sound = noise.discrete_laplace
+
+    def unclamped(exact, *, sensitivity, loss):
+        return sound(3 * exact, sensitivity=sensitivity, loss=loss)  # what the households of that world use
+
+    monkeypatch.setattr(noise, "discrete_laplace", unclamped)
+    assert not measured(run_file)[0].kept
+
+
+def test_a_sum_beyond_the_clamp_never_reaches_the_noise(run_file, monkeypatch):
+    monkeypatch.setattr(aggregate.np, "minimum", lambda found, _: found)
+    with pytest.raises(RuntimeError, match="outside what its sensitivity protects; nothing was drawn"):
+        measured(run_file)
+
+
+def test_fresh_noise_on_a_second_run_is_exposed(run_file, monkeypatch):
+    begin, folders = audit.Work, set()
+
+    def forgetful(fitted, *rest):
+        place = Path(fitted.output.release).parent
+        if place in folders:
+            for name in ("release", "confidential"):
+                shutil.rmtree(place / name)
+            (place / "ledger.sqlite").unlink()
+        folders.add(place)
+        return begin(fitted, *rest)
+
+    monkeypatch.setattr(audit, "Work", forgetful)
+    assert not measured(run_file)[0].kept
+
+
+def test_a_composition_that_forgets_a_release_is_exposed(run_file, monkeypatch):
+    figures = publish.figures
+    monkeypatch.setattr(publish, "figures", lambda work, rows: figures(work, rows[:1]))
+    one, series = measured(run_file)
+    assert one.kept
+    assert series.promised == 2.0
+    assert not series.kept
