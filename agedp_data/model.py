@@ -115,7 +115,7 @@ def _estimated(model: Estimated) -> Model:
             private=f"{shown(str(path))}: damaged; put back a good copy, or calibrate under a new name",
         ) from None
     wanted = facts_of(model)
-    changed = [key for key, value in wanted.items() if public.get(key) != value]
+    changed = [key for key in dict.fromkeys((*wanted, "level")) if public.get(key) != wanted.get(key)]
     if changed:
         raise RunFileError(
             f"[model] {', '.join(changed)}: the model was made under other settings; "

@@ -1,29 +1,52 @@
 """What is claimed about a release, from run file, ledger and model's public part alone.
 
-The dictionary holds strings, integers and lists only; amounts of epsilon are exact decimal text. The warnings
-are fixed: they are the same whatever the readings say (MATHS 2b), so nothing measured leaves the house.
+The dictionary holds strings, integers and lists only; amounts of epsilon are exact decimal text, and
+`schemas/statement-2.json` says of every key what it means. The warnings are fixed: they are the same whatever the
+readings say (MATHS 2b), so nothing measured leaves the house. `statement_words` tells the same to people.
+
+Decisions. A figure's `limit` is what further releases may make of it: the promise's bound, or the figure itself where
+that is larger already (a bound that was tightened does not undo what was said). `factor` is e^epsilon, by which odds
+may change, rounded up. What other populations of the ledger may add stands beside the figures, for nobody can see
+from a ledger whether they share homes.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
+from importlib.resources import files
 from typing import Any
 
-from agedp_data.losses import epsilon
-from agedp_data.notions.notion import Figure
+from agedp_data.losses import NANO, epsilon
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE, Figure
+from agedp_data.statement_words import markdown
 
-SCHEMA = "agedp-statement-1"
+__all__ = ["Ending", "Facts", "Version", "factor", "markdown", "schema", "statement"]
+
+SCHEMA = "agedp-statement-2"
 
 PROTECTS = (
-    "One household's use on one day: whether its readings of that day were these or any others changes the "
-    "probability of anything released about the day by at most a factor e^epsilon, the day's figure above."
+    "One household's use on one day. Had its readings of that day been any others, whatever was released about the "
+    "day would have come out with a probability that differs by at most a factor e^epsilon, epsilon being the day's "
+    "figure. Of all its days together the same holds with the total."
+)
+FROM_WHOM = (
+    "From everybody who sees the releases, now or later, with whatever computing power, who may know this statement, "
+    "the model, who is on the roster, and every reading of every other household, and, as far as the day's figure goes, "
+    "every reading of the household's other days. Not from those who run agedp or deliver the readings: they hold them."
 )
 NOT_PROTECTED = (
-    "The past: what the release of a day said about that day, it says for ever. Ageing protects the present only.",
-    "Who is on the roster, and in which group, is taken as known to everybody and is not protected.",
-    "Whether a household has left shows in all its later days: it is protected by the total only.",
-    "What somebody knows from elsewhere (a bill, a later reading, a neighbour) is not undone.",
+    "The past: what the release of a day said about that day, it says for ever. Ageing protects the present only, and "
+    "discounting says what old losses count, not that they are gone.",
+    "What a household does on many days: that days resemble each other, so that the release of one day tells of "
+    "others, and habits that show every day, are bounded by the total, not by the day's figure.",
+    "Whether a household has left, which shows in all its later days: it is protected by the total only.",
+    "Membership: who is on the roster, since when, and in which group, is taken as known to everybody. How many "
+    "households there are, by day and group, is published exactly.",
+    "What somebody knows from elsewhere (a bill, a later reading, a neighbour): no figure undoes it, and what other "
+    "publications say about the same household comes on top.",
 )
 ALWAYS = (
     "The per-day, window and total figures need no assumption about how households behave; the total is what all "
@@ -55,14 +78,44 @@ TAKEN_OVER = (
 OWN_DAYS = "The model was estimated from the very days that are released here."
 ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
 REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
+SECOND_POPULATION = (
+    "A household that is counted in a second population as well, of this ledger or another one, is told about twice, "
+    "and the losses add: a second population under the same promise may add the amounts given here to the day's "
+    "figure and to the total. The tool adds up what one ledger says about one population; it cannot see shared homes."
+)
+
+_FINE = Context(prec=50, Emax=MAX_EMAX)
+_LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILING)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A contract of the population: the date of its registration, and what it changed in the one before it."""
+
+    registered: str
+    changes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How long the promise goes on: the last day that can be released, "" if none lies within a year, and why.
+
+    `because` is "promise" (its caps), "period" (the schedule's last day), "broken" (by a newer model what is released
+    exceeds the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited.
+    """
+
+    last_day: str
+    because: str
+    total: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a statement is made of.
 
-    `model` is the public part; `head` the hash of the ledger's newest row that is not itself a statement; `opening`
-    what the promise wants said before everything else.
+    `limits` are the promise's bounds by the name of the figure, None if unlimited; `model` is the public part; `head`
+    the hash of the ledger's newest row that is not itself a statement; `others` how many more populations the ledger
+    holds; `opening` what the promise wants said before everything else.
     """
 
     title: Mapping[str, str]
@@ -71,12 +124,15 @@ class Facts:
     skipped: Sequence[str]
     published_on: Sequence[str]
     figures: Sequence[Figure]
+    limits: Mapping[str, int | None]
+    ending: Ending
     model: Mapping[str, Any] | None
     notes: Sequence[str]
     ledger_id: str
     head: str
-    version: int
+    versions: Sequence[Version]
     software: Mapping[str, str]
+    others: int = 0
     opening: str = ""
 
 
@@ -99,10 +155,14 @@ def statement(facts: Facts) -> dict[str, Any]:
         },
         "published": {"first": min(facts.published_on, default=""), "last": max(facts.published_on, default="")},
         "contract": facts.contract,
-        "version": facts.version,
+        "version": len(facts.versions),
+        "versions": [{"registered": each.registered, "changes": list(each.changes)} for each in facts.versions],
         "protects": PROTECTS,
+        "from_whom": FROM_WHOM,
         "not_protected": list(NOT_PROTECTED),
-        "figures": [_figure(figure) for figure in _ordered(facts.figures)],
+        "figures": [_figure(figure, facts.limits) for figure in _ordered(facts.figures)],
+        "ending": _ending(facts),
+        "second_population": _second(facts),
         "model": _public(facts.model),
         "warnings": warnings,
         "notes": [*filter(None, [facts.opening, REHEARSAL if rehearsal else ""]), *facts.notes],
@@ -111,71 +171,74 @@ def statement(facts: Facts) -> dict[str, Any]:
     }
 
 
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of statement.json (draft 2020-12), which says of every key what it means.
+
+    >>> schema()["properties"]["schema"]["const"]
+    'agedp-statement-2'
+    """
+    found: dict[str, Any] = json.loads(files("agedp_data").joinpath("schemas", "statement-2.json").read_bytes())
+    return found
+
+
+def factor(loss: int) -> str:
+    """Return e^epsilon of a whole loss as decimal text, rounded up: to hundredths, from 1000 on to two digits.
+
+    >>> factor(0), factor(500_000_000), factor(182_500_000_000)
+    ('1', '1.65', '1.9e79')
+    """
+    if loss == 0:
+        return "1"
+    found = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
+    if found < _LARGE:
+        return str(found.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
+    return f"{_TWO_DIGITS.plus(found):e}".replace("e+", "e")
+
+
 def _ordered(figures: Sequence[Figure]) -> list[Figure]:
     """Return the figures that are always true first, each once."""
-    return sorted(dict.fromkeys(figures), key=lambda figure: figure.kind != "assumption-free")
+    return sorted(dict.fromkeys(figures), key=lambda figure: figure.kind != ASSUMPTION_FREE)
 
 
-def _figure(figure: Figure) -> dict[str, str]:
+def _figure(figure: Figure, limits: Mapping[str, int | None]) -> dict[str, str]:
     return {
         "name": figure.name,
         "epsilon": "infinite" if figure.value is None else epsilon(figure.value),
+        "factor": "infinite" if figure.value is None else factor(figure.value),
+        "limit": _limit(figure, limits) if figure.name in limits else "",
         "kind": figure.kind,
         "about": figure.about,
         "assumption": figure.assumption,
     }
 
 
+def _limit(figure: Figure, limits: Mapping[str, int | None]) -> str:
+    bound = limits[figure.name]
+    if bound is None or figure.value is None:
+        return "unlimited"
+    return epsilon(max(bound, figure.value))
+
+
+def _ending(facts: Facts) -> dict[str, str]:
+    spent = max((one.value or 0 for one in facts.figures if one.name == TOTAL_FIGURE), default=0)
+    cap = facts.ending.total
+    return {
+        "spent": epsilon(spent),
+        "left": "unlimited" if cap is None else epsilon(max(0, cap - spent)),
+        "last_day": facts.ending.last_day,
+        "because": facts.ending.because,
+    }
+
+
+def _second(facts: Facts) -> dict[str, Any]:
+    day, total = facts.limits[DAY_FIGURE], facts.limits[TOTAL_FIGURE]
+    adds = {"day": day, "total": total}
+    return {
+        "in_ledger": facts.others,
+        "adds": {name: "unlimited" if bound is None else epsilon(bound) for name, bound in adds.items()},
+        "text": SECOND_POPULATION,
+    }
+
+
 def _public(model: Mapping[str, Any] | None) -> dict[str, Any]:
     return {} if model is None else {key: part for key, part in model.items() if key != "envelope"}
-
-
-def markdown(claim: Mapping[str, Any]) -> str:
-    """Return a statement in plain words."""
-    lines = [f"# {claim.get('title') or 'Daily averages of ' + claim['population']}", ""]
-    lines += [f"**{note}**\n" for note in claim["notes"]]
-    days = claim["days"]
-    lines += [
-        f"{days['released']} days released, {days['first']} to {days['last']}, published "
-        f"{claim['published']['first']} to {claim['published']['last']}"
-        + (f"; {len(days['skipped'])} days skipped." if days["skipped"] else "."),
-        "",
-        "## What the releases say at most",
-        "",
-        "| figure | epsilon | about | holds |",
-        "|---|---|---|---|",
-        *(_line(figure) for figure in claim["figures"]),
-        "",
-        "## What is protected",
-        "",
-        claim["protects"],
-        "",
-        "## What is not",
-        "",
-        *(f"* {text}" for text in claim["not_protected"]),
-        "",
-        "## Read this before you rely on it",
-        "",
-        *(f"* {text}" for text in claim["warnings"]),
-        "",
-        "## What was promised",
-        "",
-        *(f"* {key} = {value}" for key, value in _leaves(claim["contract"])),
-        "",
-    ]
-    if claim["model"]:
-        lines += ["## The model", "", *(f"* {key} = {value}" for key, value in _leaves(claim["model"])), ""]
-    lines += [f"Ledger {claim['ledger']['id'][:16]}, head `{claim['ledger']['head']}`.", ""]
-    credits = [claim[key] for key in ("source", "licence", "contact") if key in claim]
-    return "\n".join([*lines, *([" · ".join(credits), ""] if credits else [])])
-
-
-def _line(figure: Mapping[str, str]) -> str:
-    holds = "always" if figure["kind"] == "assumption-free" else f"if {figure['assumption']}"
-    return f"| {figure['name']} | {figure['epsilon']} | {figure['about']} | {holds} |"
-
-
-def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401  (any JSON)
-    if isinstance(value, Mapping):
-        return [leaf for name in value for leaf in _leaves(value[name], f"{key}.{name}" if key else name)]
-    return [(key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value)]

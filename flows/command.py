@@ -103,16 +103,24 @@ def calibrate(run_file: RunFileArgument, as_json: JsonOption = False, quiet: Qui
 
 
 @app.command()
-def plan(run_file: RunFileArgument, as_of: AsOfOption = None, as_json: JsonOption = False) -> None:
+def plan(
+    run_file: RunFileArgument,
+    as_of: AsOfOption = None,
+    frontier: Annotated[
+        bool, typer.Option("--frontier", help="risk against error over age, interval and loss instead")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Print what would be released: days, noise, loss, and the contract as it will be registered. Draws nothing.
 
     Example: agedp plan london.toml
     """
-    from flows.planning import plan_json, plan_lines
+    from flows.planning import frontier_json, frontier_lines, plan_json, plan_lines
     from pipelines.work import begin
 
     work = begin(run_file, as_of=_date(as_of))
-    _say(json.dumps(plan_json(work), indent=1) if as_json else "\n".join(plan_lines(work)))
+    machines, people = (frontier_json, frontier_lines) if frontier else (plan_json, plan_lines)
+    _say(json.dumps(machines(work), indent=1) if as_json else "\n".join(people(work)))
 
 
 @app.command()

@@ -1,13 +1,15 @@
-"""What `agedp plan` says: the due days, their loss and noise, where the promise ends, and the contract."""
+"""What `agedp plan` says: the due days, their loss and noise, where the promise ends, the contract; the frontier."""
 
 from __future__ import annotations
 
 import json
+import math
 from datetime import date
 from typing import Any
 
 from agedp_data.losses import epsilon
 from flows.words import deviation_kwh, skips_json, skips_text, waiting_lines, yardstick_line
+from pipelines.frontier import Choice, Frontier, foresee_frontier
 from pipelines.grant import DAYS_NEAR
 from pipelines.outlook import Skip
 from pipelines.plan import Planned
@@ -66,6 +68,7 @@ def plan_lines(work: Work) -> list[str]:
         *waiting_lines(found.waiting),
         *_spent_lines(work, found),
         *_alternatives_lines(work, found),
+        *(["risk against error over age, interval and loss: `agedp plan --frontier`"] if work.model else []),
         "contract, as it will be registered:",
         *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
     ]
@@ -141,3 +144,69 @@ def _skipped_ahead(found: Prospect) -> list[Skip]:
     """Return the days that will be skipped once they are due, if every day is released then."""
     due = max((one.row.day for one in found.now.planned), default="")
     return [(day, series) for day, series in found.outlook.skipped if day.isoformat() > due and not series]
+
+
+def frontier_json(work: Work) -> dict[str, Any]:
+    """Return the frontier for machines; a risk without bound is null."""
+    found = foresee_frontier(work)
+    return {
+        "series": found.series,
+        "households": found.homes,
+        "method": found.method,
+        "target_risk": _finite(found.target),
+        "change_kwh": found.change_kwh,
+        "change_from": "published series" if found.change_measured else "yardstick",
+        "choices": [_choice_json(one) for one in found.choices],
+    }
+
+
+def _choice_json(one: Choice) -> dict[str, Any]:
+    return {
+        "epsilon": one.loss,
+        "age_days": one.age_days,
+        "interval_days": one.interval_days,
+        "risk": _finite(one.risk),
+        "error_kwh": one.error_kwh,
+        "noise_sd_kwh": one.noise_kwh,
+        "total_lasts_days": one.days,
+        "promised": one.promised,
+        "cheapest": one.cheapest,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def frontier_lines(work: Work) -> list[str]:
+    """Return the frontier for people."""
+    found = foresee_frontier(work)
+    changes = "from the published series" if found.change_measured else "assumed before there is a published series"
+    return [
+        f"least risk for each error, {found.series}, {found.homes} homes, method {found.method}, losses up to the cap",
+        f"error: noise, and {found.change_kwh:.2f} kWh a home that a mean moves from day to day ({changes})",
+        "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
+        *(_choice_line(one) for one in found.choices),
+        *_marked_lines(found),
+        "This version releases every day: an interval of several days is for comparison.",
+    ]
+
+
+def _choice_line(one: Choice) -> str:
+    mark = ("=" if one.promised else "") + (">" if one.cheapest else "")
+    lasts = "for ever" if one.days is None else f"{one.days:,} days"
+    return (
+        f"{mark:2s}{one.error_kwh:10.3f}  {one.noise_kwh:10.3f} {one.risk:10.4f} {one.loss:10.4f} {one.age_days:10d} "
+        f"{one.interval_days:12d}   {lasts}"
+    )
+
+
+def _marked_lines(found: Frontier) -> list[str]:
+    own = [one for one in found.choices if one.promised]
+    best = [one for one in found.choices if one.cheapest]
+    lines = ["= what the run file says now"] if own else []
+    if best:
+        lines.append(
+            f"> least error of daily releases at a risk of at most {found.target:.4g}, which is the run file's"
+        )
+    return lines

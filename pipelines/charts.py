@@ -39,14 +39,21 @@ class Line:
     band: tuple[Sequence[float], Sequence[float]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where the values of every line lie, the ticks by place, and what is counted along it."""
+
+    values: Sequence[float]
+    ticks: Mapping[float, str]
+    title: str
+
+
 def line_chart(
     title: str,
     about: str,
     lines: Sequence[Line],
     *,
-    x: Sequence[float],
-    x_ticks: Mapping[float, str],
-    x_title: str,
+    x: Axis,
     y_title: str,
     y_top: float,
 ) -> str:
@@ -54,17 +61,17 @@ def line_chart(
 
     `about` is what somebody who cannot see the chart should know. Texts are escaped here.
     """
-    top = 16 + _LEGEND * len(lines)
+    top = 30 + _LEGEND * len(lines)
     height = top + _PLOT + _BELOW
-    scale = _Scale(min(x), max(x), y_top, top)
+    scale = _Scale(min(x.values), max(x.values), y_top, top)
     key = "".join(each for each in title.lower() if each.isalnum())
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-labelledby="{key}-t {key}-d">',
         f'<title id="{key}-t">{escape(title)}</title><desc id="{key}-d">{escape(about)}</desc>',
-        *_grid(scale, y_top, x_ticks),
-        f'<text class="axis" x="{_LEFT - 34}" y="{top - 6}">{escape(y_title)}</text>',
-        f'<text class="axis" x="{_WIDTH - _RIGHT}" y="{height - 5}" text-anchor="end">{escape(x_title)}</text>',
-        *(part for number, line in enumerate(lines) for part in _drawn(number, line, x, scale)),
+        *_grid(scale, y_top, x.ticks),
+        f'<text class="axis" x="{_LEFT - 34}" y="{top - 10}">{escape(y_title)}</text>',
+        f'<text class="axis" x="{_WIDTH - _RIGHT}" y="{height - 5}" text-anchor="end">{escape(x.title)}</text>',
+        *(part for number, line in enumerate(lines) for part in _drawn(number, line, x.values, scale)),
         *(part for number, line in enumerate(lines) for part in _named(number, line)),
         "</svg>",
     ]
@@ -127,9 +134,9 @@ def _drawn(number: int, line: Line, x: Sequence[float], scale: _Scale) -> list[s
                 shape = " L".join(f"{scale.x(at)} {scale.y(value)}" for at, value in outline)
                 parts.append(f'<path class="band" fill="{colour}" d="M{shape} Z"/>')
     points = list(zip(x, line.values, strict=True))
-    for known, run in groupby(points, key=lambda each: not math.isnan(each[1])):
+    for known, connected in groupby(points, key=lambda each: not math.isnan(each[1])):
         if known:
-            shape = " L".join(f"{scale.x(at)} {scale.y(value)}" for at, value in run)
+            shape = " L".join(f"{scale.x(at)} {scale.y(value)}" for at, value in connected)
             parts.append(f'<path class="line" stroke="{colour}" stroke-dasharray="{dash}" d="M{shape}"/>')
     if len(points) <= 40:  # more would hide the line
         parts += [_marked(marker, colour, scale.x(at), scale.y(value)) for at, value in points if not math.isnan(value)]
@@ -160,7 +167,8 @@ svg text{font:12.5px system-ui,sans-serif;fill:var(--ink)}svg .axis{font-size:11
 .grid{stroke:var(--rule);stroke-width:1;fill:none}.line{stroke-width:2;fill:none}.band{opacity:.16}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);padding:.3rem 0}td,th{padding:.2rem .6rem;text-align:right;font-weight:400}
-thead th{border-bottom:1px solid var(--ink)}tbody th{text-align:left}tbody tr{border-bottom:1px solid var(--rule)}
+thead th{border-bottom:1px solid var(--ink)}tbody th{text-align:left;min-width:8.5rem}
+tbody tr{border-bottom:1px solid var(--rule)}
 .note{color:var(--soft);font-size:.92rem}.mark{border:2px solid var(--ink);padding:.5rem .8rem;font-weight:600}
 @media print{body{max-width:none;padding:0;font-size:11pt}section{break-inside:avoid}.wide{overflow:visible}}
 """
@@ -173,7 +181,7 @@ def document(title: str, body: Sequence[str]) -> str:
         [
             "<!DOCTYPE html>",
             '<html lang="en"><head><meta charset="utf-8">',
-            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">',
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>",
             f"<style>{STYLE}</style></head><body>",

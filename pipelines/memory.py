@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -131,7 +132,6 @@ def of_sample(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator
         chain,
         ages,
         rng,
-        n_states=int(chain.max(initial=0)) + 1,
         n_phases=SLOTS,
         min_visits=asked.model.min_visits,
         level=LEVEL,
@@ -146,7 +146,7 @@ def _told(homes: Ints, held: Held, asked: Asked, rng: np.random.Generator, *, re
     found: Figures = {}
     for name, secret in ((DAY_TOLD, read), (HALF_HOUR_TOLD, own_halves(_half_hours(homes, held), label))):
         table = given_calendar(
-            secret, read[..., 0], label, asked.model.ages_days, rng, loss=asked.loss, resamples=resamples, level=LEVEL
+            secret, read[..., 0], label, asked.model.ages_days, rng, loss=asked.loss, resamples=resamples
         )
         found[name] = {value: table[value] for value in ("direct", "low", "high", "floor", "loss_left")}
     return found
@@ -173,7 +173,7 @@ def _states(values: Ints, model: Estimated | None) -> Ints:
     return merge_rare(found, n_states=count, min_visits=model.min_visits) if model else found
 
 
-def _edges(own: Ints, kind: str | Sequence[Any], count: int) -> np.ndarray[Any, Any]:
+def _edges(own: Ints, kind: str | Sequence[Decimal], count: int) -> np.ndarray[Any, Any]:
     if not isinstance(kind, str):
         return np.array([watt_hours(edge) for edge in kind])
     if not len(own):

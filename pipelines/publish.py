@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from importlib.metadata import version
@@ -21,28 +20,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import noise, tables
-from agedp_data.config.model import Estimated
+from agedp_data.datapackage import datapackage
 from agedp_data.ledger import Contract, Ledger, Release, Statement
 from agedp_data.ledger.moves import lines, published_rows
 from agedp_data.losses import number
-from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Account, Figure
+from agedp_data.notions.notion import Figure
 from agedp_data.readers.datasets import layout_of
-from agedp_data.statement import (
-    OVERLAP,
-    OWN_DAYS,
-    RECOVERED,
-    ROSTER_READ_OFF,
-    TAKEN_OVER,
-    Facts,
-    markdown,
-    statement,
-)
+from agedp_data.statement import Facts, markdown, statement
 from pipelines import folders
 from pipelines.received import (
     AVERAGES,
     MEANS,
     METADATA_KEY,
+    PACKAGE,
     ROWS,
     STATEMENT,
     SUMS,
@@ -51,6 +41,16 @@ from pipelines.received import (
     open_release,
 )
 from pipelines.signs import published_in
+from pipelines.stated import (
+    ending_of,
+    figures_of,
+    figures_with_others,
+    head_of,
+    notes_of,
+    others_of,
+    titles_of,
+    versions_of,
+)
 from pipelines.work import Work, earlier_models
 
 __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
@@ -106,9 +106,8 @@ def files_of(
     work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
 ) -> dict[str, bytes]:
     """Return the files of a release folder but its checksums; of the run file only the interval shows in them."""
-    text = json.dumps(claim, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
     files = {
-        STATEMENT: text.encode(),
+        STATEMENT: _json(claim),
         WORDS: markdown(claim).encode(),
         ROWS: lines(published_rows(ledger, work.population, head=claim["ledger"]["head"])).encode(),
     }
@@ -119,7 +118,13 @@ def files_of(
         table = averages(of_series, coverage=work.run.output.interval, versions=versions)
         guarantee = {**_guarantee(work, claim), "of": series, "clamp_kwh_by_version": clamps[series]}
         files[AVERAGES if i == 0 else f"{MEANS}_{series}.parquet"] = parquet_bytes(with_guarantee(table, guarantee))
+    # whatever else a folder holds comes before its list of resources
+    files[PACKAGE] = _json(datapackage(claim, files))
     return files
+
+
+def _json(said: Mapping[str, Any]) -> bytes:
+    return (json.dumps(said, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
 
 
 def _clamps(contracts: Sequence[Contract]) -> dict[str, dict[str, str]]:
@@ -155,68 +160,30 @@ def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequence[Release]) -> Facts:
-    output = work.run.output
-    titles = {"title": output.title, "source": output.source, "licence": output.licence, "contact": output.contact}
-    others = {one.population for one in ledger.contracts()} - {work.population}
     released = {row.day for row in rows if row.state == "released"}
     return Facts(
-        title={key: text for key, text in titles.items() if text},
+        title=titles_of(work),
         contract=json.loads(contracts[-1].promise),
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        figures=figures(work, rows),
+        figures=[*figures(work, rows), *figures_with_others(ledger, work.population)],
+        limits=work.run.notion.limits,
+        ending=ending_of(work, contracts, rows),
         model=work.model.public if work.model else None,
-        notes=_notes(work, ledger, several=bool(others)),
+        notes=notes_of(work, ledger),
         ledger_id=ledger.id,
-        head=_head(ledger),
-        version=len(contracts),
+        head=head_of(ledger),
+        versions=versions_of(contracts),
         software={name: version(name) for name in SOFTWARE},
+        others=len(others_of(ledger, work.population)),
         opening=work.run.promise.opening,
     )
 
 
-def _head(ledger: Ledger) -> str:
-    """Return the hash of the newest row that is no statement: a statement cannot name the row that it becomes."""
-    heads = {row.seq: row.hash for row in ledger.rows()}
-    heads |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
-    return heads[max(heads)]
-
-
-def _notes(work: Work, ledger: Ledger, *, several: bool) -> list[str]:
-    model, schedule = work.run.model, work.run.schedule
-    # Once days were released by a roster that was read off the data, that is so for ever.
-    earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
-    read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
-    own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
-    lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
-    said = (*lost, (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several))
-    return [note for note, holds in said if holds]
-
-
 def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
     """Return what these releases come to under the promise and under every other notion that applies."""
-    accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
-    found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelopes[0], None)]
-    return [*found, *_as_promised(work, rows, accounts)]
-
-
-def _as_promised(work: Work, rows: Sequence[Release], accounts: Sequence[Account]) -> list[Figure]:
-    """Return what earlier models said of the rows that were charged under them, when they were charged.
-
-    A model that a contract named while nothing was released binds all the same: what it says of all rows.
-    """
-    found = []
-    for model, envelope in work.earlier_models.items():
-        last = max((i for i, row in enumerate(rows) if row.model == model), default=None)
-        charged, said = (rows, "by an earlier model") if last is None else (rows[: last + 1], "as promised")
-        of_model = [figure for one in accounts for figure in one.figures(charged, envelope, None)]
-        found += [
-            replace(figure, name=f"{figure.name} {said}", assumption=f"{figure.assumption}, by model {model[:16]}")
-            for figure in of_model
-            if figure.kind == "conditional"
-        ]
-    return found
+    return figures_of(work, rows)
 
 
 def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:

@@ -14,30 +14,33 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp_data import losses, tables
+from agedp_data import datapackage, losses, tables
 from agedp_data.errors import InputError
 from agedp_data.noise import interval, standard_deviation
+from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.notions.parameters import watt_hours
+from agedp_data.statement import factor
 
 if TYPE_CHECKING:
     import pandas as pd
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
-ROWS = "ledger_rows.jsonl"
+ROWS, PACKAGE = "ledger_rows.jsonl", "datapackage.json"
 MEANS = "daily_averages"
 METADATA_KEY = b"agedp"
-_OURS = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html|datapackage\.json")
+_OURS = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
+_WITHOUT_PACKAGE = ("agedp-statement-1",)
 _TINY = 1e-9
 
 
 def is_of_release(name: str) -> bool:
     """Tell whether a release may hold a file of this name; nothing else of a folder is ours to judge or to remove."""
-    return name in (AVERAGES, STATEMENT, WORDS, ROWS, SUMS) or _OURS.fullmatch(name) is not None
+    return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _OURS.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFolder:
-    """A release as it is handed over: Parquet, statement, checksums."""
+    """A release as it is handed over: Parquet, statement, list of files, checksums."""
 
     path: Path
 
@@ -91,6 +94,7 @@ class ReleaseFolder:
         """
         self._verify_sums()
         claim = self.statement
+        self._verify_package(claim)
         try:
             rows = [row for name, table in self.averages().items() for row in _checked_rows(name, table, claim)]
             _check_statement(claim, rows)
@@ -114,6 +118,21 @@ class ReleaseFolder:
                 f"{', '.join(beside)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
                 "release again"
             )
+
+    def _verify_package(self, claim: Mapping[str, Any]) -> None:
+        """Check the list of files that catalogues read; releases of before there was one have none."""
+        listed = set(self.checksums)
+        if PACKAGE not in listed:
+            if claim.get("schema") not in _WITHOUT_PACKAGE:
+                raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
+            return
+        files = {name: (self.path / name).read_bytes() for name in listed - {PACKAGE}}
+        try:
+            found = next(datapackage.faults(json.loads((self.path / PACKAGE).read_bytes()), claim, files), None)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise InputError(f"{PACKAGE} does not carry what a release carries") from None
+        if found is not None:
+            raise InputError(f"{PACKAGE} {found}; ask for the release again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +205,7 @@ def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
         spent[day] = spent.get(day, 0) + loss
     dates = [row["published_on"].isoformat() for row in rows]
     days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
-    told = {figure["name"]: figure["epsilon"] for figure in claim["figures"] if figure["kind"] == "assumption-free"}
+    told = {figure["name"]: figure["epsilon"] for figure in claim["figures"] if figure["kind"] == ASSUMPTION_FREE}
     found = {"day": losses.epsilon(max(spent.values(), default=0)), "total": losses.epsilon(sum(spent.values()))}
     sound = (
         {key: claim["days"][key] for key in days} == days
@@ -194,9 +213,21 @@ def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
         and claim["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
         and all(1 <= row["version"] <= claim["version"] for row in rows)
         and {name: told[name] for name in found} == found
+        and claim.get("ending", {"spent": told["total"]})["spent"] == told["total"]
+        and all(_agrees(figure) for figure in claim["figures"])
     )
     if not sound:
         raise InputError(f"{STATEMENT} says other days or losses than {AVERAGES} holds")
+
+
+def _agrees(figure: Mapping[str, str]) -> bool:
+    """Tell whether a figure's factor is e^epsilon, and its limit no less than it is; earlier releases give neither."""
+    told, limit = figure["epsilon"], figure.get("limit", "")
+    if told == "infinite":
+        return figure.get("factor", told) == told and limit in ("", "unlimited")
+    loss = round(Decimal(told) * losses.NANO)
+    within = limit in ("", "unlimited") or Decimal(limit) >= Decimal(told)
+    return within and figure.get("factor", factor(loss)) == factor(loss)
 
 
 def _check_words(words: str, claim: Mapping[str, Any]) -> None:

@@ -3,8 +3,8 @@
 The largest over the half-hours of the day and over PARTS of the calendar at both instants (weekday or weekend, and
 which half of the year): pooled over what an adversary knows a kernel bounds nothing (MATHS 2b). Both sides are cut in
 two at the household's own median within the part, so that rows have visits enough to be compared; coarser states only
-lower the figure, so it is a lower indication of what the totals tell, never a bound. A row with fewer than `least`
-visits is left out. All of it is indicative and confidential.
+lower the figure, so it is a lower indication of what the totals tell, never a bound. A row with fewer than
+20 visits is left out. All of it is indicative and confidential.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ Table = np.recarray[Any, Any]
 Single = NDArray[np.float32]
 
 _SHIFTS = 4
+_LEAST = 20
+_ENDS = np.array([0.025, 0.975])
 _FIELDS = ("direct", "low", "high", "floor", "loss_left")
 
 
@@ -56,16 +58,14 @@ def given_calendar(
     rng: np.random.Generator,
     *,
     loss: float,
-    least: int = 20,
     resamples: int = 0,
-    level: float = 0.95,
 ) -> Table:
     """Return how far apart what was read lies for two values of the secret, the largest over slots and parts.
 
     Shapes: (h, days, slots), (h, days), (days,), (T,) -> a record array (h, T) with the fields direct, the largest
     total variation; low, high: interval of it by a bootstrap over whole weeks, NaN without `resamples`; floor: what is
-    found if the days read are shifted against the secret's by a good part of the series; loss_left: the largest loss that
-    is left of `loss` through these kernels, L_K(loss). NaN where nothing can be compared. Units: [days] -> [-].
+    found if the days read are shifted against the secret's by a good part of the series; loss_left: the largest loss
+    that is left of `loss` through these kernels, L_K(loss). NaN where nothing can be compared. Units: [days] -> [-].
 
     Args:
         secret: halves (`own_halves`) of what is protected.
@@ -74,16 +74,16 @@ def given_calendar(
         lags: how many days earlier it was read.
         rng: the source of randomness for shifts and weeks.
         loss: what a release may lose about the day that it reads.
-        least: a row with fewer visits is left out.
-        resamples: of whole weeks, for the interval.
-        level: nominal coverage of the interval.
+        resamples: of whole weeks, for the interval, which is a nominal 95 % one.
 
     Raises:
         ChainError: shapes that do not fit, or states above 1.
     """
     now, then, part = checked_states(secret, 2), checked_states(read, 2), np.asarray(label)
     if now.ndim != 3 or now.shape[:2] != then.shape or part.shape != now.shape[1:2]:
-        raise ChainError(f"a secret by household, day and slot, and what was read by day, got {now.shape}, {then.shape}")
+        raise ChainError(
+            f"a secret by household, day and slot, and what was read by day, got {now.shape}, {then.shape}"
+        )
     steps, a = checked_lags(lags), float(checked_loss(loss))
     days = now.shape[1]
     shifts = rng.integers(days // 4, max(1, days * 3 // 4 + 1), _SHIFTS)
@@ -93,16 +93,15 @@ def given_calendar(
     columns = _marks(then)  # (h, 2, days)
     table = np.full((len(now), steps.size), np.nan, dtype=[(name, np.float64) for name in _FIELDS]).view(np.recarray)
     for i, lag in enumerate(steps[steps < days].tolist()):
-        found, left = _largest(rows, _variants(columns, shifts, weights, lag), part, lag, least=least, loss=a)
+        found, left = _largest(rows, _variants(columns, shifts, weights, lag), part, lag, loss=a)
         table.direct[:, i], table.loss_left[:, i] = found[:, 0], left
         table.floor[:, i] = found[:, 1 : 1 + _SHIFTS].mean(axis=1)
         if resamples:
-            ends = np.array([(1 - level) / 2, (1 + level) / 2])
             again = found[:, 1 + _SHIFTS :]
             known = ~np.isnan(again).all(axis=1) & ~np.isnan(found[:, 0])
-            quantile = np.nanquantile(again[known], ends, axis=1)
-            limits = np.clip(2 * found[known, 0] - quantile[::-1], 0, 1)
-            table.low[known, i], table.high[known, i] = limits
+            if known.any():
+                quantile = np.nanquantile(again[known], _ENDS, axis=1)
+                table.low[known, i], table.high[known, i] = np.clip(2 * found[known, 0] - quantile[::-1], 0, 1)
     return table
 
 
@@ -120,10 +119,8 @@ def _variants(columns: Single, shifts: Ints, weights: Ints, lag: int) -> Single:
     return np.concatenate([plain, *moved, drawn], axis=1)
 
 
-def _largest(
-    rows: Single, columns: Single, label: NDArray[Any], lag: int, *, least: int, loss: float
-) -> tuple[Floats, Floats]:
-    """Return the largest total variation over slots and parts, by variant (h, v), and of the first the loss left (h,)."""
+def _largest(rows: Single, columns: Single, label: NDArray[Any], lag: int, *, loss: float) -> tuple[Floats, Floats]:
+    """Return the largest total variation over slots and parts by variant (h, v), and the loss left (h,)."""
     homes, slots, _, days = rows.shape
     variants = columns.shape[1]
     pairs = np.unique(np.stack([label[lag:], label[: days - lag]]), axis=1, return_inverse=True)[1].ravel()
@@ -134,7 +131,7 @@ def _largest(
         counts = now @ columns[..., at].reshape(homes, variants * 2, -1).swapaxes(1, 2)
         counts = counts.reshape(homes, slots, 2, variants, 2)
         visits = counts.sum(axis=-1)
-        compared = (visits >= least).all(axis=2)
+        compared = (visits >= _LEAST).all(axis=2)
         share = counts[..., 1].astype(np.float64) / np.maximum(visits, 1)
         apart = np.abs(share[:, :, 1] - share[:, :, 0])
         found = np.maximum(found, np.where(compared, apart, -1.0).max(axis=1))
@@ -144,8 +141,10 @@ def _largest(
 
 
 def _through(p: Floats, q: Floats, loss: float) -> Floats:
-    """Return L_K(loss) of kernels with the rows (1 - p, p) and (1 - q, q): `privacy.leakage` for two columns (MATHS 1)."""
-    rest = np.exp(-loss)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        either = [np.abs(np.log((x + (1 - x) * rest) / (y + (1 - y) * rest))) for x, y in ((p, q), (1 - p, 1 - q))]
-    return np.asarray(np.fmax(*either))
+    """Return L_K(loss) of kernels with the rows (1 - p, p) and (1 - q, q): `privacy.leakage` for two columns."""
+    with np.errstate(divide="ignore"):
+        either = [
+            np.logaddexp(np.log(x), np.log1p(-x) - loss) - np.logaddexp(np.log(y), np.log1p(-y) - loss)
+            for x, y in ((p, q), (1 - p, 1 - q))
+        ]
+    return np.abs(either).max(axis=0)

@@ -29,7 +29,6 @@ def check_cyclic(
     lags_days: Ints,
     rng: np.random.Generator,
     *,
-    n_states: int,
     n_phases: int,
     min_visits: int,
     level: float = 0.95,
@@ -44,7 +43,6 @@ def check_cyclic(
         states: one state per step, -1 if missing.
         lags_days: whole days.
         rng: the source of randomness.
-        n_states: number of states.
         n_phases: steps of a day.
         min_visits: phases with a rarer state are merged with their neighbours (`cyclic.merged_phases`).
         level: share of households of this very chain that pass at all lags together.
@@ -53,6 +51,7 @@ def check_cyclic(
     Raises:
         ChainError: states or lags that are none, no whole days, or too few replicates for the level.
     """
+    n_states = int(np.max(states, initial=0)) + 1
     series, lags = checked_states(states, n_states), checked_lags(lags_days)
     if series.ndim != 2 or series.shape[1] % n_phases:
         raise ChainError(f"a cyclic chain is checked on whole days of {n_phases} steps, got shape {series.shape}")
@@ -65,7 +64,10 @@ def check_cyclic(
     direct = np.stack([_apart(own, own, lag) for lag in lags.tolist()], axis=-1)
     like = np.stack([_apart(alike, alike, lag) for lag in lags.tolist()], axis=-1)
     floor = np.stack(
-        [np.mean([_apart(own, np.roll(own, by, axis=-1), lag) for by in shifts.tolist()], axis=0) for lag in lags.tolist()],
+        [
+            np.mean([_apart(own, np.roll(own, by, axis=-1), lag) for by in shifts.tolist()], axis=0)
+            for lag in lags.tolist()
+        ],
         axis=-1,
     )
     known = ~np.isnan(like)
@@ -113,7 +115,7 @@ def _followers(one: Small, k: int, phases: int, min_visits: int) -> tuple[Ints, 
 
 
 def _cuts(series: Small, k: int, phases: int) -> Ints:
-    """Return for each phase the largest state of the lower half, by the household's own visits: (h, m) -> (h, phases)."""
+    """Return for each phase the largest state of the lower half, by its own visits: (h, m) -> (h, phases)."""
     by_phase = series.reshape(len(series), -1, phases).astype(np.int64)
     ascending = np.sort(by_phase, axis=1)  # missing last
     known = (by_phase < k).sum(axis=1, keepdims=True)

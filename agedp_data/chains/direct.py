@@ -57,8 +57,8 @@ def powers_of(counts: ArrayLike, steps: Ints) -> Floats:
     k = number.shape[-1]
     chains = transition_matrix(number, smoothing=0).reshape(-1, k, k)
     result = np.full((len(chains), steps.size), np.nan)
-    whole = ~np.isnan(chains).any(axis=(1, 2))  # every state has a row: nothing to look for
-    usable = np.flatnonzero([every or can_be_followed(chain) for every, chain in zip(whole, chains, strict=True)])
+    # where every state has a row there is nothing to look for
+    usable = np.flatnonzero([not np.isnan(chain).any() or can_be_followed(chain) for chain in chains])
     if usable.size:
         for step, kernel in ascending_powers(chains[usable], steps):
             result[np.ix_(usable, steps == step)] = spread(np.nan_to_num(kernel))[:, None]

@@ -8,8 +8,8 @@ about 1 - level.
 
 Intervals of the direct count are from a bootstrap over whole weeks, reflected (basic). They describe sampling noise
 given the regimes seen and are no confidence bounds for the memory: for a year of regimes of 30 to 180 days a nominal
-95 % held the true figure for 91 to 95 % of the households at a day and 72 to 79 % at 28 days, missing mostly below it
-(`tests/benchmarks/coverage.py` measures and prints it).
+95 % held the true figure for 92 % of the households at a day and 73 to 80 % at 28 days, missing mostly below it
+(`tests/benchmarks/coverage.py` measures and prints it, docs/forgetting.md has it).
 """
 
 from __future__ import annotations
@@ -98,9 +98,7 @@ def allowed_above(level: float, replicates: int) -> int:
     return allowed
 
 
-def table_of(
-    steps: Ints, found: dict[str, Floats], rejected: NDArray[np.bool_], shape: tuple[int, ...]
-) -> Table:
+def table_of(steps: Ints, found: dict[str, Floats], rejected: NDArray[np.bool_], shape: tuple[int, ...]) -> Table:
     """Return the figures of households (h, T) as a record array of this shape."""
     columns = {"lag": np.broadcast_to(steps, rejected.shape), **found, "rejected": rejected}
     table = np.empty(shape, dtype=[(name, column.dtype) for name, column in columns.items()])

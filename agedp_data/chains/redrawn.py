@@ -1,4 +1,4 @@
-"""Series drawn anew from the chains of households, and their pairs counted: what a check by replicates spends its time on.
+"""Series drawn anew from the chains of households, and their pairs counted: where a check by replicates spends time.
 
 The next state is one of those that followed the present one in the household's own series, each as likely: exactly
 the estimated chain, at two look-ups a step for all households and replicates together.
@@ -57,10 +57,10 @@ def pairs_counted(now: Small, then: Small, lag: int, k: int) -> Ints:
     later, earlier = now.reshape(-1, length), then.reshape(-1, length)
     counts = np.zeros((len(later), wide * wide), dtype=np.int64)
     block = max(1, _CELLS // max(1, length))
-    kind = np.uint16 if wide * wide <= 2**16 else np.int64
+    kind = np.dtype(np.uint16 if wide * wide <= 2**16 else np.uint32)
     for begin in range(0, len(later) if lag < length else 0, block):
         some = slice(begin, begin + block)
-        cell = later[some, lag:].astype(kind) * wide + earlier[some, : length - lag]
+        cell = np.multiply(later[some, lag:], wide, dtype=kind) + earlier[some, : length - lag]
         place = cell + (np.arange(len(cell)) * wide * wide)[:, None]
         counts[some] = np.bincount(place.ravel(), minlength=len(cell) * wide * wide).reshape(-1, wide * wide)
     return counts.reshape(*now.shape[:-1], wide, wide)[..., :k, :k]

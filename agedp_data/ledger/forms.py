@@ -125,6 +125,31 @@ class _Figure(_Form):
     kind: str
     about: str
     assumption: str
+    factor: str = ""
+    limit: str = ""
+
+
+class _Version(_Form):
+    registered: str
+    changes: list[str]
+
+
+class _Ending(_Form):
+    spent: str
+    left: str
+    last_day: str
+    because: Literal["promise", "period", "broken", ""]
+
+
+class _Adds(_Form):
+    day: str
+    total: str
+
+
+class _Second(_Form):
+    in_ledger: _Count
+    adds: _Adds
+    text: str
 
 
 class _Place(_Form):
@@ -148,6 +173,10 @@ class Claim(_Form):
     warnings: list[str]
     notes: list[str]
     ledger: _Place
+    from_whom: str = ""
+    versions: list[_Version] = []
+    ending: _Ending | None = None
+    second_population: _Second | None = None
     title: str = ""
     source: str = ""
     licence: str = ""

@@ -122,9 +122,13 @@ def _how(made: str | None, found: str | None) -> str:
 
 @lru_cache(maxsize=1)
 def _made() -> Parts:
-    with create_engine("sqlite://").begin() as connection:
-        create(connection)
-        return _parts(connection)
+    engine = create_engine("sqlite://")
+    try:
+        with engine.begin() as connection:
+            create(connection)
+            return _parts(connection)
+    finally:
+        engine.dispose()
 
 
 def _parts(connection: Connection) -> Parts:

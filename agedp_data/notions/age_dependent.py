@@ -10,10 +10,19 @@ from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import epsilon, granted
-from agedp_data.notions.aged import ABOUT, AgedLoss, Forgotten, Secret, utc_midnight
+from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLoss, Forgotten, Secret, utc_midnight
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import Enforced, refuse_above
-from agedp_data.notions.notion import Account, Figure, Forgetting, Method, Row, day_losses, spent_figures
+from agedp_data.notions.notion import (
+    DAY_FIGURE,
+    Account,
+    Figure,
+    Forgetting,
+    Method,
+    Row,
+    day_losses,
+    spent_figures,
+)
 from agedp_data.notions.parameters import AgeDays, Epsilon, wrong
 
 if TYPE_CHECKING:
@@ -96,10 +105,21 @@ class AgeDependent(Enforced):
 
     @classmethod
     def compared(cls, run: RunFile) -> tuple[Account, ...]:
-        """Return the risk that follows from the model, if there is one and the promise is another."""
-        if run.model is None or isinstance(run.promise, cls):
+        """Return the risk by every method that the model allows, the sharpest as "risk" where none is promised."""
+        if run.model is None:
             return ()
-        return (AgedLoss(run.promise.age_days or 0, run.model.sharpest, "day"),)
+        promise = run.promise
+        own = promise._account if isinstance(promise, cls) else None
+        first = own or AgedLoss(promise.age_days or 0, run.model.sharpest, DAY)
+        others = (first.by(method) for method in run.model.methods if method != first.method)
+        return (*(() if own else (first,)), *others)
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Return the caps, `epsilon_per_day` where it is less, and `risk` if that is what is promised."""
+        day = min(self.day_cap, granted(self.epsilon_per_day)) if self.epsilon_per_day is not None else self.day_cap
+        risk = {} if self.risk is None else {RISK: granted(self.risk)}
+        return {**super().limits, DAY_FIGURE: day, **risk}
 
     @property
     def _account(self) -> AgedLoss:

@@ -10,7 +10,7 @@ clock changes. Days that are released out of order take their place by the time 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
 from operator import attrgetter
@@ -34,6 +34,7 @@ _ASSUMED = {
     "curve": "each household forgets at least as fast as the model says, and on its own",
 }
 NO_MODEL = "there is no model"
+RISK: Final = "risk"
 
 # From 1000 epsilon on floats are coarser than the slack that covers them, and no promise is about such losses.
 _NOTHING_CREDITED: Final = 1000 * NANO
@@ -104,22 +105,30 @@ class AgedLoss:
 
     `age_days` is the age below which nothing is published; where the publication date alone proves a larger
     age, that one counts. For the secret "day" ages are rounded down to whole days: the day began then. A model
-    that has no figures by `method` (an earlier curve beside a newer kernel) is read by its total variations.
+    that has no figures by `method` (an earlier curve beside a newer kernel) is read by its total variations; a
+    figure that stands beside RISK for its method alone is then left out.
     """
 
     age_days: int
     method: Method
     secret: Secret
+    figure: str = RISK
     name: ClassVar[str] = "age-dependent"
 
     def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
         """Return the largest risk at `at` and at every later publication; without a model None, and why."""
         if envelope is None:
-            return [Figure("risk", None, "conditional", ABOUT[self.secret], NO_MODEL)]
+            return [Figure(self.figure, None, "conditional", ABOUT[self.secret], NO_MODEL)]
+        if self.figure != RISK and self.method not in envelope.methods:
+            return []
         method: Method = self.method if self.method in envelope.methods else "total_variation"
         assumption = f"{_ASSUMED[envelope.assume]} (method {method})"
         value = self._largest(history, Forgotten(envelope, method=method), at)
-        return [Figure("risk", value, "conditional", ABOUT[self.secret], assumption)]
+        return [Figure(self.figure, value, "conditional", ABOUT[self.secret], assumption)]
+
+    def by(self, method: Method) -> AgedLoss:
+        """Return the same of another method, under a name of its own."""
+        return replace(self, method=method, figure=f"{RISK} ({method.replace('_', ' ')})")
 
     def _largest(self, history: Sequence[Row], forgotten: Forgotten, at: str | None) -> int:
         # Between publications the risk only falls, so `at` and the publications behind it are all there is.

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from agedp_data.losses import granted
 from agedp_data.notions.enforced import Enforced, refuse_above
-from agedp_data.notions.notion import Figure, Forgetting, Row, day_losses, spent_figures
+from agedp_data.notions.notion import DAY_FIGURE, Figure, Forgetting, Row, day_losses, spent_figures
 from agedp_data.notions.parameters import Epsilon, wrong
 
 
@@ -25,6 +25,11 @@ class Classical(Enforced):
     def _within_caps(self) -> Self:
         refuse_day_above_caps(self, granted(self.epsilon_per_day))
         return self
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Return the caps, the day's no larger than `epsilon_per_day`."""
+        return {**super().limits, DAY_FIGURE: min(self.day_cap, granted(self.epsilon_per_day))}
 
     def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
         """Return `epsilon_per_day`, whatever was published before."""

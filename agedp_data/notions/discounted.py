@@ -24,7 +24,16 @@ from agedp_data.losses import NANO, granted
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import Enforced, refuse_above
 from agedp_data.notions.fading import DiscountName, Fading, by_number, number_of, whole
-from agedp_data.notions.notion import Account, DayLosses, Figure, Forgetting, Row, day_losses, spent_figures
+from agedp_data.notions.notion import (
+    DAY_FIGURE,
+    Account,
+    DayLosses,
+    Figure,
+    Forgetting,
+    Row,
+    day_losses,
+    spent_figures,
+)
 from agedp_data.notions.parameters import Amount, Days, Epsilon, wrong
 from agedp_data.privacy.discounted import Exponential, Hyperbolic, endless, schedule
 from agedp_data.privacy.kernel import Floats
@@ -100,6 +109,13 @@ class Discounted(Enforced):
     def opening(self) -> str:
         """Return the first line of a statement: which clock old losses are told by."""
         return _OPENING[self.clock].format(what=_counted(self.discount, self.rate))
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Return the caps and the bound of the discounted sum, which no day exceeds either."""
+        bound = granted(self.epsilon)
+        sums = dict.fromkeys(DiscountedLoss(self.discount, self.rate, self.clock).names, bound)
+        return {**super().limits, DAY_FIGURE: min(self.day_cap, bound), **sums}
 
     def loss(
         self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
@@ -224,11 +240,17 @@ class DiscountedLoss:
         newest = max([*ticks, *([number_of(at)] if at else [])], default=0)
         counted = _counted(self.discount, self.rate)
         about = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
-        named = f"discounted sum ({self.discount} {self.rate})"
+        worst, now = self.names
         return [
-            Figure(named, fading.largest(ticks), "assumption-free", f"{about}, on the worst day"),
-            Figure(f"{named} on the newest day", whole(fading.total(ticks, newest)), "assumption-free", about),
+            Figure(worst, fading.largest(ticks), "assumption-free", f"{about}, on the worst day"),
+            Figure(now, whole(fading.total(ticks, newest)), "assumption-free", about),
         ]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of its figures: on the worst day, on the newest one."""
+        worst = f"discounted sum ({self.discount} {self.rate})"
+        return worst, f"{worst} on the newest day"
 
 
 def _counted(discount: DiscountName, rate: Decimal) -> str:

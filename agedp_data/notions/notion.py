@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, SupportsFloat
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, SupportsFloat
 
 from agedp_data.losses import granted
 from agedp_data.notions.parameters import AgeDays, Block, Epsilon, Total
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
 
 Kind = Literal["assumption-free", "conditional"]
+ASSUMPTION_FREE: Final = "assumption-free"
+DAY_FIGURE: Final = "day"
+TOTAL_FIGURE: Final = "total"
 Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
 
 
@@ -106,6 +109,10 @@ class Notion(Account, Protocol):
     def slides(self) -> bool:
         """Whether its bound is on days near each other, so that a day may be left nothing and later ones something."""
 
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """What each figure that it bounds may become by further releases, by the figure's name; None if unlimited."""
+
     def loss(
         self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
     ) -> int:
@@ -142,6 +149,11 @@ class Promise(Block):
     def total_cap(self) -> int | None:
         """Return the sum at which the series ends, whole 1e-9 epsilon; None if unlimited."""
         return None if self.epsilon_total == "unlimited" else granted(self.epsilon_total)
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Return what each figure that is bounded may become by further releases; None if unlimited."""
+        return {DAY_FIGURE: self.day_cap, TOTAL_FIGURE: self.total_cap}
 
     @property
     def opening(self) -> str:
@@ -205,6 +217,6 @@ def spent_figures(losses: dict[str, int]) -> list[Figure]:
     >>> [figure.value for figure in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
     """
-    day = Figure("day", max(losses.values(), default=0), "assumption-free", "any one day of one household")
-    total = Figure("total", sum(losses.values()), "assumption-free", "all published days of one household")
+    day = Figure(DAY_FIGURE, max(losses.values(), default=0), "assumption-free", "any one day of one household")
+    total = Figure(TOTAL_FIGURE, sum(losses.values()), "assumption-free", "all published days of one household")
     return [day, total]

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from pydantic import model_validator
 
 from agedp_data.losses import granted
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import Enforced, refuse_above
-from agedp_data.notions.notion import Account, Figure, Forgetting, Row, day_losses, spent_figures
+from agedp_data.notions.notion import DAY_FIGURE, Account, Figure, Forgetting, Row, day_losses, spent_figures
 from agedp_data.notions.parameters import Days, Epsilon, wrong
 
 if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
+
+_WEEK: Final = 7
 
 
 class WEvent(Enforced):
@@ -37,6 +39,13 @@ class WEvent(Enforced):
             raise wrong("is too little for the window: a day's part rounds to nothing", "epsilon_per_window")
         refuse_day_above_caps(self, first, "epsilon_per_window")
         return self
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Return the caps and the window's amount, which no day exceeds either."""
+        window = granted(self.epsilon_per_window)
+        of_window = WindowLoss(self.window_days).figure
+        return {**super().limits, DAY_FIGURE: min(self.day_cap, window), of_window: window}
 
     def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
         """Return a window_days-th of the window's amount, or half of what the fullest window has left."""
@@ -61,10 +70,10 @@ class WEvent(Enforced):
 
     @classmethod
     def compared(cls, run: RunFile) -> tuple[Account, ...]:
-        """Return the window of [compare], unless it is the one promised."""
-        days = run.compare.window_days
+        """Return the window of [compare], a week if it asks for none, unless it is the one promised."""
+        days = run.compare.window_days or _WEEK
         promised = run.promise.window_days if isinstance(run.promise, cls) else None
-        return () if days is None or days == promised else (WindowLoss(days),)
+        return () if days == promised else (WindowLoss(days),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,12 @@ class WindowLoss:
         del envelope, at
         value = largest_window(day_losses(history), days=self.window_days)
         about = f"any {self.window_days} consecutive days of one household"
-        return [Figure(f"window of {self.window_days} days", value, "assumption-free", about)]
+        return [Figure(self.figure, value, "assumption-free", about)]
+
+    @property
+    def figure(self) -> str:
+        """Return the name of its figure."""
+        return f"window of {self.window_days} days"
 
 
 def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:

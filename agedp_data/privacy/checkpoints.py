@@ -20,7 +20,9 @@ from agedp_data.privacy.kernel import Floats
 
 _ENOUGH = 1e-14  # relative gap that ends the method: losses are good to its root
 _LARGEST_GAP = 1e-8  # accepted where rounding stops it
+_NOT_FOUND = "no losses within 1e-8 of the optimum were found for these checkpoints; take nearer weights"
 _STEPS = 200
+_LEAST_WEIGHT = 1e-24  # of the largest; up to 1e-15 an optimum has always been found
 _PATIENCE = 8  # steps without a smaller gap
 
 
@@ -30,7 +32,7 @@ def optimum(ends: NDArray[np.int64], weights: Floats) -> Floats:
     Shapes: (T,), (T,) -> (T,). Units: [-] -> [-].
 
     Raises:
-        ChainError: no losses within 1e-8 of the optimum were found (weights many orders of magnitude apart).
+        ChainError: no losses within 1e-8 of the optimum were found (of weights more than 15 orders of magnitude apart).
 
     >>> optimum(np.array([2, 3, 3]), np.ones(3)).round(6).tolist()  # 2/a + 1/b, a + b = 1: a = sqrt(2) b
     [0.585786, 0.414214, 0.585786]
@@ -38,8 +40,11 @@ def optimum(ends: NDArray[np.int64], weights: Floats) -> Floats:
     if not ends.size:
         return np.zeros(0)
     longest = np.flatnonzero(np.diff(ends, prepend=0) > 0)
+    small = weights / weights.max()
+    if not small.min() >= _LEAST_WEIGHT:
+        raise ChainError(_NOT_FOUND)
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
-        return _Programme(longest, ends[longest], weights / weights.max()).solved()
+        return _Programme(longest, ends[longest], small).solved()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +72,21 @@ class _Programme:
         slack = 1 - self.within(losses)
         best, found, since = np.inf, losses, 0
         for _ in range(_STEPS):
-            gap = self._gap(losses, multipliers)
-            since += 1
-            if gap < best:
-                best, found, since = gap, losses, 0
-            if not gap > _ENOUGH or since > _PATIENCE:
-                break
-            target = min(0.1, gap) * float(multipliers @ slack) / self.start.size
             try:
-                change, rise, fall = self._step(losses, multipliers, slack, target)
+                gap = self._gap(losses, multipliers)
+                since = since + 1 if best <= _LARGEST_GAP else 0  # before that it may rise for a while
+                if gap < best:
+                    best, found, since = gap, losses, 0
+                if gap <= _ENOUGH or since > _PATIENCE:
+                    break
+                change, rise, fall = self._step(losses, multipliers, slack, min(0.1, gap))
             except (RuntimeError, FloatingPointError):  # singular, or beyond floats: rounding stops the method
                 break
             length = min(1.0, 0.99 * min(_reach(losses, change), _reach(multipliers, rise), _reach(slack, fall)))
             losses, multipliers, slack = losses + length * change, multipliers + length * rise, slack + length * fall
         if best <= _LARGEST_GAP:
             return np.asarray(found / self.within(found).max())
-        raise ChainError("no losses within 1e-8 of the optimum were found for these checkpoints; take nearer weights")
+        raise ChainError(_NOT_FOUND)
 
     def _gap(self, losses: Floats, multipliers: Floats) -> float:
         """Return how far these losses, scaled to fit, may be from the optimum, as a part of it."""
@@ -90,14 +94,17 @@ class _Programme:
         least = float(np.sqrt(self.weights * self.over(multipliers)).sum()) ** 2 / float(multipliers.sum())
         return noise / least - 1
 
-    def _step(self, losses: Floats, multipliers: Floats, slack: Floats, target: float) -> tuple[Floats, Floats, Floats]:
-        """Return the Newton step towards y r^2 = w, lambda s = target and A r + s = 1."""
+    def _step(self, losses: Floats, multipliers: Floats, slack: Floats, nearer: float) -> tuple[Floats, Floats, Floats]:
+        """Return the Newton step towards y r^2 = w, A r + s = 1 and lambda s = the part `nearer` of its mean."""
         slopes = self.over(multipliers)
-        aim = slopes * np.log(self.weights / (slopes * losses**2))
+        off = np.log(self.weights / (slopes * losses**2))
+        # no nearer to the bounds than to y r^2 = w, or small weights would be left behind
+        part = min(0.9, max(nearer, float(np.abs(off).max())))
+        target = part * float(multipliers @ slack) / self.start.size
         beyond = self.within(losses) + slack - 1
         stiff = multipliers / slack
         wanted = target / slack - multipliers + stiff * beyond
-        running = self._graph(2 * slopes / losses, stiff, aim - self.over(wanted))
+        running = self._graph(2 * slopes / losses, stiff, slopes * off - self.over(wanted))
         sums = _differences(running, self.start, self.stop)  # as the system has them: `stiff` is huge
         return np.diff(running, prepend=0.0), wanted + stiff * sums, -sums - beyond
 

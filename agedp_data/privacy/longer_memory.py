@@ -24,7 +24,7 @@ from agedp_data.chains.states import MISSING
 from agedp_data.chains.transitions import power
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
-from agedp_data.privacy.recursion import Leak, Limited, checked_losses, leak_of
+from agedp_data.privacy.recursion import Leak, Limited, checked_losses, leak_of, shape_of
 from agedp_data.privacy.stacked import Kernels, StackedLeakage, members
 from agedp_data.privacy.temporal_blocks import kernels
 
@@ -108,7 +108,8 @@ class Leaping:
         behind, ahead = self.ends(loss)
         each = checked_loss(loss)
         # Each supremum has the loss itself in it once.
-        return np.where(np.isinf(behind + ahead), np.inf, behind + (ahead - each))
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isinf(behind + ahead), np.inf, behind + (ahead - each))
 
     def ends(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """Return the suprema of backward and forward leakage for this loss."""
@@ -150,7 +151,8 @@ def _leapt(losses: Floats, passings: tuple[Limited, ...], beyond: float) -> Floa
     virtual = len(passings)
     known = [_supremum(passings, np.asarray(beyond))] * virtual
     charged: list[Floats] = [np.asarray(beyond)] * virtual + [losses[..., t] for t in range(losses.shape[-1])]
-    found = []
+    found: list[Floats] = []
+    households = shape_of(losses, known[0])
     for t in range(virtual, len(charged)):
         passed, least = np.asarray(0.0), np.asarray(np.inf)
         for j, passing in enumerate(passings, start=1):
@@ -158,7 +160,9 @@ def _leapt(losses: Floats, passings: tuple[Limited, ...], beyond: float) -> Floa
             passed = passed + charged[t - j]
         found.append(least)
         known.append(charged[t] + least)
-    return np.stack(np.broadcast_arrays(*found), axis=-1) if found else np.zeros(losses.shape)
+    if not found:
+        return np.zeros((*households, 0))
+    return np.stack(np.broadcast_arrays(*found), axis=-1)
 
 
 def _checked(states: ArrayLike, n_states: int) -> Ints:

@@ -68,20 +68,21 @@ def gain(over: Floats, under: Floats, loss: Floats) -> Floats:
 def fixed_point(over: Floats, under: Floats, loss: Floats) -> Floats:
     """Return the largest fixed point of x = e + piece(x) over the pieces: (..., P), (..., P), (...) -> (...).
 
-    With z = e^(x - e), E = e^-e and b = Q - (1 - D) E the equation is D z^2 - b z - (1 - Q) E = 0 ([T]
-    Theorem 11 divided by e^2e, so that nothing overflows); D = 0 and Q >= E has no finite root. Every piece
-    lies above x before its own fixed point and below x after it, so the least fixed point of the maximum is
-    the largest one.
+    With g = e^(x - e) - 1, u = 1 - e^-e and h = 1 - (Q - D) - (1 - D) u the equation is D g^2 + h g - (Q - D) u = 0
+    ([T] Theorem 11 divided by e^2e, so that nothing overflows, and less its value at x = e, so that tiny losses keep
+    their digits); D = 0 and h <= 0 has no finite root. Every piece lies above x before its own fixed point and below
+    x after it, so the least fixed point of the maximum is the largest one.
     """
     each = loss[..., None]
-    left = np.exp(-each)
-    middle = over - (1 - under) * left
-    tail = (1 - over) * left
+    used = -np.expm1(-each)
+    wide = np.where(over > under, over - under, 0.0)
+    middle = (1 - wide) - (1 - under) * used
+    tail = wide * used
     root = np.sqrt(middle**2 + 4 * under * tail)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        growth = np.where(middle < 0, 2 * tail / (root - middle), (middle + root) / (2 * under))
-        growth = np.where((under == 0) & (middle >= -_INFINITE), np.inf, growth)
-        value = each + np.log(np.where(over > under, growth, 1.0))
+        growth = np.where(middle > 0, 2 * tail / (root + middle), (root - middle) / (2 * under))
+        growth = np.where((under == 0) & (middle <= _INFINITE), np.inf, growth)
+        value = each + np.log1p(np.where(over > under, growth, 0.0))
     largest: Floats = np.maximum(value.max(axis=-1, initial=0.0), loss)
     return np.where(loss == 0, 0.0, largest)
 

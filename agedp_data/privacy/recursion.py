@@ -81,8 +81,14 @@ class Recursion:
         """
         each = checked_losses(losses)
         gaps = max(each.shape[-1] - 1, 0)
-        later = np.asarray(self.carry_forward.supremum(np.asarray(beyond)))
-        before = reached(each, [self.carry_backward] * gaps, [self.reach_backward] * gaps)
+        nothing = np.zeros(())
+        later = np.asarray(self.carry_forward.supremum(np.asarray(beyond))) if beyond else nothing
+        before = reached(
+            each,
+            [self.carry_backward] * gaps,
+            [self.reach_backward] * gaps,
+            first=(np.asarray(self.carry_backward(nothing)), np.asarray(self.reach_backward(nothing))),
+        )
         after = reached(
             each[..., ::-1],
             [self.carry_forward] * gaps,
@@ -130,12 +136,25 @@ def reached(
     """
     count = losses.shape[-1]
     carried, reach = first or (np.zeros(()), np.zeros(()))
+    households = shape_of(losses, reach)
     found = [reach][:count]
     for t in range(count - 1):
         so_far = losses[..., t] + carried
         carried = np.asarray(carries[t](so_far))
         found.append(carried if reaches[t] is carries[t] else np.asarray(reaches[t](so_far)))
-    return np.stack(np.broadcast_arrays(*found), axis=-1) if found else np.zeros(losses.shape)
+    if not found:
+        return np.zeros((*households, 0))
+    return np.stack(np.broadcast_arrays(*found), axis=-1)
+
+
+def shape_of(losses: Floats, figures: Floats) -> tuple[int, ...]:
+    """Return the leading axes of losses (..., T) and figures (...). Raises ChainError if they do not fit."""
+    try:
+        return np.broadcast_shapes(losses.shape[:-1], figures.shape)
+    except ValueError:
+        raise ChainError(
+            f"losses of shape {losses.shape}, a series each, do not fit a stack of shape {figures.shape}"
+        ) from None
 
 
 def checked_losses(losses: ArrayLike) -> Floats:

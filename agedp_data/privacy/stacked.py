@@ -12,7 +12,10 @@ from numpy.typing import ArrayLike
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, filled
+from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.pieces import fixed_point, frontier, gain, prefixes
+
+_USUAL = 700.0  # beyond it `leakage` sorts all pairs for each loss anew
 
 Kernels = ArrayLike | tuple[ArrayLike, ...] | None
 """A kernel, a stack of kernels, a set of either (a tuple of matrices or stacks), or None: no correlation is known."""
@@ -24,8 +27,9 @@ class StackedLeakage:
     Shapes: (..., k, n), those of a set broadcast against each other and may differ in k and n. Rows of NaN are left
     out. None lets nothing through.
 
-    Attributes:
-        over, under: (..., v) the sums Q and D of the pieces, padded with Q = D = 0.
+    Args:
+        kernel: the kernels.
+        evaluations: how often L will be asked for; few of large kernels cost less than their pieces do.
 
     Raises:
         ChainError: kernels as in `leakage`, an empty set, or stacks of a set that do not fit each other.
@@ -34,31 +38,42 @@ class StackedLeakage:
     [1.6094, 2.3979]
     """
 
-    __slots__ = ("over", "under")
+    __slots__ = ("_direct", "_pieces", "_rows", "shape")
 
-    def __init__(self, kernel: Kernels) -> None:
-        parts = [_frontiers(filled(each)) for each in members(kernel)] or [(np.zeros(0), np.zeros(0))]
+    shape: tuple[int, ...]
+    """The leading axes of the stack."""
+
+    def __init__(self, kernel: Kernels, *, evaluations: int | None = None) -> None:
+        self._rows = [filled(each) for each in members(kernel)]
+        self._pieces: tuple[Floats, Floats] | None = None
         try:
-            shape = np.broadcast_shapes(*(over.shape[:-1] for over, _ in parts))
+            self.shape = np.broadcast_shapes(*(rows.shape[:-2] for rows in self._rows))
         except ValueError:
             raise ChainError("the kernels of a set must be of as many households as each other") from None
-        over, under = (
-            [np.broadcast_to(part[side], (*shape, part[side].shape[-1])) for part in parts] for side in (0, 1)
-        )
-        self.over, self.under = np.concatenate(over, axis=-1), np.concatenate(under, axis=-1)
+        self._direct = evaluations is not None and all(4 * evaluations <= rows.shape[-2] ** 2 for rows in self._rows)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the leading axes of the stack."""
-        return self.over.shape[:-1]
+    def pieces(self) -> tuple[Floats, Floats]:
+        """Return the sums Q and D of the pieces, (..., v) each, padded with Q = D = 0."""
+        if self._pieces is None:
+            parts = [_frontiers(rows) for rows in self._rows] or [(np.zeros(0), np.zeros(0))]
+            over, under = (
+                [np.broadcast_to(part[side], (*self.shape, part[side].shape[-1])) for part in parts] for side in (0, 1)
+            )
+            self._pieces = np.concatenate(over, axis=-1), np.concatenate(under, axis=-1)
+        return self._pieces
 
     def __call__(self, loss: ArrayLike) -> Floats:
         """Return L at losses (...), broadcast against the stack."""
-        return gain(self.over, self.under, self._losses(loss))
+        losses = self._losses(loss)
+        if self._direct and self._rows and (losses <= _USUAL).all():
+            found: Floats = np.max([leakage(rows, losses) for rows in self._rows], axis=0)
+            return found
+        return gain(*self.pieces, losses)
 
     def supremum(self, loss: ArrayLike) -> Floats:
         """Return the limit of x -> loss + L(x) from 0, infinite if there is none; shapes as for a call."""
-        return fixed_point(self.over, self.under, self._losses(loss))
+        return fixed_point(*self.pieces, self._losses(loss))
 
     def _losses(self, loss: ArrayLike) -> Floats:
         losses = checked_loss(loss)

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.recursion import Course, Leak, Limited, Passing, Recursion, checked_losses
-from agedp_data.privacy.stacked import Kernels, StackedLeakage
+from agedp_data.privacy.stacked import Kernels
 from agedp_data.privacy.temporal_blocks import block_recursion, blocks, blocks_through, kernels
-from agedp_data.privacy.temporal_budgets import METHODS, allocate, allocate_through, recorded
+from agedp_data.privacy.temporal_budgets import METHODS, allocate, allocate_through, recorded, recursion
 from agedp_data.privacy.temporal_pairwise import pairwise
 
 __all__ = [
@@ -68,7 +68,7 @@ def backward(kernel_b: Kernels, losses: ArrayLike) -> Floats:
     >>> backward([[0.8, 0.2], [0.0, 1.0]], [0.1] * 4).round(10).tolist()
     [0.1, 0.1807840339, 0.2471477411, 0.3023648491]
     """
-    return recursion(kernel_b, None).leak(losses).backward
+    return _leak(kernel_b, None, losses).backward
 
 
 def forward(kernel_f: Kernels, losses: ArrayLike) -> Floats:
@@ -79,7 +79,7 @@ def forward(kernel_f: Kernels, losses: ArrayLike) -> Floats:
     >>> forward([[0.8, 0.2], [0.0, 1.0]], [0.1] * 4).round(10).tolist()
     [0.3023648491, 0.2471477411, 0.1807840339, 0.1]
     """
-    return recursion(None, kernel_f).leak(losses).forward
+    return _leak(None, kernel_f, losses).forward
 
 
 def temporal(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
@@ -91,7 +91,7 @@ def temporal(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
     >>> temporal(drift, drift, [0.1] * 10).max().round(10).item()
     0.6368412821
     """
-    return recursion(kernel_b, kernel_f).leak(losses).total
+    return _leak(kernel_b, kernel_f, losses).total
 
 
 def limit(kernel_b: Kernels, kernel_f: Kernels, loss: ArrayLike) -> Floats:
@@ -109,13 +109,6 @@ def limit(kernel_b: Kernels, kernel_f: Kernels, loss: ArrayLike) -> Floats:
     return recursion(kernel_b, kernel_f).limit(loss)
 
 
-def recursion(kernel_b: Kernels, kernel_f: Kernels) -> Recursion:
-    """Return the recursions of both directions, the pieces of the kernels precomputed. Errors: as `backward`."""
-    behind = StackedLeakage(kernel_b)
-    ahead = behind if kernel_f is kernel_b else StackedLeakage(kernel_f)
-    return Recursion(behind, behind, ahead, ahead)
-
-
 def window(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, start: int, length: int) -> float:
     """Return the loss about `length` releases in a row, the first of them losses[start], of all releases.
 
@@ -125,7 +118,7 @@ def window(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, start: int, 
     >>> window(stay, stay, [0.5, 0.25, 0.25], 0, 3)  # all of it: the sum, whatever the correlation
     1.0
     """
-    found = windows(recursion(kernel_b, kernel_f).leak(losses), losses, length)
+    found = windows(_leak(kernel_b, kernel_f, losses), losses, length)
     if not 0 <= start < found.shape[-1]:
         raise ChainError(f"a window of {length} releases from number {start} on does not lie inside the series")
     return float(np.max(found[..., start]))
@@ -168,7 +161,7 @@ def w_event(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, length: int
     0.6
     """
     each = checked_losses(losses)
-    found = windows(recursion(kernel_b, kernel_f).leak(each), each, min(length, max(each.shape[-1], 1)))
+    found = windows(_leak(kernel_b, kernel_f, each), each, min(length, max(each.shape[-1], 1)))
     return np.asarray(found.max(axis=-1))
 
 
@@ -181,3 +174,8 @@ def user_level(losses: ArrayLike) -> Floats:
     0.3
     """
     return np.asarray(checked_losses(losses).sum(axis=-1))
+
+
+def _leak(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Leak:
+    each = checked_losses(losses)
+    return recursion(kernel_b, kernel_f, releases=each.shape[-1]).leak(each)

@@ -50,7 +50,9 @@ def blocks(
     [[0.5, 0.897], [0.897, 0.5], [0.897, 0.897]]
     """
     behind, ahead = kernels(transition)
-    found = blocks_through(_through(behind), _through(ahead), losses, gaps_days, steps_per_day=steps_per_day)
+    each = checked_losses(losses)
+    past, future = (_through(chains, each.shape[-1]) for chains in (behind, ahead))
+    found = blocks_through(past, future, each, gaps_days, steps_per_day=steps_per_day)
     return found.backward, found.forward, found.total
 
 
@@ -132,12 +134,12 @@ def kernels(transition: Kernels) -> tuple[tuple[Floats, ...], tuple[Floats, ...]
     return tuple(reverse(chain) for chain in chains), tuple(chains)
 
 
-def _powered(chains: tuple[Floats, ...], steps: int) -> StackedLeakage:
-    return StackedLeakage(tuple(power(chain, steps) for chain in chains))
+def _powered(chains: tuple[Floats, ...], steps: int, evaluations: int | None = None) -> StackedLeakage:
+    return StackedLeakage(tuple(power(chain, steps) for chain in chains), evaluations=evaluations)
 
 
-def _through(chains: tuple[Floats, ...]) -> Through:
-    known: Callable[[int], StackedLeakage] = lru_cache(_GAPS)(lambda steps: _powered(chains, steps))
+def _through(chains: tuple[Floats, ...], evaluations: int) -> Through:
+    known: Callable[[int], StackedLeakage] = lru_cache(_GAPS)(lambda steps: _powered(chains, steps, evaluations))
     return lambda steps, loss: known(steps)(loss)
 
 

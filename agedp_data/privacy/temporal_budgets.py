@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from agedp_data.privacy.recursion import Course, Recursion, checked_losses
 from agedp_data.privacy.stacked import Kernels, StackedLeakage
 from agedp_data.privacy.temporal_optimum import improved
 
+_MARGIN = 1e-14  # what a long recursion may round away from its limit, relative
 _NOTHING = 1e-12  # a constant this small beside alpha is none: identity, or two values that never mix
 _HALVINGS = 100
 _ULP = float(np.finfo(np.float64).eps)
@@ -65,11 +67,19 @@ def allocate(kernel_b: Kernels, kernel_f: Kernels, *, alpha: float, horizon: int
     >>> [float((1 / allocate(stay, stay, alpha=1, horizon=10, method=m)).mean().round(1)) for m in METHODS]
     [47.0, 38.0, 10.0, 9.0]
     """
-    behind, ahead = StackedLeakage(kernel_b), StackedLeakage(kernel_f)
-    return allocate_through(Recursion(behind, behind, ahead, ahead), alpha=alpha, horizon=horizon, method=method)
+    plan = allocate_through(recursion(kernel_b, kernel_f), alpha=alpha, horizon=horizon, method=method)
+    # The very figures that `temporal` gives, which are computed in another way for a short series.
+    return _within(recursion(kernel_b, kernel_f, releases=horizon), plan, alpha)
 
 
-def allocate_through(recursion: Course, *, alpha: float, horizon: int, method: str) -> Floats:
+def recursion(kernel_b: Kernels, kernel_f: Kernels, *, releases: int | None = None) -> Recursion:
+    """Return the recursions of both directions; with `releases`, as is best for so many. Errors: as `temporal`."""
+    behind = StackedLeakage(kernel_b, evaluations=releases)
+    ahead = behind if kernel_f is kernel_b else StackedLeakage(kernel_f, evaluations=releases)
+    return Recursion(behind, behind, ahead, ahead)
+
+
+def allocate_through(course: Course, *, alpha: float, horizon: int, method: str) -> Floats:
     """Return the losses of `allocate` for any recursion: daily releases on half-hours, or a model's envelope.
 
     Shapes: -> (T,). Units and errors: as `allocate`.
@@ -85,10 +95,10 @@ def allocate_through(recursion: Course, *, alpha: float, horizon: int, method: s
         raise ChainError(f"alpha = {alpha}: what all releases may say is a positive number")
     if horizon < 1:
         raise ChainError(f"horizon = {horizon}: a series has at least one release")
-    return _PLANS[method](recursion, float(alpha), int(horizon))
+    return _PLANS[method](course, float(alpha), int(horizon))
 
 
-def recorded(recursion: Course, losses: ArrayLike, *, alpha: float, beyond: float = 0.0) -> Floats:
+def recorded(course: Course, losses: ArrayLike, *, alpha: float, beyond: float = 0.0) -> Floats:
     """Return losses in whole 1e-9, at most those given, whose leakage rounded up to whole 1e-9 is at most alpha.
 
     What is granted is rounded down and what it comes to is rounded up, so a plan that is exact in floats may be one
@@ -97,7 +107,7 @@ def recorded(recursion: Course, losses: ArrayLike, *, alpha: float, beyond: floa
     Shapes: (T,) -> (T,). Units: [-], held as the floats nearest to whole 1e-9; zero where nothing is left.
 
     Args:
-        recursion: `temporal.recursion`, `block_recursion` or that of a model.
+        course: `temporal.recursion`, `block_recursion` or that of a model.
         losses: as planned.
         alpha: in whole 1e-9.
         beyond: loss of each of the releases that follow without end, 0 for a series that closes.
@@ -111,45 +121,50 @@ def recorded(recursion: Course, losses: ArrayLike, *, alpha: float, beyond: floa
     """
     whole = np.floor(checked_losses(losses) * NANO * (1 + _ULP))
     for _ in range(4):
-        figure = guarded(recursion.leak(whole / NANO, beyond=beyond).total)
+        figure = guarded(course.leak(whole / NANO, beyond=beyond).total)
         if (figure <= alpha).all():
             return whole / NANO
         whole = np.maximum(whole - 1, 0)
     raise ChainError("these losses leak more than alpha; rounding alone does not mend them")
 
 
-def _even(recursion: Course, alpha: float, horizon: int) -> Floats:
-    return _within(recursion, np.full(horizon, alpha / horizon), alpha)
+def _even(course: Course, alpha: float, horizon: int) -> Floats:
+    return _within(course, np.full(horizon, alpha / horizon), alpha)
 
 
-def _supremum(recursion: Course, alpha: float, horizon: int) -> Floats:
-    loss = float(np.min(_constants(recursion, alpha)))
+def _supremum(course: Course, alpha: float, horizon: int) -> Floats:
+    loss = float(np.min(_constants(course, alpha)))
     _refuse_nothing(loss, alpha)
     # Of other households that hold more, the limit at this loss is smaller; of this one it is alpha.
-    loss = _shaved(lambda share: float(np.max(recursion.limit(loss * share))), alpha) * loss
+    loss = _shaved(lambda share: float(np.max(course.limit(loss * share))), alpha) * loss
     return np.full(horizon, loss)
 
 
-def _exact(recursion: Course, alpha: float, horizon: int) -> Floats:
+def _exact(course: Course, alpha: float, horizon: int) -> Floats:
+    return _scaled(course, _raised(course, alpha, horizon), alpha)
+
+
+def _raised(course: Course, alpha: float, horizon: int) -> Floats:
+    """Return the plan of [T] Algorithm 8, for households that differ the smallest of each release."""
     if horizon == 1:
         return np.full(1, alpha)
-    each = _constants(recursion, alpha)
+    each = _constants(course, alpha)
     loss = float(np.min(each))
     _refuse_nothing(loss, alpha)
     plan = np.full(horizon, loss)
-    first, last = recursion.ends(each)
+    first, last = course.ends(each)
     plan[0], plan[-1] = np.min(first), np.min(last)
-    return _scaled(recursion, plan, alpha)
+    return plan
 
 
-def _best(recursion: Course, alpha: float, horizon: int) -> Floats:
-    found = [_scaled(recursion, np.full(horizon, alpha / horizon), alpha)]
-    if horizon > 1 and np.min(_constants(recursion, alpha)) > _NOTHING * alpha:
-        found.append(_exact(recursion, alpha, horizon))
-    start = min(found, key=_noise)
-    better = improved(recursion, start, alpha)
+def _best(course: Course, alpha: float, horizon: int) -> Floats:
+    found = [_scaled(course, np.full(horizon, alpha / horizon), alpha)]
+    # Where no constant loss will do for ever there is no Algorithm 8 either.
+    with suppress(ChainError):
+        found.append(_exact(course, alpha, horizon))
+    better = improved(course, min(found, key=_noise), alpha)
     if np.isfinite(better).all() and better.min() > 0:
-        found.append(_scaled(recursion, better, alpha))
+        found.append(_scaled(course, better, alpha))
     return min(found, key=_noise)
 
 
@@ -157,13 +172,13 @@ def _noise(losses: Floats) -> float:
     return float((1 / losses).mean())
 
 
-def _constants(recursion: Course, alpha: float) -> Floats:
+def _constants(course: Course, alpha: float) -> Floats:
     """Return for each household the largest constant whose leakage never exceeds alpha; 0 if there is none."""
-    high = np.full(np.shape(recursion.limit(0.0)), alpha)
-    low = np.where(recursion.limit(high) <= alpha, high, 0.0)
+    high = np.full(np.shape(course.limit(0.0)), alpha)
+    low = np.where(course.limit(high) <= alpha, high, 0.0)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        fits = recursion.limit(middle) <= alpha
+        fits = course.limit(middle) <= alpha * (1 - _MARGIN)
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
         if (high - low <= _ULP * high).all() or (high < _NOTHING * alpha).any():
             break
@@ -178,23 +193,22 @@ def _refuse_nothing(loss: float, alpha: float) -> None:
         )
 
 
-def _scaled(recursion: Course, plan: Floats, alpha: float) -> Floats:
+def _scaled(course: Course, plan: Floats, alpha: float) -> Floats:
     """Return the plan with all its losses raised or lowered alike until the largest leakage is alpha."""
-
     from scipy.optimize import brentq  # noqa: PLC0415  (slow to import, and few commands need it)
 
     def excess(share: float) -> float:
-        return _largest(recursion, plan * share) - alpha
+        return _largest(course, plan * share) - alpha
 
     # No leakage is below its own loss, and none above the sum of all.
     most, least = alpha / plan.max(), alpha / plan.sum()
     share = most if excess(most) <= 0 else least if excess(least) >= 0 else brentq(excess, least, most, xtol=1e-300)
-    return _within(recursion, plan * float(share), alpha)
+    return _within(course, plan * float(share), alpha)
 
 
-def _within(recursion: Course, plan: Floats, alpha: float) -> Floats:
+def _within(course: Course, plan: Floats, alpha: float) -> Floats:
     """Return the plan, lowered by as many units in the last place as its leakage lies above alpha."""
-    return plan * _shaved(lambda share: _largest(recursion, plan * share), alpha)
+    return plan * _shaved(lambda share: _largest(course, plan * share), alpha)
 
 
 def _shaved(figure: Callable[[float], float], alpha: float) -> float:
@@ -204,8 +218,8 @@ def _shaved(figure: Callable[[float], float], alpha: float) -> float:
     return max(share, 0.0)
 
 
-def _largest(recursion: Course, losses: Floats) -> float:
-    return float(recursion.leak(losses).total.max())
+def _largest(course: Course, losses: Floats) -> float:
+    return float(course.leak(losses).total.max())
 
 
 _PLANS: Final[dict[str, Callable[[Course, float, int], Floats]]] = {

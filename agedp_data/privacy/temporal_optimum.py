@@ -17,10 +17,10 @@ _STEP = 1e-6  # of the finite differences, in logarithms
 _ITERATIONS = 60
 
 
-def improved(recursion: Course, start: Floats, alpha: float) -> Floats:
+def improved(course: Course, start: Floats, alpha: float) -> Floats:
     """Return a plan of smaller mean noise scale near `start`, its leakage within alpha but for the solver's tolerance.
 
-    Sequential quadratic programming with one bound for each release; all differences are one call of the recursion.
+    Sequential quadratic programming with one bound for each release; all differences are one call of the course.
     Shapes: (T,) -> (T,). Units: [-].
     """
     from scipy.optimize import NonlinearConstraint, minimize  # noqa: PLC0415  (as in `temporal_budgets`)
@@ -35,8 +35,8 @@ def improved(recursion: Course, start: Floats, alpha: float) -> Floats:
     def leakage(points: Floats) -> Floats:
         losses = plans(points)
         # Axes for the households between those of the points and the releases.
-        households = (1,) * np.ndim(recursion.limit(0.0))
-        total = recursion.leak(losses.reshape(*losses.shape[:-1], *households, losses.shape[-1])).total
+        households = (1,) * np.ndim(course.limit(0.0))
+        total = course.leak(losses.reshape(*losses.shape[:-1], *households, losses.shape[-1])).total
         return np.asarray(total.max(axis=tuple(range(losses.ndim - 1, total.ndim - 1)))) / alpha
 
     def slopes(point: Floats) -> Floats:

@@ -90,12 +90,13 @@ def window_losses(times: ArrayLike, losses: ArrayLike, *, window: Number) -> Flo
     loss, ends = checked_loss(losses), window_ends(times, window=window)
     if loss.shape != ends.shape or not np.isfinite(loss).all():
         raise ChainError(f"{ends.size} times have a finite loss each, not losses of shape {loss.shape}")
-    instant = window_ends(times, window=0)
+    (given,) = on_one_scale(times)
+    instant = np.searchsorted(given, given, side="right")  # all requests of one instant
     return np.array([upper_sum(loss[begin:end]) for begin, end in zip(_starts(ends), instant, strict=True)])
 
 
 def window_ends(times: ArrayLike, *, window: Number) -> NDArray[np.int64]:
-    """Return up to which position the window [t_i, t_i + window) of each time reaches; with 0, all of its instant.
+    """Return up to which position the window [t_i, t_i + window) of each time reaches.
 
     Compared exactly. Shapes: (T,) -> (T,).
 
@@ -108,9 +109,9 @@ def window_ends(times: ArrayLike, *, window: Number) -> NDArray[np.int64]:
     given, length = on_one_scale(times, window)
     if given.ndim != 1 or bool((given[1:] < given[:-1]).any()):
         raise ChainError("times of release are a list that does not decrease")
-    if length < 0:
+    if length <= 0:
         raise ChainError(f"window = {window}: must be above 0")
-    return np.searchsorted(given, given + length, side="left" if length else "right").astype(np.int64)
+    return np.searchsorted(given, given + length, side="left").astype(np.int64)
 
 
 def upper_sum(losses: Floats) -> float:

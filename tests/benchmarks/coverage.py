@@ -1,6 +1,6 @@
 """How often the interval of a direct count holds the true figure, for households with slow regimes.
 
-    python -m tests.benchmarks.coverage [--households 400] [--days 365 730] [--replicates 19] > docs/coverage.md
+    python -m tests.benchmarks.coverage [--households 400] [--days 365 730] [--replicates 19] > docs/forgetting.md
 
 Each household is in a high or a low regime for a number of days drawn evenly from a range, and shows it on a day with
 probability .8 or .95. The true total variation at lag t is (2 keep - 1)^2 times the correlation of the regimes t days
@@ -22,17 +22,33 @@ from agedp_data.chains.forgetting import check_markov
 from pipelines.memory import parts_of_calendar
 
 LAGS = np.array([1, 2, 7, 14, 28])
-HEAD = """# How far the intervals of measured forgetting can be trusted
+HEAD = """# Is the chain true? The report, and how far its intervals can be trusted
 
-`agedp calibrate` writes a confidential report of how far what was counted directly exceeds what the chain says, with
-nominal 95 % intervals from whole weeks drawn again. They describe sampling noise given the regimes that were seen, not
-what a household might do next: here is how often they held the truth for {households} made-up households with slow regimes
-(a household is high or low for a number of days drawn evenly from "sojourn", and shows it on a day with probability
+A model says that a household forgets. `agedp calibrate` asks the readings whether it does, prints the verdict, and
+leaves a report in the confidential folder: `forgetting/<model>.html` for people, `forgetting/<model>.parquet`
+household by household. Both are confidential and indicative: they set no noise and stand in no statement; nothing of
+them is published.
+
+* *Chain of day totals*, every household: the states of its own days (quarters, or those of a model of days), by
+  powers of the one-step chain and counted directly so many days apart. A household is rejected where the count
+  exceeds the powers by more than all but 5 % of series drawn from its own chain, with the same readings missing.
+* *Chain of half-hours*, for at most 200 households, evenly spaced over the roster (the page says how many): the
+  states of the model. A cyclic chain is compared half-hour by half-hour with what series drawn from it show.
+* *Given the calendar*, every household: how much of the largest loss of a day is left about the total of a later day,
+  and about a later half-hour, for an adversary who knows the half-hour, weekday or weekend, and the half of the year.
+  Both sides are cut in two at the household's own median, which can only lower the figure.
+
+The verdict is "no" where clearly more households are rejected than twice the 5 % that chance explains. A "yes" does
+not exist: counts can fail to contradict a chain, up to the largest age that was counted, and prove nothing beyond. A
+period of some weeks contradicts nothing. Whatever the verdict, the loss of a day and the total of all days are always
+true, and a figure that credits age is about households that forget as the model says.
+
+Intervals are nominal 95 % ones from whole weeks drawn again. They describe sampling noise given the regimes that were
+seen, not what a household might do next. This is how often they held the truth for {households} made-up households
+with slow regimes (high or low for a number of days drawn evenly from "sojourn", shown on a day with probability
 "keep"), by days apart. In brackets: the interval lay below the truth, above it. The last row of each block is the
-share of households that the check rejects at that lag; none of them is a chain of its daily states, but for sojourns of
-one or two days, whose memory is short.
-
-Written by `python -m tests.benchmarks.coverage`.
+share of households that the check rejects at that lag; none of them is a chain of its daily states, but for sojourns
+of one or two days, whose memory is short. The table is written by `python -m tests.benchmarks.coverage`.
 """
 
 
@@ -96,7 +112,9 @@ def lines(days: int, sojourn: tuple[int, int], keep: float, one: Coverage) -> li
     return [
         row("true figure", [f"{each:.2f}" for each in one.truth]),
         *(
-            row(what, [f"{h:.2f} ({b:.2f}, {a:.2f})" for h, b, a in zip(each.held, each.below, each.above, strict=True)])
+            row(
+                what, [f"{h:.2f} ({b:.2f}, {a:.2f})" for h, b, a in zip(each.held, each.below, each.above, strict=True)]
+            )
             for what, each in (("pooled: held (below, above)", one.pooled), ("given the calendar", one.calendar))
         ),
         row("rejected", [f"{each:.2f}" for each in one.rejected]),

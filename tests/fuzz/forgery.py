@@ -1,5 +1,7 @@
 """A ledger changed by somebody who knows it well: one value made odd, every hash and every reference made anew."""
 
+# ruff: noqa: E501  (a table of odd values)
+
 from __future__ import annotations
 
 import copy
@@ -65,7 +67,7 @@ def forge(path: Path, place: Place, odd: object) -> bool:
         fresh = json.loads(_renamed(json.dumps(row), renamed))
         before, before_model = row["hash"], fresh.get("model")
         if row["seq"] == seq:
-            _put(fresh, keys, copy.deepcopy(odd))
+            _put(fresh, keys, odd)
         del fresh["hash"]
         fresh |= {key: _written(key, fresh[key]) for key in INNER if not isinstance(fresh.get(key, ""), str)}
         if table == "model" and keys[0] == "envelope" and row["seq"] == seq:
@@ -84,14 +86,14 @@ def _renamed(text: str, renamed: dict[str, str]) -> str:
     return text
 
 
-def _put(value: Any, keys: tuple[str | int, ...], odd: object) -> None:  # noqa: ANN401
+def _put(value: Any, keys: tuple[str | int, ...], odd: object) -> None:
     *above, last = keys
     for key in above:
         value = value[key]
     if odd is GONE:
         del value[last]
     else:
-        value[last] = odd
+        value[last] = copy.deepcopy(odd)
 
 
 def _written(key: str, value: object) -> str:

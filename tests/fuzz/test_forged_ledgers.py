@@ -1,4 +1,4 @@
-"""Ledgers whose rows are odd and whose hashes are right: a fault, or one line, from every command; never a traceback."""
+"""Ledgers whose rows are odd and whose hashes are right: one line from every command, never a traceback."""
 
 # ruff: noqa: S311  (choices, not secrets)
 
@@ -77,21 +77,26 @@ COMMANDS = [
 ]
 
 
-def agedp(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    """Run the command in this process and return its status and what it says; a traceback is the test's failure."""
+def status_of(*words: str) -> int:
+    """Run the command in this process; a traceback is the test's failure."""
     sys.argv = ["agedp", *words]
-    status = 0
     try:
         main()
     except SystemExit as end:
-        status = int(end.code or 0)
-    shown = capsys.readouterr()
+        return int(end.code or 0)
+    return 0
+
+
+def agedp(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """Run the command and return its status and the one line in which it was refused."""
+    status, said = status_of(*words), capsys.readouterr().err
     if status:
-        [line] = shown.err.splitlines()
-        assert (line.startswith("agedp: "), line.isprintable(), status in (2, 3), len(line) < 2000) == (True,) * 4, (
-            shown.err
-        )
-    return status, shown.err
+        [line] = said.splitlines()
+        assert line.startswith("agedp: "), said
+        assert line.isprintable(), said
+        assert status in (2, 3), said
+        assert len(line) < 2000, said
+    return status, said
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +120,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(sys, "argv", sys.argv)
         for last, curve, words in ((3, "slow", ("run",)), (5, "fast", ("ledger", "amend")), (5, "fast", ("publish",))):
             (house / "run.toml").write_text(RUN.format(last=last, curve=curve))
-            sys.argv = ["agedp", *words, "run.toml", *(["--yes"] if "amend" in words else [])]
-            main()
+            assert status_of(*words, "run.toml", *(["--yes"] if "amend" in words else [])) == 0
     shutil.rmtree(house / "release")  # its head would be found missing before anything else is read
     return house
 

@@ -15,7 +15,7 @@ def written_out(counts, last, level, households):
     k = len(counts)
     visits = counts.sum(axis=0).astype(float)
     backward = counts.T / visits[:, None]
-    radius = np.sqrt(2 / visits * np.log((2**k - 2) * households * k * visits.sum() / (1 - level)))
+    radius = np.sqrt(2 / visits * np.log((2**k - 2) * households * k * visits.sum() / (1 - level))).clip(max=2)
     bound = [1.0]
     for t in range(1, last + 1):
         found = 0.0
@@ -50,6 +50,16 @@ def test_it_is_the_recursion_of_the_mathematics_term_by_term(k, length):
     expected = written_out(counts, 30, 0.9, 7)
     np.testing.assert_allclose(sampling_bound(counts, np.arange(31), level=0.9, households=7), expected, rtol=1e-12)
     np.testing.assert_allclose(sampling_bound(counts, [30, 2], level=0.9, households=7), expected[[30, 2]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("length", [60, 1000, 6000])
+def test_chains_that_never_fall_below_one_are_told_from_those_that_do(length):
+    counts = np.array([counted(slow_chain(2, seed), length, seed)[1] for seed in range(6)])
+    expected = [written_out(each, 25, 0.9, 2) for each in counts]
+    found = sampling_bound(counts, np.arange(26), level=0.9, households=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    if length != 1000:
+        assert (found[:, -1] < 1).tolist() == [length == 6000] * 6
 
 
 def test_it_lies_above_the_truth_where_the_plug_in_is_below_half_the_time():

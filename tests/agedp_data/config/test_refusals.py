@@ -100,6 +100,8 @@ REFUSED = [
     ("london-live", "2025-02-01, 2026-01-31", "2025-02-01, 2026-03-01", "[model] period = [2025-02-01, 2026-03-01]: must end before first_day"),
     ("london-live", "2025-02-01, 2026-01-31", "2026-02-01, 2026-01-31", "ends before it begins"),
     ("london-live", '"quantile"', "[1, 2]", "[model] edges = [1, 2]: must list 11 values for 12 states"),
+    ("london-live", 'step       = "half-hour"', 'step = "day"', '[model] chain = "cyclic": has a kernel for each half-hour of the day; it needs step = "half-hour"'),
+    ("london-live", '= "tight"', '= "spectral"', '[promise] method = "spectral": rests on the spectrum of one kernel; [model] chain = "cyclic" allows "tight" and'),
     ("london-live", "{day}", "day", "[schedule] wait_for: must contain {day}"),
     ("london-live", "30 6 * * *", "hourly", '[schedule] cron = "hourly": must be a cron line'),
     ("london-live", 'zone         = "Europe/London"', 'zone = "London"', '[schedule] zone = "London": is not a known time zone'),

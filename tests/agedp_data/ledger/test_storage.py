@@ -214,3 +214,18 @@ def test_every_connection_waits_for_the_disk(full):
     with storage.transaction(storage.prepared(full.path, create=False), full.path, write=True) as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 3
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
+
+
+def test_a_damaged_file_says_so_and_what_helps_and_never_to_verify_it_once_more(full):
+    whole, refused = full.path.read_bytes(), 0
+    for page in range(len(whole) // 4096):
+        full.path.write_bytes(whole[: page * 4096] + bytes(range(256)) * 16 + whole[page * 4096 + 4096 :])
+        try:
+            with full.open() as ledger:
+                assert ledger.verify()
+        except LedgerError as error:
+            refused += 1
+            said = str(error)
+            assert "ledger verify" not in said, page
+            assert "put back a good copy" in said or "not a ledger" in said, said
+    assert refused

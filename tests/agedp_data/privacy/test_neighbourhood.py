@@ -50,9 +50,9 @@ def shortest(start, universe, *, largest, **allowed):
 
 
 class TestDistance:
-    @pytest.mark.parametrize("delta", [2, 3, 4, 2.5])
+    @pytest.mark.parametrize("delta", [2, 3, 2.5])
     def test_between_whole_numbers_it_is_the_shortest_path_by_moves(self, delta):
-        universe = range(7)
+        universe = range(6)
         for size in (1, 2, 3):
             for start in multisets(universe, [size]):
                 paths = shortest(start, universe, largest=3, delta=delta)
@@ -62,7 +62,7 @@ class TestDistance:
     @pytest.mark.parametrize("delta", [1.0, 1.5])
     def test_on_the_line_it_is_the_shortest_path_through_a_grid_fine_enough_to_be_one(self, delta):
         # Steps of an eighth: x/m < delta for floor(x/delta) + 1 = m leaves room for m steps of at most delta - 1/8.
-        fine = [Fraction(eighth, 8) for eighth in range(25)]
+        fine = [Fraction(eighth, 8) for eighth in range(21)]
         coarse = [value for value in fine if value * 2 % 1 == 0]
         for start in multisets(coarse, [1, 2]):
             paths = shortest(start, fine, largest=2, delta=Fraction(delta))
@@ -87,7 +87,10 @@ class TestDistance:
                 assert distance(start, end, delta=delta, source=list(source)) == paths[end], (start, end)
 
     @settings(max_examples=60, deadline=None)
-    @given(*[st.lists(st.integers(-20, 20) | st.floats(-9, 9, width=16), max_size=5)] * 3, st.sampled_from([0.3, 1, 2.5, 7]))
+    @given(
+        *[st.lists(st.integers(-20, 20) | st.floats(-9, 9, width=16), max_size=5)] * 3,
+        st.sampled_from([0.3, 1, 2.5, 7]),
+    )
     def test_with_a_source_it_is_a_metric(self, a, b, c, delta):
         def between(one, other):
             return distance(np.array(one, float), np.array(other, float), delta=delta, source=[0.0, 3.5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from decimal import Decimal
@@ -32,14 +33,14 @@ GRIDS = [(1, 1), (2, 1), (3, 1), (4, 2), (6, 2), (3, 3), (12, 3), (40, 5)]
 
 def largest(statistic, universe, change):
     """The largest L1 change of a statistic over all pairs of datasets of up to two that differ by one such change."""
-    pairs = []
+    pairs, counted = [], functools.cache(lambda values: np.asarray(statistic(values)))
     for rest in [(), *((value,) for value in universe)]:
         if change in ("arrival", "departure"):
             pairs += [((*rest, one), rest) for one in universe]
         else:
             reach = change.size if isinstance(change, Move) else math.inf
             pairs += [((*rest, a), (*rest, b)) for a, b in itertools.product(universe, repeat=2) if abs(a - b) <= reach]
-    return max(int(np.abs(np.subtract(statistic(a), statistic(b))).sum()) for a, b in pairs)
+    return max(int(np.abs(counted(tuple(sorted(a))) - counted(tuple(sorted(b)))).sum()) for a, b in pairs)
 
 
 CHANGES = [Move(0), Move(1), Move(2), Move(3), Move(5), Move(8), "arrival", "departure", "replacement"]

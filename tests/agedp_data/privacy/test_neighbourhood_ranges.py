@@ -29,12 +29,8 @@ def design(k, cells):
 
 def filled(measured, k, cells):
     """Measurements in the shape of `shifted_histograms`, what lies beyond a row's bins full of rubbish."""
-    rows, found = design(k, cells), []
-    most = max(len(row) for row in rows)
-    measured = list(measured)
-    for row in rows:
-        found.append([measured.pop(0) for _ in row] + [1e9] * (most - len(row)))
-    return np.array(found)
+    lengths, left = [len(row) for row in design(k, cells)], iter(measured)
+    return np.array([[next(left) for _ in range(n)] + [1e9] * (max(lengths) - n) for n in lengths])
 
 
 class TestLeastSquares:
@@ -130,7 +126,7 @@ class TestErrorsOfRanges:
         assert self.errors(2)["cumulative"].max() == self.errors(2)["arrivals"].max()
 
     def test_the_errors_that_opendp_leaves_are_those_of_the_formulas(self):
-        draws = 1500
+        draws = 2500
         use = np.random.default_rng(7).integers(0, 8 * CELLS, 400) // 8
         cumulative = cumulative_counts(use, delta=1, low=0, high=CELLS)
         shifted = shifted_histograms(use, **SPACE)
@@ -153,8 +149,9 @@ class TestErrorsOfRanges:
                 error = (wrong[:, length:] - wrong[:, :-length]) ** 2
                 expected = self.errors(length)[name].mean()
                 measured[name].append(error.mean())
-                # 48 - L + 1 ranges in 1500 draws: a part of .11 is more than five standard deviations
-                assert error.mean() == pytest.approx(expected, rel=0.11), (name, length)
+                # were all ranges of a length one and the same, .16 would be 5.6 standard deviations of 2500 draws;
+                # a scale that is 10 % off is off by .19 or .21
+                assert error.mean() == pytest.approx(expected, rel=0.16), (name, length)
         flat = np.array(measured["cumulative"])
         assert flat.max() / flat.min() < 1.1
         assert (flat[2:] < np.array(measured["cells"])[2:]).all()

@@ -1,0 +1,175 @@
+"""datapackage.json: what lies in a release folder, for catalogues and tools (Frictionless Data Package 2.0).
+
+Every file but the checksums and this one is a resource with its size and SHA-256; of a Parquet table every column
+stands there with type, unit and meaning, read off the file itself (`tables` declares them). Source, licence and
+contact are the run file's: attribution that the licence asks for is the text of `sources`.
+
+Decisions. Units are a property of the project's own beside Frictionless's, in SI symbols, "1" for what has none. The
+licence is named as it is written if that can be an identifier such as CC-BY-4.0, else it is its own title under
+"other". No date of creation: it would be finer than what may be known, or made up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_PROFILES: Final = "https://datapackage.org/profiles/2.0/"
+_KEY: Final = ("day", "group", "revision", "bin_low_kwh")
+_UNITS: Final = {"_kwh": "kWh", "_wh": "Wh", "households": "household", "epsilon": "1"}
+_IDENTIFIER: Final = re.compile(r"[-a-zA-Z0-9._]+")
+_LEAST: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "epsilon": 0}
+_KINDS: Final = {
+    ".parquet": ("parquet", "application/vnd.apache.parquet"),
+    ".json": ("json", "application/json"),
+    ".jsonl": ("jsonl", "application/x-ndjson"),
+    ".md": ("md", "text/markdown"),
+    ".html": ("html", "text/html"),
+}
+_ABOUT: Final = {
+    "statement.json": "what is claimed about the release, figure by figure; its keys: JSON schema statement-2.json",
+    "STATEMENT.md": "the same in plain words",
+    "ledger_rows.jsonl": "the rows of the ledger that the figures were published from, one JSON object a line",
+    "report.html": "the series, its noise, its losses and the statement on one page",
+}
+_CREDITS: Final = ("licenses", "sources", "contributors")
+_TABLE: Final = (
+    "averages over households by day, with noise that keeps the statement's promise; what travels with it is in the "
+    'metadata of the Parquet schema, key "agedp"'
+)
+
+
+def datapackage(claim: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the descriptor of a release: `claim` is its statement, `files` its files by name."""
+    title = claim.get("title") or f"Daily averages of {claim['population']}"
+    return {
+        "$schema": f"{_PROFILES}datapackage.json",
+        "name": _slug(claim["population"]),
+        "title": f"REHEARSAL: {title}" if claim["rehearsal"] else title,
+        "description": _description(claim),
+        **_credits(claim),
+        "resources": list(_resources(files)),
+    }
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-") or "release"
+
+
+def _description(claim: Mapping[str, Any]) -> str:
+    days = claim["days"]
+    rehearsal = "Simulated dates, no publication. " if claim["rehearsal"] else ""
+    span = f" from {days['first']} to {days['last']}" if days["released"] else ""
+    return (
+        f"{rehearsal}Electricity use of {claim['population']} by day{span}: averages with noise. What they may say "
+        "about one household, and what they do not protect, is in STATEMENT.md."
+    )
+
+
+def _credits(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """Return who is named: the source, the licence, whom to ask."""
+    found: dict[str, Any] = {}
+    if "licence" in claim:
+        text = claim["licence"]
+        found["licenses"] = [{"name": text} if _IDENTIFIER.fullmatch(text) else {"name": "other", "title": text}]
+    if "source" in claim:
+        found["sources"] = [{"title": claim["source"]}]
+    if "contact" in claim:
+        found["contributors"] = [{"title": claim["contact"], "roles": ["contact"]}]
+    return found
+
+
+def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+    taken: set[str] = set()
+    for path, content in files.items():
+        stem = name = _slug(path.removesuffix(".parquet"))
+        while name in taken:  # series that differ in case only
+            name = f"{stem}-{len(taken)}"
+        taken.add(name)
+        ending = path[path.rindex(".") :]
+        kind, media = _KINDS[ending]
+        table = ending == ".parquet"
+        about = _TABLE if table else _ABOUT.get(path)
+        yield {
+            "name": name,
+            "path": path,
+            "format": kind,
+            "mediatype": media,
+            **({"description": about} if about else {}),
+            "bytes": len(content),
+            "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
+            **({"schema": _schema(_read(content))} if table else {}),
+        }
+
+
+def _schema(table: pa.Schema) -> dict[str, Any]:
+    """Return the dictionary of a table's columns."""
+    return {
+        "$schema": f"{_PROFILES}tableschema.json",
+        "fields": [_field(field) for field in table],
+        "primaryKey": [name for name in _KEY if name in table.names],
+    }
+
+
+def _field(field: pa.Field) -> dict[str, Any]:
+    unit = _unit(field)
+    least = {"minimum": _LEAST[field.name]} if field.name in _LEAST else {}
+    return {
+        "name": field.name,
+        "type": _type(field.type),
+        "description": (field.metadata or {}).get(b"description", b"").decode(),
+        **({"unit": unit} if unit else {}),
+        "constraints": {"required": not field.nullable, **least},
+    }
+
+
+def _type(kind: pa.DataType) -> str:
+    """Return Frictionless's name of an Arrow type.
+
+    >>> _type(pa.date32()), _type(pa.int64()), _type(pa.float64()), _type(pa.string())
+    ('date', 'integer', 'number', 'string')
+    """
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_integer(kind):
+        return "integer"
+    return "number" if pa.types.is_floating(kind) else "string"
+
+
+def _unit(field: pa.Field) -> str:
+    for ending, unit in _UNITS.items():
+        if field.name.endswith(ending):
+            return unit
+    return "" if _type(field.type) in ("date", "string") else "1"
+
+
+def faults(found: Mapping[str, Any], claim: Mapping[str, Any], files: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield what a descriptor says otherwise than a statement and the files beside it; words are left alone.
+
+    Another agedp may have described the same files in other words: sizes, sums, columns, types and credits count.
+    """
+    there = {one["path"]: one for one in found["resources"]}
+    if len(there) != len(found["resources"]) or set(there) != set(files):
+        yield "lists other files than the release has"
+        return
+    for path, content in files.items():
+        told = there[path]
+        if (told["bytes"], told["hash"]) != (len(content), f"sha256:{hashlib.sha256(content).hexdigest()}"):
+            yield f"gives another size or checksum of {path}"
+        if path.endswith(".parquet") and _columns(told["schema"]) != _columns(_schema(_read(content))):
+            yield f"gives other columns of {path}"
+    if {key: found[key] for key in _CREDITS if key in found} != _credits(claim):
+        yield "names another source, licence or contact than the statement"
+
+
+def _read(content: bytes) -> pa.Schema:
+    return pq.read_schema(pa.BufferReader(content))
+
+
+def _columns(schema: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [(field["name"], field["type"], field.get("unit", "")) for field in schema["fields"]]

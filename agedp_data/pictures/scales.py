@@ -1,0 +1,124 @@
+"""Axes of a chart: where a value lies between its two ends, and which values are written beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MOST_TICKS = 5
+_SHORT_DAYS = 62
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis from `low` to `high`, linear or logarithmic, with its ticks as (value, text)."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        """Return where a value lies, 0 at the low end and 1 at the high one; beyond them it lies at the end.
+
+        >>> linear([0, 10]).place(2.5), logarithmic([1, 100]).place(10)
+        (0.25, 0.5)
+        """
+        if self.high <= self.low:
+            return 0.5
+        inside = min(max(value, self.low), self.high)
+        if self.log:
+            return math.log(inside / self.low) / math.log(self.high / self.low)
+        return (inside - self.low) / (self.high - self.low)
+
+
+def linear(values: Iterable[float], *, zero: bool = False) -> Scale:
+    """Return an axis with round ends that holds all finite values, and 0 if asked or if that costs little.
+
+    >>> [text for _, text in linear([9.2, 13.1]).ticks], linear([1, 10]).low
+    (['9', '10', '11', '12', '13', '14'], 0.0)
+    """
+    known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    if zero or (low > 0 and low < 0.35 * high) or (high < 0 and high > 0.35 * low):
+        low, high = min(low, 0.0), max(high, 0.0)
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        low, high = low - (abs(low) / 10 or 0.5), high + (abs(high) / 10 or 0.5)
+    step = _round_step((high - low) / _MOST_TICKS)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    ticks = tuple((number * step, plain(number * step)) for number in range(first, last + 1))
+    return Scale(first * step, last * step, ticks)
+
+
+def logarithmic(values: Iterable[float], *, decades: int = 6) -> Scale:
+    """Return an axis from one power of ten to another around all positive values, at most so many decades down.
+
+    >>> logarithmic([0.03, 180]).ticks[0], logarithmic([1e-9, 1]).low
+    ((0.01, '0.01'), 1e-06)
+    """
+    known = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
+    last = math.ceil(math.log10(max(known)) - 1e-9)
+    first = max(min(math.floor(math.log10(min(known)) + 1e-9), last - 1), last - decades)
+    ticks = tuple((10.0**number, plain(10.0**number)) for number in range(first, last + 1))
+    return Scale(10.0**first, 10.0**last, ticks, log=True)
+
+
+def days(first: date, last: date) -> Scale:
+    """Return an axis of days by their ordinal, with a handful of dates written beside it.
+
+    >>> [text for _, text in days(date(2013, 1, 1), date(2013, 12, 31)).ticks]
+    ['Jan 2013', 'Apr', 'Jul', 'Oct']
+    >>> [text for _, text in days(date(2013, 1, 1), date(2013, 1, 3)).ticks]
+    ['1 Jan 2013', '2 Jan', '3 Jan']
+    """
+    low, high = first.toordinal(), last.toordinal()
+    if high - low <= _SHORT_DAYS:
+        step = max(1, -(-(high - low + 1) // (_MOST_TICKS - 1)))
+        found = [date.fromordinal(number) for number in range(low, high + 1, step)]
+        texts = [f"{day.day} {_MONTHS[day.month - 1]}" for day in found]
+        texts[0] += f" {first.year}"
+    else:
+        every = next((m for m in (1, 2, 3, 6, 12) if (high - low) / (30.5 * m) <= _MOST_TICKS), 12)
+        years = -(-(high - low) // (366 * _MOST_TICKS)) if every == 12 else 1
+        starts = (date(year, month, 1) for year in range(first.year, last.year + 1) for month in range(1, 13, every))
+        found = [day for day in starts if low <= day.toordinal() <= high and (day.year - first.year) % years == 0]
+        texts = _month_texts(found)
+    return Scale(float(low), float(high), tuple((float(d.toordinal()), t) for d, t in zip(found, texts, strict=True)))
+
+
+def named(ticks: Mapping[float, str]) -> Scale:
+    """Return an axis whose places have names."""
+    return Scale(min(ticks), max(ticks), tuple(ticks.items()))
+
+
+def _month_texts(found: list[date]) -> list[str]:
+    """Return the months' names; the year where it is new."""
+    texts, year = [], 0
+    for day in found:
+        texts.append(_MONTHS[day.month - 1] + (f" {day.year}" if day.year != year else ""))
+        year = day.year
+    return texts
+
+
+def _round_step(step: float) -> float:
+    """Return the next 1, 2 or 5 times a power of ten that is not smaller."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(power * each for each in (1, 2, 5, 10) if power * each >= step * (1 - 1e-9))
+
+
+def plain(value: float) -> str:
+    """Return a number as people write it: three digits, no exponent between a millionth and a trillion.
+
+    >>> plain(0.30000000000000004), plain(2500.0), plain(-0.0), plain(1e-7), plain(12345.6)
+    ('0.3', '2,500', '0', '1e-07', '12,346')
+    """
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)) + 1e-12)
+    if size < -6 or size > 12:
+        return f"{value:.3g}"
+    text = f"{value:,.{max(0, 2 - size)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

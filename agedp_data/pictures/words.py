@@ -1,0 +1,57 @@
+"""Markdown as `agedp_data.statement` writes it -> HTML: what a page says is what the file says, word for word.
+
+Headings, paragraphs, lists with *, tables, **strong** and `code`; anything else stays the text that it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from itertools import groupby
+
+from agedp_data.pictures.page import said_table
+
+_HEADING = re.compile(r"(#{1,6}) +(.*)")
+_STRONG = re.compile(r"\*\*(.+?)\*\*")
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def html_of(text: str, *, below: int) -> str:
+    r"""Return the text as HTML whose first level of headings is the one below `below`; the title is left out.
+
+    >>> html_of("# T\n\n## A & B\n\n* **x**\n* y\n", below=2)
+    '<h3>A &amp; B</h3>\n<ul><li><strong>x</strong></li><li>y</li></ul>'
+    """
+    blocks = groupby(text.splitlines(), key=_kind)
+    return "\n".join(part for kind, lines in blocks for part in _block(kind, list(lines), below))
+
+
+def _kind(line: str) -> str:
+    if not line.strip():
+        return ""
+    if _HEADING.fullmatch(line):
+        return "heading"
+    return "list" if line.startswith("* ") else "table" if line.startswith("|") else "text"
+
+
+def _block(kind: str, lines: list[str], below: int) -> Iterator[str]:
+    if kind == "heading":
+        for line in lines:
+            found = _HEADING.fullmatch(line)
+            if found and len(found[1]) > 1:
+                level = min(6, len(found[1]) + below - 1)
+                yield f"<h{level}>{_inline(found[2])}</h{level}>"
+    elif kind == "list":
+        yield "<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
+    elif kind == "table":
+        rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
+        head, *body = [row for row in rows if not all(set(cell) <= set("-: ") for cell in row)]
+        cells = [[_inline(cell) for cell in (row + [""] * len(head))[: len(head)]] for row in body]
+        yield said_table("", head, cells)
+    elif kind == "text":
+        yield "<p>" + _inline(" ".join(lines)) + "</p>"
+
+
+def _inline(text: str) -> str:
+    return _STRONG.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", escape(text)))

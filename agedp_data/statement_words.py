@@ -1,0 +1,199 @@
+"""A statement in plain words, from the statement alone: STATEMENT.md, the artifact of a run, part of the report.
+
+Statements that were kept by an earlier agedp lack some keys; what they do not say is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Claim = Mapping[str, Any]
+
+_FREE = "assumption-free"
+_COLUMNS = ("figure", "epsilon", "about", "holds", "factor", "limit")
+_HOW_TO_READ = (
+    "*epsilon* bounds what anybody can conclude: who held one account of a household's days to be k times as likely "
+    "as another may, after all releases that a figure is about, hold it to be at most k times *factor* as likely; "
+    "*factor* is e^epsilon, rounded up. *limit* is what further releases can make of the figure under the promise; "
+    "where it is empty, the promise does not bound the figure. A figure *always* holds, or *if* its assumption does."
+)
+_SOURCES = {
+    "declared": (
+        "It was declared in the run file; nothing that was computed from the protected readings went into it. That "
+        "these households forget at least as fast is an assumption."
+    ),
+    "estimated": (
+        "It was estimated by `agedp calibrate` from protected readings, those of {period}, and is then taken as known. "
+        "That these households forget at least as fast is an assumption."
+    ),
+}
+_ENDS = {
+    "promise": "{last_day} is the last day that the promise permits, if every day is released when it is due.",
+    "period": "The period ends with {last_day}, and the promise lasts until then.",
+    "broken": "By a newer model what is released exceeds the promise already: nothing more will be released.",
+    "": "No end within a year of the newest day, if every day is released when it is due.",
+}
+_CHECKING = (
+    "`agedp verify FOLDER` checks that every file is as it was published, that the figures agree with each other and "
+    "with this statement; with `--ledger URL` also that ledger and folder say the same. The columns of the tables are "
+    "described in `datapackage.json`, the keys of `statement.json` in the JSON schema `statement-2.json` that agedp "
+    "carries (`agedp_data/schemas`)."
+)
+
+
+def markdown(claim: Claim) -> str:
+    """Return a statement in plain words, Markdown."""
+    parts = (
+        _head(claim),
+        _section("What the releases say at most", _figures(claim)),
+        _section("What is protected", [claim["protects"], claim.get("from_whom", "")]),
+        _section("What is not", [_list(claim["not_protected"])]),
+        _section("Read this before you rely on it", [_list(claim["warnings"])]),
+        _section("The model, and where it comes from", _model(claim["model"])),
+        _section("How long the promise goes on", _ending(claim)),
+        _section("What a second population would add", _second(claim)),
+        _section("How each series was made", _series(claim["contract"])),
+        _section("What was promised", _promised(claim)),
+        _section("How to check it", _checking(claim)),
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(title: str, paragraphs: Sequence[str]) -> str:
+    said = [paragraph for paragraph in paragraphs if paragraph]
+    return "\n\n".join([f"## {title}", *said]) if said else ""
+
+
+def _list(texts: Sequence[str]) -> str:
+    return "\n".join(f"* {text}" for text in texts)
+
+
+def _head(claim: Claim) -> str:
+    title = claim.get("title") or f"Daily averages of {claim['population']}"
+    return "\n\n".join([f"# {title}", *(f"**{note}**" for note in claim["notes"]), _in_short(claim)])
+
+
+def _in_short(claim: Claim) -> str:
+    days, published, told = claim["days"], claim["published"], _always(claim)
+    if not days["released"]:
+        return f"No day of {claim['population']} is published; {_skipped(days)}."
+    skipped = f"; {_skipped(days)}" if days["skipped"] else ""
+    text = (
+        f"{_days(days['released'])} of {claim['population']}, {_span(days)}, published on {_span(published)}{skipped}."
+    )
+    if {"day", "total"} <= told.keys():
+        text += (
+            f" Of one household they say at most epsilon {told['day']} about any one day, and at most epsilon "
+            f"{told['total']} about all its days together."
+        )
+    if claim["model"]:
+        text += " Figures that hold *if* something does rest on a model of how households forget: an assumption."
+    return text
+
+
+def _always(claim: Claim) -> dict[str, str]:
+    return {one["name"]: one["epsilon"] for one in claim["figures"] if one["kind"] == _FREE}
+
+
+def _days(number: int) -> str:
+    return f"{number} day{'s' * (number != 1)}"
+
+
+def _skipped(days: Mapping[str, Any]) -> str:
+    return f"{_days(len(days['skipped']))} skipped without a release"
+
+
+def _span(dates: Mapping[str, Any]) -> str:
+    return dates["first"] if dates["first"] == dates["last"] else f"{dates['first']} to {dates['last']}"
+
+
+def _figures(claim: Claim) -> list[str]:
+    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(figure)) for figure in claim["figures"])]
+    return ["\n".join(lines), _HOW_TO_READ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cells(figure: Mapping[str, str]) -> list[str]:
+    holds = "always" if figure["kind"] == _FREE else f"if {figure['assumption']}"
+    named = [figure[key] for key in ("name", "epsilon", "about")]
+    return [*named, holds, figure.get("factor", ""), figure.get("limit", "")]
+
+
+def _model(model: Mapping[str, Any]) -> list[str]:
+    if not model:
+        return []
+    period = " to ".join(map(str, model.get("period", ()))) or "an earlier period"
+    said = _SOURCES.get(str(model.get("source")), "").format(period=period)
+    basis = f"Its source: {model['basis']}" if "basis" in model else ""
+    return [said, basis, _list([f"{key} = {value}" for key, value in _leaves(model)])]
+
+
+def _ending(claim: Claim) -> list[str]:
+    ending, terms = claim.get("ending"), claim["contract"]["promise"]
+    caps = (
+        f"Whatever a model, an age or a discount says, no day spends more than max_day_epsilon = "
+        f"{terms.get('max_day_epsilon')}, and all days together no more than epsilon_total = "
+        f"{terms.get('epsilon_total')}."
+    )
+    if ending is None:
+        return []
+    left = "no cap is on the sum" if ending["left"] == "unlimited" else f"{ending['left']} is left"
+    spent = f"Of the total {ending['spent']} is spent; {left}."
+    return [caps, f"{spent} {_ENDS[ending['because']].format(last_day=ending['last_day'])}"]
+
+
+def _second(claim: Claim) -> list[str]:
+    second = claim.get("second_population")
+    if second is None:
+        return []
+    adds = "Under the same promise: {day} to the day's figure, {total} to the total.".format_map(second["adds"])
+    number = second["in_ledger"]
+    there = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
+    return [second["text"], f"{adds} This ledger holds {there}."]
+
+
+def _series(contract: Mapping[str, Any]) -> list[str]:
+    return [_list([_made(name, terms) for name, terms in contract.get("series", {}).items()])]
+
+
+def _made(name: str, terms: Mapping[str, Any]) -> str:
+    clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
+    text = f"{name}: the {terms.get('statistic')} of the households' days"
+    text += f", by {terms['by']} of the roster" if "by" in terms else ""
+    text += f"; a household's day counts at most {clamp} kWh"
+    if missing is not None:
+        text += f", and {terms.get('missing_kwh')} kWh if more than {missing} of its half-hours lack a reading"
+    if terms.get("statistic") == "mean":
+        text += (
+            ". To the sum, in whole watt-hours, noise is added (discrete Laplace, scale = clamp / epsilon), and it is "
+            "divided by the number of households on the roster; values below 0 are left as drawn"
+        )
+    share = f" The series takes {terms['share']} of each day's epsilon." if terms.get("share", "1") != "1" else ""
+    return f"{text}.{share}"
+
+
+def _promised(claim: Claim) -> list[str]:
+    lines = [f"{key} = {value}" for key, value in _leaves(claim["contract"])]
+    return [_list(lines), *_changes(claim.get("versions", ()))]
+
+
+def _changes(versions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for number, version in enumerate(versions, 1):
+        if version["changes"]:
+            yield f"Version {number}, of {version['registered']}, changed:\n\n" + _list(version["changes"])
+
+
+def _checking(claim: Claim) -> list[str]:
+    ledger = f"Ledger {claim['ledger']['id'][:16]}, head `{claim['ledger']['head']}`."
+    credits = " · ".join(claim[key] for key in ("source", "licence", "contact") if key in claim)
+    return [_CHECKING, ledger, credits]
+
+
+def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401  (any JSON)
+    if isinstance(value, Mapping):
+        return [leaf for name in value for leaf in _leaves(value[name], f"{key}.{name}" if key else name)]
+    return [(key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value)]

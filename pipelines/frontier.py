@@ -1,0 +1,224 @@
+"""Run file + envelope + roster + what is published -> FRONTIER: the least risk for each error over age, interval, loss.
+
+Public: it reads no reading. A release is old by at most A + S days before the next one (age plus interval), so as a
+guess of the current day its mean is off by the noise and by what the mean moves in these days:
+
+    f(A + S, e)^2 = (standard deviation of the noise at e)^2 + (A + S) change^2      [kWh a home]
+
+for a mean that wanders by `change` from day to day: as estimated from the published series, or 1 kWh a home before
+there is one. The risk is the peak of such releases for ever, L_A(z*) with z* the supremum of z -> e + L_S(z) under
+assume = "markov" ([A] Theorem 3); under "curve" what the period's releases come to by the sum rule. The search is
+exact over whole days (`privacy.planner`); no loss above `max_day_epsilon`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import lru_cache
+from itertools import pairwise
+
+from agedp_data import noise
+from agedp_data.chains.envelope import Envelope
+from agedp_data.config.run import RunFile
+from agedp_data.config.series import AnySeries
+from agedp_data.errors import RunFileError
+from agedp_data.ledger import Release
+from agedp_data.losses import granted, number
+from agedp_data.notions.age_dependent import AgeDependent
+from agedp_data.notions.notion import Method
+from agedp_data.privacy.planner import Plan, cheapest, frontier
+from agedp_data.roster import Roster
+from pipelines.work import Work
+
+YARDSTICK_KWH = 1.0
+HORIZON_DAYS = 28
+
+_ROWS = 8
+_LEAST_SHARE = 8  # of the day's cap, where the table ends
+_PAIRS = 30  # changes from day to day that a published series must show before it is the yardstick
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A schedule: loss of each release [-], age and interval [days], peak risk [-], error and noise [kWh a home].
+
+    `days` is how many days of the series `epsilon_total` lasts for, None without one; `promised` and `cheapest` mark
+    the run file's own, and the one of least error among daily ones, which are what a run can publish, whose risk is at
+    most the target.
+    """
+
+    loss: float
+    age_days: int
+    interval_days: int
+    risk: float
+    error_kwh: float
+    noise_kwh: float
+    days: int | None
+    promised: bool = False
+    cheapest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Choices by ascending error, and what they rest on; `target` is the risk promised or reached by the run file."""
+
+    choices: tuple[Choice, ...]
+    series: str
+    homes: int
+    method: Method
+    target: float | None
+    change_kwh: float
+    change_measured: bool
+
+
+def foresee_frontier(work: Work) -> Frontier:
+    """Return the frontier of a run file; nothing is drawn or written.
+
+    Raises:
+        RunFileError: there is no model, or no mean that is published.
+    """
+    if work.model is None:
+        raise RunFileError("there is no frontier of age and risk without a [model]: nothing is credited for age")
+    rows = _rows(work)
+    search = _Search(work.run, work.model.envelope, work.roster, rows)
+    return search.found()
+
+
+def _rows(work: Work) -> Sequence[Release]:
+    ledger = work.opened_ledger()
+    return () if ledger is None else ledger.rows(work.population)
+
+
+class _Search:
+    """Risk and error as functions of age, interval and loss, for one run file."""
+
+    def __init__(self, run: RunFile, envelope: Envelope, roster: Roster, rows: Sequence[Release]) -> None:
+        means = [(name, one) for name, one in run.series.items() if one.statistic == "mean"]
+        if not means:
+            raise RunFileError("a frontier is of the error of a mean; the run file publishes none")
+        self.run, self.envelope, (self.name, self.series) = run, envelope, means[0]
+        promise = run.promise
+        self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.sharpest  # type: ignore[union-attr]
+        self.homes = homes_of(self.series, roster, run.schedule.first_day)
+        if self.homes < 1:
+            raise RunFileError("no home is on the roster on [schedule] first_day; there is no error to compare")
+        self.share = float(run.shares[self.name])
+        self.cap = number(promise.day_cap)
+        self.change, self.measured = change_of([row for row in rows if row.series == self.name])
+        self.horizon = min(HORIZON_DAYS, max(1, int(envelope.ages[-1]) // envelope.steps_per_day + 1))
+        self.peak = lru_cache(maxsize=None)(self._peak)
+
+    def noise_kwh(self, loss: float) -> float:
+        scale = self.series.clamp_wh / (self.share * loss)
+        return noise.standard_deviation(scale) / (1000.0 * self.homes)
+
+    def error(self, total_days: float, loss: float) -> float:
+        return math.hypot(self.noise_kwh(loss), math.sqrt(total_days) * self.change)
+
+    def risk(self, loss: float, age: int, interval: int) -> float:
+        """Return the peak risk, looked up at the tabulated ages below: others say no more."""
+        return self.peak(loss, self._tabulated(age), self._tabulated(interval), interval)
+
+    def _tabulated(self, days: int) -> int:
+        below = [int(age) for age in self.envelope.ages if age <= days * self.envelope.steps_per_day]
+        return below[-1] if below else 0
+
+    def _peak(self, loss: float, age: int, gap: int, interval: int) -> float:
+        envelope, how = self.envelope, {"direction": "backward", "method": self.method}
+        if envelope.assume != "markov":
+            return self._summed(loss, age, interval)
+        composed = envelope.supremum(gap, loss, **how) if gap else math.inf
+        return float(envelope(age, composed, **how)) if age else composed
+
+    def _summed(self, loss: float, age: int, interval: int) -> float:
+        """Return what the period's releases come to without a joint law: the sum, less what the oldest one forgot."""
+        releases = self._releases(loss, interval)
+        if releases is None:
+            return math.inf
+        oldest = age + (releases - 1) * interval * self.envelope.steps_per_day
+        left = float(self.envelope(oldest, loss, direction="backward", method=self.method)) if oldest else loss
+        return (releases - 1) * loss + left
+
+    def _releases(self, loss: float, interval: int) -> int | None:
+        """Return how many releases there will be by the period and the total, None if neither ends them."""
+        schedule, total = self.run.schedule, self.run.promise.total_cap
+        last = schedule.last_day
+        by_period = None if last is None else ((last - schedule.first_day).days // interval) + 1
+        by_total = None if total is None else max(1, int(number(total) / loss))
+        known = [each for each in (by_period, by_total) if each is not None]
+        return min(known) if known else None
+
+    def found(self) -> Frontier:
+        own = self._promised()
+        target = None if own is None else own.risk
+        lowest, highest = self.error(1, self.cap), self.error(self.horizon, self.cap / _LEAST_SHARE)
+        allowed = [lowest * (highest / lowest) ** (i / (_ROWS - 1)) for i in range(_ROWS)]
+        plans = frontier(self.risk, self.error, max_penalties=allowed, horizon=self.horizon, max_loss=self.cap)
+        choices = [self._choice(plan) for plan in plans if plan is not None]
+        if own is not None:
+            best = self._within(own.risk)
+            same = best is not None and best.age_days == own.age_days and math.isclose(best.loss, own.loss)
+            choices += [replace(own, cheapest=same)]
+            choices += [best] if best is not None and not same else []
+        ordered = tuple(sorted(set(choices), key=lambda one: (one.error_kwh, one.risk, one.promised)))
+        return Frontier(ordered, self.name, self.homes, self.method, target, self.change, self.measured)
+
+    def _within(self, risk: float) -> Choice | None:
+        """Return the daily schedule of least error whose risk is at most this."""
+        if not math.isfinite(risk):
+            return None
+        plan = cheapest(self.risk, self.error, max_risk=risk, horizon=self.horizon, max_loss=self.cap, max_interval=1)
+        return None if plan is None else self._choice(plan, cheapest=True)
+
+    def _promised(self) -> Choice | None:
+        """Return what the run file promises now, one release a day; None if it spends no constant loss."""
+        promise = self.run.promise
+        if not isinstance(promise, AgeDependent):
+            return None
+        loss = number(promise.planned({}, self.run.schedule.first_day.isoformat(), self.envelope))
+        if not loss:
+            return None
+        age = promise.age_days
+        risk = number(granted(promise.risk)) if promise.risk is not None else self.risk(loss, age, 1)
+        return self._choice(Plan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
+
+    def _choice(self, plan: Plan, *, promised: bool = False, cheapest: bool = False) -> Choice:
+        total = self.run.promise.total_cap
+        days = None if total is None else int(number(total) / plan.loss) * int(plan.interval)
+        age, interval = int(plan.age), int(plan.interval)
+        return Choice(
+            plan.loss, age, interval, plan.risk, plan.penalty, self.noise_kwh(plan.loss), days, promised, cheapest
+        )
+
+
+def homes_of(series: AnySeries, roster: Roster, day: date) -> int:
+    """Return how many homes the smallest group of a series has on a day."""
+    return min((number for _, number in roster.cells(day, series.by)), default=0)
+
+
+def change_of(rows: Sequence[Release]) -> tuple[float, bool]:
+    """Return how much the mean moves from day to day, kWh a home, and whether the published series says so.
+
+    Squared differences of neighbouring published days, less the noise of both; the yardstick if there are few of them
+    or the noise hides them.
+    """
+    released = sorted((row for row in rows if row.state == "released"), key=lambda row: row.day)
+    squares = []
+    for before, after in pairwise(released):
+        if (date.fromisoformat(after.day) - date.fromisoformat(before.day)).days == 1:
+            moved = _mean_kwh(after) - _mean_kwh(before)
+            squares.append(moved**2 - _variance(before) - _variance(after))
+    if len(squares) < _PAIRS or sum(squares) <= 0:
+        return YARDSTICK_KWH, False
+    return math.sqrt(sum(squares) / len(squares)), True
+
+
+def _mean_kwh(row: Release) -> float:
+    return sum(row.values) / (1000.0 * sum(row.households))
+
+
+def _variance(row: Release) -> float:
+    return len(row.values) * (noise.standard_deviation(row.scale) / (1000.0 * sum(row.households))) ** 2

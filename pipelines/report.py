@@ -1,0 +1,223 @@
+"""LEDGER -> report.html: the release for people, on one page that asks the network for nothing. Public.
+
+Made of the statement, the ledger's rows, the run file and the model's public part alone, so that the same head and the
+same software give the same bytes, and nothing of a reading can show. The page as it stood at an earlier statement is
+made of what the ledger held then: its rows, its promise, its model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from html import escape
+from typing import Any
+
+from agedp_data import noise
+from agedp_data.chains.envelope import Envelope
+from agedp_data.config.contracts import promise_of
+from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.notion import Account, Promise
+from agedp_data.notions.parameters import watt_hours
+from agedp_data.pictures.page import document, in_short, paragraph, section
+from agedp_data.pictures.scales import plain
+from agedp_data.pictures.words import html_of
+from agedp_data.statement import markdown
+from pipelines.courses import courses, noise_of, noise_times
+from pipelines.report_losses import Lettered, figures_table, growth, lettered, odds, prices, spending
+from pipelines.report_model import model_parts
+from pipelines.report_series import series_parts
+from pipelines.work import Work
+
+_EPSILON = (
+    "Epsilon says how much of one household can show: everything released changes the odds of any guess about it by a "
+    "factor e^epsilon at most, 1.1 at epsilon .1, 2.7 at 1, 22,000 at 10. Small is private; a figure far above 10 "
+    "promises little, and says so."
+)
+_SAME = (
+    "The same releases under every notion that applies to them. Filled bars hold whatever households do; outlined ones "
+    "hold if the model does, and only about what is named beside them."
+)
+_INTERVAL = (
+    "The shaded band covers the noise that was added, and nothing else: not missing readings, not days cut at the "
+    "clamp, not homes that are not on the roster. Negative values are left as drawn."
+)
+_LEFT = (
+    "Under the model, what was said about a day says less and less about later ones. It never says less about that day "
+    "itself, and real households may remember for longer than the model does."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a page is made of: the statement, the rows that it is about, and what accounts for them.
+
+    `noise_means` gives by schedule the mean noise scale as a multiple of the clamp, the promised one first.
+    """
+
+    claim: Mapping[str, Any]
+    rows: Sequence[Release]
+    accounts: Sequence[Account]
+    envelope: Envelope | None
+    coverage: Decimal
+    noise_means: Mapping[str, float]
+
+
+def report_of(
+    work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
+) -> bytes:
+    """Return report.html for a statement and the rows and contracts that it tells of."""
+    promise = promise_of(contracts[-1].promise)
+    run = work.run.model_copy(update={"promise": promise})
+    accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run))]
+    days = len({row.day for row in rows if row.state == "released"})
+    means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
+    named = json.loads(contracts[-1].promise).get("model", {}).get("hash")
+    texts = {model.model: model.envelope for model in ledger.models()}
+    envelope = Envelope.from_json(json.loads(texts[named])["envelope"]) if named in texts else None
+    return page(Told(claim, rows, accounts, envelope, work.run.output.interval, means)).encode()
+
+
+def page(told: Told) -> str:
+    """Return the page."""
+    claim = told.claim
+    title = claim.get("title") or f"Daily averages of {claim['population']}"
+    figures = lettered(claim)
+    return document(
+        title,
+        [
+            *_header(told, title, figures),
+            "<main>",
+            _released(told),
+            _losses(told, figures),
+            *_prices(told, figures),
+            *_model(told),
+            section("The statement, word for word", html_of(markdown(claim), below=2)),
+            "</main>",
+            *_footer(claim),
+        ],
+    )
+
+
+def _header(told: Told, title: str, figures: Sequence[Lettered]) -> Iterator[str]:
+    claim = told.claim
+    days, published = claim["days"], claim["published"]
+    yield f"<header><h1>{escape(title)}</h1>"
+    yield from (f'<p class="mark">{escape(note)}</p>' for note in claim["notes"])
+    if days["released"]:
+        when = _span(published["first"], published["last"])
+        yield paragraph(
+            f"Mean electricity use of a home, day by day, of the population {claim['population']}, released with noise "
+            f"that protects each household. Published {when}.",
+            "soft",
+        )
+    else:
+        yield paragraph(f"Nothing is released to the population {claim['population']} yet.")
+    yield in_short([*_facts(told, figures)])
+    yield paragraph(_EPSILON, "soft")
+    yield "</header>"
+
+
+def _span(first: str, last: str) -> str:
+    return f"on {first}" if first == last else f"from {first} to {last}"
+
+
+def _facts(told: Told, figures: Sequence[Lettered]) -> Iterator[tuple[str, str, str]]:
+    days = told.claim["days"]
+    skipped = f"; {len(days['skipped'])} skipped" if days["skipped"] else ""
+    yield (
+        "days released",
+        f"{days['released']:,}",
+        f"{days['first']} to {days['last']}{skipped}" if days["first"] else "",
+    )
+    released = _means(told)
+    if released:
+        homes = [sum(row.households) for row in released]
+        yield "homes counted", _range(homes), "on the roster, by day" if min(homes) < max(homes) else "on the roster"
+        newest = max(released, key=lambda row: (row.day, -row.seq))
+        wide = noise.interval(newest.scale, told.coverage) / (1000.0 * min(newest.households))
+        several = ", smallest group" if len(newest.cells) > 1 else ""
+        yield (
+            "noise of a day's mean",
+            f"± {plain(wide)} kWh",
+            f"{float(told.coverage):.4g} of the time, newest day{several}",
+        )
+    for one in figures:
+        if one.key.name in ("day", "total") and one.always:
+            what = "one day of a home" if one.key.name == "day" else "all days of a home"
+            yield what, f"ε {one.text}", f"odds {odds(one.epsilon)}, always"
+
+
+def _range(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _mean_series(told: Told) -> list[str]:
+    """Return the series that are means, in the order of their first release."""
+    series = told.claim["contract"]["series"]
+    ended = [name for name in dict.fromkeys(row.series for row in told.rows) if name not in series]
+    known = [name for name in dict.fromkeys([*(row.series for row in told.rows), *series]) if name not in ended]
+    return [name for name in known if series[name]["statistic"] == "mean"]
+
+
+def _means(told: Told) -> list[Release]:
+    names = _mean_series(told)
+    return [row for row in told.rows if row.state == "released" and row.series == names[0]] if names else []
+
+
+def _released(told: Told) -> str:
+    names = _mean_series(told)
+    parts = [paragraph(_INTERVAL, "soft")]
+    for name in names:
+        own = [row for row in told.rows if row.series == name]
+        parts += [f"<h3>{escape(name)}</h3>"] if len(names) > 1 else []
+        parts += series_parts(name, own, coverage=told.coverage, titled=len(names) > 1)
+    return section("What was released", *parts)
+
+
+def _losses(told: Told, figures: Sequence[Lettered]) -> str:
+    found = courses(told.accounts, told.rows, told.envelope)
+    return section(
+        "What it says about one household, under every notion",
+        paragraph(_SAME, "soft"),
+        figures_table(figures),
+        *growth(figures, found),
+        *spending(told.rows, told.claim["contract"]["promise"]),
+    )
+
+
+def _prices(told: Told, figures: Sequence[Lettered]) -> Iterator[str]:
+    released = _means(told)
+    if not released:
+        return
+    newest = max(released, key=lambda row: (row.day, -row.seq))
+    sd = noise.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
+    series = told.claim["contract"]["series"][newest.series]
+    schedules = noise_of(
+        told.noise_means,
+        clamp_wh=watt_hours(Decimal(series["clamp_kwh"])),
+        share=float(series["share"]),
+        households=min(newest.households),
+    )
+    times = noise_times(told.accounts, told.rows, told.envelope)
+    parts = [*prices(figures, times, sd_kwh=sd, schedules=schedules)]
+    if parts:
+        yield section("What each promise would have cost in noise", *parts)
+
+
+def _model(told: Told) -> Iterator[str]:
+    parts = [*model_parts(told.envelope, told.rows)] if told.envelope is not None else []
+    if parts:
+        yield section("What the model says of age", paragraph(_LEFT, "soft"), *parts)
+
+
+def _footer(claim: Mapping[str, Any]) -> Iterator[str]:
+    credit = [claim[key] for key in ("source", "licence", "contact") if key in claim]
+    software = ", ".join(f"{name} {version}" for name, version in claim["software"].items())
+    yield "<footer>"
+    yield from (paragraph(text, "soft") for text in credit)
+    yield f'<p class="soft">Ledger <code>{escape(claim["ledger"]["id"])}</code>, head '
+    yield f"<code>{escape(claim['ledger']['head'])}</code>; made by {escape(software)}.</p></footer>"

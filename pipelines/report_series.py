@@ -1,0 +1,139 @@
+"""What a report shows of the released series: each day's mean with its noise interval, and the same in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from agedp_data import noise
+from agedp_data.ledger import Release
+from agedp_data.pictures.chart import Line, Marks, chart
+from agedp_data.pictures.page import paragraph, table
+from agedp_data.pictures.scales import Scale, days, linear, plain
+
+_BY_DAY = 31
+_MANY_CELLS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One cell of a series on one day: how many homes, mean, noise interval and standard deviation, kWh a home."""
+
+    day: date
+    households: int
+    mean: float
+    low: float
+    high: float
+    sd: float
+    loss: int
+
+
+def published(rows: Sequence[Release], *, coverage: Decimal) -> dict[str, list[Published]]:
+    """Return by cell what one series said, day by day."""
+    released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
+    half = {scale: noise.interval(scale, coverage) for scale in {row.scale for row in released}}
+    found: dict[str, list[Published]] = {}
+    for row in released:
+        day = date.fromisoformat(row.day)
+        for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
+            kwh, wide = 1000.0 * households, half[row.scale]
+            ends = (value - wide) / kwh, (value + wide) / kwh
+            sd = noise.standard_deviation(row.scale) / kwh
+            found.setdefault(cell, []).append(Published(day, households, value / kwh, *ends, sd, row.loss))
+    return found
+
+
+def series_parts(name: str, rows: Sequence[Release], *, coverage: Decimal, titled: bool) -> Iterator[str]:
+    """Yield charts and tables of one series: a chart for each of its cells, all on one scale."""
+    cells = published(rows, coverage=coverage)
+    if not cells:
+        yield paragraph(f"{name}: nothing is released yet.")
+        return
+    skipped = sorted({date.fromisoformat(row.day) for row in rows if row.state == "skipped"})
+    every = [one for found in cells.values() for one in found]
+    shown = [*(one.day for one in every), *skipped]
+    x = days(min(shown), max(shown))
+    y = linear([end for one in every for end in (one.low, one.high)])
+    many = len(cells) > _MANY_CELLS
+    yield '<div class="two">' if many else ""
+    for cell, found in cells.items():
+        of = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
+        title = f"Mean use of a home by day{f': {of}' if of else ''}"
+        yield _chart(title, found, skipped, x, y, coverage, small=many)
+    yield "</div>" if many else ""
+    for cell, found in cells.items():
+        of = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
+        yield _numbers(of, found, skipped)
+
+
+def _chart(
+    title: str,
+    found: Sequence[Published],
+    skipped: Sequence[date],
+    x: Scale,
+    y: Scale,
+    coverage: Decimal,
+    *,
+    small: bool,
+) -> str:
+    place = {one.day.toordinal(): one for one in found}
+    every = range(min(place), max(place) + 1)
+    mean, low, high = (
+        [getattr(place[day], name) if day in place else math.nan for day in every] for name in ("mean", "low", "high")
+    )
+    named = f"released mean, with the interval that covers its noise {float(coverage):.4g} of the time"
+    layers: list[Line | Marks] = [Line(named, [float(day) for day in every], mean, band=(low, high))]
+    if skipped:
+        layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
+    return chart(title, _about(found, skipped), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240)
+
+
+def _about(found: Sequence[Published], skipped: Sequence[date]) -> str:
+    least, most = min(found, key=_mean), max(found, key=_mean)
+    middle = sum(one.mean for one in found) / len(found)
+    wide = max(one.high - one.mean for one in found)
+    if len(found) == 1:
+        start = f"One day, {found[0].day}: {plain(middle)} kWh a home"
+    else:
+        start = (
+            f"{len(found)} days from {found[0].day} to {found[-1].day}: {plain(middle)} kWh a home on average, least "
+            f"{plain(least.mean)} on {least.day}, most {plain(most.mean)} on {most.day}"
+        )
+    end = f"; {len(skipped)} days were skipped" if skipped else ""
+    return f"{start}; the noise interval reaches at most {plain(wide)} kWh to either side{end}."
+
+
+def _mean(one: Published) -> float:
+    return one.mean
+
+
+def _numbers(of: str, found: Sequence[Published], skipped: Sequence[date]) -> str:
+    about = f" ({of})" if of else ""
+    if len(found) <= _BY_DAY:
+        rows = [
+            (str(one.day), f"{one.households:,}", plain(one.mean), plain(one.low), plain(one.high), plain(one.sd))
+            for one in found
+        ]
+        caption = f"The same in numbers, kWh a home{about}"
+        return table(caption, ("day", "homes", "mean", "low", "high", "noise sd"), rows)
+    months: dict[str, list[Published]] = {}
+    for one in found:
+        months.setdefault(f"{one.day:%Y-%m}", []).append(one)
+    missed = [f"{day:%Y-%m}" for day in skipped]
+    rows = [
+        (
+            month,
+            f"{len(own)}" + (f" (−{missed.count(month)})" if month in missed else ""),
+            plain(sum(one.mean for one in own) / len(own)),
+            plain(min(one.mean for one in own)),
+            plain(max(one.mean for one in own)),
+            plain(max(one.sd for one in own)),
+        )
+        for month, own in months.items()
+    ]
+    remark = "; (−n): skipped days" if skipped else ""
+    caption = f"The same by month, kWh a home{about}; every day is in the Parquet file beside this page{remark}"
+    return table(caption, ("month", "days", "mean", "least", "most", "noise sd"), rows)

@@ -1,0 +1,127 @@
+"""run file + LEDGER -> what a statement is made of: figures, limits, versions, notes, how long the promise goes on.
+
+Nothing here reads a clock: what follows from the same rows is the same on every day. "Today" is the newest date of
+publication in the ledger, from which the days ahead are imagined to be released when due.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import pairwise
+from typing import Any, Final
+
+from agedp_data.config.model import Estimated
+from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger.rows import differences
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.notion import Account, Figure, day_losses, spent_figures
+from agedp_data.statement import (
+    OVERLAP,
+    OWN_DAYS,
+    RECOVERED,
+    ROSTER_READ_OFF,
+    TAKEN_OVER,
+    Ending,
+    Version,
+)
+from pipelines.outlook import Side, View, outlook
+from pipelines.work import Work
+
+_DAYS_AHEAD: Final = 366
+"""How far ahead the end of a promise is looked for: a night's run has no time for ten years of days."""
+
+
+def figures_of(work: Work, rows: Sequence[Release]) -> list[Figure]:
+    """Return what these releases come to under the promise and under every other notion that applies."""
+    accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
+    found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelopes[0], None)]
+    return [*found, *_as_promised(work, rows, accounts)]
+
+
+def _as_promised(work: Work, rows: Sequence[Release], accounts: Sequence[Account]) -> list[Figure]:
+    """Return what earlier models said of the rows that were charged under them, when they were charged.
+
+    A model that a contract named while nothing was released binds all the same: what it says of all rows.
+    """
+    found = []
+    for model, envelope in work.earlier_models.items():
+        last = max((i for i, row in enumerate(rows) if row.model == model), default=None)
+        charged, said = (rows, "by an earlier model") if last is None else (rows[: last + 1], "as promised")
+        of_model = [figure for one in accounts for figure in one.figures(charged, envelope, None)]
+        found += [
+            replace(figure, name=f"{figure.name} {said}", assumption=f"{figure.assumption}, by model {model[:16]}")
+            for figure in of_model
+            if figure.kind == "conditional"
+        ]
+    return found
+
+
+def others_of(ledger: Ledger, population: str) -> set[str]:
+    """Return the other populations to whom something was promised in the ledger."""
+    return {one.population for one in ledger.contracts()} - {population}
+
+
+def figures_with_others(ledger: Ledger, population: str) -> list[Figure]:
+    """Return what the ledger says of a household that is counted in all its populations; nothing of a single one."""
+    others = others_of(ledger, population)
+    if not others:
+        return []
+    counted = f"of a household that is counted in all {len(others) + 1} populations of this ledger"
+    about = (f"any one day {counted}", f"all published days {counted}")
+    return [
+        replace(figure, name=f"{figure.name} with the other populations", about=said)
+        for figure, said in zip(spent_figures(day_losses(ledger.rows())), about, strict=True)
+    ]
+
+
+def ending_of(work: Work, contracts: Sequence[Contract], rows: Sequence[Release]) -> Ending:
+    """Return how long the promise goes on if every day is released when it is due."""
+    newest = date.fromisoformat(max(row.published_on for row in rows))
+    view = View(tuple(rows), work.roster, newest, tuple(contracts))
+    found = outlook(Side(work.promise, work.terms.binding), view, days_ahead=_DAYS_AHEAD)
+    total, last = work.run.promise.total_cap, work.run.schedule.last_day
+    so_far = max(row.day for row in rows)
+    if found.stopped:
+        return Ending(so_far, "broken", total)
+    if found.ended_by_promise:
+        return Ending(found.last_day.isoformat() if found.last_day else so_far, "promise", total)
+    if last is not None and (found.next_day is None or found.last_day == last):
+        return Ending(last.isoformat(), "period", total)
+    return Ending("", "", total)
+
+
+def versions_of(contracts: Sequence[Contract]) -> list[Version]:
+    """Return every contract of a population, with what it changed in the one before it."""
+    texts = [json.loads(known.promise) for known in contracts]
+    changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
+    return [Version(known.at, changed) for known, changed in zip(contracts, changes, strict=True)]
+
+
+def notes_of(work: Work, ledger: Ledger) -> list[str]:
+    """Return what a reader must know of how ledger, roster and model came about."""
+    model, schedule = work.run.model, work.run.schedule
+    # Once days were released by a roster that was read off the data, that is so for ever.
+    earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
+    read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
+    own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
+    lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
+    several = bool(others_of(ledger, work.population))
+    said = (*lost, (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several))
+    return [note for note, holds in said if holds]
+
+
+def head_of(ledger: Ledger) -> str:
+    """Return the hash of the newest row that is no statement: a statement cannot name the row that it becomes."""
+    heads = {row.seq: row.hash for row in ledger.rows()}
+    heads |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
+    return heads[max(heads)]
+
+
+def titles_of(work: Work) -> dict[str, str]:
+    """Return title, source, licence and contact, as far as the run file gives them."""
+    output = work.run.output
+    titles: Mapping[str, Any] = {key: getattr(output, key) for key in ("title", "source", "licence", "contact")}
+    return {key: text for key, text in titles.items() if text}

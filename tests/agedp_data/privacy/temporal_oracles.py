@@ -1,0 +1,155 @@
+"""What temporal leakage is checked against: [T]'s own Algorithm 1, linear programmes, and enumeration of mechanisms.
+
+Nothing here uses the library. Algorithm 1 drops columns until all that are left have q_j/d_j above the ratio reached,
+in extended precision and with numerator and denominator scaled by e^-a.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+from scipy.optimize import linprog
+
+LONG = np.longdouble
+
+
+def algorithm_1(kernel, loss):
+    """L_K(a) of one kernel without NaN, by dropping columns pair by pair (all pairs side by side)."""
+    p = np.asarray(kernel, dtype=LONG)
+    p = p / p.sum(axis=1, keepdims=True)
+    if len(p) < 2 or loss == 0:
+        return 0.0
+    x, y = np.array(list(permutations(range(len(p)), 2))).T
+    q, d = p[x], p[y]
+    inside = q > d
+    left, used = np.exp(-LONG(loss)), -np.expm1(-LONG(loss))
+    best = 0.0
+    while True:
+        whole, part = (q * inside).sum(axis=1), (d * inside).sum(axis=1)
+        over, under = whole * used + left, part * used + left
+        with np.errstate(divide="ignore"):
+            log_under = np.where(part > 0, np.log(under), -LONG(loss))
+        best = max(best, float((np.log(over) - log_under).max()))
+        drop = inside & (q * under[:, None] < d * over[:, None])
+        if not drop.any():
+            return best
+        inside &= ~drop
+
+
+def by_recursion(kernel, losses, leak=algorithm_1):
+    """BPL of a list of losses."""
+    found = []
+    for e in losses:
+        found.append(e + (leak(kernel, found[-1]) if found else 0.0))
+    return np.array(found)
+
+
+def total_by_recursion(kernel_b, kernel_f, losses, leak=algorithm_1):
+    """TPL of a list of losses."""
+    losses = np.asarray(losses, dtype=float)
+    return by_recursion(kernel_b, losses, leak) + by_recursion(kernel_f, losses[::-1], leak)[::-1] - losses
+
+
+def by_programme(kernel, loss):
+    """L_K(a) by one programme of HiGHS for each pair (Charnes and Cooper: d.y = 1, m <= y_j <= e^a m)."""
+    p = np.asarray(kernel, dtype=float)
+    k, n = p.shape
+    box = np.block([[-np.eye(n), np.ones((n, 1))], [np.eye(n), -np.exp(loss) * np.ones((n, 1))]])
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    best = 1.0
+    for x, y in permutations(range(k), 2):
+        found = linprog(
+            np.append(-p[x], 0.0),
+            A_ub=box,
+            b_ub=np.zeros(2 * n),
+            A_eq=np.append(p[y], 0.0)[None],
+            b_eq=[1.0],
+            options=options,
+        )
+        best = max(best, -found.fun)
+    return float(np.log(best))
+
+
+def mechanisms(values, loss):
+    """All extreme likelihoods of an output of a mechanism of this loss: (2^values, values) of 1 and e^loss."""
+    return np.array(list(product((1.0, np.exp(loss)), repeat=values)))
+
+
+def largest_ratio(given):
+    """The largest ln of the ratio of two entries in a row, over all rows."""
+    return float(np.log((given.max(axis=-1) / given.min(axis=-1)).max()))
+
+
+def enumerated(joint, losses):
+    """The exact loss about each variable of a joint law (n_1, ..., n_T) that each release reads one of.
+
+    Every output of every release has likelihoods between 1 and e^loss up to scale; the ratio is a ratio of linear
+    forms in each of them, so an extreme one attains the maximum.
+    """
+    outputs = [mechanisms(n, e) for n, e in zip(joint.shape, losses, strict=True)]
+    return [loss_about(joint, (t,), outputs) for t in range(joint.ndim)]
+
+
+def loss_about(joint, secret, outputs):
+    """The exact loss about some variables together, their values told apart only where the law allows them."""
+    count = joint.ndim
+    letters = "abcdefgh"[:count]
+    marks = "ABCDEFGH"[:count]
+    inputs = ",".join(m + x for m, x in zip(marks, letters, strict=True))
+    kept = "".join(letters[t] for t in secret)
+    given = np.einsum(f"{letters},{inputs}->{marks}{kept}", joint, *outputs, optimize=True)
+    weight = np.einsum(f"{letters}->{kept}", joint)
+    flat = given.reshape(-1, weight.size)[:, weight.ravel() > 0] / weight.ravel()[weight.ravel() > 0]
+    return largest_ratio(flat)
+
+
+def joint_of_days(transition, law, days, steps):
+    """The joint law of whole days (k^steps values each) of a chain that starts at the first of `days` from `law`."""
+    p = np.asarray(transition, dtype=float)
+    k, last = len(p), days[-1]
+    length = (last - days[0] + 1) * steps
+    joint = np.zeros([k**steps] * len(days))
+    for path in product(range(k), repeat=length):
+        weight = law[path[0]] * np.prod([p[a, b] for a, b in zip(path, path[1:], strict=False)])
+        blocks = [path[(day - days[0]) * steps : (day - days[0] + 1) * steps] for day in days]
+        joint[tuple(int("".join(map(str, block)), k) for block in blocks)] += weight
+    return joint
+
+
+def stationary(transition):
+    """The stationary law by least squares."""
+    p = np.asarray(transition, dtype=float)
+    k = len(p)
+    return np.linalg.lstsq(np.vstack((p.T - np.eye(k), np.ones(k))), np.append(np.zeros(k), 1.0), rcond=None)[0]
+
+
+def reversed_chain(transition):
+    """P_B(x, y) = pi(y) P(y, x) / pi(x)."""
+    law = stationary(transition)
+    return np.asarray(transition).T * law / law[:, None]
+
+
+def dense(n, seed, *, weight=0.5):
+    """A random chain without zeros, rows from far apart to alike as `weight` grows."""
+    p = np.random.default_rng(seed).gamma(weight, size=(n, n)) + 1e-3
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def kernels_of_every_kind(n, seed):
+    """Random kernels: plain, with zeros, with ties, identity, periodic, uniform, nearly singular, nearly identity."""
+    rng = np.random.default_rng(seed)
+    plain = dense(n, seed)
+    zeros = np.where(rng.random((n, n)) < 0.5, 0.0, plain) + np.eye(n) * 1e-2
+    ties = rng.integers(1, 4, size=(n, n)).astype(float)
+    alike = np.tile(plain[:1], (n, 1)) + 1e-11 * rng.random((n, n))
+    return {
+        "plain": plain,
+        "zeros": zeros / zeros.sum(axis=1, keepdims=True),
+        "ties": ties / ties.sum(axis=1, keepdims=True),
+        "identity": np.eye(n),
+        "periodic": np.roll(np.eye(n), 1, axis=1),
+        "uniform": np.full((n, n), 1 / n),
+        "nearly singular": alike / alike.sum(axis=1, keepdims=True),
+        "nearly identity": np.eye(n) * (1 - 1e-6) + 1e-6 / n,
+    }
