@@ -92,7 +92,7 @@ def facts_of(model: Estimated) -> dict[str, Any]:
         "memory": model.memory,
         "min_visits": model.min_visits,
         "confidence": model.confidence,
-        **({} if model.level is None else {"level": str(model.level)}),
+        **({} if model.level is None else {"level": str(model.level.normalize())}),
         "ages_days": list(model.ages_days),
     }
 

@@ -1,7 +1,7 @@
 """The tables that are written, each declared once: columns, Arrow types, units and meaning.
 
-`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `FORGETTING` are confidential; `DAILY_AVERAGES` is
-what is released.
+`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `COVERAGE`, `FORGETTING` are confidential;
+`DAILY_AVERAGES` is what is released.
 """
 
 from __future__ import annotations
@@ -96,6 +96,15 @@ TRUE_MEANS = _table(
     ("households", pa.int64(), "households on the roster"),
     ("true_mean_kwh", pa.float64(), "mean before noise, kWh"),
     ("released_mean_kwh", pa.float64(), "mean as released, kWh"),
+)
+COVERAGE = _table(
+    ("population", _TEXT, "the people"),
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "all, or the group"),
+    ("households", pa.int64(), "households on the roster"),
+    ("usable", pa.int64(), "of these with a usable day"),
+    ("clamped", pa.int64(), "of these above the clamp"),
 )
 FORGETTING = _table(
     ("household_id", _IDS, "household"),

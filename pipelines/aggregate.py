@@ -8,7 +8,7 @@ at most the clamp, never scaled up. Otherwise it adds the public `missing_wh`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -42,11 +42,16 @@ class Counting:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """One day of one series over named cells, each at most households x clamp_wh (confidential)."""
+    """One day of one series over named cells, each at most households x clamp_wh (confidential).
+
+    Of the households of a cell so many have a `usable` day, and so many of these are `clamped`.
+    """
 
     clamp_wh: int
     sum_wh: dict[str, int]
     households: dict[str, int]
+    usable: dict[str, int] = field(default_factory=dict)
+    clamped: dict[str, int] = field(default_factory=dict)
 
 
 def aggregate(
@@ -68,7 +73,7 @@ def aggregate(
     seen = False
     for month in months_between(days[0], days[-1]) if days else ():
         of_month = [day for day in days if f"{day:%Y-%m}" == month]
-        energy, readings, found = _matrices(store, delivery, roster, month)
+        energy, readings, found = matrices(store, delivery, roster, month)
         seen = seen or found
         for day in of_month:
             lines += _day(store, roster, day, energy[:, day.day - 1], readings[:, day.day - 1], counting)
@@ -81,13 +86,14 @@ def aggregate(
     folders.write_table(path, table)
     clamps = {one.series: one.clamp_wh for one in counting}
     summed: dict[tuple[date, str], Sum] = {}
-    for number, series, cell, households, _, _, total in lines:
+    for number, series, cell, households, usable, clamped, total in lines:
         of_day = summed.setdefault((_EPOCH + timedelta(days=number), series), Sum(clamps[series], {}, {}))
         of_day.sum_wh[cell], of_day.households[cell] = total, households
+        of_day.usable[cell], of_day.clamped[cell] = usable, clamped
     return summed
 
 
-def _matrices(store: Store, delivery: Delivery, roster: Roster, month: str) -> tuple[Ints, Ints, bool]:
+def matrices(store: Store, delivery: Delivery, roster: Roster, month: str) -> tuple[Ints, Ints, bool]:
     """Return (household, day of month) energy and number of readings of a month."""
     energy = np.zeros((len(roster.ids), 31), np.int64)
     readings = np.zeros((len(roster.ids), 31), np.int64)

@@ -6,7 +6,8 @@ a day of 25 hours being one day.
 
 A cyclic chain is counted by the half-hour of the day that a transition leaves. Series that are read EVERY few steps
 only (for a sampling bound) are counted in the same pass: the readings at times that are multiples of so many steps,
-a gap wherever one of them is missing.
+a gap wherever one of them is missing. A reading from which the next of them is more or less than so many half-hours
+away, because the clock changes in between, takes no part in these.
 """
 
 from __future__ import annotations
@@ -130,11 +131,13 @@ def _count(month: str, *, counting: _Counting) -> _Month:
         readings[low:high] += np.bincount(part.household - low)
         state = _states(period.store.layout, part, counting.edges, period.step)
         for steps, n_phases in counting.phases.items():
-            some = slice(None) if steps == 1 else part.time % steps == 0
+            household, time, read = part.household, part.time, state
+            if steps > 1:
+                household, time, read = _rarer(period.store.layout, part, state, steps)
             own, counted = runs_and_counts(
-                part.household[some] - low,
-                part.time[some] // steps,
-                state[some],
+                household - low,
+                time,
+                read,
                 households=high - low,
                 n_states=counting.n_states,
                 n_phases=n_phases,
@@ -151,6 +154,21 @@ def _states(layout: Layout, part: MonthReadings, edges: Floats, step: Step) -> I
         return state
     twice = repeated(layout, part.time)
     return np.where(twice, NONE, state) if twice.any() else state
+
+
+def _rarer(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> tuple[Ints, Ints, Ints]:
+    """Return household, time in so many steps, and state of the readings at times that are multiples of them."""
+    some = part.time % steps == 0
+    time = part.time[some]
+    days = range(int(part.time.min()) // SLOTS, (int(part.time.max()) + steps) // SLOTS + 1)
+    changed = [day * SLOTS + slot for day in days for slot in _changed_slots(layout, day)]
+    unsteady = np.isin(time, np.add.outer(changed, -np.arange(steps))) if changed else np.zeros(len(time), bool)
+    return part.household[some], time // steps, np.where(unsteady, NONE, state[some])
+
+
+def _changed_slots(layout: Layout, day: int) -> tuple[int, ...]:
+    """Return the slots of a day that hold two half-hours, or none."""
+    return layout.repeated_slots(day_of(day)) + layout.absent_slots(day_of(day))
 
 
 def repeated(layout: Layout, time: Ints) -> Flags:

@@ -38,7 +38,8 @@ _CHAINS = {
     ),
     HALF_HOURS: (
         "Half-hours",
-        "The same for the states of half-hours, as the model has them, whole days apart.",
+        "The same for the states of half-hours, as the model has them, whole days apart. Of a cyclic chain it is compared "
+        "half-hour by half-hour in two states, and the chain's line is what series drawn from it show in the same count.",
     ),
 }
 _TOLD = {
@@ -49,12 +50,15 @@ _TOLD = {
 
 def page(found: Remembered) -> str:
     """Return the confidential report."""
+    start, lines, claims = _verdict(found)
     return document(
         "Is the chain true?",
         [
             "<h1>Is the chain true? Model against measurement</h1>",
             '<p class="mark">Confidential: it comes from readings, without noise. It stays in the house.</p>',
-            *(f"<p>{escape(line)}</p>" for line in verdict(found)),
+            f"<p><strong>{escape(start)}</strong></p>",
+            *(f"<p>{escape(line[0].upper() + line[1:])}.</p>" for line in lines),
+            *(f"<p>{escape(claim)}</p>" for claim in claims),
             *(_chain(found, name) for name in _CHAINS if name in found.figures),
             *(_told(found, name) for name in _TOLD if name in found.figures),
             _reading(),
@@ -64,12 +68,15 @@ def page(found: Remembered) -> str:
 
 def verdict(found: Remembered) -> list[str]:
     """Return in plain words whether the chain was contradicted and what may be claimed: counts of households alone."""
+    start, lines, claims = _verdict(found)
+    return [start, *lines, *claims]
+
+
+def _verdict(found: Remembered) -> tuple[str, list[str], list[str]]:
     checks = {name: check for name, check in found.checks.items() if check.checked}
     if not checks:
-        return [
-            "Is the chain true? It cannot be told: no household has readings enough to compare its chain with.",
-            _ALWAYS,
-        ]
+        start = "Is the chain true? It cannot be told: no household has readings enough to compare its chain with."
+        return start, [], [_ALWAYS]
     lines = [
         f"{name}: {check.rejected:,} of {check.checked:,} households checked remember for longer than their chain says "
         f"(by chance alone about {check.checked * (1 - LEVEL):.0f})"
@@ -87,7 +94,7 @@ def verdict(found: Remembered) -> list[str]:
             "That is no proof: slow changes that a period does not show, and all later ages, are not covered. Figures "
             "that credit age stay conditional on the model."
         )
-    return [start, *lines, f"{_ALWAYS} {claim}"]
+    return start, lines, [_ALWAYS, claim]
 
 
 _ALWAYS = "What may be claimed: the loss of a day and the total of all days, always."
@@ -104,14 +111,14 @@ def _chain(found: Remembered, name: str) -> str:
     ]
     rejected = _mean(found.figures[name]["rejected"])
     rows = [
-        ("by powers of the chain, median home", _list(values["powers"])),
-        ("counted directly, median home", _list(values["direct"])),
-        ("counted directly, 10 % of homes below", _list(low)),
-        ("counted directly, 10 % of homes above", _list(high)),
-        ("interval, median lower end", _list(values["low"])),
-        ("interval, median upper end", _list(values["high"])),
-        ("noise of such a count, median home", _list(values["floor"])),
-        ("share of homes rejected at this age", rejected),
+        ("powers of the chain", _list(values["powers"])),
+        ("counted directly", _list(values["direct"])),
+        ("a tenth of homes below", _list(low)),
+        ("a tenth of homes above", _list(high)),
+        ("interval, lower end", _list(values["low"])),
+        ("interval, upper end", _list(values["high"])),
+        ("noise of such a count", _list(values["floor"])),
+        ("homes rejected, share", rejected),
     ]
     homes = found.checks[name].checked
     return _section(
@@ -133,13 +140,13 @@ def _told(found: Remembered, name: str) -> str:
         Line("by the chain of day totals (median home)", _list(chain)),
     ]
     rows = [
-        ("left of the loss, median home", _list(left[0.5])),
-        ("left of the loss, 10 % of homes above", _list(left[_HIGH])),
-        ("total variation, median home", _list(found.quantile(name, "direct", 0.5))),
-        ("interval, median lower end", _list(found.quantile(name, "low", 0.5))),
-        ("interval, median upper end", _list(found.quantile(name, "high", 0.5))),
-        ("noise of such a count, median home", _list(found.quantile(name, "floor", 0.5))),
-        ("at this or any later age measured, median home", _list(_from_then_on(left[0.5]))),
+        ("left of the loss", _list(left[0.5])),
+        ("a tenth of homes above", _list(left[_HIGH])),
+        ("total variation", _list(found.quantile(name, "direct", 0.5))),
+        ("interval, lower end", _list(found.quantile(name, "low", 0.5))),
+        ("interval, upper end", _list(found.quantile(name, "high", 0.5))),
+        ("noise of such a count", _list(found.quantile(name, "floor", 0.5))),
+        ("left at this or a later age", _list(_from_then_on(left[0.5]))),
     ]
     about = (
         f"Of a loss of {found.loss:g} about one day, how much is left about {secret}, for an adversary who knows the "
@@ -176,7 +183,9 @@ def _said(values: Sequence[float], ages: Sequence[int]) -> str:
 
 
 def _numbers(found: Remembered, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
-    return table("The same in numbers, by days apart", [f"{age} d" for age in found.ages_days], rows)
+    return table(
+        "The same in numbers: medians over homes, by days apart", [f"{age} d" for age in found.ages_days], rows
+    )
 
 
 def _section(title: str, about: str, figure: str, numbers: str) -> str:

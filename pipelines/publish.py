@@ -40,6 +40,7 @@ from pipelines.received import (
     ReleaseFolder,
     open_release,
 )
+from pipelines.report import report_of
 from pipelines.signs import published_in
 from pipelines.stated import (
     ending_of,
@@ -118,6 +119,7 @@ def files_of(
         table = averages(of_series, coverage=work.run.output.interval, versions=versions)
         guarantee = {**_guarantee(work, claim), "of": series, "clamp_kwh_by_version": clamps[series]}
         files[AVERAGES if i == 0 else f"{MEANS}_{series}.parquet"] = parquet_bytes(with_guarantee(table, guarantee))
+    files["report.html"] = report_of(work, ledger, claim, rows, contracts)
     # whatever else a folder holds comes before its list of resources
     files[PACKAGE] = _json(datapackage(claim, files))
     return files

@@ -19,7 +19,7 @@ from agedp_data.errors import InputError
 from agedp_data.noise import interval, standard_deviation
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.notions.parameters import watt_hours
-from agedp_data.statement import factor
+from agedp_data.statement import SCHEMA, factor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,13 +94,15 @@ class ReleaseFolder:
         """
         self._verify_sums()
         claim = self.statement
-        self._verify_package(claim)
+        if claim.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
+            raise InputError(f"{STATEMENT} is of a form that this agedp does not know; update agedp")
         try:
             rows = [row for name, table in self.averages().items() for row in _checked_rows(name, table, claim)]
             _check_statement(claim, rows)
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), claim)
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"{AVERAGES} and {STATEMENT} do not carry what a release carries") from None
+        self._verify_package(claim)
 
     def _verify_sums(self) -> None:
         listed, wanted = self._listed(), self.checksums
@@ -123,7 +125,7 @@ class ReleaseFolder:
         """Check the list of files that catalogues read; releases of before there was one have none."""
         listed = set(self.checksums)
         if PACKAGE not in listed:
-            if claim.get("schema") not in _WITHOUT_PACKAGE:
+            if claim["schema"] not in _WITHOUT_PACKAGE:
                 raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
             return
         files = {name: (self.path / name).read_bytes() for name in listed - {PACKAGE}}

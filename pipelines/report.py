@@ -26,7 +26,7 @@ from agedp_data.pictures.scales import plain
 from agedp_data.pictures.words import html_of
 from agedp_data.statement import markdown
 from pipelines.courses import courses, noise_of, noise_times
-from pipelines.report_losses import Lettered, figures_table, growth, lettered, odds, prices, spending
+from pipelines.report_losses import Lettered, at_most, figures_table, growth, lettered, odds, prices, spending
 from pipelines.report_model import model_parts
 from pipelines.report_series import series_parts
 from pipelines.work import Work
@@ -49,16 +49,24 @@ _LEFT = (
     "itself, and real households may remember for longer than the model does."
 )
 
+_BECAUSE = {
+    "promise": "then the promise is used up",
+    "period": "the last day of its period",
+    "broken": "a newer model stops it",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """What a page is made of: the statement, the rows that it is about, and what accounts for them.
 
-    `noise_means` gives by schedule the mean noise scale as a multiple of the clamp, the promised one first.
+    `contracts` are the texts of all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
+    scale as a multiple of the clamp, the promised one first.
     """
 
     claim: Mapping[str, Any]
     rows: Sequence[Release]
+    contracts: Mapping[str, Mapping[str, Any]]
     accounts: Sequence[Account]
     envelope: Envelope | None
     coverage: Decimal
@@ -74,10 +82,11 @@ def report_of(
     accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run))]
     days = len({row.day for row in rows if row.state == "released"})
     means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
-    named = json.loads(contracts[-1].promise).get("model", {}).get("hash")
+    known = {one.hash: json.loads(one.promise) for one in contracts}
+    named = known[contracts[-1].hash].get("model", {}).get("hash")
     texts = {model.model: model.envelope for model in ledger.models()}
     envelope = Envelope.from_json(json.loads(texts[named])["envelope"]) if named in texts else None
-    return page(Told(claim, rows, accounts, envelope, work.run.output.interval, means)).encode()
+    return page(Told(claim, rows, known, accounts, envelope, work.run.output.interval, means)).encode()
 
 
 def page(told: Told) -> str:
@@ -147,7 +156,11 @@ def _facts(told: Told, figures: Sequence[Lettered]) -> Iterator[tuple[str, str, 
     for one in figures:
         if one.key.name in ("day", "total") and one.always:
             what = "one day of a home" if one.key.name == "day" else "all days of a home"
-            yield what, f"ε {one.text}", f"odds {odds(one.epsilon)}, always"
+            yield what, f"ε\u00a0{at_most(one)}", f"odds {odds(one.epsilon)}, always"
+
+    ending = told.claim.get("ending", {})
+    if ending.get("last_day"):
+        yield "goes on until", ending["last_day"], _BECAUSE.get(ending["because"], "")
 
 
 def _range(numbers: Sequence[int]) -> str:
@@ -156,11 +169,14 @@ def _range(numbers: Sequence[int]) -> str:
 
 
 def _mean_series(told: Told) -> list[str]:
-    """Return the series that are means, in the order of their first release."""
-    series = told.claim["contract"]["series"]
-    ended = [name for name in dict.fromkeys(row.series for row in told.rows) if name not in series]
-    known = [name for name in dict.fromkeys([*(row.series for row in told.rows), *series]) if name not in ended]
-    return [name for name in known if series[name]["statistic"] == "mean"]
+    """Return the series that are or were means, in the order of their first release."""
+    means = [
+        name
+        for terms in told.contracts.values()
+        for name, series in terms["series"].items()
+        if series["statistic"] == "mean"
+    ]
+    return [name for name in dict.fromkeys([*(row.series for row in told.rows), *means]) if name in means]
 
 
 def _means(told: Told) -> list[Release]:
@@ -173,7 +189,6 @@ def _released(told: Told) -> str:
     parts = [paragraph(_INTERVAL, "soft")]
     for name in names:
         own = [row for row in told.rows if row.series == name]
-        parts += [f"<h3>{escape(name)}</h3>"] if len(names) > 1 else []
         parts += series_parts(name, own, coverage=told.coverage, titled=len(names) > 1)
     return section("What was released", *parts)
 
@@ -195,7 +210,7 @@ def _prices(told: Told, figures: Sequence[Lettered]) -> Iterator[str]:
         return
     newest = max(released, key=lambda row: (row.day, -row.seq))
     sd = noise.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    series = told.claim["contract"]["series"][newest.series]
+    series = told.contracts[newest.contract]["series"][newest.series]
     schedules = noise_of(
         told.noise_means,
         clamp_wh=watt_hours(Decimal(series["clamp_kwh"])),

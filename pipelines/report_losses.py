@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import ROUND_CEILING, Context, Decimal
 from html import escape
 from typing import Any
 
@@ -18,6 +19,10 @@ from agedp_data.pictures.scales import days, linear, logarithmic, plain
 from pipelines.courses import Course, Key
 
 _STYLES = 6
+_CAPS = (
+    "A figure under a model is no reason for less noise by itself: models may be wrong, so the caps of the promise "
+    "hold whatever a model says."
+)
 _DATES = 4
 
 
@@ -61,7 +66,7 @@ def figures_table(figures: Sequence[Lettered]) -> str:
     rows = [
         (
             f'<b class="letter">{one.letter}</b> {escape(one.key.name)}',
-            f"<strong>{escape(_number(one))}</strong>",
+            f"<strong>{escape(at_most(one))}</strong>",
             size_bar(scale.place(one.epsilon) if one.epsilon > 0 else 0.0, filled=one.always),
             escape(odds(one.epsilon)),
             escape(one.key.about),
@@ -70,27 +75,31 @@ def figures_table(figures: Sequence[Lettered]) -> str:
         for one in figures
     ]
     caption = (
-        f"Epsilon at most, after all days released. Bars: {plain(scale.low)} to {plain(scale.high)}, logarithmic; filled: "
-        "always true, outlined: true if the model is."
+        f"Epsilon at most, after all days released. Bars: {plain(scale.low)} to {plain(scale.high)}, logarithmic; "
+        "filled: always true, outlined: true if the model is."
     )
     return said_table(caption, ("figure", "epsilon", "", "odds change by", "about", "holds"), rows)
 
 
-def _number(one: Lettered) -> str:
-    return one.text if len(one.text) <= 9 else plain(one.epsilon)
+def at_most(one: Lettered) -> str:
+    """Return an epsilon exactly if that is short, else rounded up to four digits."""
+    if len(one.text) <= 7 or not 0 < one.epsilon < math.inf:
+        return one.text
+    rounded = Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(one.text))
+    return f"{rounded:f}"
 
 
 def odds(epsilon: float) -> str:
     """Return by which factor everything released changes the odds of any guess, at most.
 
-    >>> odds(0.5), odds(182.5), odds(math.inf)
-    ('× 1.65', '× 10^79.3', 'without limit')
+    >>> odds(0.5), odds(0.001), odds(182.5), odds(math.inf)
+    ('× 1.65', '× 1.01', '× 10^79.3', 'without limit')
     """
     if math.isinf(epsilon):
         return "without limit"
-    if epsilon > math.log(1e6):
-        return f"× 10^{plain(epsilon / math.log(10))}"
-    return f"× {plain(math.ceil(1000 * math.exp(epsilon) - 1e-9) / 1000)}"
+    if epsilon > math.log(1000):
+        return f"× 10^{plain(math.ceil(10 * epsilon / math.log(10)) / 10)}"
+    return f"× {math.ceil(100 * math.exp(epsilon) - 1e-9) / 100:g}"
 
 
 def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator[str]:
@@ -101,15 +110,18 @@ def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator
         return
     values = {one.letter: [_epsilon(value) for value in course.values] for one, course in drawn}
     y = logarithmic([value for each in values.values() for value in each])
+    alike: dict[Course, list[Lettered]] = {}
+    for one, course in drawn:
+        alike.setdefault(course, []).append(one)
     lines = [
         Line(
-            one.key.name + ("" if one.always else " (if the model holds)"),
+            _named(ones),
             [float(date.fromisoformat(day).toordinal()) for day in course.days],
-            [max(value, y.low) if value > 0 else y.low for value in values[one.letter]],
-            letter=one.letter,
+            values[ones[0].letter],
+            letter=ones[0].letter,
             style=place % _STYLES,
         )
-        for place, (one, course) in enumerate(drawn)
+        for place, (course, ones) in enumerate(alike.items())
     ]
     ends = "; ".join(f"{one.letter}, {one.key.name}: {plain(values[one.letter][-1])} at the end" for one, _ in drawn)
     about = f"Every figure by day of the data, on a logarithmic scale. {ends}."
@@ -121,13 +133,30 @@ def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator
     yield table("The same in numbers: epsilon, counting the days up to", ("figure", *shown), rows)
 
 
+def _named(ones: Sequence[Lettered]) -> str:
+    """Return the name of a line that several figures share."""
+    first, *others = ones
+    if_model = "" if first.always else " (if the model holds)"
+    also = f"; the same: {', '.join(one.letter for one in others)}" if others else ""
+    return f"{first.key.name}{if_model}{also}"
+
+
 def _epsilon(value: int | None) -> float:
     return math.inf if value is None else number(value)
 
 
 def _at(course: Course, day: str) -> str:
     known = [value for at, value in zip(course.days, course.values, strict=True) if at <= day]
-    return "infinite" if not known or known[-1] is None else plain(number(known[-1]))
+    return "infinite" if not known or known[-1] is None else short(number(known[-1]))
+
+
+def short(epsilon: float) -> str:
+    """Return an epsilon in three digits; what is below a thousandth is told as such.
+
+    >>> short(0.12345), short(2e-9), short(0.0)
+    ('0.123', '< 0.001', '0')
+    """
+    return "< 0.001" if 0 < epsilon < 0.001 else plain(epsilon)
 
 
 def spending(rows: Sequence[Release], promise: Mapping[str, Any]) -> Iterator[str]:
@@ -153,7 +182,7 @@ def spending(rows: Sequence[Release], promise: Mapping[str, Any]) -> Iterator[st
         levels = [Level(f"cap of the promise, {cap}", limit)] if limit is not None else []
         said = f"{about}; " + (f"the promise permits {cap}" if limit is not None else "the promise sets no limit") + "."
         yield chart(
-            title, f"Epsilon by day of the data: {said}", [*levels, line], x=x, y=y, y_title="epsilon", height=170
+            title, f"Epsilon by day of the data: {said}", [line, *levels], x=x, y=y, y_title="epsilon", height=170
         )
     yield "</div>"
     yield _by_month(every, spent, so_far)
@@ -191,9 +220,11 @@ def prices(
     priced = [(one, times[one.key]) for one in figures if one.key in times]
     if priced:
         yield paragraph(
-            f"The mean of the newest day carries noise with a standard deviation of {plain(sd_kwh)} kWh a home. Held to "
-            "epsilon 1 instead, for the same days in the same proportions, a figure would have asked for this noise:"
+            f"The mean of the newest day carries noise with a standard deviation of {plain(sd_kwh)} kWh a home. Held "
+            "to epsilon 1 instead, for the same days in the same proportions, a figure would have asked for this noise:"
         )
+        if any(not one.always for one, _ in priced):
+            yield paragraph(_CAPS, "soft")
         scale = logarithmic([sd_kwh, *(sd_kwh * each for _, each in priced if each is not None)])
         yield said_table(
             "Noise (standard deviation, kWh a home) at which a figure would be 1",
@@ -215,6 +246,6 @@ def prices(
 def _price(one: Lettered, times: float | None, sd_kwh: float, place: Any) -> tuple[str, ...]:  # noqa: ANN401
     name, about = f'<b class="letter">{one.letter}</b> {escape(one.key.name)}', escape(one.key.about)
     if times is None:
-        return name, "hardly any", size_bar(0.0, filled=one.always), "even a day's loss of 100 would do", about
+        return name, "hardly any", size_bar(0.0, filled=one.always), "the caps alone decide", about
     bar = size_bar(place(sd_kwh * times), filled=one.always)
     return name, f"<strong>{plain(sd_kwh * times)}</strong>", bar, f"{plain(times)} ×", about

@@ -11,10 +11,11 @@ from agedp_data.notions.aged import Forgotten
 from agedp_data.notions.notion import Method, day_losses
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import table
-from agedp_data.pictures.scales import Scale, linear, plain
+from agedp_data.pictures.scales import Scale, linear, logarithmic, plain
+from pipelines.report_losses import short
 
 _FURTHEST_DAYS = 400
-_SHOWN = 8
+_SHOWN, _STEEP = 8, 30
 _METHODS: Mapping[str, str] = {
     "tight": "exact, through the chain",
     "total_variation": "by total variation",
@@ -43,7 +44,7 @@ def model_parts(envelope: Envelope, rows: Sequence[Release]) -> Iterator[str]:
     yield _figure("What all released days say about the present", ages, {_METHODS.get(name, name): every})
     yield "</div>"
     shown = _some(ages, [*alone.values(), every])
-    rows_of = [(f"{age}", *(plain(values[ages.index(age)]) for values in [*alone.values(), every])) for age in shown]
+    rows_of = [(f"{age}", *(short(values[ages.index(age)]) for values in [*alone.values(), every])) for age in shown]
     columns = ("age, days", *(f"one day, {name}" for name in alone), f"all days, {_METHODS.get(name, name)}")
     yield table("The same in numbers: epsilon that is left at an age", columns, rows_of)
 
@@ -79,12 +80,20 @@ def _figure(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float
         for place, (name, values) in enumerate(curves.items())
     ]
     said = "; ".join(
-        f"{name}: {plain(values[0])} fresh, {plain(values[-1])} after {ages[-1]} days"
+        f"{name}: {short(values[0])} fresh, {short(values[-1])} after {ages[-1]} days"
         for name, values in curves.items()
     )
-    y = linear([value for values in curves.values() for value in values], zero=True)
+    every = [value for values in curves.values() for value in values]
+    steep = min(every) < max(every) / _STEEP
+    y = logarithmic(every) if steep else linear(every, zero=True)
     return chart(
-        title, f"Epsilon by age of the newest data. {said}.", lines, x=_x(ages), y=y, y_title="epsilon", height=190
+        title,
+        f"Epsilon by age of the newest data. {said}.",
+        lines,
+        x=_x(ages),
+        y=y,
+        y_title="epsilon (each step: ten times)" if steep else "epsilon",
+        height=190,
     )
 
 

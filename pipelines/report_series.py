@@ -16,6 +16,7 @@ from agedp_data.pictures.scales import Scale, days, linear, plain
 
 _BY_DAY = 31
 _MANY_CELLS = 3
+_FAR = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,20 @@ def series_parts(name: str, rows: Sequence[Release], *, coverage: Decimal, title
     every = [one for found in cells.values() for one in found]
     shown = [*(one.day for one in every), *skipped]
     x = days(min(shown), max(shown))
-    y = linear([end for one in every for end in (one.low, one.high)])
+    y = _upright(every)
     many = len(cells) > _MANY_CELLS
-    yield '<div class="two">' if many else ""
+    if many:
+        yield '<div class="two">'
     for cell, found in cells.items():
         of = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
         title = f"Mean use of a home by day{f': {of}' if of else ''}"
         yield _chart(title, found, skipped, x, y, coverage, small=many)
-    yield "</div>" if many else ""
+    if many:
+        yield "</div>"
+    if beyond := sum(one.low < y.low or one.high > y.high for one in every):
+        yield paragraph(
+            f"So that the others can be seen, {beyond} days with far more noise reach beyond the chart.", "soft"
+        )
     for cell, found in cells.items():
         of = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
         yield _numbers(of, found, skipped)
@@ -84,14 +91,31 @@ def _chart(
     mean, low, high = (
         [getattr(place[day], name) if day in place else math.nan for day in every] for name in ("mean", "low", "high")
     )
-    named = f"released mean, with the interval that covers its noise {float(coverage):.4g} of the time"
+    named = f"mean, with the interval that covers its noise ({percent(coverage)})"
     layers: list[Line | Marks] = [Line(named, [float(day) for day in every], mean, band=(low, high))]
     if skipped:
         layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
-    return chart(title, _about(found, skipped), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240)
+    return chart(title, _about(found, skipped, y), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240)
 
 
-def _about(found: Sequence[Published], skipped: Sequence[date]) -> str:
+def percent(share: Decimal) -> str:
+    """Return a share as people write it.
+
+    >>> percent(Decimal("0.95")), percent(Decimal("0.999"))
+    ('95 %', '99.9 %')
+    """
+    return f"{float(100 * share):.6g} %"
+
+
+def _upright(every: Sequence[Published]) -> Scale:
+    """Return an axis for means and intervals; a few days with far more noise than the others reach beyond it."""
+    ends = sorted(end for one in every for end in (one.low, one.high))
+    inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
+    wide = ends[-1] - ends[0] > _FAR * (inner[-1] - inner[0])
+    return linear(inner if wide else ends)
+
+
+def _about(found: Sequence[Published], skipped: Sequence[date], y: Scale) -> str:
     least, most = min(found, key=_mean), max(found, key=_mean)
     middle = sum(one.mean for one in found) / len(found)
     wide = max(one.high - one.mean for one in found)
@@ -103,6 +127,8 @@ def _about(found: Sequence[Published], skipped: Sequence[date]) -> str:
             f"{plain(least.mean)} on {least.day}, most {plain(most.mean)} on {most.day}"
         )
     end = f"; {len(skipped)} days were skipped" if skipped else ""
+    beyond = sum(one.low < y.low or one.high > y.high for one in found)
+    end += f"; {beyond} days reach beyond the chart" if beyond else ""
     return f"{start}; the noise interval reaches at most {plain(wide)} kWh to either side{end}."
 
 
@@ -135,5 +161,5 @@ def _numbers(of: str, found: Sequence[Published], skipped: Sequence[date]) -> st
         for month, own in months.items()
     ]
     remark = "; (−n): skipped days" if skipped else ""
-    caption = f"The same by month, kWh a home{about}; every day is in the Parquet file beside this page{remark}"
+    caption = f"The same by month, kWh a home{about}; every day is in the Parquet file{remark}"
     return table(caption, ("month", "days", "mean", "least", "most", "noise sd"), rows)

@@ -18,6 +18,8 @@ from agedp_data.ledger import Ledger, Release
 from pipelines import folders
 from pipelines import plan as planning
 from pipelines.aggregate import Counting, aggregate
+from pipelines.confidential_report import write_confidential_report
+from pipelines.coverage import write_coverage
 from pipelines.in_force import done_by
 from pipelines.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
@@ -198,8 +200,11 @@ def publish_folder(work: Work) -> None:
     """Write the release folder from the ledger and keep its statement there; note the true means in the house."""
     if not work.has_ledger:
         return
-    project(work, work.checked_ledger())
+    ledger = work.checked_ledger()
+    project(work, ledger)
     write_true_means(work.true_means, work.sums, work.rows())
+    write_coverage(work.coverage, work.sums, work.rows())
+    write_confidential_report(work, ledger)
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
         with folders.alone(folders.make_private(work.store.folder)):

@@ -21,7 +21,7 @@ _HELPS = (
 
 def days_noted(path: Path, population: str) -> set[date]:
     """Return the days whose true means are in the table."""
-    return {line["day"] for line in _read(path) if line["population"] == population}
+    return {line["day"] for line in read_true_means(path) if line["population"] == population}
 
 
 def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
@@ -31,7 +31,7 @@ def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Seq
 
 
 def _write(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
-    known = _read(path)
+    known = read_true_means(path)
     lines = {tuple(line[name] for name in _KEY): line for line in known}
     for row in rows:
         true = sums.get((date.fromisoformat(row.day), row.series))
@@ -44,7 +44,12 @@ def _write(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Rele
     folders.write_table(path, table)
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def read_true_means(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of the table, none if there is none yet.
+
+    Raises:
+        InputError: it is damaged, or cannot be read.
+    """
     if not folders.there(path):
         return []
     table = folders.read_table(path, tables.TRUE_MEANS, helps=_HELPS)

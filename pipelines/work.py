@@ -89,6 +89,11 @@ class Work:
         return self.confidential / "true_means.parquet"
 
     @property
+    def coverage(self) -> Path:
+        """Return where it is noted how many households had a usable day."""
+        return self.confidential / "coverage.parquet"
+
+    @property
     def terms(self) -> Terms:
         """Return what every release of the run refers to."""
         newest = self.model.envelope if self.model else None

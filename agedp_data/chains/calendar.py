@@ -147,4 +147,4 @@ def _through(p: Floats, q: Floats, loss: float) -> Floats:
             np.logaddexp(np.log(x), np.log1p(-x) - loss) - np.logaddexp(np.log(y), np.log1p(-y) - loss)
             for x, y in ((p, q), (1 - p, 1 - q))
         ]
-    return np.abs(either).max(axis=0)
+    return np.asarray(np.abs(either).max(axis=0))

@@ -132,9 +132,25 @@ def _made() -> Parts:
 
 
 def _parts(connection: Connection) -> Parts:
-    """Return what a database is made of; how a statement is spaced and quoted does not count."""
+    """Return what a database is made of; how a statement is spaced and quoted does not count.
+
+    Tables are told by their columns and keys: whoever writes CREATE TABLE next year may word it otherwise.
+    """
     listed = connection.exec_driver_sql(_PARTS).all()
-    return {(kind, name): "".join(f"{of} {sql}".replace('"', " ").split()) for kind, name, of, sql in listed}
+    return {
+        (kind, name): _form(connection, name) if kind == "table" else "".join(f"{of} {sql}".replace('"', " ").split())
+        for kind, name, of, sql in listed
+    }
+
+
+def _form(connection: Connection, table: str) -> str:
+    """Return the columns of a table (name, type, may be null, key) and which of them are unique together."""
+    columns = connection.exec_driver_sql("SELECT * FROM pragma_table_xinfo(?)", (table,)).all()
+    indices = connection.exec_driver_sql(
+        'SELECT l.name, i.name FROM pragma_index_list(?) l, pragma_index_info(l.name) i WHERE l."unique" ORDER BY 1, 2',
+        (table,),
+    ).all()
+    return repr(([tuple(each) for each in columns], [tuple(each) for each in indices]))
 
 
 Found = tuple[str, Mapping[str, Any]]

@@ -35,6 +35,9 @@ __all__ = [
     "window_budgets",
 ]
 
+_NEVER = -1
+_STUCK = "between whole numbers no move is shorter than 1; take a larger delta"
+
 Neighbours = Literal["bounded", "unbounded", "combined"]
 
 
@@ -57,7 +60,10 @@ def moves(size: ArrayLike, *, delta: Number) -> NDArray[np.int64]:
     sizes, step, one = on_one_scale(size, delta, 1)
     if sizes.size and sizes.min() < 0:
         raise ChainError("the size of a change is at least 0")
-    return np.asarray(_moves(sizes, int(step), one=int(one) if _is_whole(size) else None), dtype=np.int64)
+    found = _moves(sizes, int(step), one=int(one) if _is_whole(size) else None)
+    if (found == _NEVER).any():
+        raise ChainError(_STUCK)
+    return np.asarray(found, dtype=np.int64)
 
 
 def distance(a: ArrayLike, b: ArrayLike, *, delta: Number, source: ArrayLike | None = None) -> int:
@@ -169,24 +175,21 @@ def _moves(sizes: Whole, step: int, *, one: int | None) -> Whole:
     if one is None:
         return np.where(sizes > 0, sizes // step + 1, 0)
     longest = (step - 1) // one * one  # the longest whole move below delta
-    if longest == 0 and bool((sizes > 0).any()):
-        raise ChainError("between whole numbers no move is shorter than 1; take a larger delta")
-    return -(-sizes // max(longest, 1))
+    return -(-sizes // longest) if longest else np.where(sizes > 0, _NEVER, 0)
 
 
 def _last_steps(values: Whole, near: Whole, step: int, one: int | None) -> Whole:
     """Return the steps by which each value leaves (or arrives): the moves to the source, the last one being that."""
     if not near.size:
         raise ChainError("without a point in the source nobody arrives or leaves; take source = None")
-    nearest = np.abs(values[:, None] - near[None, :]).min(axis=1)
-    return np.maximum(_moves(nearest, step, one=one), 1)
+    found = _moves(np.abs(values[:, None] - near[None, :]).min(axis=1), step, one=one)
+    return np.where(found == 0, 1, found)
 
 
 def _with_depot(cost: Whole, leaving: Whole, arriving: Whole) -> Whole:
     """Return the square problem in which everyone may be paired with the outside, and the outside with itself."""
     n, m = cost.shape
-    outside = int(leaving.sum()) + int(arriving.sum()) + 1  # dearer than leaving everyone
-    square = np.full((n + m, n + m), outside, dtype=object)
+    square = np.full((n + m, n + m), _NEVER, dtype=object)
     square[:n, :m] = cost
     square[np.arange(n), m + np.arange(n)] = leaving
     square[n + np.arange(m), np.arange(m)] = arriving
@@ -198,7 +201,12 @@ def _cheapest(cost: Whole) -> int:
     """Return the least cost of pairing all of the smaller side."""
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  (slow to import, and few commands need it)
 
-    rows, columns = linear_sum_assignment(cost.astype(np.float64))
+    weights = cost.astype(np.float64)
+    weights[weights == _NEVER] = np.inf
+    try:
+        rows, columns = linear_sum_assignment(weights)
+    except ValueError:  # no pairing at all
+        raise ChainError(_STUCK) from None
     return sum(int(each) for each in cost[rows, columns])
 
 
@@ -206,7 +214,7 @@ def _differing(one: Whole, other: Whole) -> tuple[Whole, Whole]:
     """Return what is left of two multisets without what they share, which no shortest way needs to move."""
     left, right = Counter(one.tolist()), Counter(other.tolist())
     return tuple(  # type: ignore[return-value]
-        np.array(list(rest.elements()), dtype=object) for rest in (left - right, right - left)
+        np.array(list(rest.elements()), dtype=one.dtype) for rest in (left - right, right - left)
     )
 
 

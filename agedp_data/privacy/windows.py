@@ -149,8 +149,7 @@ def _fractions(ends: NDArray[np.int64], epsilon: float, fraction: float) -> Floa
     losses: list[float] = []
     for begin in _starts(ends).tolist():
         left = math.fsum([epsilon, *(-spent for spent in losses[begin:])])
-        # a float below what is left, whichever way it was rounded
-        losses.append(max(0.0, min(fraction * left, math.nextafter(left, 0.0))))
+        losses.append(fraction * left)  # at most what is left: both roundings come to less than one ulp of it
     return np.array(losses)
 
 

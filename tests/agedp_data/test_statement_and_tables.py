@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +13,25 @@ import pytest
 
 from agedp_data import tables
 from agedp_data.notions.notion import Figure
-from agedp_data.statement import ESTIMATED, REHEARSAL, WITH_MODEL, Facts, markdown, statement
+from agedp_data.statement import (
+    ESTIMATED,
+    REHEARSAL,
+    WITH_MODEL,
+    Ending,
+    Facts,
+    Version,
+    factor,
+    markdown,
+    statement,
+)
 
-CONTRACT = {"population": {"name": "homes"}, "schedule": {"mode": "archive"}, "promise": {"notion": "classical"}}
+CONTRACT = {
+    "population": {"name": "homes"},
+    "schedule": {"mode": "archive"},
+    "promise": {"notion": "classical", "max_day_epsilon": "0.000000005", "epsilon_total": "9"},
+    "series": {"use": {"statistic": "mean", "clamp_kwh": "50", "by": "tariff", "max_missing": 2, "missing_kwh": "0"}},
+}
+LIMITS = {"day": 4, "total": 9_000_000_000, "risk": 7}
 FIGURES = [
     Figure("risk", None, "conditional", "the current day", "chains hold"),
     Figure("day", 5, "assumption-free", "any one day"),
@@ -22,12 +40,24 @@ FIGURES = [
 ]
 
 
-def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-01-01")):
-    contract = {**CONTRACT, "schedule": {"mode": mode}}
-    return Facts(
-        {"title": "T", "contact": ""}, contract, days, skipped, ("2026-01-01",), FIGURES, model, ["note"], "ab" * 32,
-        "cd" * 32, 1, {"agedp": "1"},
-    )  # fmt: skip
+def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-01-01"), **others):
+    made = Facts(
+        title={"title": "T", "contact": ""},
+        contract={**CONTRACT, "schedule": {"mode": mode}},
+        days=days,
+        skipped=skipped,
+        published_on=("2026-01-01",),
+        figures=FIGURES,
+        limits=LIMITS,
+        ending=Ending("2013-01-05", "promise", 9_000_000_000),
+        model=model,
+        notes=["note"],
+        ledger_id="ab" * 32,
+        head="cd" * 32,
+        versions=[Version("2026-01-01", ())],
+        software={"agedp": "1"},
+    )
+    return replace(made, **others)
 
 
 def test_what_is_always_true_comes_first_and_nothing_twice():
@@ -66,7 +96,7 @@ def test_a_rehearsal_says_so_first():
 
 
 def test_the_words_give_every_figure_warning_and_date():
-    claim = statement(facts(skipped=("2013-01-03",), model={"source": "declared"}))
+    claim = statement(facts(skipped=("2013-01-03",), model={"source": "declared", "basis": "made up"}))
     words = markdown(claim)
     for figure in claim["figures"]:
         assert f"| {figure['name']} | {figure['epsilon']} | {figure['about']} |" in words
@@ -74,12 +104,61 @@ def test_the_words_give_every_figure_warning_and_date():
         *claim["warnings"],
         *claim["not_protected"],
         claim["protects"],
-        "1 days skipped",
+        claim["from_whom"],
+        claim["second_population"]["text"],
+        "2 days of homes, 2013-01-01 to 2013-01-02, published on 2026-01-01; 1 day skipped",
+        "at most epsilon 0.000000005 about any one day",
+        "max_day_epsilon = 0.000000005",
+        "2013-01-05 is the last day that the promise permits",
+        "made up",
+        "by tariff of the roster; a household's day counts at most 50 kWh, and 0 kWh if more than 2",
         "promise.notion = classical",
     ):
-        assert text in words
+        assert text in words, text
     assert "| if chains hold |" in words
     assert claim["ledger"]["head"] in words
+
+
+def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_than_it_is():
+    claim = statement(facts())
+    assert {one["name"]: one["limit"] for one in claim["figures"]} == {
+        "day": "0.000000005",  # the bound was tightened to 4 after a day had spent 5
+        "total": "9",
+        "risk": "unlimited",  # a figure that is infinite has no limit left
+    }
+    unlimited = statement(facts(limits={"day": 9, "total": None}, ending=Ending("", "", None)))
+    assert [one["limit"] for one in unlimited["figures"]] == ["0.000000009", "unlimited", ""]
+    assert unlimited["ending"] == {"spent": "1.5", "left": "unlimited", "last_day": "", "because": ""}
+    assert unlimited["second_population"]["adds"] == {"day": "0.000000009", "total": "unlimited"}
+
+
+@pytest.mark.parametrize(
+    ("because", "said"),
+    [
+        ("promise", "2013-01-05 is the last day that the promise permits"),
+        ("period", "The period ends with 2013-01-05"),
+        ("broken", "nothing more will be released"),
+        ("", "No end within a year"),
+    ],
+)
+def test_the_words_say_what_ends_the_promise(because, said):
+    assert said in markdown(statement(facts(ending=Ending("2013-01-05", because, None))))
+
+
+def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there_are():
+    versions = [Version("2026-01-01", ()), Version("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
+    words = markdown(statement(facts(versions=versions, others=2)))
+    assert "Version 2, of 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in words
+    assert "This ledger holds 2 other populations." in words
+    assert "Version 1" not in words
+
+
+@pytest.mark.parametrize("loss", [1, 10**6, 5 * 10**8, 6_907_755_278, 6_907_755_279, 10**11, 10**15])
+def test_a_factor_is_the_next_number_of_its_digits_above_e_to_the_epsilon(loss):
+    exact, told = Context(prec=40), factor(loss)
+    step = Decimal("0.01") if "e" not in told else Decimal(f"0.1e{told.partition('e')[2]}")
+    assert exact.ln(Decimal(told)) > Decimal(loss) / 10**9 > exact.ln(Decimal(told) - step)
+    assert ("e" in told) == (loss > 6_907_755_278)  # e^6.907755278 = 999.9999...
 
 
 def test_a_table_takes_its_columns_and_no_others():

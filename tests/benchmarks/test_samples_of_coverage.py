@@ -1,4 +1,4 @@
-"""The coverage that the confidential page prints is what is measured; a small sample by default, all of it with -m long."""
+"""The coverage that the confidential page prints is what is measured: a small sample, or all of it with -m long."""
 
 from __future__ import annotations
 

@@ -59,6 +59,8 @@ def test_release_folder_ledger_and_public_part_of_the_model_hold_none(ran: Ran) 
 COMMANDS = (
     ("plan", "run.toml", "--json"),
     ("plan", "run.toml"),
+    ("plan", "run.toml", "--frontier"),
+    ("plan", "run.toml", "--frontier", "--json"),
     ("publish", "run.toml", "--json"),
     ("verify", "out/release", "--json"),
     ("verify", "out/release", "--ledger", "sqlite:///out/ledger.sqlite"),
@@ -90,6 +92,37 @@ def test_the_other_commands_say_and_log_none(
             assert ran.marks.found_in(f"{record.getMessage()} {record.args!r}".encode()) == [], words
     assert ran.marks.found_in((ran.world.folder / "out" / "export.jsonl").read_bytes()) == []
     (ran.world.folder / "out" / "export.jsonl").unlink()
+
+
+def test_the_verdict_on_the_chain_names_nobody_and_its_report_stays_in_the_house(
+    ran: Ran,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What the operator's terminal shows of a calibration: counts of homes and medians, no home and no reading."""
+    world = MarkedWorld(Path(shutil.copytree(ran.world.folder, tmp_path / "world")))
+    world.edit('file = "model"', 'file = "model-b"')
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(sys, "argv", ["agedp", "calibrate", "run.toml"])
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    assert (ended.value.code or 0, shown.err) == (0, "")
+    assert "Is the chain true?" in shown.out
+    assert ran.marks.found_in(shown.out.encode()) == []
+    assert [each for record in caplog.records for each in ran.marks.found_in(record.getMessage().encode())] == []
+    inside = world.confidential / "forgetting"
+    assert {path.name for path in inside.iterdir()} == {
+        f"{name}.{kind}" for name in ("model", "model-b") for kind in ("html", "parquet")
+    }
+    assert "MARKhome" in " ".join(marks.of_folder(ran.marks, inside))  # so the search means something
+    for page in inside.glob("*.html"):
+        assert ran.marks.found_in(page.read_bytes()) == []
+    assert not list(world.release.rglob("*forgetting*"))
+    assert b"reject" not in (world.folder / "model-b" / "public.json").read_bytes()
 
 
 def spoil_header(world: MarkedWorld) -> None:

@@ -299,10 +299,12 @@ _ESTIMATED = {
     "ages_days": "[1]",
     "publish": '"envelope"',
 }
+_OF_ANOTHER_KIND = {"chain": '"cyclic"', "confidence": '"sampling-bound"'}
 
 
 def _model(promise: str) -> list[Edit]:
-    wrong = [edit for key, text in _ESTIMATED.items() for edit in _one(WRONG, "model", key, text)]
+    known = [*_ESTIMATED.items(), *_OF_ANOTHER_KIND.items()]
+    wrong = [edit for key, text in known for edit in _one(WRONG, "model", key, text)]
     if "model" not in PROMISES[promise]:
         declared = tuple(("model", key, text) for key, text in CURVE.items())
         alone = [edit for key in ("source", "step", *KERNEL) for edit in _one(WRONG, "model", key, '"day"')]

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from agedp_data.config.model import Estimated
-from agedp_data.errors import RunFileError
+from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.model import facts_of
 from flows.calibration import calibration_lines
+from pipelines.amend import amend
 from pipelines.calibrate import calibrate
 from pipelines.publish import open_release
 from pipelines.sanitise import run_stages
@@ -21,6 +22,8 @@ from pipelines.work import begin
 
 FIRST, DAYS, HOMES = date(2013, 1, 1), 60, ("A", "B", "C")
 LAST = FIRST + timedelta(days=DAYS - 1)
+ONE_DAY = timedelta(days=1)
+NOW = datetime.combine(LAST + timedelta(days=3), datetime.min.time(), UTC)
 RISK = 0.3
 PROMISE = (
     f'notion = "age-dependent"\nage_days = 1\nrisk = {RISK}\nmethod = "tight"\nsecret = "day"\nmax_day_epsilon = 20\n'
@@ -79,8 +82,7 @@ def lived_in(house):
 
 
 def run(house):
-    now = datetime.combine(LAST + timedelta(days=3), datetime.min.time(), UTC)
-    work = begin(house.run_file, now=now)
+    work = begin(house.run_file, now=NOW)
     run_stages(lambda _, stage: stage(work))
     return work
 
@@ -180,6 +182,31 @@ def test_a_model_made_under_other_settings_is_not_used(write, kind, old, new, ke
     house.run_file.write_text(text.replace(old, new))
     with pytest.raises(RunFileError, match=rf"^\[model\] {key}: the model was made under other settings"):
         begin(house.run_file)
+
+
+@pytest.mark.parametrize(("before", "after"), [("day", "plain"), ("plain", "day")])
+def test_a_model_of_another_kind_is_adopted_by_amendment_only_and_the_larger_figure_binds(write, before, after):
+    ending = PROMISE.replace('"unlimited"', "300")  # a later last day may only be added to a sum that ends
+    house = write(before, ending)
+    calibrate(house.run_file)
+    house.run_file.write_text(house.run_file.read_text().replace(f"last_day = {LAST}", f"last_day = {LAST - ONE_DAY}"))
+    first = run(house).released
+    write(after, ending)
+    house.run_file.write_text(house.run_file.read_text().replace('"model"', '"another"'))
+    made = calibrate(house.run_file)
+    with pytest.raises(ContractChanged):
+        run(house)
+    amend(begin(house.run_file, now=NOW))
+    if after == "day":  # days hang together more than half-hours: what is out already exceeds the promise
+        with pytest.raises(Refused, match="releases stop, nothing is rewritten"):
+            run(house)
+        return
+    [row] = run(house).released
+    assert row.model == made.model.id != first[0].model
+    assert row.loss == first[-1].loss  # what the earlier model permits
+    names = [figure["name"] for figure in open_release(house.folder / "release").statement["figures"]]
+    assert "risk" in names
+    assert "risk as promised" in names
 
 
 @pytest.mark.parametrize("kind", ["day", "bounded and cyclic"])

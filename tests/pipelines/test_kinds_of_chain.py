@@ -64,6 +64,17 @@ def repeated(series, dataset):
     return frozenset(time for time in series if time % 48 in layout.repeated_slots(EPOCH + timedelta(days=time // 48)))
 
 
+def unsteady(series, dataset, steps):
+    """The half-hours from which so many slots are not so many half-hours: the clock changes in between."""
+    layout, found = LAYOUTS[dataset], set()
+    for time in series:
+        for passed in range(time, time + steps):
+            day = EPOCH + timedelta(days=passed // 48)
+            if passed % 48 in (*layout.repeated_slots(day), *layout.absent_slots(day)):
+                found.add(time)
+    return frozenset(found)
+
+
 def as_counter(table):
     return {at if len(at) == 3 else (0, *at): int(n) for at, n in np.ndenumerate(table) if n}
 
@@ -90,7 +101,8 @@ def test_counts_of_every_kind_are_those_of_each_households_own_readings(
             missing -= len(own)
         assert as_counter(found.counts[i]) == walked(own, edges[i], phases=phases, unusable=twice)
         for steps in every:
-            expected = walked(own, edges[i], every=steps, phases=max(phases // steps, 1), unusable=twice)
+            far = unsteady(own, dataset, steps)
+            expected = walked(own, edges[i], every=steps, phases=max(phases // steps, 1), unusable=far)
             assert as_counter(found.every[steps][i]) == expected
         assert found.readings[i] == len(own)
         assert found.gaps[i] == sum(time + 1 not in own for time in own) - bool(own)
@@ -116,6 +128,23 @@ def test_states_of_days_are_those_of_their_totals(house):
     found = estimate(whole, public, n_states=2, engine=ENGINE)
     assert found.counts[0].tolist() == [[1, 2], [1, 0]]
     assert (found.readings.tolist(), found.gaps.tolist()) == ([7], [2])
+
+
+def test_a_day_on_which_the_clock_goes_forward_may_lack_two_of_its_46_readings(house):
+    days = {date(2012, 10, 6): 0, date(2012, 10, 7): 2, date(2012, 10, 8): 0}
+    columns = [f"{slot // 2}:{slot % 2 * 30:02d}" for slot in [*range(1, 48), 0]]
+    lines = ["title", f"Customer,Generator Capacity,Postcode,Consumption Category,date,{','.join(columns)},Row Quality"]
+    for day, lacking in days.items():
+        changed = (4, 5) if lacking else ()
+        cells = ["0" if slot in changed else "" if slot >= 48 - lacking else "0.1" for slot in range(48)]
+        lines.append(f"1,1,2000,GC,{day.day}/{day.month:02d}/{day.year},{','.join(cells)},")
+    (house.folder / "input").mkdir()
+    (house.folder / "input" / "a.csv").write_text("\n".join(lines) + "\n")
+    store, delivery = house.read("ausgrid")
+    roster = house.roster([("1", min(days), None)])
+    period = Period(store, delivery, roster, min(days), max(days), step="day")
+    found = estimate(period, np.array([[4500.0]]), n_states=2, engine=ENGINE)
+    assert (found.readings.tolist(), found.counts[0].tolist()) == ([3], [[0, 1], [1, 0]])
 
 
 def test_a_phase_is_the_half_hour_that_a_transition_leaves_across_months_and_midnights(house):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from datetime import date, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +16,10 @@ from agedp_data.errors import InputError
 from pipelines.received import open_release
 
 FIRST = date(2013, 1, 1)
+EARLIER = Path(__file__).with_name("earlier_release")
 PROMISE = 'notion = "w-event"\nwindow_days = 2\nepsilon_per_window = 1\nspend = "remaining"\nmax_day_epsilon = 0.5\n'
 PARQUET, STATEMENT, WORDS = "daily_averages.parquet", "statement.json", "STATEMENT.md"
+PACKAGE = "datapackage.json"
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +59,22 @@ def test_no_single_byte_can_be_changed_or_lost(release):
     release.verify()
 
 
-@pytest.mark.parametrize("name", [PARQUET, STATEMENT, WORDS, "SHA256SUMS"])
+@pytest.mark.parametrize("name", [PARQUET, STATEMENT, WORDS, PACKAGE, "SHA256SUMS"])
 def test_a_missing_file_is_named(release, name):
     (release.path / name).unlink()
     with pytest.raises(InputError, match=name):
         release.verify()
 
 
-def reseal(release):
+def reseal(release, *, repack=True):
+    """Make list of files and checksums anew, as whoever forges a release would."""
+    package = release.path / PACKAGE
+    if repack:
+        listed = json.loads(package.read_text())
+        for one in listed["resources"]:
+            content = (release.path / one["path"]).read_bytes()
+            one |= {"bytes": len(content), "hash": f"sha256:{hashlib.sha256(content).hexdigest()}"}
+        package.write_text(json.dumps(listed))
     names = [path.name for path in release.path.iterdir() if path.name != "SHA256SUMS"]
     digests = {name: hashlib.sha256((release.path / name).read_bytes()).hexdigest() for name in names}
     (release.path / "SHA256SUMS").write_text("".join(f"{digests[name]}  {name}\n" for name in sorted(names)))
@@ -180,6 +191,10 @@ def edited(claim, path, value):
         (("population",), "others"),
         (("rehearsal",), 1),
         (("version",), 0),
+        (("ending", "spent"), "0.1"),
+        (("figures", 0, "factor"), "1.01"),
+        (("figures", 1, "limit"), "0.1"),
+        (("schema",), "agedp-statement-0"),
     ],
 )
 def test_an_edited_statement_is_found(release, path, value):
@@ -194,12 +209,18 @@ def test_an_edited_statement_is_found(release, path, value):
 def test_a_total_edited_everywhere_but_in_the_rows_is_found(release):
     claim = release.statement
     total = claim["figures"][1]["epsilon"]
-    claim["figures"][1]["epsilon"] = "0.01"
+    claim["figures"][1] |= {"epsilon": "0.01", "factor": "1.02"}
+    claim["ending"]["spent"] = "0.01"
     (release.path / STATEMENT).write_text(json.dumps(claim))
     words = release.path / WORDS
     words.write_text(words.read_text().replace(f"| {total} |", "| 0.01 |"))
-    old = json.dumps(total).encode()
-    edit_rows(release, lambda rows: None, metadata=lambda kept: {b"agedp": kept[b"agedp"].replace(old, b'"0.01"')})
+    edit_rows(
+        release,
+        lambda rows: None,
+        metadata=lambda kept: {
+            b"agedp": json.dumps({**json.loads(kept[b"agedp"]), "figures": claim["figures"]}).encode()
+        },
+    )
     with pytest.raises(InputError, match="other days or losses"):
         release.verify()
 
@@ -241,3 +262,53 @@ def test_the_table_is_a_data_frame_of_days(release):
     frame = release.table()
     assert list(frame["day"].dt.strftime("%Y-%m-%d")) == [f"2013-01-0{i}" for i in range(1, 5)]
     assert (frame["households"] == 3).all()
+
+
+def without_package(release):
+    (release.path / PACKAGE).unlink()
+    reseal(release, repack=False)
+
+
+def test_a_release_without_its_list_of_files_is_found_unless_it_is_of_before_there_was_one(release):
+    without_package(release)
+    with pytest.raises(InputError, match=r"SHA256SUMS does not name datapackage\.json"):
+        release.verify()
+    open_release(EARLIER).verify()
+
+
+def resource(listed, path=PARQUET):
+    return next(one for one in listed["resources"] if one["path"] == path)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda listed: listed["resources"].pop(), "other files"),
+        (lambda listed: listed["resources"].append(listed["resources"][0]), "other files"),
+        (lambda listed: resource(listed).update(path="other.parquet"), "other files"),
+        (lambda listed: resource(listed).update(bytes=1), f"size or checksum of {PARQUET}"),
+        (lambda listed: resource(listed, WORDS).update(hash="sha256:" + "0" * 64), f"size or checksum of {WORDS}"),
+        (lambda listed: resource(listed)["schema"]["fields"].pop(), "other columns"),
+        (lambda listed: resource(listed)["schema"]["fields"][4].update(unit="kWh"), "other columns"),
+        (lambda listed: resource(listed)["schema"]["fields"][0].update(type="string"), "other columns"),
+        (lambda listed: listed.update(licenses=[{"name": "CC0-1.0"}]), "another source, licence or contact"),
+        (lambda listed: listed.pop("resources"), "does not carry"),
+        (lambda listed: listed.update(resources={}), "other files"),
+        (lambda listed: listed.update(resources=[3]), "does not carry"),
+    ],
+)
+def test_a_list_of_files_that_says_otherwise_than_they_are_is_found(release, edit, said):
+    listed = json.loads((release.path / PACKAGE).read_text())
+    edit(listed)
+    (release.path / PACKAGE).write_text(json.dumps(listed))
+    reseal(release, repack=False)
+    with pytest.raises(InputError, match=rf"datapackage\.json .*{said}"):
+        release.verify()
+
+
+def test_other_words_about_the_same_files_are_no_fault(release):
+    listed = json.loads((release.path / PACKAGE).read_text())
+    listed["description"] = resource(listed)["schema"]["fields"][0]["description"] = "said otherwise"
+    (release.path / PACKAGE).write_text(json.dumps(listed))
+    reseal(release, repack=False)
+    release.verify()

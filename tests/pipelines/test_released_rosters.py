@@ -129,14 +129,18 @@ def test_rehearsals_neither_bind_nor_are_bound(homes):
     assert [len(rows_of(homes, name)) for name in ("try.sqlite", "ledger.sqlite", "again.sqlite")] == [3, 3, 3]
 
 
+class Ended(Exception):
+    """A run that ends in a draw: what it stored before stays."""
+
+
 def die_in_draw(monkeypatch, number):
-    """Let a run end in its n-th draw as if it were killed there: what it would still have noted is not."""
+    """Let a run end in its n-th draw: what it would still have noted is not."""
     real, drawn = noise.discrete_laplace, Counter()
 
     def dying(*args, **options):
         drawn["all"] += 1
         if drawn["all"] == number:
-            raise KeyboardInterrupt
+            raise Ended
         return real(*args, **options)
 
     monkeypatch.setattr(noise, "discrete_laplace", dying)
@@ -146,7 +150,7 @@ def die_in_draw(monkeypatch, number):
 def killed(homes, number, *, until):
     with pytest.MonkeyPatch.context() as patch:
         die_in_draw(patch, number)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Ended):
             homes.run(today=day_before(until))
 
 

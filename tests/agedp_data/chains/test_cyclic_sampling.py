@@ -90,6 +90,16 @@ def test_it_is_the_recursion_of_the_mathematics_by_phase_term_by_term(p, k, days
     assert (expected[-1] < 1) == (days > 20)
 
 
+@pytest.mark.parametrize("rarer", [2, 8, 32, 128])
+def test_a_phase_that_is_hardly_known_is_helped_by_those_before_it(rarer):
+    counts = counted(slow(3, 2, 3), 3 * 9000, 1)
+    counts[0] //= rarer
+    expected = written_out(counts, [0, 1, 2], 6, 0.9, 7)
+    found = cyclic_sampling_bound({1: counts[None]}, {1: [[0, 1, 2]]}, np.arange(7), level=0.9, households=7)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-12)
+    assert expected[3] < 1
+
+
 def test_beyond_two_turns_of_the_clock_the_smallest_product_of_shorter_ages_stands():
     p = 3
     counts, groups = counted(slow(p, 2, 5), 30_000, 2)[None], [np.arange(p)]

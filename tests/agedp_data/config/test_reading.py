@@ -67,6 +67,27 @@ def test_a_declared_curve_goes_with_total_variation_and_a_kernel_with_all_method
     assert curve.model.methods == ("total_variation",)
 
 
+@pytest.mark.parametrize("chain", ["homogeneous", "cyclic"])
+@pytest.mark.parametrize("confidence", ["plug-in", "sampling-bound"])
+def test_bounds_by_a_spectrum_go_with_one_kernel_taken_as_counted(chain, confidence):
+    text = TEXTS["london-live"].replace('"cyclic"', f'"{chain}"')
+    if confidence == "plug-in":
+        text = text.replace('"sampling-bound"', '"plug-in"').replace("level      = 0.95", "")
+    plain = (chain, confidence) == ("homogeneous", "plug-in")
+    for method, allowed in (("total_variation", True), ("spectral", plain), ("reversibilised", plain)):
+        other = text.replace('= "tight"', f'= "{method}"')
+        if allowed:
+            assert method in parse(other, base=HOUSE, name="r.toml").model.methods
+        else:
+            why = 'chain = "cyclic"' if chain == "cyclic" else 'confidence = "sampling-bound"'
+            with pytest.raises(RunFileError) as caught:
+                parse(other, base=HOUSE, name="r.toml")
+            assert str(caught.value) == (
+                f'r.toml: [promise] method = "{method}": rests on the spectrum of one kernel; [model] {why} allows '
+                '"tight" and "total_variation"'
+            )
+
+
 def test_a_chain_of_days_knows_no_half_hours():
     text = TEXTS["london-live"].replace('secret          = "day"', 'secret = "half-hour"')
     text = text.replace('step       = "half-hour"', 'step = "day"').replace('"cyclic"', '"homogeneous"')

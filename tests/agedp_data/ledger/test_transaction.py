@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from agedp_data.errors import LedgerError, Refused
-from agedp_data.ledger import schema
+from agedp_data.ledger import Ledger, Release, schema
 
 if TYPE_CHECKING:
     from tests.agedp_data.ledger.conftest import Book
@@ -30,14 +30,18 @@ def test_what_is_released_together_is_read_inside_and_seen_by_others_at_its_end(
 
 
 def test_a_refusal_keeps_what_was_released_before_it(book: Book) -> None:
-    def refuse(_: object) -> None:
+    def refuse(_: object) -> Release:
         raise Refused("no more")
 
-    with book.open() as ledger:
-        with pytest.raises(Refused, match="no more"), ledger.transaction():
+    def two_days(ledger: Ledger) -> None:
+        with ledger.transaction():
             book.add(ledger, 0)
             row = book.planned(1)
             ledger.release(row.population, row.series, row.day, draw=book.never, admit=refuse)
+
+    with book.open() as ledger:
+        with pytest.raises(Refused, match="no more"):
+            two_days(ledger)
         assert days(ledger) == [book.day(0)]
         book.add(ledger, 1)
     with book.open() as ledger:
@@ -46,12 +50,16 @@ def test_a_refusal_keeps_what_was_released_before_it(book: Book) -> None:
 
 
 def test_of_an_interrupted_one_nothing_stays_neither_in_the_file_nor_in_memory(book: Book) -> None:
-    with book.open() as ledger:
-        before = ledger.head()
-        with pytest.raises(KeyboardInterrupt), ledger.transaction():
+    def interrupted(ledger: Ledger) -> None:
+        with ledger.transaction():
             book.add(ledger, 0)
             assert days(ledger) == [book.day(0)]
             raise KeyboardInterrupt
+
+    with book.open() as ledger:
+        before = ledger.head()
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(ledger)
         assert (days(ledger), ledger.head()) == ([], before)
         book.add(ledger, 0)
         assert not ledger.verify()
@@ -68,11 +76,15 @@ def test_when_the_disk_fails_nothing_of_it_stays_and_the_next_one_goes_on(
             raise OperationalError("INSERT", {}, OSError("the disk is full"))
         sound(connection)
 
-    with book.open() as ledger:
-        monkeypatch.setattr(schema, "require_writable", fails_late)
-        with pytest.raises(LedgerError, match="the database refused"), ledger.transaction():
+    def three_days(ledger: Ledger) -> None:
+        with ledger.transaction():
             for number in range(3):
                 book.add(ledger, number)
+
+    with book.open() as ledger:
+        monkeypatch.setattr(schema, "require_writable", fails_late)
+        with pytest.raises(LedgerError, match="the database refused"):
+            three_days(ledger)
         monkeypatch.undo()
         assert days(ledger) == []
         book.add(ledger, 0)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agedp_data.statement import Facts, statement
+from agedp_data.statement import Ending, Facts, Version, statement
 
 ENVELOPE = json.dumps(
     {
@@ -41,5 +41,20 @@ def promise(
 
 def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
     """What is claimed to the people of a contract before anything was released."""
-    said = Facts({"title": title}, contract, (), (), (), (), None, (), head, head, 1, {"agedp": "0"})
+    said = Facts(
+        title={"title": title},
+        contract=contract,
+        days=(),
+        skipped=(),
+        published_on=(),
+        figures=(),
+        limits={"day": 10**9, "total": 9 * 10**9},
+        ending=Ending("", "", None),
+        model=None,
+        notes=(),
+        ledger_id=head,
+        head=head,
+        versions=[Version("2013-01-01", ())],
+        software={"agedp": "0"},
+    )
     return json.dumps(statement(said), sort_keys=True, ensure_ascii=True)

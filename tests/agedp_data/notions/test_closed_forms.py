@@ -224,9 +224,20 @@ class TestAgeDependent:
         assert sharp > loose > bound // 2
 
     def test_it_is_compared_where_another_notion_has_a_model(self):
-        model = SimpleNamespace(sharpest="tight")
+        model = SimpleNamespace(sharpest="tight", methods=("tight", "total_variation"))
         classical = Classical(notion="classical", epsilon_per_day=Decimal("0.1"), **CAPS)
         assert AgeDependent.compared(SimpleNamespace(model=None, promise=classical)) == ()
-        assert AgeDependent.compared(SimpleNamespace(model=model, promise=classical)) == (AgedLoss(0, "tight", "day"),)
+        sharp = AgedLoss(0, "tight", "day")
+        compared = AgeDependent.compared(SimpleNamespace(model=model, promise=classical))
+        assert compared == (sharp, sharp.by("total_variation"))
         own = age_dependent(epsilon_per_day=Decimal("0.1"))
-        assert AgeDependent.compared(SimpleNamespace(model=model, promise=own)) == ()
+        beside = AgeDependent.compared(SimpleNamespace(model=model, promise=own))
+        assert {account.method for account in beside} == {*model.methods} - {own.method}
+        assert {(account.age_days, account.secret) for account in beside} == {(own.age_days, own.secret)}
+
+    def test_a_method_that_a_model_has_no_figures_by_is_left_out_unless_it_is_promised(self):
+        only = forgetting([0.5])
+        promised = AgedLoss(1, "tight", "day")
+        said = [account.figures([line(1, 0.5)], only, None) for account in (promised, promised.by("spectral"))]
+        assert [[figure.name for figure in figures] for figures in said] == [["risk"], []]
+        assert promised.by("total_variation").figures([line(1, 0.5)], only, None)[0].name == "risk (total variation)"

@@ -204,6 +204,7 @@ class TestFigures:
         accounts = [account for notion in NOTIONS for account in notion.compared(run)]
         found = {f.name: f.value for account in accounts for f in account.figures(rows, None, None)}
         assert found == {
+            "window of 7 days": 500,
             "discounted sum (exponential 0.5)": 400,
             "discounted sum (exponential 0.5) on the newest day": 300,
             "discounted sum (hyperbolic 1)": 400,

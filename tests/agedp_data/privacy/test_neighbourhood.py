@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.errors import ChainError
-from agedp_data.losses import recorded
+from agedp_data.losses import NANO, granted, recorded
 from agedp_data.noise import laplace_scale
 from agedp_data.privacy.neighbourhood import distance, full_range_loss, loss_of_change, moves, standard_distance
 
@@ -77,7 +77,7 @@ class TestDistance:
             for end in multisets(universe, range(len(start) + 1, 4)):
                 assert distance(start, end, delta=delta) == distance(end, start, delta=delta) == paths[end]
 
-    @pytest.mark.parametrize(("delta", "source"), [(2, [0]), (3, [1, 5]), (4, [2]), (2, range(6))])
+    @pytest.mark.parametrize(("delta", "source"), [(2, [0]), (3, [1, 5]), (4, [2]), (2, range(6)), (1, range(6))])
     def test_with_a_source_it_is_the_shortest_path_by_moves_arrivals_and_departures_near_it(self, delta, source):
         universe = range(6)
         gate = [value for value in universe if any(abs(value - point) < delta for point in source)]
@@ -149,6 +149,14 @@ class TestLosses:
         assert full_range_loss(0.1, protected=2000, full=50_000) == Fraction(5, 2)  # U = 50, delta = 2, eps = .1
         assert loss_of_change(50, epsilon=0.1, delta=2, full=50) == Fraction(5, 2)
         assert recorded(loss_of_change(1, epsilon=1, delta=3)) == 333_333_334
+
+    @pytest.mark.parametrize(("protected", "full"), [(2000, 50_000), (1, 9), (2, 2), (7, 1000)])
+    @pytest.mark.parametrize("epsilon", [Decimal("0.1"), Decimal("0.37"), Decimal(3)])
+    def test_noise_drawn_at_the_full_range_loss_costs_a_move_epsilon_and_hardly_less(self, protected, full, epsilon):
+        # OpenDP's scale for what the ledger records, rounded down as a budget is
+        spent = full_range_loss(epsilon, protected=protected, full=full)
+        scale = Fraction(laplace_scale(sensitivity=full, loss=Fraction(granted(spent), NANO)))
+        assert Fraction(epsilon) * Fraction(99_999_999, 10**8) < protected / scale <= Fraction(epsilon)
 
     @settings(max_examples=100, deadline=None)
     @given(st.decimals("0.001", 9, places=3), st.integers(1, 9999), st.integers(0, 99_999), st.integers(0, 99_999))

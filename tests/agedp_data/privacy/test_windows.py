@@ -193,6 +193,14 @@ class TestOffline:
         assert (matrix_of(times, 1.0) @ found).max() <= 1
         assert noise(found, weights) < noise(window_budgets(times, window=1.0, epsilon=1.0, method="offline"), weights)
 
+    @pytest.mark.parametrize("method", METHODS)
+    def test_no_rounding_exceeds_epsilon_by_the_last_bit(self, method):
+        rng = np.random.default_rng(8)
+        for epsilon in rng.random(60):
+            keys = {"offline": {"weights": rng.random(9) + 0.01}, "fraction": {"fraction": 1 - 2**-53}}.get(method, {})
+            losses = window_budgets(range(9), window=4, epsilon=epsilon, method=method, **keys)
+            assert max(in_window(range(9), losses, start, 4) for start in range(9)) <= Fraction(epsilon)
+
     def test_nothing_to_plan_is_nothing(self):
         for method in METHODS:
             assert window_budgets([], window=1, epsilon=1.0, method=method).shape == (0,)

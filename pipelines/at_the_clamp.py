@@ -1,0 +1,91 @@
+"""DAYS of the released days -> which households the clamp binds, and how much it cuts off. Confidential.
+
+Looked at anew at every run, from the months of the store that hold released days and were not let go, the newest ones
+only: it is a hint where to put the clamp, and a clamp is a public figure that is never read off the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+
+from pipelines import folders
+from pipelines.aggregate import matrices
+from pipelines.work import Work
+
+MONTHS = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A household at the clamp: on how many of the days looked at it was above, and its largest day, kWh."""
+
+    household: str
+    days_above: int
+    largest_kwh: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clamped:
+    """What the clamp of a series does: the households that it binds, most days first, and what it takes off a mean.
+
+    `cut_kwh` is by how much the mean of a day is lower for it, averaged over the days looked at, kWh a home; `days`
+    how many these are.
+    """
+
+    series: str
+    clamp_kwh: float
+    days: int
+    bound: tuple[Bound, ...]
+    cut_kwh: float
+
+
+def at_the_clamp(work: Work, days: Sequence[date]) -> list[Clamped]:
+    """Return for each series what its clamp does on released days, as far as their readings are kept."""
+    if work.delivery is None or not days:
+        return []
+    with folders.alone(folders.make_private(work.store.folder)):
+        since = work.store.forgotten_before()
+        months = sorted({f"{day:%Y-%m}" for day in days} & set(work.delivery.months))
+        kept = [month for month in months if month >= since][-MONTHS:]
+        above = {name: _Above.empty(work) for name in work.run.series}
+        for month in kept:
+            _count(work, month, [day for day in days if f"{day:%Y-%m}" == month], above)
+    clamps = {name: one.clamp_wh / 1000.0 for name, one in work.run.series.items()}
+    return [found.clamped(name, clamps[name], work.roster.ids) for name, found in above.items() if found.days]
+
+
+@dataclass(slots=True)
+class _Above:
+    number: np.ndarray[tuple[int], np.dtype[np.int64]]
+    largest: np.ndarray[tuple[int], np.dtype[np.int64]]
+    cut_kwh: float = 0.0
+    days: int = 0
+
+    @classmethod
+    def empty(cls, work: Work) -> _Above:
+        size = len(work.roster.ids)
+        return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
+
+    def clamped(self, series: str, clamp_kwh: float, ids: Sequence[str]) -> Clamped:
+        codes = sorted(np.flatnonzero(self.number).tolist(), key=lambda code: (-self.number[code], ids[code]))
+        bound = tuple(Bound(ids[code], int(self.number[code]), float(self.largest[code]) / 1000.0) for code in codes)
+        return Clamped(series, clamp_kwh, self.days, bound, self.cut_kwh / self.days)
+
+
+def _count(work: Work, month: str, days: Sequence[date], above: Mapping[str, _Above]) -> None:
+    if work.delivery is None:
+        return
+    energy, _, _ = matrices(work.store, work.delivery, work.roster, month)
+    for day in days:
+        codes = np.concatenate([np.zeros(0, np.int64), *work.roster.members(day, None).values()])
+        used = energy[codes, day.day - 1]
+        for name, found in above.items():
+            clamp = work.run.series[name].clamp_wh
+            found.number[codes] += used > clamp
+            found.largest[codes] = np.maximum(found.largest[codes], used)
+            found.cut_kwh += float(np.maximum(used - clamp, 0).sum()) / (1000.0 * max(len(codes), 1))
+            found.days += 1

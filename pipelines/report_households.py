@@ -1,0 +1,114 @@
+"""What the confidential report says of single households: whom the clamp binds, who decides the model. Confidential."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from agedp_data import tables
+from agedp_data.config.model import Estimated
+from agedp_data.pictures.chart import Line, chart
+from agedp_data.pictures.page import paragraph, section, table
+from agedp_data.pictures.scales import linear, named, plain
+from pipelines import folders
+from pipelines.at_the_clamp import Clamped
+from pipelines.work import Work
+
+_SHOWN = 20
+_DISTANCE = "total_variation_"
+
+
+def clamp_parts(clamped: Sequence[Clamped]) -> Iterator[str]:
+    """Yield for each series which households its clamp binds."""
+    for one in clamped:
+        about = f"{one.series}, clamp {plain(one.clamp_kwh)} kWh, {one.days:,} days whose readings are kept"
+        if not one.bound:
+            yield paragraph(f"No household was above the clamp: {about}.")
+            continue
+        rows = [(each.household, f"{each.days_above:,}", plain(each.largest_kwh)) for each in one.bound[:_SHOWN]]
+        more = f"; the first {_SHOWN} of {len(one.bound):,}" if len(one.bound) > _SHOWN else ""
+        columns = ("household", "days above", "largest day, kWh")
+        yield table(f"Households that the clamp binds: {about}{more}", columns, rows)
+        yield paragraph(f"The clamp takes {plain(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
+
+
+def model_parts(work: Work) -> Iterator[str]:
+    """Yield which households decide an estimated model, and whether its chain is true, as far as that was measured."""
+    model = work.run.model
+    if not isinstance(model, Estimated):
+        return
+    parts = [*_deciding(Path(model.file) / "households.parquet"), *_forgetting(work, Path(model.file).name)]
+    if parts:
+        yield section("The model", *parts)
+
+
+def _deciding(path: Path) -> Iterator[str]:
+    if not folders.there(path):
+        return
+    columns = pq.read_table(path).to_pydict()
+    ids = columns["household_id"]
+    never = sum(not forgets for forgets in columns["forgets"])
+    yield paragraph(
+        f"{never:,} of {len(ids):,} households count as never forgotten (too few visits to some state, or a chain that "
+        "falls apart): any one of them decides the model at every age."
+    )
+    distances = {name: values for name, values in columns.items() if name.startswith(_DISTANCE)}
+    rows = []
+    for name, values in distances.items():
+        order = sorted(range(len(ids)), key=lambda i, of=values: (-of[i], ids[i]))
+        age = name.removeprefix(_DISTANCE).removesuffix("_days")
+        others = plain(values[order[1]]) if len(order) > 1 else "–"
+        rows.append((f"{age} d", ids[order[0]], plain(values[order[0]]), others))
+    if rows:
+        heads = ("age", "household", "total variation", "the next one's")
+        yield table("The household that forgets most slowly, by age: it decides what is published", heads, rows)
+
+
+def _forgetting(work: Work, name: str) -> Iterator[str]:
+    path = work.confidential / "forgetting" / f"{name}.parquet"
+    if not folders.there(path):
+        return
+    table_of = folders.read_table(path, tables.FORGETTING)
+    figures = np.array(table_of["figure"].to_pylist(), dtype=object)
+    apart = table_of["days_apart"].to_numpy()
+    for figure in dict.fromkeys(figures.tolist()):
+        own = figures == figure
+        values = {column: table_of[column].to_numpy()[own] for column in ("powers", "direct", "floor")}
+        yield from _memory(figure, apart[own], values)
+    yield paragraph(f"All of it, with intervals: forgetting/{name}.html.", "soft")
+
+
+def _memory(figure: str, apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]) -> Iterator[str]:
+    ages = sorted(set(apart.tolist()))
+    names = {"powers": "by powers of the chain", "direct": "counted directly", "floor": "noise of such a count"}
+    medians = {names[column]: [_median(each[apart == age]) for age in ages] for column, each in values.items()}
+    known = {name: each for name, each in medians.items() if not all(map(math.isnan, each))}
+    if not known:
+        return
+    x = [float(place) for place in range(len(ages))]
+    lines = [
+        Line(name, x, each, letter=name[3:4].upper() if name.startswith("by") else name[0].upper(), style=place)
+        for place, (name, each) in enumerate(known.items())
+    ]
+    said = "; ".join(f"{name}: {plain(each[0])} at {ages[0]} d" for name, each in known.items() if each[0] == each[0])
+    axis = named({place: f"{age} d" for place, age in zip(x, ages, strict=True)})
+    title = f"Model against measurement, median household: {figure}"
+    y = linear([0.0, 1.0])
+    yield chart(
+        title, f"Total variation by days apart. {said}.", lines, x=axis, y=y, y_title="total variation", height=190
+    )
+    rows = [
+        (f"{age} d", *("–" if math.isnan(each[i]) else plain(each[i]) for each in known.values()))
+        for i, age in enumerate(ages)
+    ]
+    yield table("The same in numbers, by days apart", ("apart", *known), rows)
+
+
+def _median(values: np.ndarray[Any, Any]) -> float:
+    there = values[~np.isnan(values)]
+    return float(np.median(there)) if len(there) else math.nan

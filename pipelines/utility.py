@@ -1,0 +1,91 @@
+"""TRUE MEANS beside LEDGER -> how useful a release is: its errors measured against its noise. Confidential."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from pipelines.report_series import Published
+
+Key = tuple[str, str]
+"""Series and cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A cell of a series on one day: what was true, what was said with which noise, kWh a home."""
+
+    day: date
+    true: float
+    said: Published
+
+    @property
+    def error(self) -> float:
+        """Return what was said less what is true."""
+        return self.said.mean - self.true
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """What errors come to over days: root mean square in kWh and in standard deviations of the noise.
+
+    `inside` is the share of days whose true mean lies in the published interval; `change_kwh` the root mean square of
+    the change of the true mean from one day to the next, NaN without two such days; `stale_kwh` the same from a day to
+    the one `age_days` later; `expected` is the root mean square error that the noise alone would give.
+    """
+
+    days: int
+    rms_kwh: float
+    expected_kwh: float
+    inside: float
+    change_kwh: float
+    stale_kwh: float
+
+    @property
+    def in_sd(self) -> float:
+        """Return the errors against the noise: 1 if the noise is all that there is."""
+        return self.rms_kwh / self.expected_kwh
+
+
+def paired(
+    noted: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[Published]]]
+) -> dict[Key, list[Day]]:
+    """Return by series and cell the days whose true mean is noted, with what was released of them."""
+    true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in noted}
+    found: dict[Key, list[Day]] = {}
+    for series, cells in released.items():
+        for cell, days in cells.items():
+            known = [Day(one.day, true[series, cell, one.day], one) for one in days if (series, cell, one.day) in true]
+            if known:
+                found[series, cell] = known
+    return found
+
+
+def utility(days: Sequence[Day], *, age_days: int) -> Utility:
+    """Return what the errors of some days come to."""
+    error = np.array([one.error for one in days])
+    sd = np.array([one.said.sd for one in days])
+    inside = [one.said.low <= one.true <= one.said.high for one in days]
+    return Utility(
+        len(days),
+        _rms(error),
+        _rms(sd),
+        float(np.mean(inside)),
+        _change(days, 1),
+        _change(days, age_days) if age_days else 0.0,
+    )
+
+
+def _change(days: Sequence[Day], gap: int) -> float:
+    true = {one.day.toordinal(): one.true for one in days}
+    changes = [true[number + gap] - value for number, value in true.items() if number + gap in true]
+    return _rms(np.array(changes)) if changes else math.nan
+
+
+def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))

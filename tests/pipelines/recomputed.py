@@ -1,0 +1,212 @@
+"""A statement's numbers anew, from the published Parquet and the rows of the ledger, by fractions and plain loops.
+
+Nothing of the notions, their mathematics or the statement's own code is used: a second reading of MATHS 2b, 3 and 5.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+NANO = 10**9
+DIGITS = 60
+
+
+@dataclass(frozen=True)
+class Release:
+    """A folder, and the ledger beside it, as they lie on the disk."""
+
+    folder: Path
+    ledger: Path
+
+    @property
+    def claim(self):
+        return json.loads((self.folder / "statement.json").read_text())
+
+    def rows(self, table):
+        """Return the texts of the ledger rows of a kind that the folder carries."""
+        lines = [json.loads(line) for line in (self.folder / "ledger_rows.jsonl").read_text().splitlines()[1:]]
+        return [{**json.loads(line["text"]), "hash": line["hash"]} for line in lines if line["table"] == table]
+
+    @property
+    def released(self):
+        return [row for row in self.rows("release") if row["state"] == "released"]
+
+    @property
+    def promises(self):
+        return [json.loads(row["promise"]) for row in self.rows("contract")]
+
+    @property
+    def everybody(self):
+        """Return population, day and loss of all that the ledger holds, of other populations too."""
+        with closing(sqlite3.connect(self.ledger)) as connection:
+            return connection.execute("SELECT population, day, loss FROM release WHERE state = 'released'").fetchall()
+
+
+def published(release):
+    """Return (day, published_on, loss) of every release as the Parquet files tell it."""
+    found = []
+    for path in sorted(release.folder.glob("daily_averages*.parquet")):
+        told = {
+            (row["day"], row["published_on"], round(row["epsilon"] * NANO)) for row in pq.read_table(path).to_pylist()
+        }
+        found += sorted(told)
+    return found
+
+
+def charged(row):
+    """Return the loss of a ledger row from its scale: sensitivity / scale, rounded up to 1e-9."""
+    return math.ceil(Fraction(row["sensitivity"]) / Fraction(float(row["scale"])) * NANO)
+
+
+def days_of(release):
+    losses = {}
+    for day, _, loss in published(release):
+        losses[day] = losses.get(day, 0) + loss
+    return losses
+
+
+def window(losses, length):
+    best, day = 0, min(losses)
+    while day <= max(losses):
+        best = max(best, sum(losses.get(day + timedelta(days=i), 0) for i in range(length)))
+        day += timedelta(days=1)
+    return best
+
+
+def discounted(losses, weight):
+    """Return the largest discounted sum on any day, and that on the newest, as fractions."""
+    sums = {}
+    for then in losses:
+        sums[then] = sum(loss * weight((then - day).days) for day, loss in losses.items() if day <= then)
+    return max(sums.values()), sums[max(losses)]
+
+
+def exponential(rate):
+    return lambda age: Fraction(rate) ** age
+
+
+def hyperbolic(rate):
+    return lambda age: 1 / (1 + Fraction(rate) * age)
+
+
+class Memory:
+    """A model's envelope: what is left of a loss at an age in steps [epsilon, Decimal]."""
+
+    def __init__(self, public):
+        self.public = json.loads(public)
+        self.told = self.public["envelope"]
+        self.steps = self.told["steps_per_day"]
+
+    @property
+    def methods(self):
+        return [*(["tight"] if "backward" in self.told else []), *self.told["bounds"]]
+
+    def left(self, method, age, loss):
+        tabulated = [i for i, step in enumerate(self.told["ages"]) if step <= age]
+        if not tabulated or not loss:
+            return loss
+        at = tabulated[-1]
+        if method == "tight":
+            return self._between(self._worst(self.told["backward"], at), loss)
+        distance = Decimal(max(self.told["bounds"][method][at:])) / NANO
+        return min(loss, (1 + distance * (loss.exp() - 1)).ln())
+
+    def _worst(self, table, at):
+        columns = zip(*table[at:], strict=True)
+        return [math.inf if "inf" in column else max(column) for column in columns]
+
+    def _between(self, values, loss):
+        grid = [math.inf if each == "inf" else each for each in self.told["losses"]]
+        above = [value for each, value in zip(grid, values, strict=True) if each >= loss * NANO]
+        below = [(each, value) for each, value in zip(grid, values, strict=True) if each <= loss * NANO]
+        found = [loss]
+        if above and above[0] != math.inf:
+            found.append(Decimal(above[0]) / NANO)
+        if below and below[-1][1] != math.inf:
+            found.append(Decimal(below[-1][1]) / NANO + loss - Decimal(below[-1][0]) / NANO)
+        return min(found)
+
+
+def risk(rows, memory, *, method, age_days, whole_days):
+    """Return the largest risk at any publication [epsilon]."""
+    with localcontext(prec=DIGITS):
+        return max(
+            _risk_on(rows, memory, method, on, (age_days, whole_days)) for on in {row["published_on"] for row in rows}
+        )
+
+
+def _risk_on(rows, memory, method, on, promised):
+    age_days, whole_days = promised
+    public = [row for row in rows if row["published_on"] <= on]
+    losses = {}
+    for row in public:
+        losses[row["day"]] = losses.get(row["day"], 0) + Decimal(row["loss"]) / NANO
+    newest = max(public, key=lambda row: row["day"])
+    passed = datetime.combine(date.fromisoformat(on), time(), UTC) - datetime.fromisoformat(newest["input_ended_at"])
+    steps = passed * memory.steps // timedelta(days=1)
+    if whole_days:
+        steps = steps // memory.steps * memory.steps
+    steps = max(steps, age_days * memory.steps)
+    days = sorted(losses)
+    if memory.told["assume"] == "markov":
+        carried, before = Decimal(0), days[0]
+        for day in days:
+            carried = losses[day] + memory.left(method, apart(before, day) * memory.steps, carried)
+            before = day
+        return memory.left(method, steps, carried)
+    alone = [
+        sum(losses.values()) - losses[day]
+        + memory.left(method, steps + apart(day, days[-1]) * memory.steps, losses[day])
+        for day in days
+    ]  # fmt: skip
+    return min(alone)
+
+
+def apart(one, other):
+    return (date.fromisoformat(other) - date.fromisoformat(one)).days
+
+
+def bounds(promise):
+    """Return by figure what a promise bounds, in text; "unlimited" where nothing does."""
+    terms = promise["promise"]
+    found = {"day": terms["max_day_epsilon"], "total": terms["epsilon_total"]}
+    if terms["notion"] == "classical":
+        found["day"] = least(found["day"], terms["epsilon_per_day"])
+    if terms["notion"] == "w-event":
+        found["day"] = least(found["day"], terms["epsilon_per_window"])
+        found[f"window of {terms['window_days']} days"] = terms["epsilon_per_window"]
+    if terms["notion"] == "discounted":
+        found["day"] = least(found["day"], terms["epsilon"])
+        for where in ("", " on the newest day"):
+            found[f"discounted sum ({terms['discount']} {terms['rate']}){where}"] = terms["epsilon"]
+    if terms["notion"] == "age-dependent" and "risk" in terms:
+        found["risk"] = terms["risk"]
+    if "epsilon_per_day" in terms:
+        found["day"] = least(found["day"], terms["epsilon_per_day"])
+    return found
+
+
+def least(one, other):
+    return min(one, other, key=Decimal)
+
+
+def differing(old, new):
+    """Return the keys at which two promises differ."""
+    before, after = dict(leaves(old)), dict(leaves(new))
+    return sorted(key for key in before | after if before.get(key) != after.get(key))
+
+
+def leaves(value, key=""):
+    if not isinstance(value, dict):
+        return [(key, value)]
+    return [leaf for name in value for leaf in leaves(value[name], f"{key}.{name}" if key else name)]

@@ -1,0 +1,179 @@
+"""Risk against error: against the paper's closed form and searches over fine grids; from public input alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from agedp_data.errors import RunFileError
+from agedp_data.privacy.ageing import peak
+from flows.command import main
+from pipelines.frontier import change_of, foresee_frontier
+from pipelines.work import begin
+
+FIRST = date(2013, 1, 1)
+CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
+HOMES, CLAMP_KWH, CAP = 500, 20, 1.5
+AGED = """notion = "age-dependent"
+age_days = 4
+epsilon_per_day = 1
+method = "{method}"
+secret = "day"
+max_day_epsilon = 1.5
+epsilon_total = 40
+"""
+KERNEL = '[model]\nsource = "declared"\nkernel = "kernel.csv"\nstep = "day"\nbasis = "made up"\nassume = "markov"\n'
+CURVE = '[model]\nsource = "declared"\ncurve = "curve.csv"\nbasis = "made up"\nassume = "curve"\n'
+
+
+def frontier_of(house, *, method="total_variation", model=KERNEL, promise=AGED, days=100):
+    house.roster([(f"home-{i}", FIRST, None) for i in range(HOMES)])
+    (house.folder / "kernel.csv").write_text("\n".join(",".join(map(str, row)) for row in CHAIN) + "\n")
+    (house.folder / "curve.csv").write_text("age_days,total_variation\n1,.5\n3,.25\n10,.1\n")
+    last = FIRST + timedelta(days=days - 1)
+    house.write(FIRST, last, clamp=str(CLAMP_KWH), promise=promise.format(method=method), rest=model)
+    return foresee_frontier(begin(house.run_file))
+
+
+def error(loss, total_days):
+    """Noise of a mean of 500 homes, and 1 kWh a home for each day."""
+    return math.sqrt(2 * (CLAMP_KWH / (loss * HOMES)) ** 2 + total_days)
+
+
+def closed_form(loss, age, interval):
+    """[A] eq. 30 with its clip: total variation alone, Delta(t) = .5^t for this chain."""
+    apart = 0.5**interval * math.exp(loss)
+    if apart >= 1:
+        return math.inf
+    return math.log1p(0.5**age * math.expm1(loss) / (1 - apart))
+
+
+def test_the_least_risk_for_each_error_is_that_of_the_papers_formula_searched_exhaustively(house):
+    found = frontier_of(house)
+    assert (found.homes, found.method, found.series) == (HOMES, "total_variation", "daily_mean")
+    others = [one for one in found.choices if not (one.promised or one.cheapest)]
+    assert len(others) >= 5
+    for one in others:
+        assert one.error_kwh == pytest.approx(error(one.loss, one.age_days + one.interval_days), rel=1e-6, abs=2e-9)
+        assert one.loss <= CAP
+        assert one.risk == pytest.approx(closed_form(one.loss, one.age_days, one.interval_days), rel=1e-6, abs=2e-9)
+        best = min(
+            (closed_form(loss, age, total - age), total)
+            for total in range(1, 29)
+            for age in range(total)
+            for loss in np.geomspace(1e-3, CAP, 120)
+            if error(loss, total) <= one.error_kwh * (1 + 1e-9)
+        )
+        assert one.risk <= best[0] * (1 + 1e-6) + 2e-9
+    risks = [one.risk for one in others]
+    assert risks == sorted(risks, reverse=True)
+
+
+def test_the_cheapest_daily_schedule_at_the_promised_risk_is_marked_and_no_other_is_cheaper(house):
+    found = frontier_of(house)
+    [own] = [one for one in found.choices if one.promised]
+    assert (own.age_days, own.interval_days, own.loss) == (4, 1, 1.0)
+    assert own.risk == math.inf  # Delta(1) e > 1: by total variation alone there is no bound
+    assert found.target == math.inf
+    assert not any(one.cheapest for one in found.choices)
+    tight = frontier_of(house, method="tight")
+    [own] = [one for one in tight.choices if one.promised]
+    [best] = [one for one in tight.choices if one.cheapest]
+    truth = float(peak(CHAIN, own.loss, age=4, interval=1, method="tight"))
+    assert truth <= own.risk <= truth * 1.1  # the envelope rounds up, between points of its grid too
+    assert best.interval_days == 1
+    assert best.risk <= own.risk * (1 + 1e-9)
+    losses = np.geomspace(0.01, CAP, 200)
+    feasible = [
+        error(loss, age + 1)
+        for age in range(28)
+        for loss in losses[peak(CHAIN, losses, age=age, interval=1, method="tight") * 1.1 <= own.risk]
+    ]
+    assert best.error_kwh <= min(feasible)
+
+
+def test_under_a_curve_the_periods_releases_add_up_but_for_what_the_oldest_has_lost(house):
+    found = frontier_of(house, model=CURVE, days=5)
+    [own] = [one for one in found.choices if one.promised]
+    # Five releases of 1; the oldest is 4 + 4 = 8 days old: the curve's .25 at 3 days holds until 10.
+    assert own.risk == pytest.approx(4 + math.log1p(0.25 * math.expm1(1)), rel=1e-6)
+    many = frontier_of(house, model=CURVE, days=300)
+    [own] = [one for one in many.choices if one.promised]
+    # epsilon_total = 40 ends it after 40 of 300 days; the oldest is 43 days old, beyond 10 the curve stays .1.
+    assert own.risk == pytest.approx(39 + math.log1p(0.1 * math.expm1(1)), rel=1e-6)
+    assert own.days == 40
+
+
+def test_a_promise_without_age_has_a_frontier_without_a_target(house):
+    classical = 'notion = "classical"\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
+    found = frontier_of(house, promise=classical)
+    assert found.target is None
+    assert found.choices
+    assert not any(one.promised or one.cheapest for one in found.choices)
+    assert {one.days for one in found.choices} == {None}
+
+
+def test_without_a_model_or_without_homes_there_is_none(house):
+    with pytest.raises(RunFileError, match=r"without a \[model\]"):
+        frontier_of(house, model="", promise='notion = "classical"\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\n'
+                    'epsilon_total = "unlimited"\n')  # fmt: skip
+    frontier_of(house)
+    house.roster([("home-1", FIRST + timedelta(days=5), None)])
+    with pytest.raises(RunFileError, match="no home is on the roster"):
+        foresee_frontier(begin(house.run_file))
+
+
+def test_the_command_shows_it_without_any_input_file(house, monkeypatch, capsys):
+    found = frontier_of(house, method="tight")
+    monkeypatch.chdir(house.folder)
+    for words in (["--json"], []):
+        monkeypatch.setattr(sys, "argv", ["agedp", "plan", "run.toml", "--frontier", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        assert (ended.value.code or 0, shown.err) == (0, "")
+        if words:
+            told = json.loads(shown.out)
+            assert [one["error_kwh"] for one in told["choices"]] == [one.error_kwh for one in found.choices]
+            assert sum(one["cheapest"] for one in told["choices"]) == 1
+        else:
+            assert len(shown.out.splitlines()) <= 24
+            assert max(map(len, shown.out.splitlines())) <= 120
+            assert shown.out.count("=") >= 1
+    assert not (house.folder / "release").exists()
+    assert not (house.folder / "ledger.sqlite").exists()
+
+
+@dataclass
+class Row:
+    day: str
+    values: tuple[int, ...]
+    households: tuple[int, ...] = (100,)
+    scale: float = 1.0
+    state: str = "released"
+
+
+def test_the_change_from_day_to_day_is_the_published_series_less_its_noise():
+    days = [str(FIRST + timedelta(days=i)) for i in range(60)]
+    swing = [Row(day, (1_000_000 + 50_000 * (i % 2),)) for i, day in enumerate(days)]
+    assert change_of(swing) == (pytest.approx(0.5, rel=1e-5), True)
+    # Noise of two days hides a change: 100 homes, a standard deviation of sqrt 2 x scale / 1e5 kWh each.
+    noisy = [Row(day, row.values, scale=30_000.0) for day, row in zip(days, swing, strict=True)]
+    assert change_of(noisy) == (1.0, False)
+    partly = [Row(day, row.values, scale=10_000.0) for day, row in zip(days, swing, strict=True)]
+    assert change_of(partly) == (pytest.approx(math.sqrt(0.25 - 2 * 2 * 0.1**2), rel=1e-5), True)
+    groups = [Row(row.day, (row.values[0] // 2,) * 2, (50, 50)) for row in swing]
+    assert change_of(groups)[0] == pytest.approx(0.5, rel=1e-5)
+
+
+def test_a_short_or_broken_series_leaves_the_yardstick():
+    days = [str(FIRST + timedelta(days=2 * i)) for i in range(60)]
+    assert change_of([Row(day, (i * 1000,)) for i, day in enumerate(days)]) == (1.0, False)
+    assert change_of([Row(str(FIRST + timedelta(days=i)), (1000 * i,)) for i in range(20)]) == (1.0, False)
+    assert change_of([]) == (1.0, False)
