@@ -68,7 +68,7 @@ class Roster:
         if by is None:
             return {ALL: self.household[rows]}
         found: dict[str, list[int]] = {}
-        for row in rows:
+        for row in rows.tolist():
             found.setdefault(self.groups[by][row], []).append(row)
         return {label: self.household[found[label]] for label in sorted(found)}
 

@@ -34,7 +34,7 @@ PROTECTS = (
 )
 FROM_WHOM = (
     "From everybody who sees the releases, now or later, with whatever computing power, who may know this statement, "
-    "the model, who is on the roster, and every reading of every other household, and, as far as the day's figure goes, "
+    "the model, who is on the roster, every reading of every other household and, as far as the day's figure goes, "
     "every reading of the household's other days. Not from those who run agedp or deliver the readings: they hold them."
 )
 NOT_PROTECTED = (

@@ -126,8 +126,9 @@ def _cells(figure: Mapping[str, str]) -> list[str]:
 def _model(model: Mapping[str, Any]) -> list[str]:
     if not model:
         return []
-    period = " to ".join(map(str, model.get("period", ()))) or "an earlier period"
-    said = _SOURCES.get(str(model.get("source")), "").format(period=period)
+    period = model.get("period")
+    spoken = " to ".join(map(str, period)) if isinstance(period, list) else "an earlier period"
+    said = _SOURCES.get(str(model.get("source")), "").format(period=spoken)
     basis = f"Its source: {model['basis']}" if "basis" in model else ""
     return [said, basis, _list([f"{key} = {value}" for key, value in _leaves(model)])]
 

@@ -26,6 +26,7 @@ def calibration_lines(found: Calibration) -> list[str]:
         *(_curve_line(name, found.curves[key]) for name, key in _CURVES if key in found.curves),
         _line("Delta, slowest home", found.curves["total_variation"].max(axis=0)),
         _envelope_line(found.model.envelope),
+        *_uncertain_lines(found),
     ]
     if found.remembered:
         lines.append(
@@ -39,6 +40,19 @@ def calibration_lines(found: Calibration) -> list[str]:
         "Confidential figures per household lie in the model's folder.",
         "Using the model publishes its envelope, which comes from readings, without noise.",
         "Real households forget far more slowly than chains of this kind: this tool does not vouch for the model.",
+    ]
+
+
+def _uncertain_lines(found: Calibration) -> list[str]:
+    """Return how many of the households that may be taken to forget are known too little for a sampling bound."""
+    bound = found.curves.get("sampling_bound")
+    uncertain = 0 if bound is None else int((bound.min(axis=1) >= 1).sum()) - found.remembered
+    if not uncertain:
+        return []
+    clock = ", or a larger min_visits" if found.model.public["chain"] == "cyclic" else ""
+    return [
+        f"{uncertain:,} households are known too little to be credited any age at level "
+        f"{found.model.public['level']}, and so none are: a longer period or fewer states would help{clock}."
     ]
 
 

@@ -23,7 +23,7 @@ from pipelines.work import Work
 def project_as_of(work: Work, ledger: Ledger, day: date) -> bool:
     """Write the folder as it stood at the end of a day; return whether its bytes are the same.
 
-    Other software, or another [output] interval, writes the same figures in other bytes.
+    Other software, another [output] interval or another [compare] writes the same figures in other bytes.
 
     Raises:
         InputError: nothing was published by that day.

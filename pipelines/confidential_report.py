@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from html import escape
 from typing import Any
 
 from agedp_data import tables
@@ -46,7 +47,7 @@ def write_confidential_report(work: Work, ledger: Ledger) -> None:
     clamped = at_the_clamp(work, released)
     title = f"{work.run.output.title or work.population}: what was true"
     body = [
-        f"<header><h1>{_text(title)}</h1>",
+        f"<header><h1>{escape(title)}</h1>",
         paragraph(_STAYS, "mark"),
         in_short([*_facts(work, results, lines, clamped, len(released))]),
         "</header><main>",
@@ -57,10 +58,6 @@ def write_confidential_report(work: Work, ledger: Ledger) -> None:
         "</main>",
     ]
     folders.write(work.confidential / REPORT, document(title, body).encode())
-
-
-def _text(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _paired(work: Work, rows: Sequence[Release]) -> dict[Key, list[Day]]:
@@ -142,15 +139,11 @@ def _axis(shown: Sequence[date]) -> tuple[Scale, list[float]]:
 def _true_chart(of: str, own: Sequence[Day]) -> str:
     place = {float(one.day.toordinal()): one for one in own}
     x, at = _axis([one.day for one in own])
-    true, said, low, high = (
-        [value(place[number]) if number in place else math.nan for number in at]
-        for value in (
-            lambda one: one.true,
-            lambda one: one.said.mean,
-            lambda one: one.said.low,
-            lambda one: one.said.high,
-        )
-    )
+    known = [place.get(number) for number in at]
+    true = [one.true if one else math.nan for one in known]
+    said = [one.said.mean if one else math.nan for one in known]
+    low = [one.said.low if one else math.nan for one in known]
+    high = [one.said.high if one else math.nan for one in known]
     lines = [
         Line("published, with the interval of its noise", at, said, band=(low, high), letter="P"),
         Line("true", at, true, letter="T", style=1),

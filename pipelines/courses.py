@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 from agedp_data.ledger import Release
 from agedp_data.losses import NANO
-from agedp_data.notions.notion import Account, Figure, Forgetting
+from agedp_data.notions.notion import Account, Figure, Forgetting, Method
 
-POINTS = 48
+POINTS = 32
 """Days at which a course is worked out: a chart shows no more."""
 
 _LARGEST_DAY = 100 * NANO
-_CLOSE = 0.002
+_CLOSE = 0.003
+_NOTHING = 1e-12
 
 
 class Key(NamedTuple):
@@ -44,6 +45,28 @@ def key_of(figure: Figure) -> Key:
     return Key(figure.name, figure.about, figure.assumption)
 
 
+class _Kept:
+    """An envelope that works out each value once: the figures of many days ask for the same ones again and again."""
+
+    def __init__(self, envelope: Forgetting) -> None:
+        self._envelope = envelope
+        self._left: dict[tuple[int, float, str, Method], float] = {}
+        self._suprema: dict[tuple[int, float, str, Method], float] = {}
+        self.steps_per_day, self.assume, self.methods = envelope.steps_per_day, envelope.assume, envelope.methods
+
+    def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> float:
+        key = (age, loss, direction, method)
+        if key not in self._left:
+            self._left[key] = float(self._envelope(age, loss, direction=direction, method=method))
+        return self._left[key]
+
+    def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:
+        key = (gap, loss, direction, method)
+        if key not in self._suprema:
+            self._suprema[key] = self._envelope.supremum(gap, loss, direction=direction, method=method)
+        return self._suprema[key]
+
+
 def courses(
     accounts: Sequence[Account], rows: Sequence[Release], envelope: Forgetting | None, *, points: int = POINTS
 ) -> dict[Key, Course]:
@@ -54,11 +77,12 @@ def courses(
     chosen = [days[round(i * (len(days) - 1) / max(1, count - 1))] for i in range(count)]
     if count == 1:
         chosen = days
+    kept = None if envelope is None else _Kept(envelope)
     values: dict[Key, dict[str, int | None]] = {}
     for day in chosen:
         known = [row for row in released if row.day <= day]
         for account in accounts:
-            for figure in account.figures(known, envelope, None):
+            for figure in account.figures(known, kept, None):
                 values.setdefault(key_of(figure), {})[day] = figure.value
     return {key: Course(tuple(found), tuple(found.values())) for key, found in values.items()}
 
@@ -68,7 +92,7 @@ def noise_times(
 ) -> dict[Key, float | None]:
     """Return by figure how many times the noise would have been what it was, had the figure been held to `goal`.
 
-    All losses are multiplied by the same number, noise is divided by it; that number is found by trying, to .2 %. None
+    All losses are multiplied by the same number, noise is divided by it; that number is found by trying, to .3 %. None
     where no loss of a day up to 100 brings the figure to the goal. Figures that are infinite or 0 are left out.
     """
     released = _released(rows)
@@ -97,22 +121,31 @@ class _Price:
     def of(self, key: Key, value: int) -> float | None:
         """Return how many times the noise of the rows brings a figure of this value to the goal."""
         largest = _LARGEST_DAY / max(row.loss for row in self.rows)
-        low, high, times = 0.0, math.inf, min(self.goal / value, largest)
-        while True:
-            reached = self.figures(times).get(key)
-            if reached is not None and abs(reached - self.goal) <= _CLOSE * self.goal:
+        below: tuple[float, float] | None = None
+        above: tuple[float, float] | None = None
+        times = min(self.goal / value, largest)
+        while times > _NOTHING:
+            told = self.figures(times).get(key)
+            reached = math.inf if told is None else float(max(told, 1))
+            if abs(reached - self.goal) <= _CLOSE * self.goal:
                 return 1.0 / times
-            if reached is not None and reached <= self.goal:
-                if times >= largest:
-                    return None
-                low = times
-            else:
-                high = times
-            if high / max(low, 1e-300) < 1 + _CLOSE:
-                return 1.0 / low if low > 0 else None
-            times = min(2 * times, largest) if math.isinf(high) else math.sqrt(low * high) if low > 0 else times / 2
-            if times < 1e-12:
+            if reached < self.goal and times >= largest:
                 return None
+            below, above = ((times, reached), above) if reached < self.goal else (below, (times, reached))
+            if below and above and above[0] < below[0] * (1 + _CLOSE):
+                return 1.0 / below[0]  # a figure that jumps over the goal
+            times = min(_between(below, above, self.goal), largest)
+        return None
+
+
+def _between(below: tuple[float, float] | None, above: tuple[float, float] | None, goal: float) -> float:
+    """Return the next number to try: on the line through both points, in logarithms, but well inside them."""
+    if below is None or above is None:
+        return 4 * below[0] if below else above[0] / 4 if above else 1.0
+    width = math.log(above[0] / below[0])
+    rise = math.log(above[1] / below[1])
+    share = math.log(goal / below[1]) / rise if math.isfinite(rise) and rise > 0 else 0.5
+    return below[0] * math.exp(width * min(max(share, 0.1), 0.9))
 
 
 def _released(rows: Sequence[Release]) -> list[Release]:

@@ -23,7 +23,7 @@ from agedp_data.config.model import Step
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
 from pipelines.blocks import Engine, map_each
 from pipelines.quantize import Floats, MonthReadings, Period
-from pipelines.runs import NONE, join_runs, runs_and_counts, states_by_household
+from pipelines.runs import NONE, add_by_phase, join_runs, runs_and_counts, states_by_household
 from pipelines.store import day_of
 
 _TABLES_BYTES = 2**28
@@ -131,18 +131,14 @@ def _count(month: str, *, counting: _Counting) -> _Month:
         readings[low:high] += np.bincount(part.household - low)
         state = _states(period.store.layout, part, counting.edges, period.step)
         for steps, n_phases in counting.phases.items():
-            household, time, read = part.household, part.time, state
+            home, time, read = part.household - low, part.time, state
             if steps > 1:
-                household, time, read = _rarer(period.store.layout, part, state, steps)
-            own, counted = runs_and_counts(
-                household - low,
-                time,
-                read,
-                households=high - low,
-                n_states=counting.n_states,
-                n_phases=n_phases,
-            )
-            counts[steps][low:high] += counted.astype(bits)
+                home, time, read = _rarer(period.store.layout, part, state, steps)
+            if n_phases > 1:
+                own = add_by_phase(counts[steps][low:high], home, time, read)
+            else:
+                own, counted = runs_and_counts(home, time, read, households=high - low, n_states=counting.n_states)
+                counts[steps][low:high] += counted.astype(bits)
             own[:, 0] += low
             runs[steps].append(own)
     return _Month(counts, {steps: np.concatenate(found) for steps, found in runs.items()}, readings)
@@ -157,13 +153,13 @@ def _states(layout: Layout, part: MonthReadings, edges: Floats, step: Step) -> I
 
 
 def _rarer(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> tuple[Ints, Ints, Ints]:
-    """Return household, time in so many steps, and state of the readings at times that are multiples of them."""
+    """Return household (from the lowest), time in so many steps, and state of the readings at multiples of them."""
     some = part.time % steps == 0
     time = part.time[some]
     days = range(int(part.time.min()) // SLOTS, (int(part.time.max()) + steps) // SLOTS + 1)
     changed = [day * SLOTS + slot for day in days for slot in _changed_slots(layout, day)]
     unsteady = np.isin(time, np.add.outer(changed, -np.arange(steps))) if changed else np.zeros(len(time), bool)
-    return part.household[some], time // steps, np.where(unsteady, NONE, state[some])
+    return part.household[some] - int(part.household.min()), time // steps, np.where(unsteady, NONE, state[some])
 
 
 def _changed_slots(layout: Layout, day: int) -> tuple[int, ...]:

@@ -7,22 +7,24 @@ indicative: a count has a floor, its interval knows the regimes seen and no othe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from agedp_data.pictures.chart import Line, chart
+from agedp_data.pictures.page import document, paragraph, section, table
+from agedp_data.pictures.scales import linear, named
 from agedp_data.privacy.leakage import through_distance
-from pipelines.charts import Axis, Line, document, line_chart, table
 from pipelines.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, LEVEL
 from pipelines.quantize import Floats
 
 if TYPE_CHECKING:
     from pipelines.forgetting import Remembered
 
+COVERED_DAYS = (1, 2, 7, 14, 28)
 COVERAGE = {
-    "days apart": (1, 2, 7, 14, 28),
     "total variation by the chains' states": (0.92, 0.91, 0.90, 0.89, 0.73),
     "total variation given the calendar": (0.81, 0.72, 0.79, 0.77, 0.61),
 }
@@ -30,7 +32,8 @@ COVERAGE = {
 the worse of two kinds (`python -m tests.benchmarks.coverage`, docs/forgetting.md)."""
 
 _LOW, _HIGH = 0.1, 0.9
-_APART = "days apart (evenly spaced, not to scale)"
+Drawn = tuple[Floats, tuple[Floats, Floats] | None]
+"""Values of a line by age, and the band around it."""
 _CHAINS = {
     DAY_TOTALS: (
         "Totals of days",
@@ -38,8 +41,8 @@ _CHAINS = {
     ),
     HALF_HOURS: (
         "Half-hours",
-        "The same for the states of half-hours, as the model has them, whole days apart. Of a cyclic chain it is compared "
-        "half-hour by half-hour in two states, and the chain's line is what series drawn from it show in the same count.",
+        "The same for the states of half-hours, as the model has them, whole days apart. A cyclic chain is compared "
+        "half-hour by half-hour in two states, and its line is what series drawn from it show in the same count.",
     ),
 }
 _TOLD = {
@@ -55,10 +58,10 @@ def page(found: Remembered) -> str:
         "Is the chain true?",
         [
             "<h1>Is the chain true? Model against measurement</h1>",
-            '<p class="mark">Confidential: it comes from readings, without noise. It stays in the house.</p>',
+            paragraph("Confidential: it comes from readings, without noise. It stays in the house.", "mark"),
             f"<p><strong>{escape(start)}</strong></p>",
-            *(f"<p>{escape(line[0].upper() + line[1:])}.</p>" for line in lines),
-            *(f"<p>{escape(claim)}</p>" for claim in claims),
+            *(paragraph(f"{line[0].upper()}{line[1:]}.") for line in lines),
+            *(paragraph(claim) for claim in claims),
             *(_chain(found, name) for name in _CHAINS if name in found.figures),
             *(_told(found, name) for name in _TOLD if name in found.figures),
             _reading(),
@@ -104,11 +107,11 @@ def _chain(found: Remembered, name: str) -> str:
     title, about = _CHAINS[name]
     values = {value: found.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
     low, high = (found.quantile(name, "direct", share) for share in (_LOW, _HIGH))
-    lines = [
-        Line("counted directly (median home; band: 80 % of homes)", _list(values["direct"]), (_list(low), _list(high))),
-        Line("by powers of the chain (median home)", _list(values["powers"])),
-        Line("noise of such a count (median home)", _list(values["floor"])),
-    ]
+    lines = {
+        "counted directly (median home; band: 80 % of homes)": (values["direct"], (low, high)),
+        "by powers of the chain (median home)": (values["powers"], None),
+        "noise of such a count (median home)": (values["floor"], None),
+    }
     rejected = _mean(found.figures[name]["rejected"])
     rows = [
         ("powers of the chain", _list(values["powers"])),
@@ -120,10 +123,9 @@ def _chain(found: Remembered, name: str) -> str:
         ("noise of such a count", _list(values["floor"])),
         ("homes rejected, share", rejected),
     ]
+    figure = _figure(found, f"{title}: chain and count", lines, "total variation", 1.0)
     homes = found.checks[name].checked
-    return _section(
-        f"{title} ({homes:,} homes)", about, _figure(found, title, lines, "total variation", 1.0), _numbers(found, rows)
-    )
+    return section(f"{title} ({homes:,} homes)", paragraph(about), figure, _numbers(found, title, rows))
 
 
 def _told(found: Remembered, name: str) -> str:
@@ -131,14 +133,10 @@ def _told(found: Remembered, name: str) -> str:
     left = {share: found.quantile(name, "loss_left", share) for share in (0.5, _LOW, _HIGH)}
     powers = found.quantile(DAY_TOTALS, "powers", 0.5)
     chain = np.where(np.isnan(powers), np.nan, through_distance(np.nan_to_num(powers), found.loss))
-    lines = [
-        Line(
-            "counted directly (median home; band: 80 % of homes)",
-            _list(left[0.5]),
-            (_list(left[_LOW]), _list(left[_HIGH])),
-        ),
-        Line("by the chain of day totals (median home)", _list(chain)),
-    ]
+    lines = {
+        "counted directly (median home; band: 80 % of homes)": (left[0.5], (left[_LOW], left[_HIGH])),
+        "by the chain of day totals (median home)": (chain, None),
+    }
     rows = [
         ("left of the loss", _list(left[0.5])),
         ("a tenth of homes above", _list(left[_HIGH])),
@@ -153,27 +151,31 @@ def _told(found: Remembered, name: str) -> str:
         "half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides cut in two "
         "at the home's own median, which can only lower it."
     )
-    return _section(title, about, _figure(found, title, lines, "loss left", found.loss), _numbers(found, rows))
+    figure = _figure(found, f"What is left of a loss of {found.loss:g} about {secret}", lines, "loss left", found.loss)
+    return section(title, paragraph(about), figure, _numbers(found, title, rows))
 
 
 def _from_then_on(values: Floats) -> Floats:
     """Return the running maximum from the right: an output stays public at every later age (MATHS 2b)."""
-    result = values.copy()
-    for i in range(len(result) - 2, -1, -1):
-        result[i] = max(result[i], result[i + 1]) if not math.isnan(result[i + 1]) else result[i]
-    return result
+    return np.fmax.accumulate(values[::-1])[::-1]
 
 
-def _figure(found: Remembered, title: str, lines: Sequence[Line], y_title: str, y_top: float) -> str:
-    said = "; ".join(f"{line.name}: {_said(line.values, found.ages_days)}" for line in lines)
+def _figure(found: Remembered, title: str, lines: Mapping[str, Drawn], y_title: str, y_top: float) -> str:
     places = [float(place) for place in range(len(found.ages_days))]
-    return line_chart(
+    layers = [
+        Line(
+            name, places, values.tolist(), None if band is None else (band[0].tolist(), band[1].tolist()), letter, style
+        )
+        for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False))
+    ]
+    said = "; ".join(f"{name}: {_said(values.tolist(), found.ages_days)}" for name, (values, _) in lines.items())
+    return chart(
         title,
-        said,
-        lines,
-        x=Axis(places, dict(zip(places, (f"{age} d" for age in found.ages_days), strict=True)), _APART),
+        f"By days apart, evenly spaced, not to scale. {said}",
+        layers,
+        x=named({place: f"{age} d" for place, age in zip(places, found.ages_days, strict=True)}),
+        y=linear([0.0, y_top], zero=True),
         y_title=y_title,
-        y_top=y_top,
     )
 
 
@@ -182,14 +184,15 @@ def _said(values: Sequence[float], ages: Sequence[int]) -> str:
     return ", ".join(known) or "nothing to compare"
 
 
-def _numbers(found: Remembered, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
-    return table(
-        "The same in numbers: medians over homes, by days apart", [f"{age} d" for age in found.ages_days], rows
-    )
+def _numbers(found: Remembered, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+    return _table(f"{title}, by days apart: medians over homes", found.ages_days, rows, digits=3)
 
 
-def _section(title: str, about: str, figure: str, numbers: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>\n<p>{escape(about)}</p>\n{figure}\n{numbers}</section>"
+def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Sequence[float]]], *, digits: int) -> str:
+    cells = [
+        (name, *("–" if math.isnan(value) else f"{value:.{digits}f}" for value in values)) for name, values in rows
+    ]
+    return table(caption, ("days apart", *(f"{age} d" for age in ages)), cells)
 
 
 def _reading() -> str:
@@ -203,14 +206,13 @@ def _reading() -> str:
         "Figures per household are in the Parquet table beside this page.",
     )
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    ages, *rows = COVERAGE.items()
-    held = table(
+    held = _table(
         "Share of intervals that held the truth, measured on made-up homes of a year with regimes of 30 to 180 days",
-        [f"{age} d" for age in ages[1]],
-        rows,
+        COVERED_DAYS,
+        list(COVERAGE.items()),
         digits=2,
     )
-    return f"<section><h2>How to read this</h2><ul class='note'>{items}</ul>\n{held}</section>"
+    return section("How to read this", f'<ul class="soft">{items}</ul>', held)
 
 
 def _list(values: Floats) -> list[float]:

@@ -36,6 +36,7 @@ VALUES = ("powers", "direct", "low", "high", "floor", "loss_left", "rejected")
 LEVEL = 0.95
 
 _DAY_STATES = 4
+_MOST_STATES = 24  # neighbours of more are taken together: kernels of hundreds of states are noise, and slow to compare
 _REPLICATES = {DAY_TOTALS: 39, HALF_HOURS: 19}
 _RESAMPLES = 100
 _MISSING = np.iinfo(np.uint16).max  # half-hours above 65 kWh are in the highest state whatever they are
@@ -113,7 +114,8 @@ def parts_of_calendar(day: Ints) -> Ints:
 def of_group(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator) -> Figures:
     """Return what a group of households remembers, without intervals of what the calendar leaves."""
     told = _told(homes, held, asked, rng, resamples=0)
-    chain = _states(_days_wh(homes, held, asked), asked.model if asked.model.step == "day" else None)
+    own = asked.model.step == "day" and asked.model.memory == "one"
+    chain = _states(_days_wh(homes, held, asked), asked.model if own else None)
     ages = np.array(asked.model.ages_days)
     return told | {DAY_TOTALS: _checked(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
 
@@ -122,7 +124,7 @@ def of_sample(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator
     """Return what takes longer: the model's chain of half-hours, and the intervals that `of_group` leaves out."""
     told = _told(homes, held, asked, rng, resamples=_RESAMPLES)
     found = {name: {end: each[end] for end in ("low", "high")} for name, each in told.items()}
-    if asked.model.step != "half-hour":
+    if asked.model.step != "half-hour" or asked.model.memory != "one":  # no chain of such states: day totals judge
         return found
     chain = _states(_half_hours(homes, held).reshape(len(homes), -1), asked.model)
     ages, replicates = np.array(asked.model.ages_days), _REPLICATES[HALF_HOURS]
@@ -164,13 +166,16 @@ def _half_hours(homes: Ints, held: Held) -> Ints:
 
 
 def _states(values: Ints, model: Estimated | None) -> Ints:
-    """Return the states (h, m) of a model, the rare ones merged; without one, four of each household's own."""
+    """Return states (h, m): a model's, the rare merged and 24 at most; without one, four of the household's own."""
     kind = model.edges if model else "quantile"
     count = model.states if model else _DAY_STATES
     found = np.full(values.shape, -1, np.int64)
     for row, own in enumerate(values):
         found[row] = states(own, _edges(own[own >= 0], kind, count))
-    return merge_rare(found, n_states=count, min_visits=model.min_visits) if model else found
+    if model is None:
+        return found
+    merged = merge_rare(found, n_states=count, min_visits=model.min_visits)
+    return merged if count <= _MOST_STATES else np.where(merged >= 0, merged * _MOST_STATES // count, -1)
 
 
 def _edges(own: Ints, kind: str | Sequence[Decimal], count: int) -> np.ndarray[Any, Any]:

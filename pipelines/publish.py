@@ -82,10 +82,11 @@ def _stated(work: Work, ledger: Ledger) -> dict[str, bytes]:
     ledger.require_unchanged(work.promise, population=work.population)
     work.earlier_models = earlier_models(work, ledger)
     rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
-    claim = statement(_facts(work, ledger, contracts, rows))
+    text = json.dumps(statement(_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True)
+    claim = json.loads(text)  # its keys in the order in which the ledger will give them back
     files = files_of(work, ledger, claim, rows, contracts)
     ledger.record(
-        json.dumps(claim, sort_keys=True, ensure_ascii=True),
+        text,
         population=work.population,
         files=sums(files),
         software=json.dumps(claim["software"], sort_keys=True),

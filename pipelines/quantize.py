@@ -32,9 +32,11 @@ from pipelines.runs import firsts_of
 from pipelines.store import Store, day_of, months_between
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
 _EPOCH = date(1970, 1, 1)
 _AT_ONCE = 2**20
 _MAX_MISSING = 2
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,24 +131,37 @@ class _Histogram:
 
 
 def _histogram(month: str, *, period: Period) -> _Histogram:
-    found = [_counted(part) for part in period.parts(month)]
-    household, value, count = (np.concatenate([np.zeros(0, np.int64), *(one[i] for one in found)]) for i in range(3))
+    found = [_counted(part) for part in period.parts(month)] or [(_NONE, _NONE, _NONE)]
+    household, value, count = (np.concatenate([one[i] for one in found]) for i in range(3))
+    del found
+    if (household[1:] < household[:-1]).any():  # a household in several parts, such as nights
+        household, value, count = _together(household.astype(np.int64), value, count)
     codes, starts = firsts_of(household)
-    return _Histogram(codes, starts[1:], _narrow(value), _narrow(count))
+    return _Histogram(codes.astype(np.int64), starts[1:], _narrow(value), _narrow(count))
 
 
-def _narrow(values: Ints) -> np.ndarray[Any, np.dtype[np.integer[Any]]]:
+def _together(household: Ints, value: Narrow, count: Narrow) -> tuple[Ints, Ints, Ints]:
+    """Return the distinct (household, value) pairs, sorted, and the sums of their counts."""
+    width = int(value.max(initial=0)) + 1
+    key = household * width + value
+    order = np.argsort(key, kind="stable")
+    distinct, starts = firsts_of(key[order])
+    household = distinct // width
+    return household, distinct - household * width, np.add.reduceat(count[order].astype(np.int64), starts[:-1])
+
+
+def _narrow(values: Narrow) -> Narrow:
     """Return numbers in as few bytes as hold them: histograms of all months are in memory together."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
-def _counted(part: MonthReadings) -> tuple[Ints, Ints, Ints]:
+def _counted(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
     """Return the distinct (household, value) pairs, sorted, and how often each occurs."""
     width = int(part.energy_wh.max(initial=0)) + 1
     key = np.sort(part.household * width + part.energy_wh)
     distinct, starts = firsts_of(key)
     household = distinct // width
-    return household, distinct - household * width, np.diff(starts)
+    return _narrow(household), _narrow(distinct - household * width), _narrow(np.diff(starts))
 
 
 def _by_household(found: Sequence[_Histogram]) -> Iterator[tuple[int, tuple[Ints, Ints]]]:

@@ -30,6 +30,7 @@ MEANS = "daily_averages"
 METADATA_KEY = b"agedp"
 _OURS = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
+_AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 _TINY = 1e-9
 
 
@@ -227,6 +228,8 @@ def _agrees(figure: Mapping[str, str]) -> bool:
     told, limit = figure["epsilon"], figure.get("limit", "")
     if told == "infinite":
         return figure.get("factor", told) == told and limit in ("", "unlimited")
+    if not _AMOUNT.fullmatch(told):
+        return False
     loss = round(Decimal(told) * losses.NANO)
     within = limit in ("", "unlimited") or Decimal(limit) >= Decimal(told)
     return within and figure.get("factor", factor(loss)) == factor(loss)

@@ -28,7 +28,7 @@ from agedp_data.statement import markdown
 from pipelines.courses import courses, noise_of, noise_times
 from pipelines.report_losses import Lettered, at_most, figures_table, growth, lettered, odds, prices, spending
 from pipelines.report_model import model_parts
-from pipelines.report_series import series_parts
+from pipelines.report_series import percent, series_parts
 from pipelines.work import Work
 
 _EPSILON = (
@@ -147,11 +147,12 @@ def _facts(told: Told, figures: Sequence[Lettered]) -> Iterator[tuple[str, str, 
         yield "homes counted", _range(homes), "on the roster, by day" if min(homes) < max(homes) else "on the roster"
         newest = max(released, key=lambda row: (row.day, -row.seq))
         wide = noise.interval(newest.scale, told.coverage) / (1000.0 * min(newest.households))
-        several = ", smallest group" if len(newest.cells) > 1 else ""
+        of = f", {newest.series}" if len(_mean_series(told)) > 1 else ""
+        of += ", smallest group" if len(newest.cells) > 1 else ""
         yield (
             "noise of a day's mean",
-            f"± {plain(wide)} kWh",
-            f"{float(told.coverage):.4g} of the time, newest day{several}",
+            f"±\u00a0{plain(wide)}\u00a0kWh",
+            f"{percent(told.coverage)} of the time, newest day{of}",
         )
     for one in figures:
         if one.key.name in ("day", "total") and one.always:
@@ -230,9 +231,7 @@ def _model(told: Told) -> Iterator[str]:
 
 
 def _footer(claim: Mapping[str, Any]) -> Iterator[str]:
-    credit = [claim[key] for key in ("source", "licence", "contact") if key in claim]
     software = ", ".join(f"{name} {version}" for name, version in claim["software"].items())
     yield "<footer>"
-    yield from (paragraph(text, "soft") for text in credit)
     yield f'<p class="soft">Ledger <code>{escape(claim["ledger"]["id"])}</code>, head '
     yield f"<code>{escape(claim['ledger']['head'])}</code>; made by {escape(software)}.</p></footer>"

@@ -14,7 +14,7 @@ from agedp_data import tables
 from agedp_data.config.model import Estimated
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, section, table
-from agedp_data.pictures.scales import linear, named, plain
+from agedp_data.pictures.scales import linear, named, plain, short
 from pipelines import folders
 from pipelines.at_the_clamp import Clamped
 from pipelines.work import Work
@@ -60,7 +60,7 @@ def _deciding(path: Path) -> Iterator[str]:
     distances = {name: values for name, values in columns.items() if name.startswith(_DISTANCE)}
     rows = []
     for name, values in distances.items():
-        order = sorted(range(len(ids)), key=lambda i, of=values: (-of[i], ids[i]))
+        order = [place for _, _, place in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
         age = name.removeprefix(_DISTANCE).removesuffix("_days")
         others = plain(values[order[1]]) if len(order) > 1 else "–"
         rows.append((f"{age} d", ids[order[0]], plain(values[order[0]]), others))
@@ -103,7 +103,7 @@ def _memory(figure: str, apart: np.ndarray[Any, Any], values: dict[str, np.ndarr
         title, f"Total variation by days apart. {said}.", lines, x=axis, y=y, y_title="total variation", height=190
     )
     rows = [
-        (f"{age} d", *("–" if math.isnan(each[i]) else plain(each[i]) for each in known.values()))
+        (f"{age} d", *("–" if math.isnan(each[i]) else short(each[i]) for each in known.values()))
         for i, age in enumerate(ages)
     ]
     yield table("The same in numbers, by days apart", ("apart", *known), rows)

@@ -15,7 +15,7 @@ from agedp_data.losses import number
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.chart import Level, Line, chart
 from agedp_data.pictures.page import paragraph, said_table, size_bar, table
-from agedp_data.pictures.scales import days, linear, logarithmic, plain
+from agedp_data.pictures.scales import days, linear, logarithmic, plain, short
 from pipelines.courses import Course, Key
 
 _STYLES = 6
@@ -23,7 +23,7 @@ _CAPS = (
     "A figure under a model is no reason for less noise by itself: models may be wrong, so the caps of the promise "
     "hold whatever a model says."
 )
-_DATES = 4
+_DATES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,7 @@ def figures_table(figures: Sequence[Lettered]) -> str:
             f"<strong>{escape(at_most(one))}</strong>",
             size_bar(scale.place(one.epsilon) if one.epsilon > 0 else 0.0, filled=one.always),
             escape(odds(one.epsilon)),
-            escape(one.key.about),
-            "always" if one.always else escape(f"if {one.key.assumption}"),
+            escape(f"{one.key.about}: {'always' if one.always else f'if {one.key.assumption}'}"),
         )
         for one in figures
     ]
@@ -78,7 +77,7 @@ def figures_table(figures: Sequence[Lettered]) -> str:
         f"Epsilon at most, after all days released. Bars: {plain(scale.low)} to {plain(scale.high)}, logarithmic; "
         "filled: always true, outlined: true if the model is."
     )
-    return said_table(caption, ("figure", "epsilon", "", "odds change by", "about", "holds"), rows)
+    return said_table(caption, ("figure", "epsilon", "", "odds change by", "about what, and when it holds"), rows)
 
 
 def at_most(one: Lettered) -> str:
@@ -86,20 +85,20 @@ def at_most(one: Lettered) -> str:
     if len(one.text) <= 7 or not 0 < one.epsilon < math.inf:
         return one.text
     rounded = Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(one.text))
-    return f"{rounded:f}"
+    return f"{rounded.normalize():f}"
 
 
 def odds(epsilon: float) -> str:
-    """Return by which factor everything released changes the odds of any guess, at most.
+    r"""Return by which factor everything released changes the odds of any guess, at most.
 
     >>> odds(0.5), odds(0.001), odds(182.5), odds(math.inf)
-    ('× 1.65', '× 1.01', '× 10^79.3', 'without limit')
+    ('×\xa01.65', '×\xa01.01', '×\xa010^79.3', 'without limit')
     """
     if math.isinf(epsilon):
         return "without limit"
     if epsilon > math.log(1000):
-        return f"× 10^{plain(math.ceil(10 * epsilon / math.log(10)) / 10)}"
-    return f"× {math.ceil(100 * math.exp(epsilon) - 1e-9) / 100:g}"
+        return f"×\u00a010^{plain(math.ceil(10 * epsilon / math.log(10)) / 10)}"
+    return f"×\u00a0{math.ceil(100 * math.exp(epsilon) - 1e-9) / 100:g}"
 
 
 def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator[str]:
@@ -120,6 +119,7 @@ def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator
             values[ones[0].letter],
             letter=ones[0].letter,
             style=place % _STYLES,
+            dots=False,
         )
         for place, (course, ones) in enumerate(alike.items())
     ]
@@ -129,7 +129,9 @@ def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator
     title = "Every figure as the days were released"
     yield chart(title, about, lines, x=x, y=y, y_title="epsilon (each step: ten times)", height=300)
     shown = sorted({dates[round(i * (len(dates) - 1) / _DATES)] for i in range(_DATES + 1)})
-    rows = [(f"{one.letter} {one.key.name}", *(_at(course, day) for day in shown)) for one, course in drawn]
+    rows = [
+        (f"{ones[0].letter} {_named(ones)}", *(_at(course, day) for day in shown)) for course, ones in alike.items()
+    ]
     yield table("The same in numbers: epsilon, counting the days up to", ("figure", *shown), rows)
 
 
@@ -148,15 +150,6 @@ def _epsilon(value: int | None) -> float:
 def _at(course: Course, day: str) -> str:
     known = [value for at, value in zip(course.days, course.values, strict=True) if at <= day]
     return "infinite" if not known or known[-1] is None else short(number(known[-1]))
-
-
-def short(epsilon: float) -> str:
-    """Return an epsilon in three digits; what is below a thousandth is told as such.
-
-    >>> short(0.12345), short(2e-9), short(0.0)
-    ('0.123', '< 0.001', '0')
-    """
-    return "< 0.001" if 0 < epsilon < 0.001 else plain(epsilon)
 
 
 def spending(rows: Sequence[Release], promise: Mapping[str, Any]) -> Iterator[str]:
@@ -248,4 +241,4 @@ def _price(one: Lettered, times: float | None, sd_kwh: float, place: Any) -> tup
     if times is None:
         return name, "hardly any", size_bar(0.0, filled=one.always), "the caps alone decide", about
     bar = size_bar(place(sd_kwh * times), filled=one.always)
-    return name, f"<strong>{plain(sd_kwh * times)}</strong>", bar, f"{plain(times)} ×", about
+    return name, f"<strong>{plain(sd_kwh * times)}</strong>", bar, f"{plain(times)}\u00a0×", about

@@ -11,16 +11,15 @@ from agedp_data.notions.aged import Forgotten
 from agedp_data.notions.notion import Method, day_losses
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import table
-from agedp_data.pictures.scales import Scale, linear, logarithmic, plain
-from pipelines.report_losses import short
+from agedp_data.pictures.scales import Scale, linear, logarithmic, plain, short
 
 _FURTHEST_DAYS = 400
 _SHOWN, _STEEP = 8, 30
 _METHODS: Mapping[str, str] = {
-    "tight": "exact, through the chain",
-    "total_variation": "by total variation",
-    "spectral": "by the spectral gap",
-    "reversibilised": "by the reversibilised chain",
+    "tight": "exact",
+    "total_variation": "total variation",
+    "spectral": "spectral gap",
+    "reversibilised": "reversibilised chain",
 }
 
 
@@ -85,7 +84,7 @@ def _figure(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float
     )
     every = [value for values in curves.values() for value in values]
     steep = min(every) < max(every) / _STEEP
-    y = logarithmic(every) if steep else linear(every, zero=True)
+    y = logarithmic(every, decades=4) if steep else linear(every, zero=True)
     return chart(
         title,
         f"Epsilon by age of the newest data. {said}.",

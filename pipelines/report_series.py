@@ -67,7 +67,7 @@ def series_parts(name: str, rows: Sequence[Release], *, coverage: Decimal, title
         yield _chart(title, found, skipped, x, y, coverage, small=many)
     if many:
         yield "</div>"
-    if beyond := sum(one.low < y.low or one.high > y.high for one in every):
+    if beyond := len({one.day for one in every if one.low < y.low or one.high > y.high}):
         yield paragraph(
             f"So that the others can be seen, {beyond} days with far more noise reach beyond the chart.", "soft"
         )

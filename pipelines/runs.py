@@ -22,33 +22,43 @@ _AT_ONCE = 2**22
 _NO_RUNS = np.zeros((0, 5), np.int64)
 
 
-def runs_and_counts(
-    household: Ints, time: Ints, state: Ints, *, households: int, n_states: int, n_phases: int = 1
-) -> tuple[Ints, Counts]:
+def runs_and_counts(household: Ints, time: Ints, state: Ints, *, households: int, n_states: int) -> tuple[Ints, Counts]:
     """Return the runs of readings (m), sorted by household and time, and the transitions within them.
 
-    Shapes: (m,), (m,), (m,) -> (r, 5), (households, n_states, n_states), or with several phases (times modulo
-    `n_phases`) (households, n_phases, n_states, n_states), each transition at the phase that it leaves. A run is
-    (household, first time, its state, last time, its state).
+    Shapes: (m,), (m,), (m,) -> (r, 5), (households, n_states, n_states).
     """
-    phases = () if n_phases == 1 else (n_phases,)
-    shape = (households, *phases, n_states, n_states)
+    runs, left = runs_of(household, time, state)
+    flat = (household[left] * n_states + state[left]) * n_states + state[left + 1]
+    counts = np.bincount(flat, minlength=households * n_states**2)
+    return runs, counts.reshape(households, n_states, n_states)
+
+
+def runs_of(household: Ints, time: Ints, state: Ints) -> tuple[Ints, Ints]:
+    """Return the runs of readings (m), sorted by household and time, and which readings a transition leaves.
+
+    Shapes: (m,), (m,), (m,) -> (r, 5), (t,). A run is (household, first time, its state, last time, its state).
+    """
     if len(household) == 0:
-        return _NO_RUNS, np.zeros(shape, np.int64)
+        return _NO_RUNS, np.zeros(0, np.int64)
     follows = (household[1:] == household[:-1]) & (time[1:] == time[:-1] + 1)
     ends = np.append(np.flatnonzero(~follows), len(household) - 1)
     starts = np.append(0, ends[:-1] + 1)
     runs = np.stack([household[starts], time[starts], state[starts], time[ends], state[ends]], axis=1)
     if (state < 0).any():
         follows &= (state[1:] >= 0) & (state[:-1] >= 0)
-    table = household[:-1] if n_phases == 1 else household[:-1] * n_phases + time[:-1] % n_phases
-    flat = ((table * n_states + state[:-1]) * n_states + state[1:])[follows]
-    if n_phases == 1:
-        return runs, np.bincount(flat, minlength=households * n_states**2).reshape(shape)
-    # A phase comes once a day, so 16 bits hold 179 years; of many households the tables are mostly zeros.
-    counts = np.zeros(shape, np.uint16)
+    return runs, np.flatnonzero(follows)
+
+
+def add_by_phase(counts: np.ndarray[Any, np.dtype[Any]], household: Ints, time: Ints, state: Ints) -> Ints:
+    """Add to `counts` the transitions within runs of readings, at the phases that they leave; return the runs.
+
+    Shapes: (h, phases, k, k), (m,), (m,), (m,) -> (r, 5). A phase is a time modulo their number.
+    """
+    runs, left = runs_of(household, time, state)
+    _, n_phases, n_states, _ = counts.shape
+    flat = ((household[left] * n_phases + time[left] % n_phases) * n_states + state[left]) * n_states + state[left + 1]
     np.add.at(counts.reshape(-1), flat, 1)
-    return runs, counts
+    return runs
 
 
 def join_runs(counts: Counts, runs: Ints) -> Ints:

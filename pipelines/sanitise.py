@@ -202,8 +202,8 @@ def publish_folder(work: Work) -> None:
         return
     ledger = work.checked_ledger()
     project(work, ledger)
+    write_coverage(work.coverage, work.sums, work.rows())  # first: a day without a true mean is summed again
     write_true_means(work.true_means, work.sums, work.rows())
-    write_coverage(work.coverage, work.sums, work.rows())
     write_confidential_report(work, ledger)
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:

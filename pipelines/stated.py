@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
@@ -88,7 +88,7 @@ def ending_of(work: Work, contracts: Sequence[Contract], rows: Sequence[Release]
         return Ending(so_far, "broken", total)
     if found.ended_by_promise:
         return Ending(found.last_day.isoformat() if found.last_day else so_far, "promise", total)
-    if last is not None and (found.next_day is None or found.last_day == last):
+    if last is not None and (found.next_day is None or last < found.next_day + timedelta(days=_DAYS_AHEAD)):
         return Ending(last.isoformat(), "period", total)
     return Ending("", "", total)
 

@@ -25,7 +25,10 @@ _LETTER_PX = 17
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Values by x, NaN where there are none; `band` is drawn around them (low, high); `letter` stands at the end."""
+    """Values by x, NaN where there are none; `band` is drawn around them (low, high); `letter` stands at the end.
+
+    Few values are marked by `dots`, unless the line goes in `steps`.
+    """
 
     name: str
     x: Sequence[float]
@@ -34,6 +37,7 @@ class Line:
     letter: str = ""
     style: int = 0
     steps: bool = False
+    dots: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ def _line(line: Line, sheet: _Sheet) -> Iterator[str]:
         if len(points) == 1:
             dots += points
         shapes.append(_path(_stairs(points) if line.steps else points))
-    if len(known) <= _MARKED and not line.steps:
+    if line.dots and len(known) <= _MARKED and not line.steps:
         dots = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in known]
     yield f'<path class="line s{line.style}" d="{"".join(shapes)}"/>'
     if dots:

@@ -42,11 +42,12 @@ figure{{margin:1rem 0;break-inside:avoid}}figcaption{{font-weight:600;max-width:
 .key{{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem 1.1rem;margin:.3rem 0;padding:0;font-size:.85rem;
 max-width:none}}.key li{{display:flex;align-items:center;gap:.4rem}}
 .sample{{width:28px;height:12px;flex:none}}
-.plot{{position:relative;margin:1.9rem 1.6rem 1.9rem 3.2rem}}
+.plot{{position:relative;margin:1.9rem 1.6rem 2.7rem 3.2rem}}
 .plot svg{{display:block;width:100%;height:var(--h);overflow:visible}}
 .plot span,.end{{position:absolute;font-size:.78rem;line-height:1.1;color:var(--soft);white-space:nowrap}}
 .plot .y{{right:100%;padding-right:.45rem;transform:translateY(-50%);font-variant-numeric:tabular-nums}}
-.plot .x{{top:100%;padding-top:.55rem;transform:translateX(-50%)}}.plot .first{{transform:translateX(-.6rem)}}
+.plot .x{{top:100%;padding-top:.55rem;transform:translateX(-50%);white-space:pre;text-align:center;line-height:1.2}}
+.plot .first{{transform:translateX(-.6rem);text-align:left}}
 .plot .last{{transform:translateX(-100%) translateX(.6rem)}}
 .plot .yt{{bottom:100%;left:-3.1rem;padding-bottom:.65rem}}
 .letter{{font-size:.8rem;line-height:1;border:1px solid;border-radius:50%;min-width:1.3em;height:1.3em;
@@ -66,10 +67,12 @@ svg .band,svg .bar{{fill:currentColor}}
 table{{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums;width:100%;line-height:1.4}}
 caption{{text-align:left;padding:.2rem 0 .4rem}}th,td{{padding:.25rem .45rem;text-align:right;vertical-align:top}}
 th{{font-weight:600}}tbody th{{font-weight:400}}th:first-child,td:first-child,.said td,.said th{{text-align:left}}
+.n{{white-space:nowrap}}
 thead th{{border-bottom:1px solid var(--ink);vertical-align:bottom}}tbody tr{{border-bottom:1px solid var(--rule)}}
 .size{{display:block;width:100%;min-width:6rem;height:.9rem}}.size path{{stroke-width:1.5}}
 .size .full{{fill:var(--s0);stroke:var(--s0)}}.size .open{{stroke:var(--s0);stroke-dasharray:3 2}}
-.said td,.said th{{overflow-wrap:break-word}}.said tbody th{{min-width:9rem}}.said td:nth-child(3){{width:30%}}
+.said td,.said th{{overflow-wrap:break-word}}
+@media(min-width:40.1rem){{.said tbody th{{min-width:9rem}}.said .plain{{width:26%}}}}
 @media(max-width:40rem){{.said thead{{display:none}}.said tr{{display:block;padding:.5rem 0}}
 .said td,.said th{{display:block;padding:.08rem 0;text-align:left}}.said [data-of]::before{{content:attr(data-of) ": ";
 color:var(--soft);font-weight:400}}.said tbody th{{font-weight:600}}.said .plain::before{{content:none}}}}
@@ -79,6 +82,7 @@ section{{break-inside:auto}}h2,h3,figcaption,caption{{break-after:avoid}}tr{{bre
 """
 """The style of a report: for a phone, a desk and paper, light and dark."""
 
+_SHORT, _UNBROKEN = 11, ' class="n"'
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -122,7 +126,7 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -
     """Return numbers as a table, the first column naming the row; a long one scrolls in its place, not on paper."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
+        f'<tr><th scope="row"{_UNBROKEN if len(row[0]) <= _SHORT else ""}>{escape(row[0])}</th>'
         + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
         + "</tr>\n"
         for row in rows
@@ -147,7 +151,8 @@ def said_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
 
 
 def _cell(column: str, cell: str) -> str:
-    return f'<td data-of="{escape(column, quote=True)}"{"" if column else " class=plain"}>{cell}</td>'
+    kind = "" if column else ' class="plain"'
+    return f'<td data-of="{escape(column, quote=True)}"{kind}>{cell}</td>'
 
 
 def size_bar(share: float, *, filled: bool = True) -> str:

@@ -67,25 +67,24 @@ def logarithmic(values: Iterable[float], *, decades: int = 6) -> Scale:
 
 
 def days(first: date, last: date) -> Scale:
-    """Return an axis of days by their ordinal, with a handful of dates written beside it.
+    r"""Return an axis of days by their ordinal, with a handful of dates written beside it, a new year below its date.
 
     >>> [text for _, text in days(date(2013, 1, 1), date(2013, 12, 31)).ticks]
-    ['Jan 2013', 'Apr', 'Jul', 'Oct']
+    ['Jan\n2013', 'Apr', 'Jul', 'Oct']
     >>> [text for _, text in days(date(2013, 1, 1), date(2013, 1, 3)).ticks]
-    ['1 Jan 2013', '2 Jan', '3 Jan']
+    ['1 Jan\n2013', '2 Jan', '3 Jan']
     """
     low, high = first.toordinal(), last.toordinal()
     if high - low <= _SHORT_DAYS:
         step = max(1, -(-(high - low + 1) // (_MOST_TICKS - 1)))
         found = [date.fromordinal(number) for number in range(low, high + 1, step)]
-        texts = [f"{day.day} {_MONTHS[day.month - 1]}" for day in found]
-        texts[0] += f" {first.year}"
+        texts = _dated(found, [f"{day.day} {_MONTHS[day.month - 1]}" for day in found])
     else:
         every = next((m for m in (1, 2, 3, 6, 12) if (high - low) / (30.5 * m) <= _MOST_TICKS), 12)
         years = -(-(high - low) // (366 * _MOST_TICKS)) if every == 12 else 1
         starts = (date(year, month, 1) for year in range(first.year, last.year + 1) for month in range(1, 13, every))
         found = [day for day in starts if low <= day.toordinal() <= high and (day.year - first.year) % years == 0]
-        texts = _month_texts(found)
+        texts = _dated(found, [_MONTHS[day.month - 1] for day in found])
     return Scale(float(low), float(high), tuple((float(d.toordinal()), t) for d, t in zip(found, texts, strict=True)))
 
 
@@ -94,13 +93,13 @@ def named(ticks: Mapping[float, str]) -> Scale:
     return Scale(min(ticks), max(ticks), tuple(ticks.items()))
 
 
-def _month_texts(found: list[date]) -> list[str]:
-    """Return the months' names; the year where it is new."""
-    texts, year = [], 0
-    for day in found:
-        texts.append(_MONTHS[day.month - 1] + (f" {day.year}" if day.year != year else ""))
-        year = day.year
-    return texts
+def _dated(found: list[date], texts: list[str]) -> list[str]:
+    """Return the texts of days, with the year below where it is new."""
+    years = [0, *(day.year for day in found)]
+    return [
+        text if day.year == before else f"{text}\n{day.year}"
+        for day, text, before in zip(found, texts, years, strict=False)
+    ]
 
 
 def _round_step(step: float) -> float:
@@ -122,3 +121,12 @@ def plain(value: float) -> str:
         return f"{value:.3g}"
     text = f"{value:,.{max(0, 2 - size)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def short(value: float) -> str:
+    """Return a number that is not negative in three digits; what is below a thousandth is told as such.
+
+    >>> short(0.12345), short(2e-9), short(0.0)
+    ('0.123', '< 0.001', '0')
+    """
+    return "< 0.001" if 0 < value < 0.001 else plain(value)

@@ -28,6 +28,7 @@ from agedp_data.privacy.temporal_optimum import improved
 _MARGIN = 1e-14  # what a long recursion may round away from its limit, relative
 _NOTHING = 1e-12  # a constant this small beside alpha is none: identity, or two values that never mix
 _HALVINGS = 100
+_ROUNDINGS = 4
 _ULP = float(np.finfo(np.float64).eps)
 
 
@@ -98,7 +99,7 @@ def allocate_through(course: Course, *, alpha: float, horizon: int, method: str)
     return _PLANS[method](course, float(alpha), int(horizon))
 
 
-def recorded(course: Course, losses: ArrayLike, *, alpha: float, beyond: float = 0.0) -> Floats:
+def recorded(course: Course, losses: ArrayLike, *, alpha: float, endless: bool = False) -> Floats:
     """Return losses in whole 1e-9, at most those given, whose leakage rounded up to whole 1e-9 is at most alpha.
 
     What is granted is rounded down and what it comes to is rounded up, so a plan that is exact in floats may be one
@@ -110,7 +111,7 @@ def recorded(course: Course, losses: ArrayLike, *, alpha: float, beyond: float =
         course: `temporal.recursion`, `block_recursion` or that of a model.
         losses: as planned.
         alpha: in whole 1e-9.
-        beyond: loss of each of the releases that follow without end, 0 for a series that closes.
+        endless: whether releases of the last loss go on for ever, and the figures hold beside all of them.
 
     Raises:
         ChainError: losses that are above alpha by more than rounding.
@@ -120,10 +121,12 @@ def recorded(course: Course, losses: ArrayLike, *, alpha: float, beyond: float =
     [0.666666666, 0.333333333]
     """
     whole = np.floor(checked_losses(losses) * NANO * (1 + _ULP))
-    for _ in range(4):
-        figure = guarded(course.leak(whole / NANO, beyond=beyond).total)
-        if (figure <= alpha).all():
-            return whole / NANO
+    for _ in range(_ROUNDINGS):
+        found = whole / NANO
+        last = float(found[-1]) if endless else 0.0
+        figures = np.append(course.leak(found, beyond=last).total, course.limit(last))
+        if (guarded(figures) <= alpha).all():
+            return found
         whole = np.maximum(whole - 1, 0)
     raise ChainError("these losses leak more than alpha; rounding alone does not mend them")
 

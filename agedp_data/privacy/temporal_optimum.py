@@ -27,10 +27,13 @@ def improved(course: Course, start: Floats, alpha: float) -> Floats:
 
     weights = interpolation(start.size)
     knots = weights.argmax(axis=0)
-    most = np.log(alpha)
+    noise_of_start = float((1 / start).mean())
+    # No loss of a better plan lies outside, wherever the solver looks (it may look far away, or nowhere: NaN).
+    least, most = -np.log(start.size * noise_of_start), np.log(alpha)
 
     def plans(points: Floats) -> Floats:
-        return np.asarray(np.exp(np.minimum(points @ weights.T, most)))
+        inside = np.clip(np.nan_to_num(points, nan=most), least, most)
+        return np.asarray(np.exp(inside @ weights.T))
 
     def leakage(points: Floats) -> Floats:
         losses = plans(points)
@@ -43,13 +46,11 @@ def improved(course: Course, start: Floats, alpha: float) -> Floats:
         near = leakage(np.vstack((point, point + _STEP * np.eye(point.size))))
         return np.asarray((near[1:] - near[0]).T / _STEP)
 
-    scale = float((1 / start).mean())
-
     def noise(point: Floats) -> float:
-        return float((1 / plans(point)).mean()) / scale
+        return float((1 / plans(point)).mean()) / noise_of_start
 
     def gradient(point: Floats) -> Floats:
-        return np.asarray(-(1 / plans(point)) @ weights / (start.size * scale))
+        return np.asarray(-(1 / plans(point)) @ weights / (start.size * noise_of_start))
 
     found = minimize(
         noise,

@@ -230,3 +230,15 @@ def test_the_operator_is_told_what_there_is_of_each_kind(write, kind):
     assert f"{DAYS * 3 * (1 if kind == 'day' else 48):,} {'days' if kind == 'day' else 'readings'}, 0 gaps" in lines
     assert ("spectral gap" in lines) == ("the paper's bound" in lines) == ("cyclic" not in kind)
     assert ("sampling bound, median" in lines) == ("bounded" in kind)
+    assert "known too little" not in lines
+
+
+def test_the_operator_is_told_when_chance_leaves_nothing_to_credit(write):
+    house = write("bounded and cyclic")
+    house.run_file.write_text(house.run_file.read_text().replace("min_visits = 400", "min_visits = 5"))
+    made = calibrate(house.run_file)
+    assert made.remembered == 0
+    assert float(made.model.envelope(96, 0.5, direction="backward", method="tight")) == 0.5
+    [line] = [line for line in calibration_lines(made) if "known too little" in line]
+    assert line.startswith("3 households are known too little to be credited any age at level 0.9, and so none are")
+    assert "or a larger min_visits" in line

@@ -16,7 +16,7 @@ from agedp_data.config.model import Estimated
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines.blocks import Engine
 from pipelines.forgetting import SAMPLE, Check, Remembered, remember
-from pipelines.memory import Asked, hold, parts_of_calendar
+from pipelines.memory import Asked, Held, _days_wh, hold, parts_of_calendar
 from pipelines.quantize import Period
 from pipelines.read import readings
 
@@ -203,6 +203,27 @@ def test_only_a_sample_is_checked_half_hour_by_half_hour_evenly_over_the_roster(
     assert SAMPLE >= 100
 
 
+def test_hundreds_of_states_are_taken_together_before_they_are_compared(made, tmp_path, monkeypatch):
+    # 48 states by twos are the 24 that are compared; all 48 would lie further apart.
+    monkeypatch.setattr("pipelines.memory._MOST_STATES", 48)
+    found_of(made, tmp_path, states=48, min_visits=1)
+    fine = rows_of(tmp_path, "chain of half-hours")
+    monkeypatch.undo()
+    found_of(made, tmp_path, states=48, min_visits=1)
+    coarse = rows_of(tmp_path, "chain of half-hours")
+    assert fine.keys() == coarse.keys()
+    assert all(coarse[key]["direct"] <= fine[key]["direct"] + 1e-12 for key in fine)
+    assert np.mean([fine[key]["direct"] - coarse[key]["direct"] for key in fine]) > 0.02
+
+
+def test_a_chain_with_a_longer_memory_is_not_judged_by_one_without(made, tmp_path):
+    found = found_of(made, tmp_path, memory="pair")
+    assert list(found.checks) == ["chain of day totals"]
+    found = found_of(made, tmp_path, memory="pair", step="day", states=2)
+    assert list(found.checks) == ["chain of day totals"]
+    assert found.median("chain of day totals", "direct")[0] > 0
+
+
 @pytest.mark.parametrize(
     ("checked", "rejected", "contradicted"),
     [
@@ -233,3 +254,15 @@ def test_medians_are_over_those_that_have_a_value(tmp_path):
     found = Remembered((1, 2, 3), 0.5, {"x": {"direct": values}}, tmp_path)
     np.testing.assert_array_equal(found.median("x", "direct"), [2.0, np.nan, 4.0])
     assert replace(found, loss=1.0).figures is found.figures
+
+
+def test_a_day_counts_as_a_release_counts_it_clamped_and_missing_where_too_few_readings_are_there(tmp_path):
+    days = np.arange(15706, 15711)
+    total = np.array([[5_000, 20_000, 17_000, 9_000, 9_000]])
+    number = np.array([[48, 48, 45, 44, 43]])
+    expected = np.array([48, 48, 48, 48, 46])  # the last is the day on which the clock goes forward
+    held = Held(np.zeros((1, 5, 48), np.uint16), total, number, days, expected)
+    assert _days_wh(np.array([0]), held, asked(tmp_path)).tolist() == [[5_000, CLAMP_WH, 17_000, -1, 9_000]]
+    empty = Held(held.readings, total, number * 0, days, expected)
+    lenient = replace(asked(tmp_path), max_missing=48)
+    assert (_days_wh(np.array([0]), empty, lenient) == -1).all()

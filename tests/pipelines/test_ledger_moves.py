@@ -16,9 +16,10 @@ from agedp_data.statement import TAKEN_OVER
 from pipelines.amend import amend
 from pipelines.compare import verify_against
 from pipelines.ledger_moves import export_ledger, import_ledger, recover
-from pipelines.received import ROWS, SUMS, open_release
+from pipelines.received import ROWS, open_release
 from pipelines.signs import require_not_behind, signs_in
 from pipelines.work import begin
+from tests.pipelines.resealed import reseal
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 8)
 CLASSICAL = 'notion = "classical"\nepsilon_per_day = {}\nmax_day_epsilon = 0.5\nepsilon_total = 3\n'
@@ -69,12 +70,6 @@ def carrying(homes):
     (folder / ROWS).write_text(lines(found))
     reseal(folder)
     return folder
-
-
-def reseal(folder):
-    names = sorted(path.name for path in folder.iterdir() if path.name != SUMS)
-    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
-    (folder / SUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in digests.items()))
 
 
 def test_a_moved_ledger_goes_on_and_the_old_one_does_not(homes):

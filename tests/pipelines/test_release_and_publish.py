@@ -110,7 +110,8 @@ def test_the_guarantee_travels_with_the_figures(homes):
     assert guarantee["day_zone"] == "GMT"
     assert guarantee["ledger"] == claim["ledger"]
     sums = dict(reversed(line.split("  ")) for line in homes.files()["SHA256SUMS"].decode().splitlines())
-    assert set(sums) == {"daily_averages.parquet", "statement.json", "STATEMENT.md", "ledger_rows.jsonl"}
+    others = {"ledger_rows.jsonl", "report.html", "datapackage.json"}
+    assert set(sums) == {"daily_averages.parquet", "statement.json", "STATEMENT.md", *others}
 
 
 @pytest.mark.parametrize("spend", ["even", "remaining"])

@@ -49,6 +49,16 @@ def test_each_file_tells_the_origin_when_the_others_are_damaged_or_gone(homes, s
     assert signs_in(release) == said
 
 
+def test_a_spoilt_footer_is_a_damaged_file_whichever_byte_of_it_it_is(homes):
+    release = homes.folder / "release"
+    said, sound = {Sign("homes", head_of(release))}, (release / AVERAGES).read_bytes()
+    for back in range(9, 2000, 7):
+        spoilt = bytearray(sound)
+        spoilt[-back] ^= 0xFF
+        (release / AVERAGES).write_bytes(spoilt)
+        assert signs_in(release) >= said  # the statement and the rows still tell
+
+
 def test_a_cut_off_list_of_rows_still_tells_its_head_and_an_older_ledger_is_behind_it(homes):
     release = homes.folder / "release"
     lines = (release / ROWS).read_text().splitlines()
@@ -117,7 +127,11 @@ def test_the_folder_of_another_population_is_refused_whichever_file_is_left_of_i
 def test_what_its_user_keeps_in_the_folder_stays_and_tells_nothing(homes):
     release = homes.folder / "release"
     head = head_of(release)
-    mine = {"report.html": b"<p>mine", "datapackage.json": b"{}", "daily_averages_2012.parquet": b"mine too"}
+    mine = {
+        "report-2012.html": b"<p>mine",
+        "daily_distribution.parquet": b"mine",
+        "daily_averages_2012.parquet": b"too",
+    }
     for name, content in mine.items():
         (release / name).write_bytes(content)
     shutil.copy(release / AVERAGES, release / "daily_averages_kept.parquet")
@@ -134,7 +148,7 @@ def test_what_a_release_put_there_is_listed_or_carries_its_own_name(homes):
     ours = sorted(release.iterdir())
     assert published_in(release) == ours
     shutil.copy(release / AVERAGES, release / "daily_averages_daily_mean.parquet")  # a release that was cut off
-    (release / "report.html").write_text("mine")
+    (release / "daily_distribution.parquet").write_text("mine")
     assert {path.name for path in published_in(release)} - {path.name for path in ours} == {
         "daily_averages_daily_mean.parquet"
     }

@@ -15,6 +15,7 @@ import pytest
 
 from agedp_data.chains.forgetting import check_markov, forgetting
 from agedp_data.chains.states import day_totals, edges_equal_width, edges_quantile, merge_rare, states, whole_days
+from pipelines.calibrate import calibrate
 
 BEGIN = datetime(2013, 1, 1)
 WITHIN = 0.05
@@ -73,3 +74,64 @@ def test_days_are_forgotten_as_the_table_says(readings):
     np.testing.assert_allclose(direct, [0.621, 0.565, 0.547, 0.530, 0.486, 0.230], atol=WITHIN)
     check = check_markov(series, [1, 2, 7, 14, 28, 60], np.random.default_rng(0), n_states=4, replicates=39)
     assert check.rejected.any(axis=1).mean() > 0.7  # nine homes of ten are no such chain
+
+
+@pytest.mark.long
+def test_a_calibration_finds_the_tables_days_and_rejects_the_chains(real_data, tmp_path, monkeypatch):
+    """The same through the whole way: files, store, days that lack at most two readings, the table that it leaves."""
+    files = sorted((real_data / "london" / "kaggle").glob("*.csv"))
+    homes = sorted({next(csv.reader([path.read_text().splitlines()[1]]))[0] for path in files})
+    roster = "".join(f"{home},2012-01-01,\n" for home in homes)
+    (tmp_path / "roster.csv").write_text(f"household_id,from,to\n{roster}")
+    (tmp_path / "run.toml").write_text(RUN_FILE.format(files=real_data / "london" / "kaggle" / "*.csv"))
+    monkeypatch.chdir(tmp_path)
+    memory = calibrate(tmp_path / "run.toml").memory
+    assert memory is not None
+    days, half_hours = memory.checks.values()
+    assert (days.checked, half_hours.checked) == (40, 40)
+    assert days.contradicted
+    assert half_hours.contradicted
+    powers, direct = (memory.median("chain of day totals", value) for value in ("powers", "direct"))
+    np.testing.assert_allclose(powers[[0, 1, 2]], [0.621, 0.346, 0.018], atol=WITHIN)
+    np.testing.assert_allclose(direct, [0.621, 0.565, 0.547, 0.530, 0.486, 0.230], atol=WITHIN)
+    # MATHS 2b: half-hours at 24 h, 48 h and 7 days, counted directly.
+    np.testing.assert_allclose(memory.median("chain of half-hours", "direct")[:3], [0.702, 0.660, 0.614], atol=WITHIN)
+
+
+RUN_FILE = """version = 1
+[input]
+dataset = "london"
+files = ["{files}"]
+[output]
+release = "release"
+confidential = "confidential"
+ledger = "sqlite:///ledger.sqlite"
+[population]
+name = "homes"
+roster = "roster.csv"
+min_households = 3
+[schedule]
+mode = "archive"
+first_day = 2013-01-01
+last_day = 2013-12-31
+[series.daily_mean]
+statistic = "mean"
+clamp_kwh = 50
+[promise]
+notion = "classical"
+epsilon_per_day = 0.5
+max_day_epsilon = 0.5
+epsilon_total = "unlimited"
+[model]
+source = "estimated"
+assume = "markov"
+file = "model"
+period = [2013-01-01, 2013-12-31]
+step = "half-hour"
+edges = "quantile"
+chain = "homogeneous"
+min_visits = 200
+confidence = "plug-in"
+ages_days = [1, 2, 7, 14, 28, 60]
+publish = "envelope"
+"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.cyclic_check import check_cyclic
+from agedp_data.chains.cyclic_check import _redrawn, check_cyclic
 from agedp_data.chains.forgetting import check_markov
 from agedp_data.errors import ChainError
 
@@ -72,3 +72,19 @@ def test_households_without_readings_or_in_one_state_are_neither_counted_nor_rej
 def test_a_check_of_what_does_not_fit_is_refused(wrong):
     with pytest.raises(ChainError):
         checked(np.zeros((1, PHASES * 3), int), np.random.default_rng(0), **wrong)
+
+
+def test_what_is_drawn_follows_the_kernel_of_each_half_hour():
+    # Phase 0 keeps the state, phase 1 flips it, phase 2 draws it anew: any other order is told apart.
+    rng = np.random.default_rng(5)
+    own = np.empty((1, 3000), np.uint8)
+    state = 0
+    for i in range(3000):
+        own[0, i] = state
+        state = (state, 1 - state, int(rng.integers(0, 2)))[i % 3]
+    drawn = _redrawn(own, 2, 3, 10, 5, rng)[0].astype(int)
+    now, later = drawn[:, :-1], drawn[:, 1:]
+    phase = np.broadcast_to(np.arange(2999) % 3, now.shape)
+    assert (now == later)[phase == 0].all()
+    assert (now != later)[phase == 1].all()
+    assert (now == later)[phase == 2].mean() == pytest.approx(0.5, abs=0.05)

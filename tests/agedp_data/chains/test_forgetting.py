@@ -244,3 +244,11 @@ def test_days_with_too_many_readings_missing_are_left_out():
     assert day_totals(np.ravel(days), slots=3, max_missing=1).tolist() == [6, -1, 8]
     with pytest.raises(ChainError, match="multiple of 3"):
         whole_days([1, 2], slots=3, max_missing=0)
+
+
+def test_the_floor_is_what_a_series_says_of_a_shifted_copy_not_of_itself():
+    rng = np.random.default_rng(14)
+    series = chains_of_days(np.array([[0.9, 0.1], [0.1, 0.9]]), 730, 40, rng)
+    found = check_markov(series, [1, 3], rng, n_states=2, replicates=19)
+    np.testing.assert_allclose(np.median(found.direct, axis=0), [0.8, 0.8**3], atol=0.08)
+    assert (np.median(found.floor, axis=0) < 0.2).all()

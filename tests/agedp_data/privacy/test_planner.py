@@ -10,7 +10,7 @@ import pytest
 from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import peak
 from agedp_data.privacy.geometric import Decay, plan_of_decay
-from agedp_data.privacy.planner import frontier, plan_ageing, smallest_loss
+from agedp_data.privacy.planner import cheapest, frontier, plan_ageing, smallest_loss
 
 FLIP = np.array([[0.9, 0.1], [0.1, 0.9]])
 THREE = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
@@ -92,3 +92,42 @@ def test_the_whole_step_search_is_never_better_than_the_continuous_one():
 def test_a_decay_that_is_none_is_refused(scale, rate):
     with pytest.raises(ChainError, match="geometric decay"):
         Decay(scale, rate)
+
+
+@pytest.mark.parametrize("most", [0.4, 1.0, 5.0])
+@pytest.mark.parametrize("longest", [None, 1, 2])
+def test_no_schedule_of_a_fine_grid_is_cheaper_at_its_risk(most, longest):
+    risk_of = partial(peak, FLIP, method="tight")
+    found = cheapest(risk_of, penalty, max_risk=0.5, horizon=8, max_loss=most, max_interval=longest)
+    assert found.risk <= 0.5
+    assert found.loss <= most
+    assert found.penalty == penalty(found.age + found.interval, found.loss)
+    assert found.interval <= (longest or 8)
+    losses = np.geomspace(0.02, most, 300)
+    for interval in range(1, (longest or 8) + 1):
+        for age in range(9 - interval):
+            feasible = losses[peak(FLIP, losses, age=age, interval=interval, method="tight") <= 0.5]
+            if feasible.size:
+                assert penalty(age + interval, feasible.max()) >= found.penalty - 1e-12
+
+
+def test_a_longer_interval_is_taken_where_it_is_cheaper_and_allowed():
+    def risk_of(loss, age, interval):
+        return loss / interval
+
+    free = cheapest(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=9)
+    assert (free.age, free.interval, free.loss) == (0, 4, 4.0)
+    daily = cheapest(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=9, max_interval=1)
+    assert (daily.interval, daily.loss) == (1, 1.0)
+    capped = cheapest(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=2.5)
+    assert (capped.interval, capped.loss) == (4, 2.5)  # as cheap with 3, at more risk
+    assert cheapest(risk_of, lambda t, e: 1 / e, max_risk=1e-30, horizon=4, max_loss=9) is None
+
+
+def test_no_plan_asks_for_a_loss_above_the_cap():
+    risk_of = partial(peak, FLIP, method="tight")
+    needed = plan_ageing(risk_of, penalty, max_penalty=0.09, horizon=3).loss
+    with pytest.raises(ChainError, match="allow more"):
+        plan_ageing(risk_of, penalty, max_penalty=0.09, horizon=1, max_loss=0.1)
+    assert plan_ageing(risk_of, penalty, max_penalty=0.09, horizon=3, max_loss=needed).loss == needed
+    assert frontier(risk_of, penalty, max_penalties=[0.09], horizon=1, max_loss=0.1) == [None]

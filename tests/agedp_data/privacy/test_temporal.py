@@ -17,10 +17,6 @@ from agedp_data.privacy.temporal import (
     pairwise,
     recursion,
     temporal,
-    user_level,
-    w_event,
-    window,
-    windows,
 )
 from tests.agedp_data.privacy.temporal_oracles import (
     algorithm_1,
@@ -30,8 +26,6 @@ from tests.agedp_data.privacy.temporal_oracles import (
     enumerated,
     joint_of_days,
     kernels_of_every_kind,
-    loss_about,
-    mechanisms,
     reversed_chain,
     stationary,
     total_by_recursion,
@@ -126,38 +120,6 @@ def test_two_sticky_states_leak_all_that_is_said():
     joint = joint_of_days(chain, stationary(chain), [0, 1, 2, 3], 1)
     np.testing.assert_allclose(temporal(*kernels(chain), losses), enumerated(joint, losses), rtol=1e-12)
     np.testing.assert_allclose(pairwise(*kernels(chain), losses), enumerated(joint, losses), rtol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_pair_by_pair_lies_between_the_truth_and_the_sum_of_maxima(seed):
-    chain = dense(3, seed + 50, weight=0.3)
-    losses = [0.9, 0.6, 1.3]
-    behind, ahead = kernels(chain)
-    truth = np.array(enumerated(joint_of_days(chain, stationary(chain), [0, 1, 2], 1), losses))
-    found, whole = pairwise(behind, ahead, losses), temporal(behind, ahead, losses)
-    assert (truth <= found + 1e-12).all()
-    assert (found <= whole + 1e-12).all()
-
-
-def test_without_a_common_pair_the_sides_do_not_add_up():
-    # Values 0 and 1 had different pasts, 2 and 3 will have different futures; halfway between them lie the others.
-    half = [0.5, 0.5]
-    behind, ahead = [[0.6, 0.4], [0.4, 0.6], half, half], [half, half, [0.6, 0.4], [0.4, 0.6]]
-    growth = np.expm1(1.0)
-    apart = np.log((1 + growth * 0.6) / (1 + growth * 0.4))
-    assert temporal(behind, ahead, [1.0] * 3)[1] == pytest.approx(1 + 2 * apart)
-    # One way from 0 to 1, or half of it in the past and the other half in the future from 0 to 2.
-    assert pairwise(behind, ahead, [1.0] * 3)[1] == pytest.approx(1 + apart)
-
-
-def test_the_pair_is_an_ordered_one():
-    # Rows 0 and 1 are told apart by a rare value in one order and by a common one in the other.
-    behind, ahead = [[0.9, 0.1], [1.0, 0.0]], [[1.0, 0.0], [0.9, 0.1]]
-    growth = np.expm1(2.0)
-    rare, common = np.log(1 + growth * 0.1), np.log((1 + growth) / (1 + growth * 0.9))
-    assert rare > 2 * common
-    assert temporal(behind, ahead, [2.0] * 3)[1] == pytest.approx(2 + 2 * rare)
-    assert pairwise(behind, ahead, [2.0] * 3)[1] == pytest.approx(2 + rare + common)
 
 
 def test_a_set_of_matrices_leaks_as_the_worst_order_in_which_they_may_take_turns():
@@ -283,48 +245,6 @@ def test_releases_still_to_come_leak_as_a_very_long_series_does():
     assert recursion(np.eye(2), None).leak([0.3], beyond=0.1).total == 0.3
 
 
-def test_windows_have_the_paper_s_three_cases():
-    behind, ahead, losses = dense(3, 1), dense(3, 2), np.array([0.3, 0.7, 0.2, 0.5, 0.4])
-    bpl, fpl = by_recursion(behind, losses), by_recursion(ahead, losses[::-1])[::-1]
-    for start in range(5):
-        assert window(behind, ahead, losses, start, 1) == pytest.approx(bpl[start] + fpl[start] - losses[start])
-    for start in range(4):
-        assert window(behind, ahead, losses, start, 2) == pytest.approx(bpl[start] + fpl[start + 1])
-    assert window(behind, ahead, losses, 1, 3) == pytest.approx(bpl[1] + losses[2] + fpl[3])
-    assert window(behind, ahead, losses, 0, 5) == pytest.approx(losses.sum())
-    assert user_level(losses) == pytest.approx(losses.sum())
-
-
-@pytest.mark.parametrize("secret", [(0, 1), (1, 2), (0, 1, 2), (1, 2, 3)])
-def test_no_mechanism_tells_more_about_a_window(secret):
-    chain, losses = dense(2, 9), [0.7, 0.4, 0.6, 0.5]
-    joint = joint_of_days(chain, stationary(chain), [0, 1, 2, 3], 1)
-    truth = loss_about(joint, secret, [mechanisms(2, e) for e in losses])
-    found = window(*kernels(chain), losses, secret[0], len(secret))
-    assert truth <= found + 1e-12
-    # Two states of which each is told apart from the other: the bound is attained.
-    assert truth == pytest.approx(found, rel=1e-9)
-
-
-def test_w_event_is_the_largest_window_and_user_level_the_longest():
-    losses = [0.3, 0.7, 0.2, 0.5]
-    pair = FIG_3, FIG_3
-    for length in (1, 2, 3, 4):
-        largest = max(window(*pair, losses, start, length) for start in range(5 - length))
-        assert w_event(*pair, losses, length) == pytest.approx(largest)
-    assert w_event(*pair, losses, 30) == pytest.approx(sum(losses))
-    stack = np.stack([FIG_3, np.eye(2)])
-    assert w_event(stack, stack, losses, 2).shape == (2,)
-    assert window(stack, stack, losses, 0, 1) == pytest.approx(sum(losses))
-    assert windows(recursion(stack, None).leak(losses), losses, 2).shape == (2, 3)
-
-
-@pytest.mark.parametrize(("start", "length"), [(-1, 1), (4, 1), (2, 3), (0, 0), (0, 5)])
-def test_a_window_outside_the_series_is_refused(start, length):
-    with pytest.raises(ChainError, match="window"):
-        window(FIG_3, FIG_3, [0.1] * 4, start, length)
-
-
 @pytest.mark.parametrize(
     ("kernel", "losses"),
     [
@@ -340,15 +260,6 @@ def test_a_window_outside_the_series_is_refused(start, length):
 def test_what_is_no_kernel_and_no_series_is_refused(kernel, losses):
     with pytest.raises(ChainError):
         temporal(kernel, kernel, losses)
-
-
-@pytest.mark.parametrize(
-    ("behind", "ahead", "losses"),
-    [(np.stack([FIG_3] * 2), None, [0.1]), (dense(2, 1), dense(3, 1), [0.1]), (FIG_3, FIG_3, [[0.1]])],
-)
-def test_pairs_are_those_of_one_household_with_one_set_of_values(behind, ahead, losses):
-    with pytest.raises(ChainError):
-        pairwise(behind, ahead, losses)
 
 
 def test_the_backward_kernel_is_the_bayes_reverse_of_the_forward_one():

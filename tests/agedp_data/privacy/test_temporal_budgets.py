@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.temporal import METHODS, allocate, allocate_through, limit, recorded, recursion, temporal
@@ -17,6 +18,7 @@ from tests.agedp_data.privacy.temporal_oracles import (
     total_by_recursion,
 )
 
+PLAIN = ("supremum", "exact", "even")
 STAY = [[0.98, 0.02], [0.02, 0.98]]
 UNIFORM = np.full((3, 3), 1 / 3)
 DISJOINT = [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.3, 0.4, 0.3]]
@@ -56,6 +58,11 @@ def algorithm_8(kernel_b, kernel_f, alpha, horizon):
         low, high = (middle, high) if excess <= 0 else (low, middle)
     first, last = low, alpha - algorithm_1(kernel_b, low)
     return np.array([first, *[first - algorithm_1(kernel_b, first)] * (horizon - 2), last])
+
+
+def two_states(stay):
+    """L of two states that stay alike: ln((1 + stay (e^a - 1))/(1 + (1 - stay)(e^a - 1)))."""
+    return lambda _, a: float(np.log1p(stay * np.expm1(a)) - np.log1p((1 - stay) * np.expm1(a)))
 
 
 @cache
@@ -197,6 +204,39 @@ def test_targets_from_tiny_to_huge(alpha):
             assert 0.02 * alpha < temporal(*PAIRS[name], losses).max() <= alpha
 
 
+@pytest.mark.parametrize(("stay", "horizon"), [(0.8, 5), (0.9, 8), (0.9, 20), (0.98, 12)])
+def test_the_best_is_a_local_optimum_of_all_losses_together(stay, horizon):
+    kernel = [[stay, 1 - stay], [1 - stay, stay]]
+
+    def slack(logs):
+        return 1 - total_by_recursion(kernel, kernel, np.exp(logs), leak=two_states(stay))
+
+    best = allocate(kernel, kernel, alpha=1.0, horizon=horizon, method="best")
+    found = minimize(
+        lambda logs: np.exp(-logs).mean() / horizon,
+        np.log(0.9 * best),
+        jac=lambda logs: -np.exp(-logs) / horizon**2,
+        constraints={"type": "ineq", "fun": slack},
+        method="SLSQP",
+        options={"ftol": 1e-10, "maxiter": 300},
+    )
+    assert slack(found.x).min() > -1e-6
+    assert noise(best) <= noise(np.exp(found.x)) * (1 + 2e-3)
+    assert noise(best) < 0.99 * min(
+        noise(allocate(kernel, kernel, alpha=1.0, horizon=horizon, method=m)) for m in PLAIN
+    )
+
+
+def test_the_solver_may_go_astray_and_the_plan_stays_as_it_was():
+    # Losses simply add up, so every bound is the same one and the solver divides by nothing.
+    nobody = np.array([[1.0, 0.0, 0.0], [1 / 3] * 3, [1 / 3] * 3])
+    for alpha in (1e-6, 0.0078125, 1.0, 50.0):
+        for pair in ((nobody, np.full((3, 3), 1 / 3)), (np.eye(2), np.eye(2)), (np.eye(2), None)):
+            losses = allocate(*pair, alpha=alpha, horizon=6, method="best")
+            assert temporal(*pair, losses).max() <= alpha
+            assert noise(losses) <= 6 / alpha * (1 + 1e-12)
+
+
 @pytest.mark.parametrize(("horizon", "stay"), [(60, 0.99), pytest.param(365, 0.999, marks=pytest.mark.long)])
 def test_the_optimum_is_worth_having_for_a_series_that_is_short_beside_the_memory(horizon, stay):
     kernel = [[stay, 1 - stay], [1 - stay, stay]]
@@ -221,10 +261,16 @@ def test_recorded_losses_are_whole_and_hold_after_rounding_up():
 def test_recorded_endless_losses_hold_with_all_that_is_to_come():
     leak = recursion(STAY, STAY)
     loss = allocate(STAY, STAY, alpha=1.0, horizon=1, method="supremum")[0]
-    found = recorded(leak, [loss] * 5, alpha=1.0, beyond=np.floor(loss * 1e9) / 1e9)
+    found = recorded(leak, [loss] * 5, alpha=1.0, endless=True)
+    assert loss - 2.1e-9 < found[0] <= loss
     assert leak.leak(found, beyond=float(found[0])).total.max() <= 1.0
-    with pytest.raises(ChainError, match="more than alpha"):
-        recorded(leak, [2 * loss] * 5, alpha=1.0, beyond=2 * loss)
+    assert temporal(STAY, STAY, np.full(2000, found[0])).max() <= 1.0
+    # An end raised above the others fits a series that closes only.
+    ends = allocate(STAY, STAY, alpha=1.0, horizon=5, method="exact")
+    recorded(leak, ends, alpha=1.0)
+    for plan in (ends, [2 * loss] * 5):
+        with pytest.raises(ChainError, match="more than alpha"):
+            recorded(leak, plan, alpha=1.0, endless=True)
 
 
 @pytest.mark.parametrize(

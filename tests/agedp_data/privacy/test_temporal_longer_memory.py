@@ -166,20 +166,21 @@ def test_pairs_are_made_of_days_in_a_row_and_lead_to_pairs_that_share_a_day():
     np.testing.assert_array_equal(pair_states(np.stack([states, states]), n_states=3)[1], pairs)
 
 
-def test_regimes_are_means_of_the_days_that_end_today():
+@pytest.mark.parametrize("days", [1, 4, 7])
+def test_regimes_are_means_of_the_days_that_end_today(days):
     rng = np.random.default_rng(4)
     values = np.where(rng.random(200) < 0.2, -1, rng.integers(0, 100, size=200))
     states = np.where(values >= 0, values // 50, -1)
-    found = regime_states(states, values, [40, 60], n_states=2, days=7)
+    found = regime_states(states, values, [40, 60], n_states=2, days=days)
     for t in range(200):
-        span = values[max(0, t - 6) : t + 1]
+        span = values[max(0, t - days + 1) : t + 1]
         known = span[span >= 0]
         if states[t] < 0 or 2 * known.size <= span.size:
             assert found[t] == -1
         else:
             regime = int(known.mean() >= 40) + int(known.mean() >= 60)
             assert found[t] == regime * 2 + states[t]
-    both = regime_states(np.stack([states] * 2), np.stack([values] * 2), [40, 60], n_states=2, days=7)
+    both = regime_states(np.stack([states] * 2), np.stack([values] * 2), [40, 60], n_states=2, days=days)
     np.testing.assert_array_equal(both[1], found)
 
 

@@ -1,0 +1,117 @@
+"""A reader of pages that insists: every element ends where it should, nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+INSIDE = {  # what an element may stand in, of those that may not stand anywhere
+    "li": {"ul", "ol"},
+    "dt": {"div", "dl"},
+    "dd": {"div", "dl"},
+    "tr": {"thead", "tbody"},
+    "td": {"tr"},
+    "th": {"tr"},
+    "thead": {"table"},
+    "tbody": {"table"},
+    "caption": {"table"},
+    "figcaption": {"figure"},
+    "path": {"svg"},
+}
+NOT_IN_P = {"p", "div", "ul", "ol", "dl", "table", "figure", "section", "h1", "h2", "h3", "h4", "h5", "h6"}
+FETCHING = {"src", "srcset", "href", "action", "data", "poster", "xlink:href", "formaction", "ping", "background"}
+DATA_TAKING = {"script", "iframe", "object", "embed", "img", "video", "audio", "form", "base", "frame"}
+
+
+class Page(HTMLParser):
+    """Reads a page and keeps its faults, headings, images and words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.faults: list[str] = []
+        self.headings: list[int] = []
+        self.images: list[str] = []
+        self.titles: list[str] = []
+        self.words: list[str] = []
+        self.order: list[str] = []
+        self._open: list[str] = []
+        self._ids: set[str] = set()
+        if not text.startswith("<!DOCTYPE html>"):
+            self.faults.append("no doctype")
+        self.feed(text)
+        self.close()
+        if self._open:
+            self.faults.append(f"left open: {self._open}")
+        if re.search(r"@import|url\(", text):
+            self.faults.append("the style fetches something")
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if len(given) < len(attrs):
+            self.faults.append(f"{tag}: an attribute twice")
+        self._judge(tag, given)
+        if (name := given.get("id")) is not None:
+            if name in self._ids:
+                self.faults.append(f"id {name} twice")
+            self._ids.add(name)
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "svg":
+            if given.get("role") == "img":
+                self.images.append(given.get("aria-label") or "")
+            elif given.get("aria-hidden") != "true":
+                self.faults.append("a drawing that is neither told nor hidden")
+        if tag == "html" and given.get("lang") != "en":
+            self.faults.append("no language")
+        if tag in ("figure", "table", "h2", "main", "header", "footer"):
+            self.order.append(tag)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def _judge(self, tag: str, given: dict[str, str | None]) -> None:
+        within = self._open[-1] if self._open else ""
+        if tag in INSIDE and within not in INSIDE[tag]:
+            self.faults.append(f"{tag} in {within}")
+        if tag in NOT_IN_P and "p" in self._open:
+            self.faults.append(f"{tag} in a paragraph")
+        if tag in DATA_TAKING:
+            self.faults.append(f"a {tag}")
+        for name, value in given.items():
+            if name.startswith("on") or (name in FETCHING and not (value or "").startswith(("data:,", "#"))):
+                self.faults.append(f"{tag} {name}={value}")
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open[-1] != tag:
+            self.faults.append(f"</{tag}> inside {self._open[-3:]}")
+        else:
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if "style" in self._open:
+            return
+        if "figcaption" in self._open:
+            self.titles.append(data)
+        if data.strip():
+            self.words.append(" ".join(data.split()))
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def faults_of(text: str) -> list[str]:
+    """Return what is wrong with a page: its structure, its headings, its figures."""
+    page = Page(text)
+    found = list(page.faults)
+    if page.headings[:1] != [1] or page.headings.count(1) != 1:
+        found.append(f"headings {page.headings[:3]}")
+    found += [f"h{b} behind h{a}" for a, b in zip(page.headings, page.headings[1:], strict=False) if b > a + 1]
+    found += [f"figure without words: {label!r}" for label in page.images if len(label.split()) < 8]
+    if len(page.images) != page.order.count("figure") or len(set(page.titles)) != len(page.titles):
+        found.append("figures without a drawing, or two of one title")
+    found += [] if page.order.count("main") == 1 else ["no main part"]
+    behind = "".join({"figure": "f", "table": "t"}.get(each, "|") for each in page.order)
+    if re.search(r"f+(\||$)", behind):  # the numbers of figures that stand together stand behind them
+        found.append("a figure without its numbers")
+    return found
