@@ -80,7 +80,8 @@ def _in_short(claim: Claim) -> str:
         return f"No day of {claim['population']} is published; {_skipped(days)}."
     skipped = f"; {_skipped(days)}" if days["skipped"] else ""
     text = (
-        f"{_days(days['released'])} of {claim['population']}, {_span(days)}, published on {_span(published)}{skipped}."
+        f"{_days(days['released'])} of {claim['population']} ({_span(days)}), published "
+        f"{'on' if published['first'] == published['last'] else 'from'} {_span(published)}{skipped}."
     )
     if {"day", "total"} <= told.keys():
         text += (
@@ -88,7 +89,7 @@ def _in_short(claim: Claim) -> str:
             f"{told['total']} about all its days together."
         )
     if claim["model"]:
-        text += " Figures that hold *if* something does rest on a model of how households forget: an assumption."
+        text += " Figures that hold only *if* something is so rest on a model of how households forget: an assumption."
     return text
 
 
@@ -135,15 +136,15 @@ def _model(model: Mapping[str, Any]) -> list[str]:
 
 def _ending(claim: Claim) -> list[str]:
     ending, terms = claim.get("ending"), claim["contract"]["promise"]
-    caps = (
-        f"Whatever a model, an age or a discount says, no day spends more than max_day_epsilon = "
-        f"{terms.get('max_day_epsilon')}, and all days together no more than epsilon_total = "
-        f"{terms.get('epsilon_total')}."
-    )
     if ending is None:
         return []
-    left = "no cap is on the sum" if ending["left"] == "unlimited" else f"{ending['left']} is left"
-    spent = f"Of the total {ending['spent']} is spent; {left}."
+    capped = ending["left"] != "unlimited"
+    total = f"nothing is released that takes all days together beyond epsilon_total = {terms['epsilon_total']}"
+    caps = (
+        f"Whatever a model, an age or a discount says, no day still to come spends more than max_day_epsilon = "
+        f"{terms['max_day_epsilon']}; {total if capped else 'on all days together there is no cap'}."
+    )
+    spent = f"All days together have spent {ending['spent']}" + (f"; {ending['left']} is left." if capped else ".")
     return [caps, f"{spent} {_ENDS[ending['because']].format(last_day=ending['last_day'])}"]
 
 
@@ -158,7 +159,9 @@ def _second(claim: Claim) -> list[str]:
 
 
 def _series(contract: Mapping[str, Any]) -> list[str]:
-    return [_list([_made(name, terms) for name, terms in contract.get("series", {}).items()])]
+    least = contract["population"].get("min_households")
+    small = f"A day, or a group, with fewer than {least} households on the roster is never released." if least else ""
+    return [_list([_made(name, terms) for name, terms in contract["series"].items()]), small]
 
 
 def _made(name: str, terms: Mapping[str, Any]) -> str:

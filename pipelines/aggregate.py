@@ -8,7 +8,7 @@ at most the clamp, never scaled up. Otherwise it adds the public `missing_wh`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -50,8 +50,8 @@ class Sum:
     clamp_wh: int
     sum_wh: dict[str, int]
     households: dict[str, int]
-    usable: dict[str, int] = field(default_factory=dict)
-    clamped: dict[str, int] = field(default_factory=dict)
+    usable: dict[str, int]
+    clamped: dict[str, int]
 
 
 def aggregate(
@@ -87,7 +87,7 @@ def aggregate(
     clamps = {one.series: one.clamp_wh for one in counting}
     summed: dict[tuple[date, str], Sum] = {}
     for number, series, cell, households, usable, clamped, total in lines:
-        of_day = summed.setdefault((_EPOCH + timedelta(days=number), series), Sum(clamps[series], {}, {}))
+        of_day = summed.setdefault((_EPOCH + timedelta(days=number), series), Sum(clamps[series], {}, {}, {}, {}))
         of_day.sum_wh[cell], of_day.households[cell] = total, households
         of_day.usable[cell], of_day.clamped[cell] = usable, clamped
     return summed

@@ -59,5 +59,4 @@ def _lines(row: Release, true: Sum) -> list[dict[str, Any]]:
             "clamped": true.clamped[cell],
         }
         for cell, households in zip(row.cells, row.households, strict=True)
-        if cell in true.usable
     ]

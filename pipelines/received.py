@@ -207,6 +207,7 @@ def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
     for (day, _), loss in each.items():
         spent[day] = spent.get(day, 0) + loss
     dates = [row["published_on"].isoformat() for row in rows]
+    least = claim["contract"]["population"]["min_households"]
     days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
     told = {figure["name"]: figure["epsilon"] for figure in claim["figures"] if figure["kind"] == ASSUMPTION_FREE}
     found = {"day": losses.epsilon(max(spent.values(), default=0)), "total": losses.epsilon(sum(spent.values()))}
@@ -215,6 +216,7 @@ def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
         and not set(claim["days"]["skipped"]) & set(spent)
         and claim["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
         and all(1 <= row["version"] <= claim["version"] for row in rows)
+        and all(row["households"] >= least for row in rows if row["version"] == claim["version"])
         and {name: told[name] for name in found} == found
         and claim.get("ending", {"spent": told["total"]})["spent"] == told["total"]
         and all(_agrees(figure) for figure in claim["figures"])
@@ -247,9 +249,15 @@ def open_release(path: str | Path) -> ReleaseFolder:
     """Return the release in a folder.
 
     Raises:
-        InputError: there is no such folder.
+        InputError: there is no such folder, or it may not be entered.
     """
     folder = Path(path)
-    if not folder.is_dir():
+    try:
+        found = folder.is_dir()
+        if found:
+            next(folder.iterdir(), None)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
+    if not found:
         raise InputError(f"{folder} is no folder; name the release folder itself")
     return ReleaseFolder(folder)

@@ -19,7 +19,7 @@ from pipelines import folders
 from pipelines import plan as planning
 from pipelines.aggregate import Counting, aggregate
 from pipelines.confidential_report import write_confidential_report
-from pipelines.coverage import write_coverage
+from pipelines.coverage import read_coverage, write_coverage
 from pipelines.in_force import done_by
 from pipelines.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
@@ -126,6 +126,7 @@ def _aggregate(work: Work) -> None:
     # another run may have released a due day, and let its readings go, while this one waited
     there = {(row.day, row.series) for row in work.rows()}
     due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
+    read_coverage(work.coverage)  # what would stop the run behind its draws stops it here
     days = sorted(due | _without_true_mean(work))
     path = work.confidential / "sums.parquet"
     work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, counting=counting, path=path)

@@ -176,6 +176,8 @@ class Store:
             names = [path.stem for path in self.month(month).iterdir() if path.suffix == ".parquet"]
         except FileNotFoundError:
             return ()
+        except OSError as error:
+            raise folders.unseen(self.month(month), error.errno) from None
         split = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
         found = sorted((place[content], number, content) for content, number in split if content in place)
         return tuple(Piece(at, content, number) for at, number, content in found)

@@ -239,7 +239,9 @@ def _read(name: str, kind: str, column: Any) -> Any:  # noqa: ANN401 - whatever 
         if kind == "float" and value is not None:
             return value
         if kind == "tuple[tuple[str, str], ...]" and isinstance(value, dict):
-            return tuple(sorted(value.items()))
+            if all(type(entry) is str for entry in value.values()):
+                return tuple(sorted(value.items()))
+            raise ValueError(f"{name} does not hold what it should")
         item = str if kind == "tuple[str, ...]" else int
         if isinstance(value, list) and all(type(entry) is item for entry in value):
             return tuple(value)

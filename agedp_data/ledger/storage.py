@@ -79,10 +79,24 @@ def is_made(path: Path) -> bool:
     Raises:
         LedgerError: a file that is no database.
     """
-    if not path.exists() or path.is_dir():
-        return path.exists()
+    if not _there(path) or path.is_dir():
+        return _there(path)
     with transaction(_engine(path), path, write=False) as connection:
         return not schema.is_empty(connection)
+
+
+def _there(path: Path) -> bool:
+    """Tell whether there is something of this name; not being allowed to look is no answer."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise LedgerError(
+            f"the ledger {str(path)!r} cannot be looked for ({why}); check its folder's permissions"
+        ) from None
+    return True
 
 
 def prepared(path: Path, *, create: bool) -> Engine:
@@ -91,11 +105,12 @@ def prepared(path: Path, *, create: bool) -> Engine:
     Raises:
         LedgerError: no such file and not `create`; a folder; a file that is no ledger or a newer one.
     """
-    if path.is_dir():
+    found_there = _there(path)
+    if found_there and path.is_dir():
         raise LedgerError(f"the ledger {str(path)!r} is a folder; name a file in it")
     if create:
         _touch(path)
-    elif not path.exists():
+    elif not found_there:
         raise LedgerError(
             f"there is no ledger {str(path)!r}; the first `agedp run` makes it, or point `ledger` to the right file"
         )
@@ -148,7 +163,7 @@ def _require_as_made(connection: Connection, path: Path) -> None:
 def nothing_left(url: str) -> Iterator[None]:
     """Take back the ledger that is made in here, and its folders, if anything fails; what holds rows stays."""
     path = path_of(url)
-    missing = [each for each in (path, *path.parents) if not each.exists()]
+    missing = [each for each in (path, *path.parents) if not _there(each)]
     try:
         yield
     except BaseException:

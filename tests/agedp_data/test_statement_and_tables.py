@@ -26,7 +26,7 @@ from agedp_data.statement import (
 )
 
 CONTRACT = {
-    "population": {"name": "homes"},
+    "population": {"name": "homes", "min_households": 30},
     "schedule": {"mode": "archive"},
     "promise": {"notion": "classical", "max_day_epsilon": "0.000000005", "epsilon_total": "9"},
     "series": {"use": {"statistic": "mean", "clamp_kwh": "50", "by": "tariff", "max_missing": 2, "missing_kwh": "0"}},
@@ -106,12 +106,13 @@ def test_the_words_give_every_figure_warning_and_date():
         claim["protects"],
         claim["from_whom"],
         claim["second_population"]["text"],
-        "2 days of homes, 2013-01-01 to 2013-01-02, published on 2026-01-01; 1 day skipped",
+        "2 days of homes (2013-01-01 to 2013-01-02), published on 2026-01-01; 1 day skipped",
         "at most epsilon 0.000000005 about any one day",
         "max_day_epsilon = 0.000000005",
         "2013-01-05 is the last day that the promise permits",
         "made up",
         "by tariff of the roster; a household's day counts at most 50 kWh, and 0 kWh if more than 2",
+        "fewer than 30 households on the roster is never released",
         "promise.notion = classical",
     ):
         assert text in words, text

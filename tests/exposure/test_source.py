@@ -13,6 +13,8 @@ PACKAGES = ("agedp_data", "pipelines", "flows")
 
 # For notebooks inside the house, where there is no confidential folder: a folder of its own (0700), removed at the end.
 FOR_NOTEBOOKS = ("pipelines/read.py", "pipelines/tally.py")
+# What is published already, and households that are made up.
+NOT_CONFIDENTIAL = ("pipelines/as_it_stood.py", "pipelines/audit.py")
 # Triggers and nothing else: SQLite takes no parameters there. They are made of names that stand in this source.
 SCHEMA, ITS_TRIGGERS = "agedp_data/ledger/schema.py", ["_triggers"]
 
@@ -20,8 +22,9 @@ SCHEMA, ITS_TRIGGERS = "agedp_data/ledger/schema.py", ["_triggers"]
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_module_does_what_is_forbidden(package):
     found = in_folder(ROOT / package)
-    excused = [one for one in found if one.path in FOR_NOTEBOOKS and "tempfile" in one.what]
-    assert len(excused) <= len(FOR_NOTEBOOKS)
+    permitted = FOR_NOTEBOOKS + NOT_CONFIDENTIAL
+    excused = [one for one in found if one.path in permitted and "tempfile" in one.what]
+    assert len(excused) <= len(permitted)
     assert [str(one) for one in found if one not in excused] == []
     assert len(list((ROOT / package).rglob("*.py"))) > 5
 

@@ -80,7 +80,9 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
         expected = 46 if (dataset, day) == ("ausgrid", date(2012, 10, 7)) else 48
         for one in COUNTING:
             homes, usable, clamped, total = brute(use_of(made), spans, day, one, expected=expected)
-            assert found[day, one.series] == Sum(one.clamp_wh, {"all": total}, {"all": homes})
+            assert found[day, one.series] == Sum(
+                one.clamp_wh, {"all": total}, {"all": homes}, {"all": usable}, {"all": clamped}
+            )
             assert (rows[day, one.series]["usable"], rows[day, one.series]["clamped"]) == (usable, clamped)
 
 

@@ -173,6 +173,7 @@ def edited(claim, path, value):
         (("published",), None),
         (("contract", "promise", "epsilon_per_window"), "0.1"),
         (("contract",), "none"),
+        (("contract", "population", "min_households"), 4),
         (("ledger", "head"), "0" * 64),
         (("population",), "others"),
         (("rehearsal",), 1),

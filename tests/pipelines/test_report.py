@@ -96,8 +96,9 @@ def spent_by_day(rows):
     return spent
 
 
-def test_a_page_is_sound_and_asks_for_nothing(made):
+def test_a_page_is_sound_asks_for_nothing_and_shows_the_title_as_it_is_written(made):
     assert faults_of(report(made)) == []
+    assert Page(report(made)).text.count('A <b>"title"</b> & more') == 2  # in the tab and on the page
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ def test_the_forger_of_these_tests_knows_how_to_chain(full):
         (4, "day", "2025-1-2", "day is not"),
         (2, "envelope", "{}", "not the hash of its public part"),
         (1, "promise", "[ ]", "not canonical"),
+        (6, "files", {"statement.json": 1}, "files does not hold"),
+        (6, "files", {"statement.json": "1"}, "has no SHA-256"),
         (6, "at", "yesterday", "at is not"),
         (6, "at", "9999-12-31", "at is not"),
         (3, "series", "other", "its contract has no series 'other'"),

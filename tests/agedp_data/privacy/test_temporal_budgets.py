@@ -145,6 +145,20 @@ def test_the_endless_plan_holds_however_long_the_series_goes_on_and_uses_alpha_u
         assert limit(*PAIRS[name], loss) <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("kernel", "alpha"),
+    [
+        ([[0.96, 0.04], [0.77, 0.23]], 2.33),
+        ([[0.23, 0.77], [0.05, 0.95]], 3.44),
+        ([[0.75, 0.25], [0.37, 0.63]], 1.88),
+    ],
+)
+def test_the_endless_plan_holds_to_the_last_digit_where_rounding_carries_a_long_series_past_its_limit(kernel, alpha):
+    loss = allocate(kernel, kernel, alpha=alpha, horizon=1, method="supremum")[0]
+    assert temporal(kernel, kernel, np.full(600, loss)).max() <= alpha
+    assert temporal(kernel, kernel, np.full(600, loss * (1 + 1e-13))).max() > alpha
+
+
 def test_a_further_release_breaks_the_exact_plan_and_not_the_endless_one():
     pair = PAIRS["dense"]
     exact = allocate(*pair, alpha=1.0, horizon=8, method="exact")

@@ -51,3 +51,16 @@ def test_the_pair_is_an_ordered_one():
 def test_pairs_are_those_of_one_household_with_one_set_of_values(behind, ahead, losses):
     with pytest.raises(ChainError):
         pairwise(behind, ahead, losses)
+
+
+def test_a_value_that_one_direction_has_no_row_for_is_in_no_pair():
+    # The first value is left for good: forward it differs from all others, backward nothing is known of it.
+    chain = np.array([[0.05, 0.95, 0.0], [0.0, 0.9, 0.1], [0.0, 0.3, 0.7]])
+    behind, ahead = kernels(chain)
+    assert np.isnan(behind[0][0]).all()
+    losses = [0.5, 0.7, 0.4]
+    small = chain[1:, 1:]
+    found = pairwise(behind, ahead, losses)
+    assert found[1] < temporal(behind, ahead, losses)[1] - 0.01
+    assert found[1] == pytest.approx(pairwise(small, small, losses)[1], rel=1e-12)
+    assert found[2] == pytest.approx(temporal(small, small, losses)[2], rel=1e-12)

@@ -94,6 +94,13 @@ def test_theorem_11_s_second_case_is_strict():
     np.testing.assert_allclose(np.diff(grown), 0.25, rtol=1e-9)
 
 
+def test_losses_within_rounding_of_the_edge_are_beyond_it():
+    for q in np.arange(1, 100) / 100:
+        edge = np.log(1 / q)
+        assert limit([[q, 1 - q], [0.0, 1.0]], None, edge) == np.inf, q
+        assert np.isfinite(limit([[q, 1 - q], [0.0, 1.0]], None, edge * (1 - 1e-6))), q
+
+
 def test_theorem_11_s_first_case_loses_all_digits_for_a_small_d():
     q, d, loss = 0.6, 1e-17, 0.4
     truth = theorem_11(q, 0.0, loss)
