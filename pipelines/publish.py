@@ -33,6 +33,7 @@ from pipelines.received import (
     MEANS,
     METADATA_KEY,
     PACKAGE,
+    REPORT,
     ROWS,
     STATEMENT,
     SUMS,
@@ -120,7 +121,7 @@ def files_of(
         table = averages(of_series, coverage=work.run.output.interval, versions=versions)
         guarantee = {**_guarantee(work, claim), "of": series, "clamp_kwh_by_version": clamps[series]}
         files[AVERAGES if i == 0 else f"{MEANS}_{series}.parquet"] = parquet_bytes(with_guarantee(table, guarantee))
-    files["report.html"] = report_of(work, ledger, claim, rows, contracts)
+    files[REPORT] = report_of(work, ledger, claim, rows, contracts)
     # whatever else a folder holds comes before its list of resources
     files[PACKAGE] = _json(datapackage(claim, files))
     return files

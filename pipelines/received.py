@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
-ROWS, PACKAGE = "ledger_rows.jsonl", "datapackage.json"
+ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 MEANS = "daily_averages"
 METADATA_KEY = b"agedp"
 _OURS = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")

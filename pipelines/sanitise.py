@@ -81,9 +81,7 @@ def _agenda(work: Work) -> tuple[planning.Agenda, View]:
         _require_own_ledger(work, ledger)
         ledger.require_unchanged(work.promise, population=work.population)
         known, view = ledger.rows(), _view(work, ledger)
-        notes = work.notes(ledger.id)
-        notes.require_none_beyond(view.rows)
-        notes.require_unchanged(work.counted, view.rows, view.contracts)
+        work.notes(ledger.id).require_unchanged(work.counted, view.rows, view.contracts)
         work.earlier_models = earlier_models(work, ledger)
         work.terms.binding.review(view.rows)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
@@ -205,11 +203,11 @@ def publish_folder(work: Work) -> None:
     project(work, ledger)
     write_coverage(work.coverage, work.sums, work.rows())  # first: a day without a true mean is summed again
     write_true_means(work.true_means, work.sums, work.rows())
-    write_confidential_report(work, ledger)
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
         with folders.alone(folders.make_private(work.store.folder)):
             forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=_next_day(work))
+    write_confidential_report(work, ledger)
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (

@@ -7,6 +7,8 @@ So every file that names a head is asked, and a folder that nobody can ask stops
 from __future__ import annotations
 
 import json
+import re
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +23,8 @@ from pipelines.received import (
     AVERAGES,
     MEANS,
     METADATA_KEY,
+    PACKAGE,
+    REPORT,
     ROWS,
     STATEMENT,
     SUMS,
@@ -30,6 +34,7 @@ from pipelines.received import (
 )
 
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
+_HEAD = re.compile("Ledger <code>[0-9a-f]{64}</code>, head\\s+<code>([0-9a-f]{64})</code>")
 _OURS_ALONE = (STATEMENT, WORDS, ROWS, AVERAGES, SUMS)
 
 
@@ -60,16 +65,22 @@ def signs_in(folder: Path) -> frozenset[Sign]:
         InputError: a file that cannot be read, or a release of which no file tells its origin any more.
     """
     names = _names(folder)
-    tellers: dict[str, Callable[[bytes], Sign]] = {STATEMENT: _of_statement, ROWS: _of_rows}
+    tellers: dict[str, Callable[[bytes], Sign]] = {STATEMENT: _of_statement, ROWS: _of_rows, REPORT: _of_report}
     tellers |= {name: _of_figures for name in names if name.endswith(".parquet") and is_of_release(name)}
     found = {sign for name in tellers if name in names and (sign := _told(folder / name, tellers[name])) is not None}
-    if not found and (left := sorted(names & {*_OURS_ALONE})):
+    if not found and (left := sorted(name for name in names & {*_OURS_ALONE, PACKAGE} if _is_ours(folder / name))):
         what = "holds a release none of whose files says from which ledger it comes"
         raise InputError(
             f"[output] release {what} ({', '.join(left)}); put back a good copy of one of them, or, if the ledger is "
             "the newest there is, move them away and run `agedp publish`"
         )
-    return frozenset(found)
+    told_whose = {sign.head for sign in found if sign.population}
+    return frozenset(sign for sign in found if sign.population or sign.head not in told_whose)
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether a file can only be of a release; a data package may be its user's own."""
+    return path.name != PACKAGE or ROWS.encode() in path.read_bytes()
 
 
 def published_in(folder: Path) -> list[Path]:
@@ -102,6 +113,8 @@ def _names(folder: Path) -> set[str]:
 
 def _told(path: Path, origin: Callable[[bytes], Sign]) -> Sign | None:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe might never end
+            raise InputError(f"[output] release holds {path.name}, which is no file; remove it")
         content = path.read_bytes()
     except FileNotFoundError:  # another run puts a new one in place
         return None
@@ -130,6 +143,11 @@ def _population(line: str) -> object:
     with suppress(*_DAMAGED):  # the line that was cut off
         return json.loads(json.loads(line)["text"]).get("population")
     return None
+
+
+def _of_report(content: bytes) -> Sign:
+    found = _HEAD.findall(content.decode())
+    return _sign("", found[-1])  # the foot of the page, whatever a title says
 
 
 def _of_figures(content: bytes) -> Sign:

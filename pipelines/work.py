@@ -132,8 +132,8 @@ class Work:
         It is opened once a run and read whole then; later only what came since, which must follow from it.
 
         Raises:
-            LedgerBehind: the release folder was published from rows that this ledger does not hold; going on
-                would draw the same days a second time.
+            LedgerBehind: the release folder was published from rows that this ledger does not hold, or days are
+                noted as released that it lacks; going on would draw the same days a second time.
         """
         signs = self._signs()
         if signs and not self._ledger_exists:
@@ -143,6 +143,7 @@ class Work:
             )
         ledger = self._opened or Ledger.open(self.run.output.ledger, create=create)
         require_not_behind(ledger, signs)
+        self.notes(ledger.id).require_none_beyond(ledger.rows(self.population))
         self._opened = ledger
         return ledger
 

@@ -173,6 +173,7 @@ class Claim(_Form):
     warnings: list[str]
     notes: list[str]
     ledger: _Place
+    software: dict[str, str] = {}
     from_whom: str = ""
     versions: list[_Version] = []
     ending: _Ending | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import date
 from pathlib import Path
@@ -12,11 +13,14 @@ import pytest
 
 from agedp_data.errors import InputError, LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger
-from pipelines.received import AVERAGES, ROWS, STATEMENT, SUMS, open_release
+from pipelines.amend import foresee_amendment, record
+from pipelines.publish import project
+from pipelines.received import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
 from pipelines.signs import Sign, published_in, require_not_behind, signs_in
+from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)
-TELL = (STATEMENT, ROWS, AVERAGES)
+TELL = (STATEMENT, ROWS, AVERAGES, REPORT)
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def test_where_nothing_was_published_nothing_is_said(homes):
 @pytest.mark.parametrize("spared", TELL)
 def test_each_file_tells_the_origin_when_the_others_are_damaged_or_gone(homes, spared):
     release = homes.folder / "release"
-    said = {Sign("homes", head_of(release))}
+    said = {Sign("" if spared == REPORT else "homes", head_of(release))}
     for name in {*TELL} - {spared}:
         (release / name).write_bytes((release / name).read_bytes()[:20])
     assert signs_in(release) == said
@@ -82,6 +86,33 @@ def test_an_older_file_beside_newer_ones_is_asked_too(homes):
         require_not_behind(whole, signs_in(release))
 
 
+def test_a_data_package_alone_is_a_release_that_nobody_can_ask(homes):
+    for path in (homes.folder / "release").iterdir():
+        if path.name != PACKAGE:
+            path.unlink()
+    refused_without_a_draw(homes, r"none of whose files says from which ledger .*datapackage.json")
+
+
+def test_a_pipe_in_the_folder_is_not_waited_for(homes):
+    (homes.folder / "release" / AVERAGES).unlink()
+    os.mkfifo(homes.folder / "release" / AVERAGES)
+    with pytest.raises(InputError, match=r"holds daily_averages.parquet, which is no file"):
+        homes.run(today=date(2013, 1, 5))
+
+
+@pytest.mark.parametrize("command", [project, lambda work, _: record(work, foresee_amendment(work))])
+def test_an_older_ledger_is_not_written_to_when_the_notes_know_of_later_days(homes, command):
+    shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
+    shutil.rmtree(homes.folder / "release")
+    before = (homes.folder / "ledger.sqlite").read_bytes()
+    homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", "clamp_kwh = 40"))
+    work = begin(homes.run_file)
+    with pytest.raises(LedgerBehind, match="2013-01-03 was released to 'homes' from another ledger, or a newer copy"):
+        command(work, work.checked_ledger())
+    assert (homes.folder / "ledger.sqlite").read_bytes() == before
+    assert not (homes.folder / "release").exists()
+
+
 def refused_without_a_draw(homes, match):
     """Run on an older ledger without the notes of the house: nothing but the folder knows of the third day."""
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
@@ -116,7 +147,7 @@ def test_a_release_that_may_not_be_read_stops_the_run_before_it_draws(homes, mon
 
 def test_the_folder_of_another_population_is_refused_whichever_file_is_left_of_it(homes):
     homes.run_file.write_text(homes.run_file.read_text().replace('name = "homes"', 'name = "others"'))
-    for spared in TELL:
+    for spared in (STATEMENT, ROWS, AVERAGES):
         for path in (homes.folder / "older").iterdir():
             (homes.folder / "release" / path.name).unlink(missing_ok=True)
         shutil.copy(homes.folder / "older" / spared, homes.folder / "release" / spared)
