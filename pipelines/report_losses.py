@@ -123,7 +123,7 @@ def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator
         )
         for place, (course, ones) in enumerate(alike.items())
     ]
-    ends = "; ".join(f"{one.letter}, {one.key.name}: {plain(values[one.letter][-1])} at the end" for one, _ in drawn)
+    ends = "; ".join(f"{one.letter}, {one.key.name}: {short(values[one.letter][-1])} at the end" for one, _ in drawn)
     about = f"Every figure by day of the data, on a logarithmic scale. {ends}."
     x = days(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
     title = "Every figure as the days were released"
@@ -166,8 +166,8 @@ def spending(rows: Sequence[Release], promise: Mapping[str, Any]) -> Iterator[st
     most = max(spent)
     yield '<div class="two">'
     for title, values, cap, about in (
-        ("Loss of each day", spent, promise["max_day_epsilon"], f"at most {plain(number(most))} a day"),
-        ("Loss of all days so far", so_far, promise["epsilon_total"], f"{plain(number(so_far[-1]))} in all"),
+        ("Loss of each day", spent, promise["max_day_epsilon"], f"at most {short(number(most))} a day"),
+        ("Loss of all days so far", so_far, promise["epsilon_total"], f"{short(number(so_far[-1]))} in all"),
     ):
         limit = None if cap == "unlimited" else float(cap)
         line = Line("spent", at, [number(value) for value in values], steps=len(values) > 1)
@@ -197,9 +197,9 @@ def _by_month(every: Sequence[date], spent: Sequence[int], so_far: Sequence[int]
         (
             month,
             f"{sum(spent[i] > 0 for i in places)}",
-            plain(number(max(spent[i] for i in places))),
-            plain(number(sum(spent[i] for i in places))),
-            plain(number(so_far[places[-1]])),
+            short(number(max(spent[i] for i in places))),
+            short(number(sum(spent[i] for i in places))),
+            short(number(so_far[places[-1]])),
         )
         for month, places in months.items()
     ]

@@ -11,7 +11,7 @@ from agedp_data.notions.aged import Forgotten
 from agedp_data.notions.notion import Method, day_losses
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import table
-from agedp_data.pictures.scales import Scale, linear, logarithmic, plain, short
+from agedp_data.pictures.scales import Scale, linear, logarithmic, short
 
 _FURTHEST_DAYS = 400
 _SHOWN, _STEEP = 8, 30
@@ -36,7 +36,7 @@ def model_parts(envelope: Envelope, rows: Sequence[Release]) -> Iterator[str]:
         for name, left in by_method.items()
     }
     yield '<div class="two">'
-    yield _figure(f"What is left of one day's loss of {plain(number(largest))}", ages, alone)
+    yield _figure(f"What is left of one day's loss of {short(number(largest))}", ages, alone)
     name, left = next(iter(by_method.items()))
     together = left.of(losses)
     every = [number(together.risk(age * envelope.steps_per_day)) for age in ages]

@@ -111,11 +111,11 @@ def _round_step(step: float) -> float:
 def plain(value: float) -> str:
     """Return a number as people write it: three digits, no exponent between a millionth and a trillion.
 
-    >>> plain(0.30000000000000004), plain(2500.0), plain(-0.0), plain(1e-7), plain(12345.6)
-    ('0.3', '2,500', '0', '1e-07', '12,346')
+    >>> plain(0.30000000000000004), plain(2500.0), plain(-0.0), plain(1e-7), plain(12345.6), plain(math.inf)
+    ('0.3', '2,500', '0', '1e-07', '12,346', 'infinite')
     """
-    if value == 0:
-        return "0"
+    if value == 0 or math.isinf(value):
+        return "infinite" if value else "0"
     size = math.floor(math.log10(abs(value)) + 1e-12)
     if size < -6 or size > 12:
         return f"{value:.3g}"
@@ -124,9 +124,12 @@ def plain(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """Return a number that is not negative in three digits; what is below a thousandth is told as such.
+    """Return a number that is not negative in three digits, rounded up; one below a thousandth is told as such.
 
-    >>> short(0.12345), short(2e-9), short(0.0)
-    ('0.123', '< 0.001', '0')
+    >>> short(0.12345), short(0.5), short(2e-9), short(0.0)
+    ('0.124', '0.5', '< 0.001', '0')
     """
-    return "< 0.001" if 0 < value < 0.001 else plain(value)
+    if not 0.001 <= value < math.inf:
+        return "< 0.001" if 0 < value < 0.001 else plain(value)
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return plain(math.ceil(value / unit * (1 - 1e-12)) * unit)

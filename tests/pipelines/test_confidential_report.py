@@ -146,13 +146,16 @@ def test_a_run_that_was_cut_off_before_it_noted_them_notes_them_the_next_time(ho
     assert house.files() == before
 
 
-def test_damaged_coverage_is_one_line_that_helps_after_everything_is_published(house):
+def test_damaged_coverage_is_one_line_that_helps_before_anything_is_drawn(house):
     build(house)
     (house.folder / "confidential").mkdir(mode=0o700)
     folders.write(house.folder / "confidential" / "coverage.parquet", b"PAR1 damaged")
     with pytest.raises(InputError, match="remove it") as raised:
         house.run(today=date(2013, 6, 1))
     assert "coverage.parquet" not in str(raised.value).partition(";")[0]
+    assert not (house.folder / "ledger.sqlite").exists()
+    (house.folder / "confidential" / "coverage.parquet").unlink()
+    house.run(today=date(2013, 6, 1))
     assert (house.folder / "release" / "SHA256SUMS").exists()
 
 

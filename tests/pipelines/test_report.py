@@ -271,6 +271,15 @@ def test_before_anything_is_released_there_is_a_page_that_says_so(told):
     assert "Nothing is released" in html
 
 
+def test_a_figure_that_is_infinite_for_want_of_a_model_is_told_as_such(told):
+    risk = next(one for one in told.claim["figures"] if one["name"] == "risk")
+    figures = [*told.claim["figures"][:2], {**risk, "epsilon": "infinite", "assumption": "there is no model"}]
+    html = page(replace(told, claim={**told.claim, "figures": figures}, envelope=None))
+    assert faults_of(html) == []
+    assert "C risk (if the model holds)" in Page(html).text
+    assert Page(html).text.count("infinite") >= 5
+
+
 def test_days_with_far_more_noise_reach_beyond_a_chart_that_says_so(told):
     rows = synthetic(told, 120)
     wild = [
