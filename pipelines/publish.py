@@ -192,9 +192,12 @@ def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
 
 def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
     """Return the daily averages of released rows; intervals cover the noise of `mean_kwh` and nothing else."""
-    half = {scale: noise.interval(scale, coverage) for scale in {row.scale for row in rows}}
+    spread = {
+        scale: (noise.standard_deviation(scale), noise.interval(scale, coverage))
+        for scale in {row.scale for row in rows}
+    }
     lines = [
-        _line(row, i, half[row.scale], versions) for row in sorted(rows, key=_by_day) for i in range(len(row.cells))
+        _line(row, i, *spread[row.scale], versions) for row in sorted(rows, key=_by_day) for i in range(len(row.cells))
     ]
     names = tables.DAILY_AVERAGES.names
     return tables.columns(tables.DAILY_AVERAGES, **{name: [line[name] for line in lines] for name in names})
@@ -204,7 +207,7 @@ def _by_day(row: Release) -> tuple[str, int]:
     return row.day, row.revision
 
 
-def _line(row: Release, cell: int, half: int, versions: Mapping[str, int]) -> dict[str, Any]:
+def _line(row: Release, cell: int, deviation: float, half: int, versions: Mapping[str, int]) -> dict[str, Any]:
     per_home = 1000.0 * row.households[cell]
     value = row.values[cell]
     return {
@@ -214,7 +217,7 @@ def _line(row: Release, cell: int, half: int, versions: Mapping[str, int]) -> di
         "households": row.households[cell],
         "noisy_sum_wh": value,
         "mean_kwh": value / per_home,
-        "noise_sd_kwh": noise.standard_deviation(row.scale) / per_home,
+        "noise_sd_kwh": deviation / per_home,
         "low_kwh": (value - half) / per_home,
         "high_kwh": (value + half) / per_home,
         "published_on": date.fromisoformat(row.published_on),

@@ -14,6 +14,9 @@ from agedp_data.pictures.chart import Line, Marks, chart
 from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
 
+MOST_CELLS = 40
+"""Groups that a page shows, those of most homes; a page of hundreds is read by nobody, and the tables hold them all."""
+
 _BY_DAY = 31
 _MANY_CELLS = 3
 _FAR = 2.5
@@ -33,18 +36,29 @@ class Published:
 
 
 def published(rows: Sequence[Release], *, coverage: Decimal) -> dict[str, list[Published]]:
-    """Return by cell what one series said, day by day."""
+    """Return by cell what one series said, day by day, of the `MOST_CELLS` cells of most homes."""
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
-    half = {scale: noise.interval(scale, coverage) for scale in {row.scale for row in released}}
+    newest = _households(released)
+    shown = set(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MOST_CELLS])
+    scales = {row.scale for row in released}
+    half = {scale: noise.interval(scale, coverage) for scale in scales}
+    deviation = {scale: noise.standard_deviation(scale) for scale in scales}
     found: dict[str, list[Published]] = {}
     for row in released:
         day = date.fromisoformat(row.day)
         for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
+            if cell not in shown:
+                continue
             kwh, wide = 1000.0 * households, half[row.scale]
             ends = (value - wide) / kwh, (value + wide) / kwh
-            sd = noise.standard_deviation(row.scale) / kwh
+            sd = deviation[row.scale] / kwh
             found.setdefault(cell, []).append(Published(day, households, value / kwh, *ends, sd, row.loss))
     return found
+
+
+def _households(released: Sequence[Release]) -> dict[str, int]:
+    """Return by cell how many homes it had when it was released last."""
+    return {cell: homes for row in released for cell, homes in zip(row.cells, row.households, strict=True)}
 
 
 def series_parts(name: str, rows: Sequence[Release], *, coverage: Decimal, titled: bool) -> Iterator[str]:
@@ -71,6 +85,8 @@ def series_parts(name: str, rows: Sequence[Release], *, coverage: Decimal, title
         yield paragraph(
             f"So that the others can be seen, {beyond} days with far more noise reach beyond the chart.", "soft"
         )
+    if left := len(_households([row for row in rows if row.state == "released"])) - len(cells):
+        yield paragraph(f"{left} more groups, of fewer homes, are in the Parquet file only.", "soft")
     for cell, found in cells.items():
         of = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
         yield _numbers(of, found, skipped)

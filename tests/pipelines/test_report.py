@@ -24,7 +24,7 @@ from pipelines.courses import courses, key_of, noise_times
 from pipelines.publish import project
 from pipelines.received import open_release
 from pipelines.report import Told, page
-from pipelines.report_series import published
+from pipelines.report_series import published, series_parts
 from pipelines.work import begin
 from tests.reports.html import Page, faults_of
 
@@ -171,6 +171,17 @@ def test_what_is_drawn_are_the_rows_of_the_parquet_file(told, made):
         assert (one.mean, one.low, one.high, one.sd, one.households) == (
             row["mean_kwh"], row["low_kwh"], row["high_kwh"], row["noise_sd_kwh"], row["households"],
         )  # fmt: skip
+
+
+def test_of_very_many_groups_those_of_most_homes_are_shown_and_the_others_are_counted(told):
+    row = next(row for row in told.rows if row.series == "by_tariff" and row.state == "released")
+    homes = tuple(range(1, 1001))
+    many = replace(row, cells=tuple(f"g{i:04d}" for i in homes), values=homes, households=homes)
+    assert set(published([many], coverage=Decimal("0.95"))) == {f"g{i:04d}" for i in range(961, 1001)}
+    shown = "".join(series_parts("by_tariff", [many], coverage=Decimal("0.95"), titled=False))
+    assert "960 more groups, of fewer homes, are in the Parquet file only." in shown
+    assert "g0961" in shown
+    assert "g0960" not in shown
 
 
 def test_a_course_is_what_a_ledger_that_ends_there_says(told):
