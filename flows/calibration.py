@@ -10,8 +10,8 @@ from agedp_data.chains.envelope import Envelope
 from flows.words import shown
 from pipelines.bound import Calibration
 from pipelines.forgetting import Remembered
-from pipelines.forgetting_page import verdict
 from pipelines.memory import DAY_TOLD, HALF_HOUR_TOLD
+from pipelines.reports.forgetting import verdict
 
 _LOSS = 0.5
 

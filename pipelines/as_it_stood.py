@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Ledger, Statement
-from pipelines import folders
+from pipelines import locks
 from pipelines.publish import files_of, made, publish, sums
 from pipelines.received import ReleaseFolder
 from pipelines.work import Work
@@ -60,7 +60,7 @@ def _project(work: Work, ledger: Ledger, kept: Statement) -> bool:
     same = sums(files) == dict(kept.files)
     if not same:
         _require_sound(files)
-    with folders.alone(made(Path(work.run.output.release))):
+    with locks.alone(made(Path(work.run.output.release))):
         publish(Path(work.run.output.release), files)
     return same
 

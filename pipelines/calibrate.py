@@ -11,7 +11,7 @@ from agedp_data.config.model import Estimated
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import read_roster
-from pipelines import folders
+from pipelines import folders, locks
 from pipelines.blocks import SILENT, Told
 from pipelines.bound import Calibration, bound
 from pipelines.envelopes import phases_of, read_every
@@ -42,7 +42,7 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
             "let go (engine.keep_days); name another confidential folder to read them again"
         )
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
-    with folders.alone(folders.make_private(store.folder)):
+    with locks.alone(folders.make_private(store.folder)):
         period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
         steps = replace(period, step=model.step)
         edges = quantize(steps, edges=kind, n_states=model.states, engine=engine)

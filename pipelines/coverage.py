@@ -14,7 +14,7 @@ from typing import Any
 
 from agedp_data import tables
 from agedp_data.ledger import Release
-from pipelines import folders
+from pipelines import folders, locks
 from pipelines.aggregate import Sum
 
 _KEY = ("population", "day", "series", "cell")
@@ -23,7 +23,7 @@ _HELPS = "put back a copy of coverage.parquet, or remove it: later runs note the
 
 def write_coverage(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
     """Add the coverage of these sums, as far as they were released, to the table."""
-    with folders.alone(path.parent):
+    with locks.alone(path.parent):
         lines = {tuple(line[name] for name in _KEY): line for line in read_coverage(path)}
         for row in rows:
             true = sums.get((date.fromisoformat(row.day), row.series))

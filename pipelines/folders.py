@@ -1,19 +1,16 @@
 """Files put in place whole: written beside their name, synced, renamed; confidential ones for their owner only.
 
 Whoever writes a temporary file holds a lock on it, which ends with the process however that ends: a temporary file
-without a lock was left by a run that was killed, and is removed by the next one. A folder that one run works in is
-locked the same way; a run that is stopped keeps its lock, so whoever waits for it says so, and gives up in the end.
+without a lock was left by a run that was killed, and is removed by the next one.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import logging
 import os
 import re
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,13 +19,8 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp_data.errors import Busy, InputError
+from agedp_data.errors import InputError
 
-TOLD_AFTER_SECONDS = 5.0
-PATIENCE_SECONDS = 3600.0
-"""An hour: a first run over a large archive may take that long, and who gives up has neither read nor drawn."""
-
-_LOG = logging.getLogger("agedp")
 _PRIVATE = 0o600
 _ANEW = "run again to make it anew"
 _ENDING = ".tmp"
@@ -168,45 +160,6 @@ def try_writing(folder: Path, size: int) -> None:
             os.fsync(stream.fileno())
     finally:
         temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process is inside this with the same folder; where folders cannot be locked, do not.
-
-    Raises:
-        Busy: another process still was after an hour; it may be stopped, or hang.
-    """
-    with readable(folder):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        _lock(descriptor, folder)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, folder: Path) -> None:
-    begun, told = time.monotonic(), False
-    while not _locked(descriptor):
-        waited = time.monotonic() - begun
-        if waited > PATIENCE_SECONDS:
-            what = "another run has worked in the same folder for too long; end it if it hangs, or is stopped"
-            raise Busy(what, private=f"{folder}: {what}")
-        if waited > TOLD_AFTER_SECONDS and not told:
-            _LOG.warning("agedp: another run works in the same folder; waiting until it ends")
-            told = True
-        time.sleep(min(0.02 + waited / 20, 0.5))
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
 
 
 @contextmanager

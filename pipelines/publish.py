@@ -27,7 +27,7 @@ from agedp_data.losses import number
 from agedp_data.notions.notion import Figure
 from agedp_data.readers.datasets import layout_of
 from agedp_data.statement import Facts, markdown, statement
-from pipelines import folders
+from pipelines import folders, locks
 from pipelines.received import (
     AVERAGES,
     MEANS,
@@ -41,7 +41,7 @@ from pipelines.received import (
     ReleaseFolder,
     open_release,
 )
-from pipelines.report import report_of
+from pipelines.reports.public import report_of
 from pipelines.signs import published_in
 from pipelines.stated import (
     ending_of,
@@ -72,7 +72,7 @@ def project(work: Work, ledger: Ledger) -> None:
     """
     ledger.require_unchanged(work.promise, population=work.population)
     if ledger.rows(work.population):
-        with folders.alone(made(Path(work.run.output.release))):
+        with locks.alone(made(Path(work.run.output.release))):
             with ledger.transaction():
                 files = _stated(work, ledger)
             publish(Path(work.run.output.release), files)

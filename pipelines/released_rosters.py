@@ -27,7 +27,7 @@ from agedp_data import tables
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Contract, Release
 from agedp_data.roster import Roster
-from pipelines import folders
+from pipelines import folders, locks
 from pipelines.release import BeforeDraw
 
 _Key = tuple[str, str, date]
@@ -124,7 +124,7 @@ class Notes:
         def note(day: date, history: Sequence[Release]) -> None:
             if written and written[-1] == _identity(self.path):
                 return
-            with folders.alone(self.path.parent):
+            with locks.alone(self.path.parent):
                 lines, begun = self._read(), _released(history)
                 if day in begun:  # by a run that was killed, or by another one just now
                     if (noted := self._noted(lines, day)) is not None:
@@ -140,7 +140,7 @@ class Notes:
     def settle(self, counted: Counted, rows: Sequence[Release], contracts: Sequence[Contract]) -> None:
         """Mark the days of these rows as released, and note those of which there is no note."""
         promises = _promises(contracts)
-        with folders.alone(self.path.parent):
+        with locks.alone(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
             for day, of_day in _released(rows).items():

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.ledger import Ledger, Release
-from pipelines import folders
+from pipelines import folders, locks
 from pipelines import plan as planning
 from pipelines.aggregate import Counting, aggregate
-from pipelines.confidential_report import write_confidential_report
 from pipelines.coverage import read_coverage, write_coverage
 from pipelines.in_force import done_by
 from pipelines.outlook import Outlook, Side, View, outlook
@@ -26,6 +25,7 @@ from pipelines.publish import project
 from pipelines.read import Delivery, read
 from pipelines.received import ReleaseFolder
 from pipelines.release import release
+from pipelines.reports.confidential import write_confidential_report
 from pipelines.retention import forget, late_rows
 from pipelines.room import require_room
 from pipelines.true_means import days_noted, write_true_means
@@ -103,7 +103,7 @@ def _require_own_ledger(work: Work, ledger: Ledger) -> None:
 def read_files(work: Work) -> None:
     """Bring the input files into the confidential store; until the days are summed, it is this run's alone."""
     folder = folders.make_private(work.store.folder)
-    work.alone.enter_context(folders.alone(folder))
+    work.alone.enter_context(locks.alone(folder))
     try:
         work.delivery = read(work.store, work.run.input.files, engine=work.engine)
         work.late_rows = late_rows(work.store, work.delivery.fresh, _released_days(work))
@@ -205,7 +205,7 @@ def publish_folder(work: Work) -> None:
     write_true_means(work.true_means, work.sums, work.rows())
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
-        with folders.alone(folders.make_private(work.store.folder)):
+        with locks.alone(folders.make_private(work.store.folder)):
             forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=_next_day(work))
     write_confidential_report(work, ledger)
 

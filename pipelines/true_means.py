@@ -9,7 +9,7 @@ from typing import Any
 
 from agedp_data import tables
 from agedp_data.ledger import Release
-from pipelines import folders
+from pipelines import folders, locks
 from pipelines.aggregate import Sum
 
 _KEY = ("population", "day", "series", "cell")
@@ -26,7 +26,7 @@ def days_noted(path: Path, population: str) -> set[date]:
 
 def write_true_means(path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
     """Add the means of these sums to the table; a day that is there already is written anew."""
-    with folders.alone(path.parent):
+    with locks.alone(path.parent):
         _write(path, sums, rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.forgetting_page import COVERAGE, COVERED_DAYS
+from pipelines.reports.forgetting import COVERAGE, COVERED_DAYS
 from tests.benchmarks.coverage import LAGS, measure
 
 POOLED, CALENDAR = COVERAGE.values()

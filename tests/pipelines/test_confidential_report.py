@@ -14,12 +14,12 @@ import pytest
 
 from agedp_data.errors import InputError
 from pipelines import folders
-from pipelines.at_the_clamp import at_the_clamp
 from pipelines.calibrate import calibrate
 from pipelines.coverage import read_coverage
-from pipelines.report_series import Published
+from pipelines.reports.at_the_clamp import at_the_clamp
+from pipelines.reports.series import Published
+from pipelines.reports.utility import Day, paired, utility
 from pipelines.sanitise import run_stages
-from pipelines.utility import Day, paired, utility
 from pipelines.work import begin
 from tests.reports.html import Page, faults_of
 

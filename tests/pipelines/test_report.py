@@ -20,11 +20,11 @@ from agedp_data.ledger import Ledger
 from agedp_data.losses import NANO
 from agedp_data.notions.w_event import WindowLoss
 from pipelines.as_it_stood import project_statement
-from pipelines.courses import courses, key_of, noise_times
 from pipelines.publish import project
 from pipelines.received import open_release
-from pipelines.report import Told, page
-from pipelines.report_series import published, series_parts
+from pipelines.reports.courses import courses, key_of, noise_times
+from pipelines.reports.public import Told, page
+from pipelines.reports.series import published, series_parts
 from pipelines.work import begin
 from tests.reports.html import Page, faults_of
 

@@ -16,7 +16,7 @@ from agedp_data import noise
 from agedp_data.errors import Busy, InputError, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
 from flows.planning import plan_lines
-from pipelines import folders, work
+from pipelines import folders, locks, work
 from pipelines.room import require_room
 from pipelines.work import begin
 
@@ -24,8 +24,8 @@ FIRST = date(2013, 1, 1)
 HOLDER = """
 import os, signal, sys
 from pathlib import Path
-from pipelines import folders
-with folders.alone(Path(sys.argv[1])):
+from pipelines import locks
+with locks.alone(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 
@@ -43,26 +43,26 @@ def stopped_inside(folder):
 
 
 def test_who_waits_for_a_run_that_is_stopped_says_so_once_and_gives_up_in_the_end(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(folders, "TOLD_AFTER_SECONDS", 0.1)
-    monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.6)
+    monkeypatch.setattr(locks, "TOLD_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "PATIENCE_SECONDS", 0.6)
     with stopped_inside(tmp_path) as holder:
         with pytest.raises(Busy, match="another run has worked in the same folder for too long") as caught:
-            folders.alone(tmp_path).__enter__()
+            locks.alone(tmp_path).__enter__()
         assert caught.value.exit_status == 3
         assert str(tmp_path) not in str(caught.value)
         assert [record.message for record in caplog.records] == [
             "agedp: another run works in the same folder; waiting until it ends"
         ]
         holder.send_signal(signal.SIGCONT)
-        with folders.alone(tmp_path):
+        with locks.alone(tmp_path):
             pass
         assert holder.wait() == 0
 
 
 def test_who_finds_nobody_in_a_folder_says_nothing(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(folders, "TOLD_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(locks, "TOLD_AFTER_SECONDS", 0.0)
     for _ in range(2):
-        with folders.alone(tmp_path):
+        with locks.alone(tmp_path):
             pass
     assert caplog.records == []
 

@@ -6,7 +6,7 @@ in extended precision and with numerator and denominator scaled by e^-a.
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 from scipy.optimize import linprog
@@ -111,7 +111,7 @@ def joint_of_days(transition, law, days, steps):
     length = (last - days[0] + 1) * steps
     joint = np.zeros([k**steps] * len(days))
     for path in product(range(k), repeat=length):
-        weight = law[path[0]] * np.prod([p[a, b] for a, b in zip(path, path[1:], strict=False)])
+        weight = law[path[0]] * np.prod([p[a, b] for a, b in pairwise(path)])
         blocks = [path[(day - days[0]) * steps : (day - days[0] + 1) * steps] for day in days]
         joint[tuple(int("".join(map(str, block)), k) for block in blocks)] += weight
     return joint

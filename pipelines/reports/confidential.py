@@ -21,12 +21,12 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, in_short, paragraph, section, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
 from pipelines import folders
-from pipelines.at_the_clamp import Clamped, at_the_clamp
 from pipelines.coverage import read_coverage
-from pipelines.report_households import clamp_parts, model_parts
-from pipelines.report_series import percent, published
+from pipelines.reports.at_the_clamp import Clamped, at_the_clamp
+from pipelines.reports.households import clamp_parts, model_parts
+from pipelines.reports.series import percent, published
+from pipelines.reports.utility import Day, Key, Utility, paired, utility
 from pipelines.true_means import read_true_means
-from pipelines.utility import Day, Key, Utility, paired, utility
 from pipelines.work import Work
 
 REPORT = "report.html"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.report_series import Published
+from pipelines.reports.series import Published
 
 Key = tuple[str, str]
 """Series and cell."""

@@ -25,10 +25,10 @@ from agedp_data.pictures.page import document, in_short, paragraph, section
 from agedp_data.pictures.scales import plain
 from agedp_data.pictures.words import html_of
 from agedp_data.statement import markdown
-from pipelines.courses import courses, noise_of, noise_times
-from pipelines.report_losses import Lettered, at_most, figures_table, growth, lettered, odds, prices, spending
-from pipelines.report_model import model_parts
-from pipelines.report_series import percent, series_parts
+from pipelines.reports.courses import courses, noise_of, noise_times
+from pipelines.reports.losses import Lettered, at_most, figures_table, growth, lettered, odds, prices, spending
+from pipelines.reports.model import model_parts
+from pipelines.reports.series import percent, series_parts
 from pipelines.work import Work
 
 _EPSILON = (

@@ -16,7 +16,7 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, section, table
 from agedp_data.pictures.scales import linear, named, plain, short
 from pipelines import folders
-from pipelines.at_the_clamp import Clamped
+from pipelines.reports.at_the_clamp import Clamped
 from pipelines.work import Work
 
 _SHOWN = 20

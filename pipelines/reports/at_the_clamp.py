@@ -12,7 +12,7 @@ from datetime import date
 
 import numpy as np
 
-from pipelines import folders
+from pipelines import folders, locks
 from pipelines.aggregate import matrices
 from pipelines.work import Work
 
@@ -47,7 +47,7 @@ def at_the_clamp(work: Work, days: Sequence[date]) -> list[Clamped]:
     """Return for each series what its clamp does on released days, as far as their readings are kept."""
     if work.delivery is None or not days:
         return []
-    with folders.alone(folders.make_private(work.store.folder)):
+    with locks.alone(folders.make_private(work.store.folder)):
         since = work.store.forgotten_before()
         months = sorted({f"{day:%Y-%m}" for day in days} & set(work.delivery.months))
         kept = [month for month in months if month >= since][-MONTHS:]

@@ -16,7 +16,7 @@ from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.chart import Level, Line, chart
 from agedp_data.pictures.page import paragraph, said_table, size_bar, table
 from agedp_data.pictures.scales import days, linear, logarithmic, plain, short
-from pipelines.courses import Course, Key
+from pipelines.reports.courses import Course, Key
 
 _STYLES = 6
 _CAPS = (
