@@ -47,6 +47,8 @@ def _date(text: str) -> str:
 
 _Date = Annotated[str, AfterValidator(_date)]
 _Number = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,20})?$")]
+_Amount = Annotated[str, Field(pattern=r"^([0-9]{1,40}(\.[0-9]{1,9})?|infinite|unlimited)$")]
+_Factor = Annotated[str, Field(pattern=r"^([0-9]{1,400}(\.[0-9]{1,2})?|[0-9]\.[0-9]e[0-9]{1,20}|infinite)?$")]
 _Households = Annotated[int, Field(ge=1, le=1_000_000_000)]
 _Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
@@ -121,12 +123,12 @@ class _Published(_Form):
 
 class _Figure(_Form):
     name: str
-    epsilon: str
+    epsilon: _Amount
     kind: str
     about: str
     assumption: str
-    factor: str = ""
-    limit: str = ""
+    factor: _Factor = ""
+    limit: _Amount | Literal[""] = ""
 
 
 class _Version(_Form):
@@ -135,15 +137,15 @@ class _Version(_Form):
 
 
 class _Ending(_Form):
-    spent: str
-    left: str
+    spent: _Amount
+    left: _Amount
     last_day: str
     because: Literal["promise", "period", "broken", ""]
 
 
 class _Adds(_Form):
-    day: str
-    total: str
+    day: _Amount
+    total: _Amount
 
 
 class _Second(_Form):

@@ -75,6 +75,14 @@ def household(cell: str) -> str | None:
         return None
 
 
+def _name(cell: str) -> str | None:
+    """A column's name, if it is UTF-8; only the file's own byte order mark is none of it."""
+    try:
+        return cell.encode("latin-1").decode("utf-8").strip(" \t")
+    except UnicodeDecodeError:
+        return None
+
+
 def table(data: bytes) -> list[list[str]]:
     """The rows of a CSV text, blank lines left out."""
     return [row for row in csv.reader(io.StringIO(text_of(data), newline="")) if row]
@@ -198,7 +206,7 @@ def energy_name(names: list[str]) -> str:
 def long(data: bytes, shape: Long) -> Read:
     """Read a long table."""
     rows = table(data)
-    names = [household(name) for name in rows[0]] if rows else []
+    names = [_name(cell) for cell in rows[0]] if rows else []
     wanted = [shape.household, shape.time, shape.energy]
     if sampled(data) or (rows and [names.count(name) for name in wanted] != [1, 1, 1]):
         return Read(why_refused=sampled(data) or "header")
