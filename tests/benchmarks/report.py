@@ -40,7 +40,8 @@ def _lines(found: Sequence[Measured]) -> Iterator[str]:
     yield "*limit*: parsing the same columns with `pyarrow.csv` over the same 16 MB blocks on two threads, no more."
     yield "*work* and *CPU* leave out start-up (interpreter and imports). *memory*: largest sum of the proportional set"
     yield "size over the process tree, sampled every 50 ms, or the process's own high-water mark if larger."
-    yield "*agedp calibrate* is given without leakage and envelope, which do not depend on the number of rows."
+    yield "*agedp calibrate*'s time is of edges and counts, two passes; what depends on the number of homes is left out:
+leakage, envelope, and the check whether the chain is true. Its CPU time and memory are of everything."
     for rows, own in by_size(found).items():
         yield from ["", f"## {rows / 1e6:.1f} million rows", ""]
         yield "| | work s | of the limit | CPU s | memory MB | start-up s |"
