@@ -19,6 +19,8 @@ _YEAR = 365 * 48
 _BYTES_A_DAY = 100
 _GB = 1e9
 
+_MARKERS = "os^vD<>pXP*"
+
 
 def write_report(folder: Path, found: Sequence[Measured]) -> None:
     """Write both files into a folder."""
@@ -40,8 +42,8 @@ def _lines(found: Sequence[Measured]) -> Iterator[str]:
     yield "*limit*: parsing the same columns with `pyarrow.csv` over the same 16 MB blocks on two threads, no more."
     yield "*work* and *CPU* leave out start-up (interpreter and imports). *memory*: largest sum of the proportional set"
     yield "size over the process tree, sampled every 50 ms, or the process's own high-water mark if larger."
-    yield "*agedp calibrate*'s time is of edges and counts, two passes; what depends on the number of homes is left out:
-leakage, envelope, and the check whether the chain is true. Its CPU time and memory are of everything."
+    yield "*agedp calibrate*'s time is of edges and counts, two passes. Left out is what depends on the homes:"
+    yield "leakage, envelope, and the check whether the chain is true. Its CPU time and memory are of everything."
     for rows, own in by_size(found).items():
         yield from ["", f"## {rows / 1e6:.1f} million rows", ""]
         yield "| | work s | of the limit | CPU s | memory MB | start-up s |"
@@ -134,8 +136,14 @@ def _draw(path: Path, found: Sequence[Measured]) -> None:
         for name in names:
             points = [(rows / 1e6, what(own[name])) for rows, own in sizes.items() if name in own]
             ours = name.startswith("agedp")
+            shape = _MARKERS[names.index(name) % len(_MARKERS)]
             panel.plot(
-                *zip(*points, strict=True), marker="o", label=name, lw=2 if ours else 1, ls="-" if ours else "--"
+                *zip(*points, strict=True),
+                marker=shape,
+                color=f"C{names.index(name)}" if names.index(name) < 10 else "black",
+                label=name,
+                lw=2 if ours else 1,
+                ls="-" if ours else "--",
             )
         panel.set(xscale="log", yscale="log", xlabel="million rows", ylabel=label)
         panel.grid(visible=True, which="both", alpha=0.3)
