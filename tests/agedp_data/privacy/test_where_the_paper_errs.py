@@ -91,7 +91,8 @@ def test_eq_25_looked_up_literally_is_below_the_truth_for_overlapping_ages():
 def test_the_bracket_of_eq_25_stands_around_delta_alone_where_nothing_is_forgotten():
     printed = np.log(1 + 1.0) * np.expm1(0.5)  # Delta = 1: the risk of one release is its loss, .5
     assert printed == pytest.approx(0.4497, abs=5e-5)
-    assert compose(np.eye(2), [1], [1], [0.5], [1], method="tight")[0] == pytest.approx(0.5, rel=1e-12)
+    swap = [[0.0, 1.0], [1.0, 0.0]]
+    assert compose(swap, [1], [1], [0.5], [1], method="tight")[0] == pytest.approx(0.5, rel=1e-12)
 
 
 def test_eq_25_is_circular_for_age_zero_where_the_recursion_is_not():
