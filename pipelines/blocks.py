@@ -14,7 +14,8 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,19 @@ def _end_with_parent() -> None:
 def map_each(stage: str, items: Sequence[Any], *, each: Callable[[Any], Any], engine: Engine) -> list[Any]:
     """Return [each(item) for item in items]."""
     return map_merge(stage, [[item] for item in items], each=each, merge=_only, engine=engine)
+
+
+def few_at_a_time(
+    stage: str, items: Sequence[Any], *, each: Callable[[Any], Any], engine: Engine, at_once: int
+) -> Iterator[list[Any]]:
+    """Yield each(item) for the items, so few at a time that what they return lies in memory together."""
+    for start in range(0, len(items), at_once):
+        told = None if engine.progress is None else partial(_told, engine.progress, 2 * start, 2 * len(items))
+        yield map_each(stage, items[start : start + at_once], each=each, engine=replace(engine, progress=told))
+
+
+def _told(progress: Callable[[str, int, int], None], before: int, total: int, stage: str, done: int, _: int) -> None:
+    progress(stage, before + done, total)
 
 
 def _only(results: list[Any]) -> Any:  # noqa: ANN401  (whatever the stage returns)

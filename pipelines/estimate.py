@@ -12,8 +12,8 @@ away, because the clock changes in between, takes no part in these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from agedp_data.config.model import Step
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
-from pipelines.blocks import Engine, map_each
+from pipelines.blocks import Engine, few_at_a_time
 from pipelines.quantize import Floats, MonthReadings, Period
 from pipelines.runs import NONE, add_by_phase, join_runs, runs_and_counts, states_by_household
 from pipelines.store import day_of
@@ -95,7 +95,8 @@ def estimate(
     runs = {steps: [np.zeros((0, 5), np.int64)] for steps in phases}
     of_month = sum(int(np.prod(counting.shape(steps))) for steps in phases)
     at_once = max(_TABLES_BYTES // max(of_month, 1) // engine.workers, 1) * engine.workers
-    for months in _few_at_a_time(period.months, partial(_count, counting=counting), engine, at_once):
+    each = partial(_count, counting=counting)
+    for months in few_at_a_time("counts", period.months, each=each, engine=engine, at_once=at_once):
         for month in months:
             readings += month.readings
             for steps in phases:
@@ -103,19 +104,6 @@ def estimate(
                 runs[steps].append(month.runs[steps])
     gaps = {steps: join_runs(table, np.concatenate(runs[steps])) for steps, table in counts.items()}
     return Transitions(counts.pop(1), readings, gaps[1], counts)
-
-
-def _few_at_a_time(
-    months: Sequence[str], each: Callable[[str], _Month], engine: Engine, at_once: int
-) -> Iterator[list[_Month]]:
-    """Yield what the months say, so few at a time that their tables lie in memory together."""
-    for start in range(0, len(months), at_once):
-        told = None if engine.progress is None else partial(_told, engine.progress, 2 * start, 2 * len(months))
-        yield map_each("counts", months[start : start + at_once], each=each, engine=replace(engine, progress=told))
-
-
-def _told(progress: Callable[[str, int, int], None], before: int, total: int, stage: str, done: int, _: int) -> None:
-    progress(stage, before + done, total)
 
 
 def _count(month: str, *, counting: _Counting) -> _Month:

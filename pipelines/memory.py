@@ -25,7 +25,7 @@ from agedp_data.chains.states import edges_equal_width, edges_quantile, merge_ra
 from agedp_data.config.model import Estimated
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.readers.layout import SLOTS, Flags, Ints, expected_readings
-from pipelines.blocks import Engine, map_each
+from pipelines.blocks import Engine, few_at_a_time
 from pipelines.estimate import repeated
 from pipelines.quantize import Floats, Period
 from pipelines.store import day_of
@@ -68,14 +68,15 @@ class Held:
 def hold(period: Period, *, engine: Engine) -> Held:
     """Return the readings of a period, day by day, in one pass over the store; two bytes a half-hour."""
     period = replace(period, step="half-hour")  # whatever the step of the model
-    months = map_each("memory", period.months, each=partial(_of_month, period=period), engine=engine)
     first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
     found = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
-    for month in months:
-        inside = (month.day >= first) & (month.day <= last)
-        at = month.day[inside] - first
-        found.readings[:, at], found.total[:, at] = month.readings[:, inside], month.total[:, inside]
-        found.number[:, at] = month.number[:, inside]
+    each = partial(_of_month, period=period)
+    for months in few_at_a_time("memory", period.months, each=each, engine=engine, at_once=engine.workers):
+        for month in months:
+            inside = (month.day >= first) & (month.day <= last)
+            at = month.day[inside] - first
+            found.readings[:, at], found.total[:, at] = month.readings[:, inside], month.total[:, inside]
+            found.number[:, at] = month.number[:, inside]
     return found
 
 
