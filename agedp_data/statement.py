@@ -204,12 +204,18 @@ def _figure(figure: Figure, limits: Mapping[str, int | None]) -> dict[str, str]:
     return {
         "name": figure.name,
         "epsilon": "infinite" if figure.value is None else epsilon(figure.value),
-        "factor": "infinite" if figure.value is None else factor(figure.value),
+        "factor": _factor(figure),
         "limit": _limit(figure, limits) if figure.name in limits else "",
         "kind": figure.kind,
         "about": figure.about,
         "assumption": figure.assumption,
     }
+
+
+def _factor(figure: Figure) -> str:
+    if not figure.odds:
+        return ""
+    return "infinite" if figure.value is None else factor(figure.value)
 
 
 def _limit(figure: Figure, limits: Mapping[str, int | None]) -> str:

@@ -15,7 +15,9 @@ _COLUMNS = ("figure", "epsilon", "about", "holds", "factor", "limit")
 _HOW_TO_READ = (
     "*epsilon* bounds what anybody can conclude: who held one account of a household's days to be k times as likely "
     "as another may, after all releases that a figure is about, hold it to be at most k times *factor* as likely; "
-    "*factor* is e^epsilon, rounded up. *limit* is what further releases can make of the figure under the promise; "
+    "*factor* is e^epsilon, rounded up. A sum of discounted losses has none: it says how losses are weighed, and "
+    "bounds no conclusion by itself; what all published days allow is the factor of *total*. *limit* is what "
+    "further releases can make of the figure under the promise; "
     "where it is empty, the promise does not bound the figure. A figure *always* holds, or *if* its assumption does."
 )
 _SOURCES = {

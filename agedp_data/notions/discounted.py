@@ -242,8 +242,8 @@ class DiscountedLoss:
         about = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
         worst, now = self.names
         return [
-            Figure(worst, fading.largest(ticks), "assumption-free", f"{about}, on the worst day"),
-            Figure(now, whole(fading.total(ticks, newest)), "assumption-free", about),
+            Figure(worst, fading.largest(ticks), "assumption-free", f"{about}, on the worst day", odds=False),
+            Figure(now, whole(fading.total(ticks, newest)), "assumption-free", about, odds=False),
         ]
 
     @property

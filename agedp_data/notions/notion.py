@@ -81,7 +81,8 @@ class Forgetting(Protocol):
 class Figure:
     """What a set of releases comes to: `value` in whole 1e-9 epsilon, None if infinite or not to be had.
 
-    `kind` says whether it is always true or holds under `assumption`; `about` names what is protected.
+    `kind` says whether it is always true or holds under `assumption`; `about` names what is protected; `odds` whether
+    e^value bounds by how much the odds of a guess about it change, which a sum of discounted losses does not.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Figure:
     kind: Kind
     about: str
     assumption: str = ""
+    odds: bool = True
 
 
 class Account(Protocol):

@@ -35,6 +35,7 @@ class Lettered:
     text: str
     epsilon: float
     always: bool
+    odds: bool
 
 
 def lettered(claim: Mapping[str, Any]) -> list[Lettered]:
@@ -46,6 +47,7 @@ def lettered(claim: Mapping[str, Any]) -> list[Lettered]:
             figure["epsilon"],
             math.inf if figure["epsilon"] == "infinite" else float(figure["epsilon"]),
             figure["kind"] == "assumption-free",
+            figure.get("factor", "") != "",
         )
         for place, figure in enumerate(claim["figures"])
     ]
@@ -68,14 +70,14 @@ def figures_table(figures: Sequence[Lettered]) -> str:
             f'<b class="letter">{one.letter}</b> {escape(one.key.name)}',
             f"<strong>{escape(at_most(one))}</strong>",
             size_bar(scale.place(one.epsilon) if one.epsilon > 0 else 0.0, filled=one.always),
-            escape(odds(one.epsilon)),
+            escape(odds(one.epsilon) if one.odds else "–"),
             escape(f"{one.key.about}: {'always' if one.always else f'if {one.key.assumption}'}"),
         )
         for one in figures
     ]
     caption = (
         f"Epsilon at most, after all days released. Bars: {plain(scale.low)} to {plain(scale.high)}, logarithmic; "
-        "filled: always true, outlined: true if the model is."
+        "filled: always true, outlined: true if the model is. A sum of discounted losses bounds no odds."
     )
     return said_table(caption, ("figure", "epsilon", "", "odds change by", "about what, and when it holds"), rows)
 

@@ -233,8 +233,12 @@ def faults(claim, scene, release):
 
 def _factor_and_limit(figure, bound):
     with localcontext(prec=60):
-        told, step = Decimal(figure["factor"]), Decimal("0.01")
-        if not told.ln() >= Decimal(figure["epsilon"]) > (told - step).ln():
+        if figure["name"].startswith("discounted sum"):  # no bound on odds
+            sound = figure["factor"] == ""
+        else:
+            told, step = Decimal(figure["factor"]), Decimal("0.01")
+            sound = told.ln() >= Decimal(figure["epsilon"]) > (told - step).ln()
+        if not sound:
             yield f"{figure['name']}: factor"
     largest = bound if bound in (None, "unlimited") else max(bound, figure["epsilon"], key=Decimal)
     if figure["limit"] != (largest or ""):
