@@ -36,6 +36,7 @@ from pipelines.work import Work
 YARDSTICK_KWH = 1.0
 HORIZON_DAYS = 28
 
+_ROUNDING = 1e-6
 _ROWS = 8
 _LEAST_SHARE = 8  # of the day's cap, where the table ends
 _PAIRS = 30  # changes from day to day that a published series must show before it is the yardstick
@@ -182,7 +183,12 @@ class _Search:
         if not loss:
             return None
         age = promise.age_days
-        risk = number(granted(promise.risk)) if promise.risk is not None else self.risk(loss, age, 1)
+        risk = self.risk(loss, age, 1)
+        if promise.risk is not None:
+            target = number(granted(promise.risk))
+            if risk > target * (1 + _ROUNDING):  # the first loss is no daily one: what is released adds up
+                return None
+            risk = target
         return self._choice(Plan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
 
     def _choice(self, plan: Plan, *, promised: bool = False, cheapest: bool = False) -> Choice:

@@ -191,7 +191,20 @@ def begin(
     for name, series in run.series.items():
         if series.by is not None and series.by not in roster.groups:
             raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
-    return Work(run, now or clock.now(), as_of, engine_of(run, scheduler, told), roster, model_of(run))
+    model = model_of(run)
+    _require_method(run, model)
+    return Work(run, now or clock.now(), as_of, engine_of(run, scheduler, told), roster, model)
+
+
+def _require_method(run: RunFile, model: Model | None) -> None:
+    """Refuse a method that an estimated model turns out not to have; nothing else takes its place."""
+    method = getattr(run.promise, "method", None)
+    if method is not None and model is not None and method not in model.envelope.methods:
+        has = ", ".join(sorted(model.envelope.methods))
+        raise RunFileError(
+            f"{run.name}: [promise] method = {method!r}: the model has no figures by it (a spectral gap needs every "
+            f"chain to be reversible); it has {has}"
+        )
 
 
 def checked(run_file: str | Path) -> RunFile:

@@ -48,6 +48,9 @@ ScheduleName = Literal["renewal", "optimal", "constant", "classical", "paper"]
 
 _WITH_HORIZON: tuple[ScheduleName, ...] = ("optimal", "constant", "classical")
 _SHOWN: tuple[ScheduleName, ...] = ("optimal", "renewal", "constant", "paper", "classical")
+_RESIDUE = 1000
+"""What is left of a day is nothing if it is so many times less than the schedule has for it."""
+
 _SOON_SOLVED = 1000
 """Releases up to which an optimum that is only compared with is worth its time."""
 
@@ -136,7 +139,10 @@ class Discounted(Enforced):
         if self.clock == "publication-day":
             now = max([*ticks, *([number_of(published_on)] if published_on else [])], default=now)
         left = self._fading.left(others, now, bound)
-        most = min(self.day_cap, self.planned(losses, day, envelope), left)
+        wanted = min(self.day_cap, self.planned(losses, day, envelope))
+        if self.schedule != "renewal" and left * _RESIDUE < wanted:  # what roundings left of a schedule is no release
+            return 0
+        most = min(wanted, left)
         if self.total_cap is not None and most > self.total_cap - sum(losses.values()):
             return 0
         return max(0, min(most - spent, self._fading.left(ticks, now, bound) if spent else left))

@@ -110,6 +110,19 @@ def test_under_a_curve_the_periods_releases_add_up_but_for_what_the_oldest_has_l
     assert own.days == 40
 
 
+def test_a_risk_that_daily_releases_would_exceed_is_no_row_of_the_table(house):
+    promised = AGED.replace("epsilon_per_day = 1", "risk = 0.5")
+    found = frontier_of(house, model=CURVE, days=100, promise=promised)
+    assert not [one for one in found.choices if one.promised]  # the first day's loss cannot be spent again
+
+
+def test_a_method_that_the_model_does_not_have_is_refused_and_nothing_takes_its_place(house, monkeypatch):
+    one_way = np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.4, 0.0, 0.6]])
+    monkeypatch.setattr("tests.pipelines.test_frontier.CHAIN", one_way)
+    with pytest.raises(RunFileError, match=r"method = 'spectral': the model has no figures by it .*it has .*tight"):
+        frontier_of(house, method="spectral")
+
+
 def test_a_promise_without_age_has_a_frontier_without_a_target(house):
     classical = 'notion = "classical"\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
     found = frontier_of(house, promise=classical)

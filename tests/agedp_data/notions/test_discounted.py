@@ -146,6 +146,14 @@ class TestKept:
         with pytest.raises(Refused, match=r"2013-02-01: horizon_days = 3 days are released and the series is over"):
             made.admit(rows, Line("2013-02-01", 1, "2013-02-02"), None)
 
+    def test_what_roundings_leave_of_a_backlog_is_no_release(self):
+        made = promise(schedule="paper", clock="publication-day")
+        rows = released(made, range(10), published=[30] * 10)  # a tenth each, on one date
+        assert sum(row.loss for row in rows) >= 999_999_980
+        assert made.loss(rows, str(FIRST + timedelta(days=10)), None, rows[-1].published_on) == 0
+        later = str(FIRST + timedelta(days=31))
+        assert made.loss(rows, str(FIRST + timedelta(days=10)), None, later) > 90_000_000
+
     def test_the_caps_bind_first_and_what_they_leave_stays_for_later_days(self):
         rows = released(promise(max_day_epsilon=Decimal("0.3"), rate=Decimal("0.5")), range(4))
         assert [row.loss for row in rows] == [300_000_000] * 4
