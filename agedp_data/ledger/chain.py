@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 from agedp_data import clock, losses
 from agedp_data.ledger import forms, rows, schema
 from agedp_data.ledger.marks import OF_LEDGER, Closed, Former, Recovered, TakenOver, mark_of
+from agedp_data.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+_LONGEST = 80
 STATES = ("released", "skipped")
 INT32, INT64 = range(2**31), range(-(2**63), 2**63)
 HOUSEHOLDS = range(1, 10**9 + 1)
@@ -114,13 +116,14 @@ class Chain:
             case rows.Release():
                 self.releases[row.population].append(row)
                 self.by_key[key_of(row)] = row
-                self.published_on = max(self.published_on, row.published_on)
+                if forms.is_date(row.published_on):
+                    self.published_on = max(self.published_on, row.published_on)
 
     def _keep_mark(self, row: rows.Statement) -> None:
         match mark_of(row):
             case Closed(_, number):
                 self.closed = (
-                    f"the ledger was closed on {row.at} after {number} rows and goes on elsewhere;"
+                    f"the ledger was closed on {shown(row.at, _LONGEST)} after {number} rows and goes on elsewhere;"
                     " name the one it was moved to"
                 )
             case Recovered() as seam:
@@ -132,7 +135,7 @@ class Chain:
     def _statement(self, row: rows.Statement) -> Iterator[str]:
         for name, digest in row.files:
             if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-                yield f"file {name!r} has no SHA-256"
+                yield f"file {shown(name, _LONGEST)!r} has no SHA-256"
         if row.population != OF_LEDGER:
             yield from self._claim(row)
             return
@@ -178,16 +181,16 @@ class Chain:
 
     def _release(self, row: rows.Release) -> Iterator[str]:
         if key_of(row) in self.by_key:
-            yield f"{row.day} of series {row.series!r} is released already"
+            yield f"{shown(row.day, _LONGEST)} of series {shown(row.series, _LONGEST)!r} is released already"
         contracts = self.contracts[row.population]
         if not contracts or contracts[-1].hash != row.contract:
             yield "the contract it names is not the one in force"
         if row.series not in self.series.get(row.contract, {row.series}):
-            yield f"its contract has no series {row.series!r}"
+            yield f"its contract has no series {shown(row.series, _LONGEST)!r}"
         if row.model and row.model not in self.models:
             yield "the model it names is not in the ledger"
         if row.published_on < self.published_on:
-            yield f"published on {row.published_on}, before {self.published_on} of an earlier row"
+            yield f"published on {shown(row.published_on, _LONGEST)}, before {self.published_on} of an earlier row"
         yield from _dates(row)
         yield from _draw(row)
 

@@ -48,6 +48,12 @@ def test_a_forged_chain_is_found_where_its_meaning_is_impossible(full, seq, colu
     assert any(fault.seq == seq and said in fault.what for fault in faults(full)), faults(full)
 
 
+def test_a_fault_is_a_line_that_can_be_read_whatever_stands_in_the_row(full):
+    rechain(full, 3, "published_on", "x" * 5000)
+    rechain(full, 4, "series", "y" * 5000)
+    assert max(len(fault.what) for fault in faults(full)) < 300
+
+
 def other(text, change):
     said = json.loads(text)
     change(said)
