@@ -89,8 +89,8 @@ class Weights:
     [1.0, 1.0]
     """
 
-    def __init__(self, weights: ArrayLike) -> None:
-        given = np.array(weights, dtype=np.float64)
+    def __init__(self, array: ArrayLike) -> None:
+        given = np.array(array, dtype=np.float64)
         if given.ndim != 1 or not given.size or not np.isfinite(given).all() or (given < 0).any():
             raise ChainError("weights are a list of finite numbers that are at least 0")
         if given[0] == 0 or (np.diff(given) > 0).any():

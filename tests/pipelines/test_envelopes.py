@@ -17,6 +17,7 @@ from agedp_data.config.model import Estimated
 from agedp_data.privacy.leakage import leakage
 from agedp_data.roster import Roster
 from pipelines.bound import bound
+from pipelines.envelopes import forgetting_households
 from pipelines.estimate import Transitions
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
@@ -212,3 +213,11 @@ def test_ages_of_a_chain_of_days_are_days_and_what_is_assumed_is_what_was_writte
         for days in (1, 2, 7):
             assert found.model.envelope.bounds["total_variation"][[1, 2, 7].index(days)] == pytest.approx(0.8**days)
     assert found.model.envelope.assume == json.loads(found.model.text)["envelope"]["assume"] == "curve"
+
+
+def test_a_state_that_is_left_often_and_entered_seldom_is_known_too_little():
+    often = [[97, 103], [98, 102]]
+    seldom = [[195, 5], [198, 2]]  # gaps end most stretches in the second state: its column is what risk reads
+    found = forgetting_households(np.array([often, seldom]), min_visits=50)
+    assert found.tolist() == [True, False]
+    assert forgetting_households(np.array([seldom]), min_visits=7).tolist() == [True]
