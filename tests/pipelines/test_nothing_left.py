@@ -221,7 +221,8 @@ def test_a_series_added_while_a_day_is_half_released_has_no_part_in_that_day(hom
 def test_a_series_whose_horizon_is_used_up_says_so(homes):
     promise = (
         'notion = "discounted"\nage_days = 1\ndiscount = "exponential"\nrate = 0.5\nepsilon = 1\n'
-        'schedule = "constant"\nhorizon_days = 2\nclock = "data-day"\nmax_day_epsilon = 1\nepsilon_total = "unlimited"\n'
+        'schedule = "constant"\nhorizon_days = 2\nclock = "data-day"\n'
+        'max_day_epsilon = 1\nepsilon_total = "unlimited"\n'
     )
     write(homes, promise)
     with pytest.raises(Refused, match=r"2013-01-03: horizon_days = 2 days are released and the series is over"):
