@@ -166,7 +166,7 @@ def peak(transition: ArrayLike, loss: ArrayLike, *, age: int, interval: int, met
         method: as `risk`.
 
     Raises:
-        ChainError: as `risk`; an interval below one step.
+        ChainError: as `risk`.
 
     References: [A] Proposition 3, corrected in MATHS 3 and 9.
 
@@ -179,8 +179,6 @@ def peak(transition: ArrayLike, loss: ArrayLike, *, age: int, interval: int, met
     apart, before = (checked_steps(steps, what="an age and an interval") for steps in (interval, age))
     if apart.ndim or before.ndim:
         raise ChainError("a periodic schedule has one age and one interval")
-    if int(apart) < 1:
-        raise ChainError("an interval is at least one step")
     if method == "tight":
         backward = reverse(transition)
         return leakage(power(backward, before), supremum(power(backward, apart), losses))

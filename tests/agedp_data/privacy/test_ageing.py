@@ -14,7 +14,6 @@ from agedp_data.privacy.ageing import (
     compose,
     compose_through,
     compose_without_markov,
-    peak,
     risk,
     risk_of_curve,
     sum_rule,
@@ -178,11 +177,6 @@ def test_the_tight_peak_is_finite_where_the_papers_bound_diverges():
     assert supremum(reverse(FLIP), 1.0) == pytest.approx(2.749726736, abs=1e-9)
     published = np.arange(1, 200)
     assert compose(FLIP, published, 0 * published, np.ones(199), [199], method="tight")[0] <= 2.749726737
-
-
-def test_a_peak_without_an_interval_is_refused():
-    with pytest.raises(ChainError, match="an interval is at least one step"):
-        peak(FLIP, 1.0, age=1, interval=0, method="tight")
 
 
 def test_stacks_of_chains_compose_each_for_itself():
