@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -152,6 +153,11 @@ def columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (wha
         raise ValueError(f"columns {sorted(set(values) ^ set(schema.names))} missing or unknown")
     arrays = [_array(values[field.name], field.type) for field in schema]
     return pa.table(arrays, schema=schema)
+
+
+def of_lines(schema: pa.Schema, lines: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return a table of this schema from its lines, each with every column."""
+    return columns(schema, **{name: [line[name] for line in lines] for name in schema.names})
 
 
 def _array(value: Any, kind: pa.DataType) -> pa.Array:  # noqa: ANN401

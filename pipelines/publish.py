@@ -199,8 +199,7 @@ def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[st
     lines = [
         _line(row, i, *spread[row.scale], versions) for row in sorted(rows, key=_by_day) for i in range(len(row.cells))
     ]
-    names = tables.DAILY_AVERAGES.names
-    return tables.columns(tables.DAILY_AVERAGES, **{name: [line[name] for line in lines] for name in names})
+    return tables.of_lines(tables.DAILY_AVERAGES, lines)
 
 
 def _by_day(row: Release) -> tuple[str, int]:

@@ -256,5 +256,4 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 def _write(path: Path, lines: Mapping[_Key, _Line]) -> None:
     ordered = [lines[key] for key in sorted(lines)]
-    values = {name: [line[name] for line in ordered] for name in tables.RELEASED_ROSTERS.names}
-    folders.write_table(path, tables.columns(tables.RELEASED_ROSTERS, **values))
+    folders.write_table(path, tables.of_lines(tables.RELEASED_ROSTERS, ordered))

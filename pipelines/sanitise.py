@@ -18,7 +18,7 @@ from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines import plan as planning
 from pipelines.aggregate import Counting, aggregate
-from pipelines.coverage import read_coverage, write_coverage
+from pipelines.coverage import COVERAGE
 from pipelines.in_force import done_by
 from pipelines.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
@@ -28,7 +28,7 @@ from pipelines.release import release
 from pipelines.reports.confidential import write_confidential_report
 from pipelines.retention import forget, late_rows
 from pipelines.room import require_room
-from pipelines.true_means import days_noted, write_true_means
+from pipelines.true_means import TRUE_MEANS, days_noted
 from pipelines.work import Work, begin, earlier_models
 
 Stage = Callable[[Work], None]
@@ -124,7 +124,7 @@ def _aggregate(work: Work) -> None:
     # another run may have released a due day, and let its readings go, while this one waited
     there = {(row.day, row.series) for row in work.rows()}
     due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
-    read_coverage(work.coverage)  # what would stop the run behind its draws stops it here
+    COVERAGE.read(work.coverage)  # what would stop the run behind its draws stops it here
     days = sorted(due | _without_true_mean(work))
     path = work.confidential / "sums.parquet"
     work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, counting=counting, path=path)
@@ -201,8 +201,8 @@ def publish_folder(work: Work) -> None:
         return
     ledger = work.checked_ledger()
     project(work, ledger)
-    write_coverage(work.coverage, work.sums, work.rows())  # first: a day without a true mean is summed again
-    write_true_means(work.true_means, work.sums, work.rows())
+    COVERAGE.add(work.coverage, work.sums, work.rows())  # first: a day without a true mean is summed again
+    TRUE_MEANS.add(work.true_means, work.sums, work.rows())
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
         with locks.alone(folders.make_private(work.store.folder)):

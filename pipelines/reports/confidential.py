@@ -21,12 +21,12 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, in_short, paragraph, section, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
 from pipelines import folders
-from pipelines.coverage import read_coverage
+from pipelines.coverage import COVERAGE
 from pipelines.reports.at_the_clamp import Clamped, at_the_clamp
 from pipelines.reports.households import clamp_parts, model_parts
 from pipelines.reports.series import percent, published
 from pipelines.reports.utility import Day, Key, Utility, paired, utility
-from pipelines.true_means import read_true_means
+from pipelines.true_means import TRUE_MEANS
 from pipelines.work import Work
 
 REPORT = "report.html"
@@ -43,7 +43,7 @@ def write_confidential_report(work: Work, ledger: Ledger) -> None:
     released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
     found = _paired(work, rows)
     results = {key: utility(own, age_days=work.run.promise.age_days or 0) for key, own in found.items()}
-    lines = [line for line in read_coverage(work.coverage) if line["population"] == work.population]
+    lines = [line for line in COVERAGE.read(work.coverage) if line["population"] == work.population]
     clamped = at_the_clamp(work, released)
     title = f"{work.run.output.title or work.population}: what was true"
     body = [
@@ -61,7 +61,7 @@ def write_confidential_report(work: Work, ledger: Ledger) -> None:
 
 
 def _paired(work: Work, rows: Sequence[Release]) -> dict[Key, list[Day]]:
-    noted = [line for line in read_true_means(work.true_means) if line["population"] == work.population]
+    noted = [line for line in TRUE_MEANS.read(work.true_means) if line["population"] == work.population]
     means = {line["series"] for line in noted}
     by_series = {
         name: published([row for row in rows if row.series == name], coverage=work.run.output.interval)

@@ -15,7 +15,7 @@ import pytest
 from agedp_data.errors import InputError
 from pipelines import folders
 from pipelines.calibrate import calibrate
-from pipelines.coverage import read_coverage
+from pipelines.coverage import COVERAGE
 from pipelines.reports.at_the_clamp import at_the_clamp
 from pipelines.reports.series import Published
 from pipelines.reports.utility import Day, paired, utility
@@ -93,7 +93,7 @@ def test_errors_are_what_separates_the_two_tables(made):
 
 
 def test_coverage_and_clamp_are_counted_by_day(made):
-    lines = read_coverage(made.folder / "confidential" / "coverage.parquet")
+    lines = COVERAGE.read(made.folder / "confidential" / "coverage.parquet")
     assert [(line["households"], line["usable"], line["clamped"]) for line in lines] == [
         (4, 3 if i >= 5 else 4, int(i in (2, 3, 7))) for i in range(DAYS)
     ]
@@ -128,7 +128,7 @@ def test_nightly_runs_keep_the_coverage_of_earlier_nights(house):
     build(house, mode="live", promise=promise)
     for night in (3, 4, 5, 9):
         house.run(today=FIRST + timedelta(days=night))
-        lines = read_coverage(house.folder / "confidential" / "coverage.parquet")
+        lines = COVERAGE.read(house.folder / "confidential" / "coverage.parquet")
         assert [line["day"] for line in lines] == [FIRST + timedelta(days=i) for i in range(night - 1)]
     assert f"true means of {night - 1}" in Page(report(house)).text
     assert len(cells(report(house), "daily_mean, all")) == 7  # how stale a day is as well
@@ -141,7 +141,7 @@ def test_a_run_that_was_cut_off_before_it_noted_them_notes_them_the_next_time(ho
         (house.folder / "confidential" / name).unlink()
     before = house.files()
     house.run(today=date(2013, 6, 2))
-    assert len(read_coverage(house.folder / "confidential" / "coverage.parquet")) == DAYS
+    assert len(COVERAGE.read(house.folder / "confidential" / "coverage.parquet")) == DAYS
     assert faults_of(report(house)) == []
     assert house.files() == before
 

@@ -1,0 +1,63 @@
+"""SUMS beside LEDGER: confidential tables with a line for each released day, series and cell; each run adds to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from agedp_data import tables
+from agedp_data.ledger import Release
+from pipelines import folders, locks
+from pipelines.aggregate import Sum
+
+Line = dict[str, Any]
+
+_KEY = ("population", "day", "series", "cell")
+
+
+@dataclass(frozen=True, slots=True)
+class CellNotes:
+    """What is noted of each cell: a schema that begins with whose and which it is, and what fills the rest of a line.
+
+    `helps` says what the user can do if the table is damaged; `told` returns the other columns of the i-th cell.
+    """
+
+    schema: pa.Schema
+    helps: str
+    told: Callable[[Release, Sum, int], Line]
+
+    def read(self, path: Path) -> list[Line]:
+        """Return the lines of the table, none if there is none yet.
+
+        Raises:
+            InputError: it is damaged, or cannot be read.
+        """
+        if not folders.there(path):
+            return []
+        return folders.lines_of(folders.read_table(path, self.schema, helps=self.helps), path, helps=self.helps)
+
+    def add(self, path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
+        """Add the lines of these sums, as far as they were released; one that is there already is written anew."""
+        with locks.alone(path.parent):
+            lines = {_key(line): line for line in self.read(path)}
+            for row in rows:
+                true = sums.get((date.fromisoformat(row.day), row.series))
+                if true is not None and row.state == "released":
+                    lines |= {_key(line): line for line in self._lines(row, true)}
+            folders.write_table(path, tables.of_lines(self.schema, [lines[key] for key in sorted(lines)]))
+
+    def _lines(self, row: Release, true: Sum) -> list[Line]:
+        named = {"population": row.population, "day": date.fromisoformat(row.day), "series": row.series}
+        return [
+            {**named, "cell": cell, "households": households, **self.told(row, true, i)}
+            for i, (cell, households) in enumerate(zip(row.cells, row.households, strict=True))
+        ]
+
+
+def _key(line: Line) -> tuple[Any, ...]:
+    return tuple(line[name] for name in _KEY)
