@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from agedp_data import tables
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
-from agedp_data.readers.settle import Readings, Rows, settle
+from agedp_data.readers.layout import SLOTS, Flags, Ints
+from agedp_data.readers.settle import Readings, Rows, joined, settle
 from pipelines import folders
 from pipelines.household_days import among, firsts, packed
 from pipelines.store import Piece, Store
@@ -54,7 +54,7 @@ def contested_rows(store: Store, month: str, pieces: Sequence[Piece], found: Alo
     for piece in concerned:
         rows = rows_of(store, month, piece, found)
         parts.append(_only(rows, among(packed(rows.household, rows.time // SLOTS), found.contested)))
-    return _joined(found.ids, parts, store.layout)
+    return joined(found.ids, parts, width=store.layout.width)
 
 
 def month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
@@ -122,26 +122,7 @@ def rows_of(store: Store, month: str, piece: Piece, found: Alone, numbered: bool
 
 
 def _only(rows: Rows, which: Flags) -> Rows:
-    if which.all():
-        return rows
-    return Rows(
-        rows.ids,
-        rows.household[which],
-        rows.channel[which],
-        rows.time[which],
-        rows.file[which],
-        rows.row[which],
-        rows.energy_wh[which],
-    )
-
-
-def _joined(ids: tuple[str, ...], parts: Sequence[Rows], layout: Layout) -> Rows:
-    household, channel, time, file, row = (
-        np.concatenate([_NONE, *(getattr(part, name) for part in parts)])
-        for name in ("household", "channel", "time", "file", "row")
-    )
-    energy = np.concatenate([np.zeros((0, layout.width), np.int64), *(part.energy_wh for part in parts)])
-    return Rows(ids, household, channel, time, file, row, energy)
+    return rows if which.all() else rows.taken(np.flatnonzero(which))
 
 
 def load(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None) -> pa.Table:

@@ -21,7 +21,7 @@ from agedp_data.chains.states import states
 from agedp_data.readers import files
 from agedp_data.readers.cutting import Block, QuoteFound
 from agedp_data.readers.layout import SLOTS, Ints, Rules
-from agedp_data.readers.settle import Readings, Rows, settle
+from agedp_data.readers.settle import Readings, Rows, joined, settle
 from pipelines.blocks import Engine, map_each
 from pipelines.estimate import repeated
 from pipelines.household_days import among, distinct, firsts, packed, totals, unpacked
@@ -194,16 +194,15 @@ def _merged(pieces: Sequence[_Piece], store: Store, lookup: Ints, n_states: int)
 
 def _edges(ids: tuple[str, ...], pieces: Sequence[_Piece], codes: Sequence[Ints], store: Store) -> Rows:
     """Return the rows at the ends of all parts; parts are numbered in order, so the first of equal rows is kept."""
-    edges = [piece.edge for piece in pieces]
-    household = [code[edge.household] if len(code) else _NONE for code, edge in zip(codes, edges, strict=True)]
-    channel, time, row = (
-        np.concatenate([_NONE, *(getattr(edge, name) for edge in edges)]) for name in ("channel", "time", "row")
-    )
-    part = np.repeat(np.arange(len(edges)), [len(edge.row) for edge in edges])
-    energy = np.concatenate([np.zeros((0, store.layout.width), np.int64), *(edge.energy_wh for edge in edges)])
-    return Rows(
-        ids, np.concatenate([_NONE, *household]), channel, time, np.zeros_like(part), (part << 32) | row, energy
-    )
+    edges = [
+        replace(
+            piece.edge,
+            household=code[piece.edge.household] if len(code) else piece.edge.household,
+            row=(part << 32) | piece.edge.row,
+        )
+        for part, (piece, code) in enumerate(zip(pieces, codes, strict=True))
+    ]
+    return joined(ids, edges, width=store.layout.width)
 
 
 def _moved(key: Ints, codes: Ints) -> Ints:

@@ -12,6 +12,7 @@ interpreted, and the reading is missing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +35,18 @@ class Rows:
     row: Ints
     energy_wh: Ints
 
+    def taken(self, which: Ints) -> Rows:
+        """Return the rows in these places, in this order."""
+        return Rows(
+            self.ids,
+            self.household[which],
+            self.channel[which],
+            self.time[which],
+            self.file[which],
+            self.row[which],
+            self.energy_wh.take(which, axis=0),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Readings:
@@ -48,6 +61,16 @@ class Readings:
     aside_reason: Ints
 
 
+def joined(ids: tuple[str, ...], parts: Sequence[Rows], *, width: int) -> Rows:
+    """Return the rows of parts that name households by their places in the same `ids`, one after the other."""
+    household, channel, time, file, row = (
+        np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)])
+        for name in ("household", "channel", "time", "file", "row")
+    )
+    energy = np.concatenate([np.zeros((0, width), np.int64), *(part.energy_wh for part in parts)])
+    return Rows(ids, household, channel, time, file, row, energy)
+
+
 def settle(rows: Rows, *, complete: Channels, later_wins: bool = False) -> Readings:
     """Decide what the rows say; see the module's text. `file` numbers must grow with the files' order."""
     rows = replace(rows, channel=_told(rows))
@@ -56,23 +79,11 @@ def settle(rows: Rows, *, complete: Channels, later_wins: bool = False) -> Readi
     key = (rows.household * channels + rows.channel) * (last - first + 1) + rows.time - first
     order = _order(key, rows)
     if order is not None:
-        rows, key = _taken(rows, order), key[order]
+        rows, key = rows.taken(order), key[order]
     reason = _judge(key, rows.file, rows.energy_wh, later_wins=later_wins)
     lost = np.flatnonzero(reason != Reason.KEPT)
-    kept = _taken(rows, np.flatnonzero(reason == Reason.KEPT)) if len(lost) else rows
+    kept = rows.taken(np.flatnonzero(reason == Reason.KEPT)) if len(lost) else rows
     return Readings(rows.ids, *_combine(kept, complete=complete), rows.file[lost], rows.row[lost], reason[lost])
-
-
-def _taken(rows: Rows, which: Ints) -> Rows:
-    return Rows(
-        rows.ids,
-        rows.household[which],
-        rows.channel[which],
-        rows.time[which],
-        rows.file[which],
-        rows.row[which],
-        rows.energy_wh.take(which, axis=0),
-    )
 
 
 def _order(key: Ints, rows: Rows) -> Ints | None:
