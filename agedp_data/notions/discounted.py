@@ -115,10 +115,14 @@ class Discounted(Enforced):
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """Return the caps and the bound of the discounted sum, which no day exceeds either."""
+        """Return the caps and the bound of the discounted sum, which no day of the data exceeds under its own clock.
+
+        By publication the cap alone bounds a day: its series may be published on several dates, discounted apart.
+        """
         bound = granted(self.epsilon)
         sums = dict.fromkeys(DiscountedLoss(self.discount, self.rate, self.clock).names, bound)
-        return {**super().limits, DAY_FIGURE: min(self.day_cap, bound), **sums}
+        day = self.day_cap if self.clock == "publication-day" else min(self.day_cap, bound)
+        return {**super().limits, DAY_FIGURE: day, **sums}
 
     def loss(
         self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None

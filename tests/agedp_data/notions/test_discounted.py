@@ -93,6 +93,16 @@ class TestKept:
         assert found <= figures[f"discounted sum ({fading[0]} {fading[1]})"] <= found + 2
         assert figures["total"] == sum(row.loss for row in rows)
 
+    def test_a_day_published_on_two_dates_is_limited_by_its_cap_where_the_sum_goes_by_publication(self):
+        made = promise(clock="publication-day", rate=Decimal("0.5"))
+        day, first, second = "2013-01-01", "2013-01-02", "2013-01-03"
+        rows = [Line(day, NANO, first), Line(day, NANO // 2, second)]
+        # on the second date half of the first loss is forgotten, the day of the data has both
+        made.admit(rows[:1], rows[1], None)
+        assert made.figures(rows, None, None)[0].value == NANO * 3 // 2
+        assert made.limits["day"] == 2 * NANO
+        assert promise(rate=Decimal("0.5")).limits["day"] == NANO
+
     def test_days_in_order_get_the_schedule_to_the_last_decimal_but_one(self):
         # (1 - alpha) epsilon from the second day on; hyperbolic 1: 1, 1/2, 1 - 1/4 - 1/3
         assert [row.loss for row in released(promise(), range(4))] == pytest.approx([NANO, 1e8, 1e8, 1e8], abs=2)
