@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,46 +16,22 @@ import pytest
 
 from agedp_data.readers.synthetic.households import KERNELS
 from flows.command import main
+from tests import minimal
 
 FIRST, DAYS, HOMES = date(2013, 1, 1), 196, 16
-RUN_FILE = """version = 1
-[input]
-dataset = "london"
-files = ["input.csv"]
-[output]
-release = "release"
-confidential = "confidential"
-ledger = "sqlite:///ledger.sqlite"
-[population]
-name = "homes"
-roster = "roster.csv"
-min_households = 2
-[schedule]
-mode = "archive"
-first_day = 2013-01-01
-last_day = 2013-01-05
-[series.daily_mean]
-statistic = "mean"
-clamp_kwh = 50
-[promise]
-notion = "classical"
-epsilon_per_day = 0.5
-max_day_epsilon = 0.5
-epsilon_total = 2.5
-[model]
-source = "estimated"
-assume = "markov"
-file = "model-a"
-period = [2013-01-01, 2013-07-15]
-step = "{step}"
-states = {states}
-edges = "quantile"
-chain = "{chain}"
-min_visits = 20
-confidence = "plug-in"
-ages_days = [1, 2, 7, 14]
-publish = "envelope"
-"""
+
+
+def run_file(**model):
+    """A run file whose model is to be estimated."""
+    return minimal.run_file(
+        input={"files": ["input.csv"]},
+        promise={"epsilon_total": Decimal("2.5")},
+        model={
+            "source": "estimated", "assume": "markov", "file": "model-a",
+            "period": [date(2013, 1, 1), date(2013, 7, 15)], "edges": "quantile", "min_visits": 20,
+            "confidence": "plug-in", "ages_days": [1, 2, 7, 14], "publish": "envelope", **model,
+        },
+    )  # fmt: skip
 
 
 def levels(rng):
@@ -99,7 +76,7 @@ def made(folder: Path, kind: str, *, step: str = "half-hour", states: int = 4, c
     (folder / "input.csv").write_text(input_file(kind))
     roster = "".join(f"SECRET{home:02d},2013-01-01,\n" for home in range(HOMES))
     (folder / "roster.csv").write_text("household_id,from,to\n" + roster)
-    (folder / "run.toml").write_text(RUN_FILE.format(step=step, states=states, chain=chain))
+    (folder / "run.toml").write_text(run_file(step=step, states=states, chain=chain))
 
 
 def calibrated(folder: Path, monkeypatch, capsys, *words: str) -> str:

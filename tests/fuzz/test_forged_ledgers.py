@@ -14,50 +14,30 @@ import pytest
 
 from agedp_data.ledger import Ledger
 from flows.command import main
+from tests import minimal
 from tests.fuzz.forgery import GONE, ODD, forge, places
 
 URL = "sqlite:///ledger.sqlite"
 FIRST = date(2013, 1, 1)
-RUN = """version = 1
-[input]
-dataset = "london"
-files = ["in/*"]
-[output]
-release = "release"
-confidential = "confidential"
-ledger = "sqlite:///ledger.sqlite"
-title = "Made up"
-[population]
-name = "homes"
-roster = "roster.csv"
-min_households = 2
-[schedule]
-mode = "archive"
-first_day = 2013-01-01
-last_day = 2013-01-0{last}
-[series.daily_mean]
-statistic = "mean"
-clamp_kwh = 50
-share = 0.5
-[series.by_area]
-statistic = "mean"
-by = "area"
-clamp_kwh = 40
-share = 0.5
-[promise]
-notion = "age-dependent"
-age_days = 1
-epsilon_per_day = 0.5
-method = "total_variation"
-secret = "day"
-max_day_epsilon = 0.5
-epsilon_total = 30
-[model]
-source = "declared"
-basis = "made up"
-assume = "curve"
-curve = "{curve}.csv"
-"""
+
+
+def run_file(last: int, curve: str) -> str:
+    """Two series under an aged promise on a declared model."""
+    return minimal.run_file(
+        input={"files": ["in/*"]},
+        output={"title": "Made up"},
+        schedule={"last_day": date(2013, 1, last)},
+        **{
+            "series.daily_mean": {"share": 0.5},
+            "series.by_area": {"statistic": "mean", "by": "area", "clamp_kwh": 40, "share": 0.5},
+        },
+        promise={
+            "notion": "age-dependent", "age_days": 1, "method": "total_variation", "secret": "day", "epsilon_total": 30,
+        },
+        model={"source": "declared", "basis": "made up", "assume": "curve", "curve": f"{curve}.csv"},
+    )  # fmt: skip
+
+
 COMMANDS = [
     ("ledger", "verify", "run.toml"),
     ("ledger", "show", "run.toml"),
@@ -119,7 +99,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(house)
         patch.setattr(sys, "argv", sys.argv)
         for last, curve, words in ((3, "slow", ("run",)), (5, "fast", ("ledger", "amend")), (5, "fast", ("publish",))):
-            (house / "run.toml").write_text(RUN.format(last=last, curve=curve))
+            (house / "run.toml").write_text(run_file(last, curve))
             assert status_of(*words, "run.toml", *(["--yes"] if "amend" in words else [])) == 0
     shutil.rmtree(house / "release")  # its head would be found missing before anything else is read
     return house

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -17,33 +18,15 @@ import pytest
 from tests.fuzz.mutations import MUTATIONS, mutated
 from tests.fuzz.originals import originals
 from tests.fuzz.test_packed_files import REFUSED
+from tests.minimal import run_file
 
 NAME = "london publisher"
-RUN = """version = 1
-[input]
-dataset = "london"
-files = ["in/*"]
-[output]
-release = "release"
-confidential = "confidential"
-ledger = "sqlite:///ledger.sqlite"
-[population]
-name = "homes"
-roster = "roster.csv"
-min_households = 1
-[schedule]
-mode = "archive"
-first_day = 2013-02-28
-last_day = 2013-02-28
-[series.daily_mean]
-statistic = "mean"
-clamp_kwh = 50
-[promise]
-notion = "classical"
-epsilon_per_day = 0.5
-max_day_epsilon = 0.5
-epsilon_total = 1
-"""
+RUN = run_file(
+    input={"files": ["in/*"]},
+    population={"min_households": 1},
+    schedule={"first_day": date(2013, 2, 28), "last_day": date(2013, 2, 28)},
+    promise={"epsilon_total": 1},
+)
 ROSTER = "household_id,from,to\nMAC000002,2012-01-01,\nMAC000003,2012-01-01,\n"
 
 

@@ -10,10 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+
+from tests import minimal
 
 ROOT = Path(__file__).parents[2]
 PLAIN = '''"""A made-up layout: one row per meter and half-hour, half-hours counted from midnight UTC."""
@@ -79,32 +83,12 @@ KEYED = (
     .replace("keys = None", "keys = MineKeys")
     .replace("unit_wh=1.0", 'unit_wh=0.1 if rules.own and rules.own.unit != "Wh" else 1.0')
 )
-RUN = """version = 1
-[input]
-dataset = "mine"
-files = ["input/*.csv"]
-{more}
-[output]
-release = "release"
-confidential = "confidential"
-ledger = "sqlite:///ledger.sqlite"
-[population]
-name = "homes"
-roster = "roster.csv"
-min_households = 2
-[schedule]
-mode = "archive"
-first_day = 2026-03-01
-last_day = 2026-03-02
-[series.daily_mean]
-statistic = "mean"
-clamp_kwh = 50
-[promise]
-notion = "classical"
-epsilon_per_day = 0.5
-max_day_epsilon = 0.5
-epsilon_total = "unlimited"
-"""
+
+
+def run_file(**keys: Any) -> str:
+    """A run file for the new layout, with more keys of its [input]."""
+    days = {"first_day": date(2026, 3, 1), "last_day": date(2026, 3, 2)}
+    return minimal.run_file(input={"dataset": "mine", **keys}, schedule=days)
 
 
 def added(folder: Path, source: str) -> Path:
@@ -154,7 +138,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_layout_without_keys_of_its_own_runs_with_the_plain_input_table(plain: Path) -> None:
-    (plain / "run.toml").write_text(RUN.format(more="max_half_hour_kwh = 20"))
+    (plain / "run.toml").write_text(run_file(max_half_hour_kwh=20))
     end = agedp(plain, "run", "run.toml")
     assert (end.returncode, end.stderr) == (0, "")
     assert sums(plain) == [48 * (100 + 250)] * 2
@@ -167,15 +151,14 @@ def test_a_layout_without_keys_of_its_own_runs_with_the_plain_input_table(plain:
 
 
 @pytest.mark.parametrize(
-    ("more", "line"),
+    ("keys", "line"),
     [
-        ('categories = ["GC"]', "[input] has no key 'categories' for dataset = \"mine\"; it goes with dataset = "),
-        ('dataset = "min"', "[input] dataset = \"min\": is not known; did you mean 'mine'?"),
+        ({"categories": ["GC"]}, "[input] has no key 'categories' for dataset = \"mine\"; it goes with dataset = "),
+        ({"dataset": "min"}, "[input] dataset = \"min\": is not known; did you mean 'mine'?"),
     ],
 )
-def test_a_wrong_line_about_it_is_refused_as_for_every_dataset(plain: Path, more: str, line: str) -> None:
-    text = RUN.format(more=more)
-    (plain / "wrong.toml").write_text(text.replace('dataset = "mine"\n', "", 1) if "dataset" in more else text)
+def test_a_wrong_line_about_it_is_refused_as_for_every_dataset(plain: Path, keys: dict[str, Any], line: str) -> None:
+    (plain / "wrong.toml").write_text(run_file(**keys))
     end = agedp(plain, "plan", "wrong.toml")
     assert end.returncode == 2
     assert line in end.stderr
@@ -188,13 +171,13 @@ def test_init_knows_its_header(plain: Path, tmp_path: Path) -> None:
 
 
 def test_a_key_that_a_layout_adds_is_read_registered_and_decides_what_rows_say(keyed: Path) -> None:
-    (keyed / "run.toml").write_text(RUN.format(more='unit = "tenth of a Wh"'))
+    (keyed / "run.toml").write_text(run_file(unit="tenth of a Wh"))
     end = agedp(keyed, "run", "run.toml")
     assert (end.returncode, end.stderr) == (0, "")
     assert sums(keyed) == [48 * (10 + 25)] * 2
     statement = json.loads((keyed / "release" / "statement.json").read_text())
     assert statement["contract"]["input"]["unit"] == "tenth of a Wh"
-    (keyed / "run.toml").write_text(RUN.format(more='unit = "kWh"'))
+    (keyed / "run.toml").write_text(run_file(unit="kWh"))
     end = agedp(keyed, "plan", "run.toml")
     assert end.returncode == 2
     assert '[input] unit = "kWh": is not known; did you mean \'Wh\'? Known are "Wh" | "tenth of a Wh"' in end.stderr

@@ -7,7 +7,7 @@ fewer than 200 visits merged into the nearest frequent one; a home without readi
 from __future__ import annotations
 
 import csv
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import pytest
 from agedp_data.chains.forgetting import check_markov, forgetting
 from agedp_data.chains.states import day_totals, edges_equal_width, edges_quantile, merge_rare, states, whole_days
 from pipelines.calibrate import calibrate
+from tests import minimal
 
 BEGIN = datetime(2013, 1, 1)
 WITHIN = 0.05
@@ -83,7 +84,7 @@ def test_a_calibration_finds_the_tables_days_and_rejects_the_chains(real_data, t
     homes = sorted({next(csv.reader([path.read_text().splitlines()[1]]))[0] for path in files})
     roster = "".join(f"{home},2012-01-01,\n" for home in homes)
     (tmp_path / "roster.csv").write_text(f"household_id,from,to\n{roster}")
-    (tmp_path / "run.toml").write_text(RUN_FILE.format(files=real_data / "london" / "kaggle" / "*.csv"))
+    (tmp_path / "run.toml").write_text(run_file(str(real_data / "london" / "kaggle" / "*.csv")))
     monkeypatch.chdir(tmp_path)
     memory = calibrate(tmp_path / "run.toml").memory
     assert memory is not None
@@ -98,40 +99,14 @@ def test_a_calibration_finds_the_tables_days_and_rejects_the_chains(real_data, t
     np.testing.assert_allclose(memory.median("chain of half-hours", "direct")[:3], [0.702, 0.660, 0.614], atol=WITHIN)
 
 
-RUN_FILE = """version = 1
-[input]
-dataset = "london"
-files = ["{files}"]
-[output]
-release = "release"
-confidential = "confidential"
-ledger = "sqlite:///ledger.sqlite"
-[population]
-name = "homes"
-roster = "roster.csv"
-min_households = 3
-[schedule]
-mode = "archive"
-first_day = 2013-01-01
-last_day = 2013-12-31
-[series.daily_mean]
-statistic = "mean"
-clamp_kwh = 50
-[promise]
-notion = "classical"
-epsilon_per_day = 0.5
-max_day_epsilon = 0.5
-epsilon_total = "unlimited"
-[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [2013-01-01, 2013-12-31]
-step = "half-hour"
-edges = "quantile"
-chain = "homogeneous"
-min_visits = 200
-confidence = "plug-in"
-ages_days = [1, 2, 7, 14, 28, 60]
-publish = "envelope"
-"""
+def run_file(files: str) -> str:
+    """A run file whose model is to be estimated from a year."""
+    year = [date(2013, 1, 1), date(2013, 12, 31)]
+    return minimal.run_file(
+        input={"files": [files]},
+        model={
+            "source": "estimated", "assume": "markov", "file": "model", "period": year, "step": "half-hour",
+            "edges": "quantile", "chain": "homogeneous", "min_visits": 200, "confidence": "plug-in",
+            "ages_days": [1, 2, 7, 14, 28, 60], "publish": "envelope",
+        },
+    )  # fmt: skip
