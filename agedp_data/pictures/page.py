@@ -34,7 +34,7 @@ code{{font-size:.88em;overflow-wrap:anywhere}}
 dl.short{{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.6rem;
 max-width:none;margin:1rem 0}}
 dl.short div{{background:var(--tint);border-radius:.4rem;padding:.6rem .8rem}}
-dl.short dt{{color:var(--soft);font-size:.85rem}}dl.short dd{{margin:0;font-size:1.2rem;font-weight:600}}
+dl.short dt{{color:var(--soft);font-size:.85rem}}dl.short dd{{margin:0;font-size:1.1rem;font-weight:600}}
 dl.short dd small{{display:block;font-weight:400;font-size:.8rem;color:var(--soft)}}
 .two{{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:0 2rem}}
 .two>*{{min-width:0}}
