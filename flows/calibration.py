@@ -10,7 +10,7 @@ from agedp_data.chains.envelope import Envelope
 from flows.words import shown
 from pipelines.bound import Calibration
 from pipelines.forgetting import Remembered
-from pipelines.memory import DAY_TOLD, HALF_HOUR_TOLD
+from pipelines.memory import DAY_TOLD, HALF_HOUR_TOLD, HALF_HOURS
 from pipelines.reports.forgetting import verdict
 
 _LOSS = 0.5
@@ -36,7 +36,7 @@ def calibration_lines(found: Calibration) -> list[str]:
         )
     return [
         *lines,
-        *_memory_lines(found.memory),
+        *_memory_lines(found.memory, cyclic=found.model.public["chain"] == "cyclic"),
         "Confidential figures per household lie in the model's folder.",
         "Using the model publishes its envelope, which comes from readings, without noise.",
         "Real households forget far more slowly than chains of this kind: this tool does not vouch for the model.",
@@ -56,15 +56,21 @@ def _uncertain_lines(found: Calibration) -> list[str]:
     ]
 
 
-def _memory_lines(found: Remembered | None) -> list[str]:
-    """Return whether the chain is true, with medians over the households that were checked."""
+def _memory_lines(found: Remembered | None, *, cyclic: bool) -> list[str]:
+    """Return whether the chain is true, with medians over the households that were checked.
+
+    A cyclic chain of half-hours has no powers to set beside counts: its line counts series that were drawn from it.
+    """
     if found is None:
         return []
     lines = ["", *verdict(found)]
     for name in found.checks:
+        drawn = cyclic and name == HALF_HOURS
         ages = "".join(f"{age:>4d} d   " for age in found.ages_days)
         lines += [f"{name:24s}" + ages] + [
-            _line(f"  {words}", found.median(name, value)) for words, value in _COMPARED if found.checks[name].checked
+            _line(f"  {_DRAWN if drawn and value == 'powers' else words}", found.median(name, value))
+            for words, value in _COMPARED
+            if found.checks[name].checked
         ]
     lines += [
         _line(f"{name.partition(',')[0]}: {found.loss:g} left", found.median(name, "loss_left"))
@@ -74,6 +80,7 @@ def _memory_lines(found: Remembered | None) -> list[str]:
 
 
 _COMPARED = (("powers, median home", "powers"), ("counted, median home", "direct"), ("noise of a count", "floor"))
+_DRAWN = "drawn from the chain"
 _CURVES = (
     ("Delta, median home", "total_variation"),
     ("bound for all chains", "reversibilised"),

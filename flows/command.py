@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agedp_data.errors import AgedpError
+from agedp_data.errors import AgedpError, RunFileError
 
 if TYPE_CHECKING:
     from pipelines.blocks import Told
@@ -109,18 +109,39 @@ def plan(
     frontier: Annotated[
         bool, typer.Option("--frontier", help="risk against error over age, interval and loss instead")
     ] = False,
+    notions: Annotated[
+        bool, typer.Option("--notions", help="which promise keeps the run file's figure, and what each costs, instead")
+    ] = False,
+    risk: Annotated[
+        str | None, typer.Option("--risk", metavar="EPSILON", help="the same for another figure", show_default=False)
+    ] = None,
+    error_kwh: Annotated[
+        str | None,
+        typer.Option("--error-kwh", metavar="KWH", help="the same for a noise, kWh a home", show_default=False),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print what would be released: days, noise, loss, and the contract as it will be registered. Draws nothing.
 
-    Example: agedp plan london.toml
+    Before the first release it says as well which promise of every notion keeps the same figure, at what noise.
+
+    Example: agedp plan london.toml --risk 0.5
     """
     from flows.planning import frontier_json, frontier_lines, plan_json, plan_lines
+    from flows.promising import promises_json, promises_lines, target_of
     from pipelines.work import begin
 
+    target = target_of(risk, error_kwh)
     work = begin(run_file, as_of=_date(as_of))
-    machines, people = (frontier_json, frontier_lines) if frontier else (plan_json, plan_lines)
-    _say(json.dumps(machines(work), indent=1) if as_json else "\n".join(people(work)))
+    if frontier and (notions or target.asked):
+        raise RunFileError("--frontier stands alone; it has a target of its own")
+    if notions or target.asked:
+        found = promises_json(work, target) if as_json else promises_lines(work, target)
+    elif frontier:
+        found = frontier_json(work) if as_json else frontier_lines(work)
+    else:
+        found = plan_json(work) if as_json else plan_lines(work)
+    _say(json.dumps(found, indent=1) if isinstance(found, dict) else "\n".join(found))
 
 
 @app.command()

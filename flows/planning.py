@@ -7,10 +7,13 @@ import math
 from datetime import date
 from typing import Any
 
+from agedp_data.errors import RunFileError
 from agedp_data.losses import epsilon
+from flows.promising import promises_json, promises_lines
 from flows.words import deviation_kwh, skips_json, skips_text, waiting_lines, yardstick_line
 from pipelines.frontier import Choice, Frontier, foresee_frontier
 from pipelines.grant import DAYS_NEAR
+from pipelines.offers import Target
 from pipelines.outlook import Skip
 from pipelines.plan import Planned
 from pipelines.sanitise import Prospect, foresee
@@ -34,8 +37,16 @@ def plan_json(work: Work) -> dict[str, Any]:
         "spent": epsilon(found.spent),
         "last_possible_day": ahead.last_day.isoformat() if ahead.last_day and ahead.ended_by_promise else "",
         **({"mean_noise_by_schedule": means} if (means := _alternatives(work, found)) else {}),
+        **({} if work.rows() else {"notions": _notions_json(work)}),
         "contract": work.promise,
     }
+
+
+def _notions_json(work: Work) -> dict[str, Any]:
+    try:
+        return promises_json(work, Target())
+    except RunFileError as error:
+        return {"lacking": str(error)}
 
 
 def _row(planned: Planned) -> dict[str, Any]:
@@ -69,9 +80,20 @@ def plan_lines(work: Work) -> list[str]:
         *_spent_lines(work, found),
         *_alternatives_lines(work, found),
         *(["risk against error over age, interval and loss: `agedp plan --frontier`"] if work.model else []),
+        *_notions_lines(work),
         "contract, as it will be registered:",
         *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
     ]
+
+
+def _notions_lines(work: Work) -> list[str]:
+    """Return every notion beside the promise before the first release, when one can still choose; then, where it is."""
+    try:
+        if not work.rows():
+            return ["", *promises_lines(work, Target()), ""]
+    except RunFileError as error:
+        return [str(error)]
+    return ["which promise of every notion keeps the same figure, and at what noise: `agedp plan --notions`"]
 
 
 def _due_lines(planned: tuple[Planned, ...]) -> list[str]:
@@ -166,6 +188,8 @@ def _choice_json(one: Choice) -> dict[str, Any]:
         "age_days": one.age_days,
         "interval_days": one.interval_days,
         "risk": _finite(one.risk),
+        "adds_up_to": one.adds_up_to,
+        "ended_by": one.ended_by,
         "error_kwh": one.error_kwh,
         "noise_sd_kwh": one.noise_kwh,
         "total_lasts_days": one.days,
@@ -196,15 +220,24 @@ def _choice_line(one: Choice) -> str:
     mark = ("=" if one.promised else "") + (">" if one.cheapest else "")
     lasts = "for ever" if one.days is None else f"{one.days:,} days"
     return (
-        f"{mark:2s}{one.error_kwh:10.3f}  {one.noise_kwh:10.3f} {one.risk:10.4f} {one.loss:10.4f} {one.age_days:10d} "
+        f"{mark:2s}{one.error_kwh:10.3f}  {one.noise_kwh:10.3f} {_risk(one):>10s} {one.loss:10.4f} {one.age_days:10d} "
         f"{one.interval_days:12d}   {lasts}"
     )
+
+
+def _risk(one: Choice) -> str:
+    """Return the peak; without one what the releases add up to, where something ends them."""
+    if math.isfinite(one.risk):
+        return f"{one.risk:.4f}"
+    return "no bound" if one.adds_up_to is None else f"+{one.adds_up_to:.4f}"
 
 
 def _marked_lines(found: Frontier) -> list[str]:
     own = [one for one in found.choices if one.promised]
     best = [one for one in found.choices if one.cheapest]
     lines = ["= what the run file says now"] if own else []
+    if ends := {one.ended_by for one in found.choices if not math.isfinite(one.risk) and one.ended_by}:
+        lines.append(f"+ grows with every release: what they add up to until {' or '.join(sorted(ends))} ends them")
     if best:
         lines.append(
             f"> least error of daily releases at a risk of at most {found.target:.4g}, which is the run file's"

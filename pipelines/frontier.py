@@ -46,6 +46,9 @@ _PAIRS = 30  # changes from day to day that a published series must show before 
 class Choice:
     """A schedule: loss of each release [-], age and interval [days], peak risk [-], error and noise [kWh a home].
 
+    A risk without a peak is infinite: it grows with every release until `ended_by` ("epsilon_total" or "last_day") ends
+    them, when they have added up to `adds_up_to`, None if nothing does.
+
     `days` is how many days of the series `epsilon_total` lasts for, None without one; `promised` and `cheapest` mark
     the run file's own, and the one of least error among daily ones, which are what a run can publish, whose risk is at
     most the target.
@@ -58,6 +61,8 @@ class Choice:
     error_kwh: float
     noise_kwh: float
     days: int | None
+    adds_up_to: float | None = None
+    ended_by: str = ""
     promised: bool = False
     cheapest: bool = False
 
@@ -145,12 +150,16 @@ class _Search:
 
     def _releases(self, loss: float, interval: int) -> int | None:
         """Return how many releases there will be by the period and the total, None if neither ends them."""
-        schedule, total = self.run.schedule, self.run.promise.total_cap
-        last = schedule.last_day
-        by_period = None if last is None else ((last - schedule.first_day).days // interval) + 1
-        by_total = None if total is None else max(1, int(number(total) / loss))
-        known = [each for each in (by_period, by_total) if each is not None]
-        return min(known) if known else None
+        found = self._end(loss, interval)
+        return found[0] if found else None
+
+    def _end(self, loss: float, interval: int) -> tuple[int, str] | None:
+        """Return after how many releases the series ends, and what ends it first; None if nothing does."""
+        days, total = self.run.schedule.days, self.run.promise.total_cap
+        ends = [] if days is None else [((days - 1) // interval + 1, "last_day")]
+        if total is not None:
+            ends.append((max(1, int(number(total) / loss)), "epsilon_total"))
+        return min(ends, default=None)
 
     def found(self) -> Frontier:
         own = self._promised()
@@ -195,8 +204,19 @@ class _Search:
         total = self.run.promise.total_cap
         days = None if total is None else int(number(total) / plan.loss) * int(plan.interval)
         age, interval = int(plan.age), int(plan.interval)
+        end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
         return Choice(
-            plan.loss, age, interval, plan.risk, plan.penalty, self.noise_kwh(plan.loss), days, promised, cheapest
+            plan.loss,
+            age,
+            interval,
+            plan.risk,
+            plan.penalty,
+            self.noise_kwh(plan.loss),
+            days,
+            None if end is None else end[0] * plan.loss,
+            "" if end is None else end[1],
+            promised,
+            cheapest,
         )
 
 

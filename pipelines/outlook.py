@@ -70,7 +70,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class _Day:
+class Imagined:
     """A day that is only imagined: what a notion reads of a release."""
 
     population: str
@@ -83,11 +83,11 @@ class _Day:
 
 
 @dataclass(slots=True)
-class _Course:
+class Course:
     """What becomes of the days from here on: those released, those skipped, and whether the series ended."""
 
-    history: list[Release | _Day]
-    released: list[_Day] = field(default_factory=list)
+    history: list[Release | Imagined]
+    released: list[Imagined] = field(default_factory=list)
     skipped: list[Skip] = field(default_factory=list)
     ended: bool = False
     stopped: str = ""
@@ -96,8 +96,8 @@ class _Course:
 def outlook(side: Side, view: View, *, days_ahead: int | None = None) -> Outlook:
     """Return what a contract permits from here on, looking as many days ahead as it may take, or as asked."""
     figures = tuple(side.binding.notion.figures(view.rows, side.binding.envelopes[0], None))
-    days = list(islice(_days(side.contract, view.rows), days_ahead))
-    course = _course(side, view, days)
+    days = list(islice(coming_days(side.contract, view.rows), days_ahead))
+    course = course_of(side, view, days)
     if not days:
         return Outlook(None, 0, {}, None, False, tuple(course.skipped), course.stopped, figures)
     last = date.fromisoformat(course.released[-1].day) if course.released else None
@@ -107,7 +107,7 @@ def outlook(side: Side, view: View, *, days_ahead: int | None = None) -> Outlook
     return Outlook(days[0], granted, sd, last, course.ended, tuple(course.skipped), course.stopped, figures)
 
 
-def _days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
+def coming_days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
     """Yield the days behind the newest in the ledger, as far as the end is looked for."""
     schedule = terms["schedule"]
     behind = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
@@ -120,9 +120,9 @@ def _days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def _course(side: Side, view: View, days: Sequence[date]) -> _Course:
+def course_of(side: Side, view: View, days: Sequence[date]) -> Course:
     """Return what becomes of half-released days and of `days`, each released when due, up to the first refused."""
-    course = _Course(list(view.rows))
+    course = Course(list(view.rows))
     try:
         side.binding.review(view.rows)
     except Refused as refused:
@@ -163,14 +163,14 @@ def _earliest(terms: Mapping[str, Any], today: date) -> str:
     return "" if terms["schedule"]["mode"] == "rehearsal" else today.isoformat()
 
 
-def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> _Day:
+def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> Imagined:
     ended = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
     due = clock.due_on(ended, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]
-    return _Day(population, "", day.isoformat(), "released", 0, clock.instant(ended), max(due, not_before))
+    return Imagined(population, "", day.isoformat(), "released", 0, clock.instant(ended), max(due, not_before))
 
 
-def _admitted(binding: Binding, history: Sequence[Release | _Day], row: _Day) -> bool:
+def _admitted(binding: Binding, history: Sequence[Release | Imagined], row: Imagined) -> bool:
     try:
         binding.admit(history, row)
     except Refused:

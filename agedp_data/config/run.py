@@ -22,7 +22,7 @@ from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged import HALF_HOUR
 from agedp_data.notions.enforced import Enforced
 from agedp_data.notions.neighbourhood import Neighbourhood
-from agedp_data.notions.notion import Notion
+from agedp_data.notions.notion import Notion, Promise
 from agedp_data.notions.parameters import Block, wrong
 from agedp_data.notions.temporal import Temporal
 
@@ -87,6 +87,18 @@ class RunFile(Block):
     def shares(self) -> dict[str, Decimal]:
         """Return each series' part of a day's epsilon; they add up to exactly 1."""
         return {name: Decimal(1) if each.share is None else each.share for name, each in self.series.items()}
+
+    def promising(self, promise: Promise) -> Self:
+        """Return the same run file with another promise.
+
+        Raises:
+            RunFileError: the promise does not go with the other tables, in few words.
+        """
+        found = self.model_copy(update={"promise": promise})
+        for rule in _RULES:
+            for table, key, what in rule(found):
+                raise RunFileError(f"[{table}] {key} {what}")
+        return found
 
     @model_validator(mode="after")
     def _tables_agree(self, info: ValidationInfo) -> Self:

@@ -57,6 +57,11 @@ class Schedule(Block):
     last_day: Day | None = None
 
     @property
+    def days(self) -> int | None:
+        """Return how many days the period has, None if it has no end."""
+        return None if self.last_day is None else (self.last_day - self.first_day).days + 1
+
+    @property
     def marker(self) -> str | None:
         """Return the marker that a delivery leaves, {day} standing for the date; None if age alone decides."""
         found: str | None = getattr(self, "wait_for", None)

@@ -11,6 +11,7 @@ from pydantic import PrivateAttr, model_validator
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import epsilon, granted
 from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLoss, Forgotten, Secret, utc_midnight
+from agedp_data.notions.candidate import Candidate, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import Enforced, refuse_above
 from agedp_data.notions.notion import (
@@ -102,6 +103,20 @@ class AgeDependent(Enforced):
     def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
         """Return the largest loss of a day, the total, and last the largest risk from `at` on."""
         return [*spent_figures(day_losses(history)), *self._account.figures(history, envelope, at)]
+
+    @classmethod
+    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+        """Return the risk by every method of the model, at the age of the run file, or at the end of the day."""
+        own = run.promise if isinstance(run.promise, cls) else None
+        methods: tuple[Method, ...] = run.model.methods if run.model else ("tight",)
+        age, secret = run.promise.age_days or 0, own.secret if own else DAY
+        first = sorted(methods, key=lambda method: own is not None and method != own.method)
+        return tuple(
+            Candidate(
+                method.replace("_", " "), amount_in("risk", age_days=age, method=method, secret=secret), figure=RISK
+            )
+            for method in first
+        )
 
     @classmethod
     def compared(cls, run: RunFile) -> tuple[Account, ...]:

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, Self
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from agedp_data.losses import granted
+from agedp_data.notions.candidate import Candidate, Keys, part
 from agedp_data.notions.enforced import Enforced, refuse_above
-from agedp_data.notions.notion import DAY_FIGURE, Figure, Forgetting, Row, day_losses, spent_figures
+from agedp_data.notions.notion import (
+    DAY_FIGURE,
+    TOTAL_FIGURE,
+    Figure,
+    Forgetting,
+    Row,
+    day_losses,
+    spent_figures,
+)
 from agedp_data.notions.parameters import Epsilon, wrong
+
+if TYPE_CHECKING:
+    from agedp_data.config.run import RunFile
 
 
 class Classical(Enforced):
@@ -46,6 +59,24 @@ class Classical(Enforced):
         """Return the largest loss of a day and the total."""
         del envelope, at
         return spent_figures(day_losses(history))
+
+    @classmethod
+    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+        """Return the amount spent by each day, and divided among all days of the period."""
+        caps, days = run.promise, run.schedule.days
+
+        def each_day(amount: Decimal) -> Keys:
+            return {"epsilon_per_day": min(amount, caps.max_day_epsilon)}
+
+        def divided(amount: Decimal) -> Keys:
+            total = amount if caps.epsilon_total == "unlimited" else min(amount, caps.epsilon_total)
+            return {"epsilon_per_day": min(part(total, days or 1), caps.max_day_epsilon), "epsilon_total": total}
+
+        lacking = "" if days else "a sum over all days needs [schedule] last_day"
+        return (
+            Candidate("each day", each_day, DAY_FIGURE),
+            Candidate("all days alike", divided, TOTAL_FIGURE, lacking),
+        )
 
 
 def refuse_day_above_caps(promise: Enforced, day: int, key: str = "epsilon_per_day") -> None:

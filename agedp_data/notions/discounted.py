@@ -21,6 +21,7 @@ from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO, granted
+from agedp_data.notions.candidate import Candidate, amount_in, unknown
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import Enforced, refuse_above
 from agedp_data.notions.fading import DiscountName, Fading, by_number, number_of, whole
@@ -177,6 +178,26 @@ class Discounted(Enforced):
         return [*spent_figures(day_losses(history)), *discounted]
 
     @classmethod
+    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+        """Return the promised schedule, and for its discount and those of [compare] the two of least noise."""
+        own = run.promise if isinstance(run.promise, cls) else None
+        of_compare: tuple[tuple[DiscountName, Decimal | None], ...] = (
+            ("exponential", run.compare.exponential),
+            ("hyperbolic", run.compare.hyperbolic),
+        )
+        asked: list[tuple[DiscountName, Decimal, Clock]] = [
+            *([(own.discount, own.rate, own.clock)] if own else []),
+            *((name, rate, "data-day") for name, rate in of_compare if rate is not None),
+        ]
+        if not asked:
+            return (unknown("needs a rate; name one in [compare] exponential or hyperbolic"),)
+        days = run.schedule.days
+        found = [_candidate(*asked[0], own.schedule, own.horizon_days)] if own else []
+        for each in asked:
+            found += [_candidate(*each, "renewal", None), _candidate(*each, "optimal", days, _hard_to_solve(days))]
+        return tuple({each.method: each for each in reversed(found)}.values())[::-1]
+
+    @classmethod
     def compared(cls, run: RunFile) -> tuple[Account, ...]:
         """Return the discounts of [compare], by days of the data, unless they are what is promised."""
         asked: list[tuple[DiscountName, Decimal | None]] = [
@@ -261,6 +282,22 @@ class DiscountedLoss:
         """Return the names of its figures: on the worst day, on the newest one."""
         worst = f"discounted sum ({self.discount} {self.rate})"
         return worst, f"{worst} on the newest day"
+
+
+def _candidate(
+    discount: DiscountName, rate: Decimal, clock: Clock, schedule: ScheduleName, horizon: int | None, lacking: str = ""
+) -> Candidate:
+    keys: dict[str, object] = {"discount": discount, "rate": rate, "schedule": schedule, "clock": clock}
+    if horizon is not None:
+        keys["horizon_days"] = horizon
+    return Candidate(f"{discount} {rate}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
+
+
+def _hard_to_solve(days: int | None) -> str:
+    """Return why an optimum over so many days is not compared with."""
+    if days is None:
+        return "an optimum needs [schedule] last_day"
+    return f"an optimum over {days} days takes long; renewal is near it" if days > _SOON_SOLVED else ""
 
 
 def _counted(discount: DiscountName, rate: Decimal) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from pydantic import model_validator
 
+from agedp_data.notions.candidate import Candidate, amount_in, unknown
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.parameters import Days, Epsilon, Fraction01, PositiveKwh, watt_hours, wrong
+
+if TYPE_CHECKING:
+    from agedp_data.config.run import RunFile
+
+_WEEK: Final = 7
 
 
 class Neighbourhood(Promise):
@@ -29,6 +35,26 @@ class Neighbourhood(Promise):
     def delta_wh(self) -> int:
         """Return the size of a change that is protected, in whole watt-hours."""
         return watt_hours(self.delta_kwh)
+
+    @classmethod
+    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+        """Return a window_days-th of the window's amount for each size of change, and what the run file promises."""
+        own = run.promise if isinstance(run.promise, cls) else None
+        days = own.window_days if own else run.compare.window_days or _WEEK
+        sizes = dict.fromkeys([own.delta_kwh] if own else []) | dict.fromkeys(run.compare.delta_kwh)
+        if not sizes:
+            return (unknown("needs a size of change; name some in [compare] delta_kwh"),)
+        rules: list[dict[str, object]] = [{"spend": "per-request"}]
+        if own and own.spend != "per-request":
+            rules.insert(0, {"spend": own.spend} | ({"fraction": own.fraction} if own.fraction else {}))
+        return tuple(
+            Candidate(
+                f"{size} kWh, {days} days, {rule['spend']}",
+                amount_in("epsilon_per_window", delta_kwh=size, window_days=days, **rule),
+            )
+            for size in sizes
+            for rule in rules
+        )
 
     @model_validator(mode="after")
     def _fraction_goes_with_its_rule(self) -> Self:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, SupportsFloat
 
 from agedp_data.losses import granted
+from agedp_data.notions.candidate import Candidate
 from agedp_data.notions.parameters import AgeDays, Block, Epsilon, Total
 
 if TYPE_CHECKING:
@@ -165,6 +166,15 @@ class Promise(Block):
     @classmethod
     def compared(cls, run: RunFile) -> tuple[Account, ...]:
         """Return the accounts of this notion that the run file asks to see beside its promise."""
+        del run
+        return ()
+
+    @classmethod
+    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+        """Return the ways in which this notion could keep an amount for this run file, its own first if it is this one.
+
+        Parameters that the run file's promise does not imply are those of [compare].
+        """
         del run
         return ()
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 from pydantic import model_validator
 
+from agedp_data.notions.candidate import Candidate, amount_in
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.parameters import Epsilon, Horizon, wrong
+
+if TYPE_CHECKING:
+    from agedp_data.config.run import RunFile
+
+
+Budget = Literal["best", "supremum", "exact", "even"]
+_ENDING: tuple[Budget, ...] = ("exact", "even")
 
 
 class Temporal(Promise):
@@ -22,10 +30,21 @@ class Temporal(Promise):
     notion: Literal["temporal"]
     alpha: Epsilon
     horizon_days: Horizon
-    budget: Literal["best", "supremum", "exact", "even"]
+    budget: Budget
+
+    @classmethod
+    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+        """Return every budget that the period permits, over the promised horizon or the period's days."""
+        own = run.promise if isinstance(run.promise, cls) else None
+        horizon: int | Literal["unlimited"] = own.horizon_days if own else run.schedule.days or "unlimited"
+        budgets = [each for each in get_args(Budget) if horizon != "unlimited" or each not in _ENDING]
+        return tuple(
+            Candidate(budget, amount_in("alpha", horizon_days=horizon, budget=budget))
+            for budget in sorted(budgets, key=lambda budget: own is not None and budget != own.budget)
+        )
 
     @model_validator(mode="after")
     def _without_end(self) -> Self:
-        if self.horizon_days == "unlimited" and self.budget in ("exact", "even"):
+        if self.horizon_days == "unlimited" and self.budget in _ENDING:
             raise wrong('needs a number of days in horizon_days; "unlimited" goes with "supremum"', "budget")
         return self

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
 from agedp_data.losses import granted
+from agedp_data.notions.candidate import Candidate, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import Enforced, refuse_above
 from agedp_data.notions.notion import DAY_FIGURE, Account, Figure, Forgetting, Row, day_losses, spent_figures
@@ -18,6 +19,7 @@ from agedp_data.notions.parameters import Days, Epsilon, wrong
 if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
 
+Spend = Literal["even", "remaining"]
 _WEEK: Final = 7
 
 
@@ -30,7 +32,7 @@ class WEvent(Enforced):
     notion: Literal["w-event"]
     window_days: Days
     epsilon_per_window: Epsilon
-    spend: Literal["even", "remaining"]
+    spend: Spend
 
     @model_validator(mode="after")
     def _first_day_fits(self) -> Self:
@@ -67,6 +69,17 @@ class WEvent(Enforced):
         """Return the largest loss of a day, the total, and the largest loss of a window."""
         windows = WindowLoss(self.window_days).figures(history, envelope, at)
         return [*spent_figures(day_losses(history)), *windows]
+
+    @classmethod
+    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+        """Return both ways to spend a window's amount, for the promised window or that of [compare], or a week."""
+        own = run.promise if isinstance(run.promise, cls) else None
+        days = own.window_days if own else run.compare.window_days or _WEEK
+        ways = sorted(get_args(Spend), key=lambda spend: own is not None and spend != own.spend)
+        return tuple(
+            Candidate(f"{days} days, {spend}", amount_in("epsilon_per_window", window_days=days, spend=spend))
+            for spend in ways
+        )
 
     @classmethod
     def compared(cls, run: RunFile) -> tuple[Account, ...]:

@@ -233,6 +233,19 @@ def test_the_operator_is_told_what_there_is_of_each_kind(write, kind):
     assert "known too little" not in lines
 
 
+CHECKED = ("chain of day totals", "chain of half-hours")
+
+
+@pytest.mark.parametrize("kind", ["bounded", "bounded and cyclic"])
+def test_counts_of_series_drawn_from_a_cyclic_chain_are_not_called_powers(write, kind):
+    house = write(kind)
+    lines = calibration_lines(calibrate(house.run_file))
+    of = {name: next(i for i, line in enumerate(lines) if line.startswith(f"{name:24s}")) for name in CHECKED}
+    drawn = lines[of["chain of half-hours"] + 1].startswith("  drawn from the chain")
+    assert drawn == ("cyclic" in kind)
+    assert lines[of["chain of day totals"] + 1].startswith("  powers, median home")
+
+
 def test_the_operator_is_told_when_chance_leaves_nothing_to_credit(write):
     house = write("bounded and cyclic")
     house.run_file.write_text(house.run_file.read_text().replace("min_visits = 400", "min_visits = 5"))

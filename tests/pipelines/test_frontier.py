@@ -14,6 +14,7 @@ import pytest
 from agedp_data.errors import RunFileError
 from agedp_data.privacy.ageing import peak
 from flows.command import main
+from flows.planning import frontier_lines
 from pipelines.frontier import change_of, foresee_frontier
 from pipelines.work import begin
 
@@ -96,6 +97,28 @@ def test_the_cheapest_daily_schedule_at_the_promised_risk_is_marked_and_no_other
         for loss in losses[peak(CHAIN, losses, age=age, interval=1, method="tight") * 1.1 <= own.risk]
     ]
     assert best.error_kwh <= min(feasible)
+
+
+def shown(work):
+    return "\n".join(frontier_lines(work))
+
+
+def test_a_risk_without_a_peak_says_what_ends_it_and_what_the_releases_add_up_to_by_then(house):
+    [own] = [one for one in frontier_of(house).choices if one.promised]
+    assert (own.risk, own.adds_up_to, own.ended_by) == (math.inf, 40.0, "epsilon_total")  # 40 of 100 days, 1 each
+    text = shown(begin(house.run_file))
+    assert "inf" not in text
+    assert "+40.0000" in text
+    assert "until epsilon_total ends them" in text
+    [own] = [one for one in frontier_of(house, days=7).choices if one.promised]
+    assert (own.adds_up_to, own.ended_by) == (7.0, "last_day")
+    endless = AGED.replace("epsilon_total = 40", 'epsilon_total = "unlimited"')
+    frontier_of(house, promise=endless)
+    live = house.run_file.read_text().replace('mode = "archive"', 'mode = "live"')
+    house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
+    [own] = [one for one in foresee_frontier(begin(house.run_file)).choices if one.promised]
+    assert (own.adds_up_to, own.ended_by) == (None, "")
+    assert "no bound" in shown(begin(house.run_file))
 
 
 def test_under_a_curve_the_periods_releases_add_up_but_for_what_the_oldest_has_lost(house):

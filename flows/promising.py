@@ -1,0 +1,268 @@
+"""What `agedp plan` says of every notion for a target: the table for people, the same for machines."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from agedp_data.config.contracts import exact_text
+from agedp_data.errors import RunFileError
+from agedp_data.losses import NANO, epsilon
+from agedp_data.notions.notion import ASSUMPTION_FREE, Figure
+from agedp_data.notions.parameters import LARGEST
+from pipelines.offers import Comparison, Needs, Offer, Series, Target
+from pipelines.promises import compare_promises
+from pipelines.work import Work
+
+_WIDTH = 118
+_HEADING = (
+    "   notion         method                      promises of  epsilon a day  noise kWh of change   first day   "
+    "last day"
+)
+_WORDS = (
+    "promises: the most that the figure may come to; of: what that is about. epsilon a day: mean over the days, "
+    "~ where they differ. noise: standard deviation of what is added to a mean, kWh a home, root mean square over "
+    "the days; it is all that an interval in the release covers. +: goes on."
+)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def target_of(risk: str | None, error_kwh: str | None) -> Target:
+    """Return the target that the command was given, in words; none leaves it to the run file's promise.
+
+    Raises:
+        RunFileError: both, or what is no amount above 0.
+    """
+    if risk is not None and error_kwh is not None:
+        raise RunFileError("--risk and --error-kwh are two targets; name one")
+    if error_kwh is not None:
+        return Target(error_kwh=float(_amount("--error-kwh", error_kwh)))
+    return Target(risk=None if risk is None else _amount("--risk", risk))
+
+
+def _amount(option: str, written: str) -> Decimal:
+    try:
+        amount = Decimal(written)
+        if not amount.is_finite() or not Decimal("0.000001") <= amount <= LARGEST:
+            raise InvalidOperation
+    except InvalidOperation:
+        raise RunFileError(f"{option} must be a number from 0.000001 to {LARGEST}, such as 0.5") from None
+    return amount
+
+
+def promises_json(work: Work, target: Target) -> dict[str, Any]:
+    """Return the offers for machines; the keys are in docs/plan.md."""
+    found = compare_promises(work, target)
+    return {
+        "target": _target_json(found.target),
+        "series": found.series,
+        "by": found.groups,
+        "households": found.homes,
+        "days": len(found.days),
+        "change_kwh": found.change_kwh,
+        "change_from": "published series" if found.change_measured else "yardstick",
+        "offers": [_offer_json(one, found) for one in found.offers],
+    }
+
+
+def _target_json(target: Target) -> dict[str, Any]:
+    kept = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
+    return {**kept, "from": "the run file's promise" if target.own else "asked for"}
+
+
+def _offer_json(one: Offer, found: Comparison) -> dict[str, Any]:
+    if one.series is None or one.figure is None:
+        return {"notion": one.notion, "method": one.method, "lacking": one.lacking}
+    return {
+        "notion": one.notion,
+        "method": one.method,
+        "promise": one.keys,
+        "bounds": None if one.amount is None else exact_text(one.amount),
+        "figure": _figure_json(one.figure, one.series),
+        **_series_json(one.series, found),
+        "usable": one.series.noise_kwh <= found.change_kwh,
+        **({"needs": _needs_json(one.needs)} if one.needs else {}),
+        "promised": one.promised,
+        "kept": one.kept,
+        "cheapest": one.cheapest,
+    }
+
+
+def _figure_json(figure: Figure, series: Series) -> dict[str, Any]:
+    return {
+        "name": figure.name,
+        "epsilon": None if series.reaches is None else epsilon(series.reaches),
+        "about": figure.about,
+        "class": figure.kind,
+        "assumption": figure.assumption,
+    }
+
+
+def _series_json(series: Series, found: Comparison) -> dict[str, Any]:
+    return {
+        "epsilon_first_day": epsilon(series.losses[0]),
+        "epsilon_least_day": epsilon(min(series.losses)),
+        "epsilon_largest_day": epsilon(max(series.losses)),
+        "epsilon_mean_day": epsilon(series.epsilon),
+        "noise_sd_kwh": _finite(series.noise_kwh),
+        "noise_sd_worst_day_kwh": _finite(series.worst_kwh),
+        "noise_of_change": _finite(series.noise_kwh / found.change_kwh),
+        "unusable_days": series.unusable_days,
+        "released_days": len(series.losses),
+        "skipped_days": series.skipped,
+        "first_day": series.first_day.isoformat(),
+        "last_day": series.last_day.isoformat(),
+        "first_published_on": series.published[0],
+        "last_published_on": series.published[1],
+        "ended_by": series.ended_by,
+        "goes_on": series.beyond,
+    }
+
+
+def _needs_json(needs: Needs) -> dict[str, Any]:
+    return {
+        "households": needs.homes,
+        "epsilon_a_day": epsilon(needs.epsilon),
+        "bounds": None if needs.figure is None else exact_text(needs.figure),
+        "last_day": None if needs.last_day is None else needs.last_day.isoformat(),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def promises_lines(work: Work, target: Target) -> list[str]:
+    """Return the offers for people."""
+    found = compare_promises(work, target)
+    had = [one for one in found.offers if one.series is not None]
+    about = _about(had)
+    return [
+        *_head_lines(found),
+        _HEADING,
+        *(_offer_line(one, found, about) for one in had),
+        *_about_lines(about),
+        *_mark_lines(found),
+        *_ended_lines(had),
+        *_unusable_lines(found),
+        *_lacking_lines(found),
+        *_wrapped("", _WORDS),
+    ]
+
+
+def _head_lines(found: Comparison) -> list[str]:
+    target = found.target
+    kept = f"a figure of {_short(target.risk)}" if target.risk is not None else f"a noise of {target.error_kwh:g} kWh"
+    whence = ", which the run file promises" if target.own else ""
+    group = f"the smallest group by {found.groups}, which decides" if found.groups else "all in one mean"
+    asked = f"{len(found.days)} days from {found.days[0]}" + (" and on" if found.endless else f" to {found.days[-1]}")
+    changes = "as far as it is published" if found.change_measured else "assumed before there is a published series"
+    return [
+        *_wrapped("", f"which promise keeps {kept}{whence}, and what each costs: {found.series}, {asked}"),
+        f"{found.homes} homes ({group}); a mean changes by {_kwh(found.change_kwh)} kWh from day to day, {changes}",
+    ]
+
+
+def _about(offers: list[Offer]) -> dict[tuple[str, str, str], str]:
+    """Return a letter for each thing that figures are about, with what they assume; a star where they assume it."""
+    found: dict[tuple[str, str, str], str] = {}
+    for one in offers:
+        if one.figure is not None and (key := _key(one.figure)) not in found:
+            star = "" if one.figure.kind == ASSUMPTION_FREE else "*"
+            found[key] = f"{_LETTERS[len(found) % len(_LETTERS)]}{star}"
+    return found
+
+
+def _key(figure: Figure) -> tuple[str, str, str]:
+    """Return what a letter stands for; by which method, behind the assumption, the offer's own line says."""
+    return figure.about, figure.kind, figure.assumption.partition(" (method")[0]
+
+
+def _offer_line(one: Offer, found: Comparison, about: dict[tuple[str, str, str], str]) -> str:
+    series, figure = one.series, one.figure
+    if series is None or figure is None:
+        raise RuntimeError("an offer without a series has no line")
+    mark = ("=" if one.promised else " ") + (">" if one.cheapest else " ")
+    day = ("~" if min(series.losses) < max(series.losses) else "") + _round(series.epsilon)
+    of_change = series.noise_kwh / found.change_kwh
+    return (
+        f"{mark} {one.notion:14s} {one.method:26s} {_short(one.amount):>9s} {about[_key(figure)]:2s} {day:>14s} "
+        f"{_kwh(series.noise_kwh):>10s} {_kwh(of_change):>9s}{'!' if of_change > 1 else ' '}  {series.first_day}  "
+        f"{series.last_day}{'+' if series.beyond else ''}"
+    )
+
+
+def _kwh(value: float) -> str:
+    if not math.isfinite(value):
+        return "no end"
+    return f"{value:.3f}" if value < 1000 else f"{value:,.0f}"
+
+
+def _short(amount: Decimal | None) -> str:
+    return "none" if amount is None else f"{float(amount):.4g}"
+
+
+def _about_lines(about: dict[tuple[str, str, str], str]) -> Iterator[str]:
+    for (what, kind, assumption), letter in about.items():
+        holds = "whatever is true of the homes" if kind == ASSUMPTION_FREE else f"if {assumption}"
+        yield from _wrapped(f"{letter:3s}", f"about {what}; {holds}")
+
+
+def _mark_lines(found: Comparison) -> Iterator[str]:
+    if any(one.promised for one in found.offers):
+        yield "=  what the run file says now"
+    if any(one.cheapest for one in found.offers):
+        least = "least noise" if found.target.risk is not None else "least figure"
+        yield from _wrapped(
+            ">  ",
+            f"{least} of those that keep the target on every day asked for, apart with and without an assumption (*); "
+            "what they are about is yours to weigh: no noise can",
+        )
+    else:
+        yield "no promise here keeps the target on every day asked for"
+
+
+def _ended_lines(offers: list[Offer]) -> Iterator[str]:
+    for one in offers:
+        if one.series is not None and (one.series.ended_by or one.series.skipped):
+            skipped = f"{one.series.skipped} days are skipped" if one.series.skipped else ""
+            ends = f"{one.series.ended_by or ''} ends it on {one.series.last_day}" if one.series.ended_by else ""
+            yield f"   {one.notion}, {one.method}: {'; '.join(filter(None, [ends, skipped]))}"
+
+
+def _unusable_lines(found: Comparison) -> Iterator[str]:
+    unusable = [one for one in found.offers if one.needs is not None]
+    if not unusable:
+        return
+    where = "in the smallest group" if found.groups else "on the roster"
+    yield f"!  unusable: the noise exceeds what a mean changes by from day to day. So many homes {where} would mend"
+    yield "   it, or so large a figure under the same caps (none: they, or the model, permit none):"
+    yield "   notion         method                        homes     figure  epsilon a day   last day"
+    for one in unusable:
+        if one.needs is not None:
+            start = f"   {one.notion:14s} {one.method:26s} {one.needs.homes:8,d} "
+            figure = _short(one.needs.figure)
+            yield f"{start} {figure:>9s} {_round(one.needs.epsilon):>14s}   {one.needs.last_day or ''}".rstrip()
+
+
+def _round(loss: int) -> str:
+    return f"{loss / NANO:.4g}"
+
+
+def _lacking_lines(found: Comparison) -> Iterator[str]:
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for one in found.offers:
+        if one.lacking:
+            reasons.setdefault((one.notion, one.lacking), []).append(one.method)
+    if reasons:
+        yield "cannot be had here:"
+    for (notion, why), methods in reasons.items():
+        named = "; ".join(filter(None, methods))
+        yield from _wrapped("   ", f"{notion}{f' ({named})' if named else ''}: {why}")
+
+
+def _wrapped(start: str, text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * max(3, len(start)))
