@@ -1,0 +1,148 @@
+"""The days that a promise is made for, and what one comes to on them: losses, noise, first and last date.
+
+The days are those behind the newest release to the end of the period, a year of them at most, on which enough homes
+are on the roster. NOISE is the standard deviation of what is added to a daily mean, root mean square over the days,
+kWh a home, of the smallest group of the mean that has most of it: all that an interval in the release covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import date
+from fractions import Fraction
+from itertools import islice
+from typing import Final
+
+from agedp_data import noise
+from agedp_data.chains.envelope import Envelope
+from agedp_data.config import RunFile, contract
+from agedp_data.errors import RunFileError
+from agedp_data.ledger import Release
+from agedp_data.losses import NANO, recorded
+from agedp_data.notions import Promise
+from agedp_data.roster import Roster
+from pipelines.frontier import change_of
+from pipelines.grant import Binding
+from pipelines.offers import Series
+from pipelines.outlook import Course, Side, View, coming_days, course_of
+from pipelines.work import Work, earlier_models
+
+_AHEAD: Final = 366
+
+
+class PromisedDays:
+    """The days of a run file, its ledger and roster; `homes` by day are those of the smallest group.
+
+    Raises:
+        RunFileError: no mean is published, or no day is left on which enough homes are counted.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.run: RunFile = work.run
+        self.model = work.model
+        ledger = work.opened_ledger()
+        rows: tuple[Release, ...] = () if ledger is None else ledger.rows(work.population)
+        contracts = () if ledger is None else ledger.contracts(work.population)
+        older = {} if ledger is None else earlier_models(work, ledger)
+        self.envelopes: tuple[Envelope | None, ...] = (work.model.envelope if work.model else None, *older.values())
+        self.view = View(rows, work.roster, work.today, contracts)
+        self.name = self._noisiest()
+        self.homes = dict(self._counted())
+        if not self.homes:
+            raise RunFileError(
+                f"no day is left of which enough homes are on the roster (min_households = "
+                f"{self.run.population.min_households}); there is nothing to promise"
+            )
+        self.change, self.measured = change_of([row for row in rows if row.series == self.name])
+
+    def _noisiest(self) -> str:
+        """Return the mean with most noise at the same loss: its clamp over its share and its homes."""
+        means = {name: one for name, one in self.run.series.items() if one.statistic == "mean"}
+        if not means:
+            raise RunFileError("what a promise costs is told in the noise of a mean; the run file publishes none")
+        day = next(iter(self._days()), self.run.schedule.first_day)
+
+        def weight(name: str) -> Fraction:
+            homes = smallest_group(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
+            return Fraction(means[name].clamp_wh) / (Fraction(self.run.shares[name]) * homes)
+
+        return max(means, key=weight)
+
+    def _days(self) -> list[date]:
+        """Return the days behind the newest release that are asked for, a year of them at most."""
+        return list(islice(coming_days(contract(self.run, model=None), self.view.rows), _AHEAD))
+
+    @property
+    def endless(self) -> bool:
+        """Tell whether the period goes on behind the days that are asked for."""
+        last = self.run.schedule.last_day
+        return last is None or max(self.homes) < last
+
+    def _counted(self) -> Iterator[tuple[date, int]]:
+        """Yield the days on which enough homes are counted, with those of the smallest group."""
+        for day in self._days():
+            homes = smallest_group(
+                self.view.roster, day, self.run.series[self.name].by, self.run.population.min_households
+            )
+            if homes:
+                yield day, homes
+
+    def gone_through(self, run: RunFile, figure: str) -> Series | None:
+        """Return what comes of the days under a run file's promise, None if nothing is ever released."""
+        terms = contract(run, model=self.model.id if self.model else None)
+        course = course_of(Side(terms, Binding(run.notion, self.envelopes)), self.view, list(self.homes))
+        if not course.released:
+            return None
+        figures = run.notion.figures(course.history, self.envelopes[0], None)
+        reaches = next((one.value for one in figures if one.name == figure), None)
+        losses = tuple(row.loss for row in course.released)
+        days = [date.fromisoformat(row.day) for row in course.released]
+        noises = [self.noise_of(loss) / self.homes[day] for loss, day in zip(losses, days, strict=True)]
+        dates = [row.published_on for row in course.released]
+        return Series(
+            reaches,
+            losses,
+            math.sqrt(sum(each**2 for each in noises) / len(noises)),
+            max(noises),
+            sum(each > self.change for each in noises),
+            days[0],
+            days[-1],
+            (min(dates), max(dates)),
+            len(course.skipped),
+            _ended_by(run.promise, course),
+            self.endless and not course.ended,
+        )
+
+    def noise_of(self, loss: int) -> float:
+        """Return the noise of the sum [kWh] when the day is granted a loss, to the last digits of what is drawn."""
+        part = int(Fraction(self.run.shares[self.name]) * loss)
+        if part <= 0:
+            return math.inf
+        return noise.standard_deviation(self.run.series[self.name].clamp_wh * NANO / part) / 1000.0
+
+    def above(self, error_kwh: float) -> bool:
+        """Tell whether even days that spend all that a day may have more noise than this."""
+        return self.noise_of(self.run.promise.day_cap) / max(self.homes.values()) > error_kwh
+
+    def loss_for(self, noise_kwh: float) -> int:
+        """Return the loss of a day whose noise, in the smallest group, is so much, rounded up.
+
+        The discrete Laplace law's standard deviation is 1/(sqrt 2 sinh(1/(2 scale))), in the unit of the scale.
+        """
+        sd_wh = noise_kwh * 1000.0 * min(self.homes.values())
+        scale = 1 / (2 * math.asinh(1 / (math.sqrt(2) * sd_wh)))
+        return recorded(self.run.series[self.name].clamp_wh / (scale * float(self.run.shares[self.name])))
+
+
+def smallest_group(roster: Roster, day: date, by: str | None, least: int) -> int:
+    """Return how many homes the smallest published group of a roster column has on a day, 0 without one."""
+    return min((homes for _, homes in roster.cells(day, by) if homes >= least), default=0)
+
+
+def _ended_by(promise: Promise, course: Course) -> str:
+    if not course.ended:
+        return ""
+    spent = sum(row.loss for row in course.history)
+    needed = course.released[-1].loss
+    return "epsilon_total" if promise.total_cap is not None and promise.total_cap - spent < needed else "promise"
