@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 _DIGITS: Final = 9000  # from 1.000 to 9.999
 _LEAST: Final = -9  # 1000 x 10^-9
 _LAST: Final = 11 * _DIGITS  # 100,000: more is a slip of the pen
 _GUESSES: Final = 12
+
+
+class _Tried(NamedTuple):
+    place: int
+    noise: float | None
 
 
 def least_amount(noise: Callable[[Decimal], float | None], target: float, *, guess: float) -> Decimal | None:
@@ -21,32 +27,39 @@ def least_amount(noise: Callable[[Decimal], float | None], target: float, *, gue
     >>> least_amount(lambda amount: 2 / float(amount), 0.3, guess=1.0)
     Decimal('6.667')
     """
-    low, high, at = -1, _LAST + 1, _place(guess)
-    before: tuple[int, float] | None = None
-    tries = 0
+    at, low, high = _place(guess), -1, _LAST + 1
+    tried: list[_Tried] = []
     while high - low > 1:
-        tries += 1
-        found = noise(amount_at(at))
-        if found is not None and found <= target:
+        now = _Tried(at, noise(amount_at(at)))
+        if now.noise is not None and now.noise <= target:
             high = at
+        elif high > _LAST and tried and _cap_binds(tried[-1], now):
+            return None
         else:
-            if found is not None and high > _LAST and before is not None and _caps_bind(before, (at, found)):
-                return None
-            low, before = at, (at, found) if found is not None else None
-        at = _next(at, found, target, (low, high)) if tries < _GUESSES or high > _LAST else (low + high) // 2
-    return amount_at(high) if high <= _LAST else None
+            low = at
+        tried.append(now)
+        wanted = _wanted(tried[-2:], target) if len(tried) < _GUESSES or high > _LAST else (low + high) // 2
+        at = min(max(wanted, low + 1), high - 1)
+    return None if high > _LAST else amount_at(high)
 
 
-def _next(at: int, found: float | None, target: float, between: tuple[int, int]) -> int:
-    """Return where to try next, strictly between the two: where noise like 1/amount would meet the target."""
-    low, high = between
-    wanted = at + _DIGITS if found is None else _place(float(amount_at(at)) * found / target)
-    return min(max(wanted, low + 1), high - 1)
+def _wanted(tried: list[_Tried], target: float) -> int:
+    """Return where the target is met if noise is a power of the amount: the last two say which, else 1/amount."""
+    place, noise = tried[-1]
+    if noise is None or not math.isfinite(noise):
+        return place + _DIGITS
+    power, before = 1.0, tried[0]
+    if before.place != place and before.noise == noise:  # both spend all that a cap permits
+        return _place(float(amount_at(place)) / 2)
+    if before.noise is not None and math.isfinite(before.noise) and before.noise != noise:
+        apart = math.log(float(amount_at(place) / amount_at(before.place)))
+        power = max(math.log(before.noise / noise) / apart, 0.1)
+    return _place(float(amount_at(place)) * (noise / target) ** (1 / power))
 
 
-def _caps_bind(before: tuple[int, float], now: tuple[int, float]) -> bool:
+def _cap_binds(before: _Tried, now: _Tried) -> bool:
     """Tell whether more did not help: a cap decides, whatever the amount."""
-    return now[0] > before[0] and now[1] >= before[1] * (1 - 1e-9)
+    return before.noise is not None and now.noise is not None and now.noise >= before.noise * (1 - 1e-9)
 
 
 def amount_at(place: int) -> Decimal:
