@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from decimal import Decimal
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -33,12 +34,14 @@ from pipelines.offers import Comparison, Needs, Offer, Series, Target, marked
 from pipelines.promised_days import PromisedDays
 from pipelines.work import Work
 
+_NEXT_TO_NOTHING: Final = 1000
+
 
 def compare_promises(work: Work, target: Target) -> Comparison:
     """Return every notion and method for a target; nothing is drawn or written.
 
     Raises:
-        RunFileError: no mean is published, no day is left or has enough homes, or nothing says what the target is.
+        RunFileError: no mean is published, or no day is left on which enough homes are counted.
     """
     return _Going(work).compared(target)
 
@@ -70,21 +73,21 @@ class _Going:
         )
 
     def _target(self, asked: Target) -> Target:
-        """Return what was asked for, else what the run file's promise keeps, or comes to where it bounds no figure."""
+        """Return what was asked for, else what the run file's promise keeps its own figure at.
+
+        Where it bounds that figure by its day's loss only, what it comes to; where that is nothing (what is as old as
+        an archive) or has no bound, the day's loss.
+        """
         if asked.risk is not None or asked.error_kwh is not None:
             return asked
-        promise = self.run.promise
-        first = self._first()
-        kept = _kept_by(self.run.notion, first)
-        amount = self.run.notion.limits.get(kept)
+        notion = self.run.notion
+        kept = _kept_by(notion, self._first())
+        amount = notion.limits.get(kept)
         if amount is None:
             series = self.days.gone_through(self.run, kept)
             amount = None if series is None else series.reaches
-        if not amount:
-            raise RunFileError(
-                f'{self.run.name}: notion = "{promise.notion}" comes to no finite figure here that others could be '
-                "compared at; name a target: `agedp plan --risk EPSILON` or `--error-kwh KWH`"
-            )
+        if amount is None or amount < _NEXT_TO_NOTHING:
+            amount = notion.limits[DAY_FIGURE] or 0
         return Target(risk=Decimal(amount) / NANO, own=True)
 
     def _first(self) -> Candidate:
