@@ -31,6 +31,9 @@ def test_two_worlds_publish_the_same_bytes(tmp_path: Path, mode: str, model: str
     assert one.published() == other.published()
     plans = [world.run("plan", "run.toml", "--json") for world in (one, other)]
     assert plans[0].stdout == plans[1].stdout
+    tables = [world.run("plan", "run.toml", "--notions", "--json") for world in (one, other)]
+    assert tables[0].returncode == 0, tables[0].stderr
+    assert tables[0].stdout == tables[1].stdout
 
 
 def test_the_worlds_do_differ_inside(tmp_path: Path) -> None:
