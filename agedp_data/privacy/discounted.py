@@ -9,15 +9,17 @@ for weights do not increase. The undiscounted sum has no bound; whoever publishe
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy import optimum
-from agedp_data.privacy.discounts import Discount, Exponential, Hyperbolic, Weights, discounted_loss
+from agedp_data.privacy.discounts import Discount, Exponential, Hyperbolic, Weights, as_number, discounted_loss
 from agedp_data.privacy.kernel import Floats
+from agedp_data.privacy.least_noise import least_noise
+from agedp_data.privacy.optimum import exponential_optimum, renewal
 from agedp_data.privacy.square_root import certified_constant, corollary_16
 
 __all__ = [
@@ -44,9 +46,10 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
     "constant"          epsilon/(a(0) + ... + a(T-1)), the largest constant
     "paper"             exponential: epsilon (1 - alpha) ([F] Corollary 12); hyperbolic: epsilon/(C sqrt k),
                         [F] Corollary 16 with the constant that is enough, `certified_constant`
-    "corollary-16"      the same with the paper's own constant; refused where it breaks the promise
+    "corollary-16"      the same with the paper's own constant, for whoever repeats its figures; refused where it breaks
+                        the promise (beta above 3.6538 or below 1.2203e-5), and without a name in a run file
     "renewal"           (epsilon - sum over j < k of a(k-j) r_j)/a(0): every sum is epsilon; needs no horizon
-    "optimal"           least sum of 1/r_k: exponential in closed form, others to 1e-7 of it or better (`optimum`)
+    "optimal"           least sum of 1/r_k: exponential in closed form, others to 1e-6 or better (`least_noise`)
     ==================  =====================================================================================
 
     Only the last decimals are lost to rounding: what is returned is checked with `discounted_loss` and scaled down
@@ -60,7 +63,8 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
 
     Raises:
         ChainError: an unknown method or one that the discount has not, epsilon that is not a positive number, a horizon
-            below 1; "renewal" for a(0) = a(1), which leaves later releases nothing.
+            that is not a whole number from 1 on, a loss out of the range of floats; "renewal" for a(0) = a(1), which
+            leaves later releases nothing.
 
     >>> schedule(Hyperbolic(1), epsilon=1, horizon=3, method="renewal").round(6).tolist()  # 1, 1 - 1/2, 1 - 1/4 - 1/3
     [1.0, 0.5, 0.416667]
@@ -69,12 +73,18 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
     """
     if method not in METHODS:
         raise ChainError(f"method = {method!r}: known are {', '.join(METHODS)}")
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ChainError(f"epsilon = {epsilon}: the bound of a discounted sum is a positive number")
-    if horizon < 1:
-        raise ChainError(f"horizon = {horizon}: a schedule has at least one release")
-    shares = METHODS[method](discount, horizon)
-    return _kept(shares, discount) * epsilon * (1 - 4 * np.finfo(np.float64).eps)
+    bound, count = _positive(epsilon), _releases(horizon, "horizon")
+    with np.errstate(over="ignore", divide="ignore"):
+        shares = METHODS[method](discount, count)
+        if np.isfinite(shares).all():
+            shares = _kept(shares, discount)
+        losses = shares * bound * (1 - 4 * np.finfo(np.float64).eps)
+    if not (np.isfinite(losses).all() and (losses > 0).all()):
+        raise ChainError(
+            f"method = {method!r}: over {count} releases a loss would be too small or too large for a number; "
+            "take fewer releases, another method, or weights and epsilon nearer to 1"
+        )
+    return losses
 
 
 def endless(discount: Discount, *, epsilon: float, releases: int, method: str) -> Floats:
@@ -90,6 +100,7 @@ def endless(discount: Discount, *, epsilon: float, releases: int, method: str) -
     [0.1, 0.1]
     """
     if method == "classical":
+        epsilon, releases = _positive(epsilon), _releases(releases, "releases")
         k = np.arange(1.0, releases + 1)
         return epsilon * 6 / (math.pi * k) ** 2 * (1 - 8 * np.finfo(np.float64).eps)
     if method == "constant" and isinstance(discount, Exponential) and discount.alpha < 1:
@@ -97,6 +108,23 @@ def endless(discount: Discount, *, epsilon: float, releases: int, method: str) -
     if method in ("constant", "optimal"):
         raise ChainError(f"a series without end has no {method} schedule under this discount; name a horizon")
     return schedule(discount, epsilon=epsilon, horizon=releases, method=method)
+
+
+def _positive(epsilon: float) -> float:
+    given = as_number(epsilon, "epsilon")
+    if not 0 < given < math.inf:
+        raise ChainError(f"epsilon = {epsilon}: the bound of a discounted sum is a positive number")
+    return given
+
+
+def _releases(given: int, what: str) -> int:
+    try:
+        count = operator.index(given)
+    except TypeError:
+        raise ChainError(f"{what} = {given!r}: a whole number of releases is needed") from None
+    if count < 1:
+        raise ChainError(f"{what} = {count}: a schedule has at least one release")
+    return count
 
 
 def _kept(shares: Floats, discount: Discount) -> Floats:
@@ -139,13 +167,14 @@ def _renewal(discount: Discount, horizon: int) -> Floats:
             "renewal needs a(0) > a(1): the first release spends epsilon, and the second, to which it still counts "
             "in full, would be left nothing; take method = 'constant' or 'optimal'"
         )
-    return optimum.renewal(weights)
+    return renewal(weights)
 
 
 def _optimal(discount: Discount, horizon: int) -> Floats:
     if isinstance(discount, Exponential):
-        return optimum.exponential_optimum(discount.alpha, horizon)
-    return optimum.optimum(discount.weights(horizon))
+        return exponential_optimum(discount.alpha, horizon)
+    losses, _ = least_noise(discount.weights(horizon))
+    return losses
 
 
 METHODS: Final[dict[str, Callable[[Discount, int], Floats]]] = {

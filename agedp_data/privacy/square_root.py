@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.discounts import Hyperbolic, upper_convolution
+from agedp_data.privacy.discounts import Hyperbolic, as_number, upper_convolution
 
 _PEAK = 2.27671753122807
 """sinh(x)^2 where x tanh(x) = 1."""
@@ -52,7 +52,7 @@ def certified_constant(beta: float) -> float:
     >>> round(certified_constant(1), 4), certified_constant(3)
     (1.2744, 1.0)
     """
-    if not (math.isfinite(beta) and beta > 0):
+    if not 0 < as_number(beta, "beta") < math.inf:
         raise ChainError(f"beta = {beta}: a constant exists for a positive, finite discounting coefficient only")
     if beta >= 1 + math.sqrt(2):
         return 1.0  # S falls in beta, and at 1 + sqrt(2) it is 1 at t = 1 and 2, less from then on
@@ -72,9 +72,10 @@ def corollary_16(beta: float) -> float:
     2.178
     """
     needed = certified_constant(beta)
-    given = 2 * (math.atanh(1 / math.sqrt(3)) + math.asinh(math.sqrt(beta))) / math.sqrt(beta * (beta + 1))
+    given = 2 * (math.atanh(1 / math.sqrt(3)) + math.asinh(math.sqrt(beta)))
+    given /= math.sqrt(beta) * math.sqrt(beta + 1)
     if given < needed:
-        broken = "already at the first release" if given < 1 else f"at about release {_PEAK / beta:.0f}"
+        broken = "already at the first release" if given < 1 else f"at about release {_PEAK / beta:.6g}"
         raise ChainError(
             f"beta = {beta:g}: Corollary 16's constant {given:.6g} is too small, the discounted sum comes to "
             f"{needed / given:.9g} epsilon, {broken}; use certified_constant({beta:g}) = {needed:.6g}"
@@ -85,7 +86,7 @@ def corollary_16(beta: float) -> float:
 def _bound(beta: float, t: float) -> float:
     """Return the integral of f from 0 to t, and f(t)."""
     y = beta * t
-    return 2 * math.asinh(math.sqrt(y)) / math.sqrt(beta * (1 + y)) + 1 / math.sqrt(t)
+    return 2 * math.asinh(math.sqrt(y)) / (math.sqrt(beta) * math.sqrt(1 + y)) + 1 / math.sqrt(t)
 
 
 def _summed(beta: float) -> float:
@@ -108,7 +109,7 @@ def _expanded(beta: float) -> float:
 
 
 def _expansion(beta: float, y: float) -> float:
-    root = math.sqrt(y / beta)  # sqrt(t)
+    root = math.sqrt(y) / math.sqrt(beta)  # sqrt(t)
     ends = sum(zeta * beta**j / (1 + y) ** (j + 1) for j, zeta in enumerate(_ZETA))
-    slope = beta / root - 0.5 / root**3
-    return 2 * math.asinh(math.sqrt(y)) / math.sqrt(beta * (1 + y)) + ends + 0.5 / root + slope / 12
+    slope = beta / root - 0.5 / root / root / root
+    return 2 * math.asinh(math.sqrt(y)) / (math.sqrt(beta) * math.sqrt(1 + y)) + ends + 0.5 / root + slope / 12

@@ -1,0 +1,223 @@
+"""The least mean noise under any discount, found by Newton's method in the discounted sums (MATHS 5).
+
+In the sums D = A r the programme of `optimum` has bounds only, D_t <= 1, and the inverse G of A is again a Toeplitz
+matrix: every product is a transform, and every point on the way is a schedule. The gradient is -lambda,
+A' lambda = 1/r^2. Some sums are left free and the others stay where they are; a system of free sums is solved by
+conjugate gradients, preconditioned run by run of them by A W^-1 A', its inverse if nothing else is free.
+
+Which are free decides everything. First it is the first m. Were they too few, lambda summed up from m on is not
+positive at first, and m moves behind the place where it last is not; were they too many, D rises above 1 from some t
+on, and m moves half the way to it. Weights of a few large steps leave further runs free: then it is every sum below its
+bound, and those where lambda, made positive by the nearest sum of it that does not fall, vanishes.
+
+That lambda also bounds the optimum from below: (sum of sqrt((A' lambda)_k))^2/sum of lambda.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+
+from agedp_data.privacy.kernel import Floats, Mask
+from agedp_data.privacy.optimum import quick_renewal
+
+_BOUND = 1e-12  # a sum nearer to its bound lies on it
+_SHORT = 4096
+_ROUNDS = 60
+_PATIENCE = (3, 15)  # rounds that may gain less than a hundredth of the gap: the first m sums free, and any
+_CONJUGATE = 100
+_SINGLE = 8  # a shorter run is preconditioned by its diagonal
+
+
+def least_noise(weights: Floats) -> tuple[Floats, float]:
+    """Return the schedule for epsilon = 1, and by which part of its noise it may exceed the optimum.
+
+    Up to 4,096 releases rounds go on to 1e-10, for longer ones to 5e-7, or as far as rounding lets them. Shapes:
+    (T,) -> (T,). Units: [-].
+    """
+    programme = _Programme(weights / weights[0])
+    now = programme.first_sums(programme.start())
+    if programme.gap(now) > programme.enough:
+        now = programme.any_sums(now)
+    return now.losses / weights[0], programme.gap(now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """Discounted sums, the losses that make them, and the sum of 1/r; infinite if a loss is not positive."""
+
+    sums: Floats
+    losses: Floats
+    noise: float
+
+    @property
+    def below(self) -> Mask:
+        """Return which sums lie below their bound."""
+        return np.asarray(self.sums < 1 - _BOUND)
+
+
+class _Programme:
+    """The programme for given weights with a(0) = 1, and the best lower bound of its optimum so far."""
+
+    def __init__(self, weights: Floats) -> None:
+        self.enough = 1e-10 if weights.size <= _SHORT else 5e-7
+        self._weights = weights
+        self._size = next_fast_len(2 * weights.size, real=True)
+        self._a = rfft(weights, self._size)
+        self._g = rfft(np.diff(quick_renewal(weights), prepend=0.0), self._size)
+        self._least = 0.0
+
+    def start(self) -> _Point:
+        """Return the best of those that are constant up to some release, and then their own renewal."""
+        sums, last = np.cumsum(self._weights), self._weights.size - 1
+        ends = {last >> shift for shift in range(last.bit_length() + 1)}
+        level = int((self._weights == 1).sum()) - 1
+        points = (self._at(np.minimum(sums / sums[end], 1.0)) for end in sorted({*ends, level}))
+        return min(points, key=lambda point: point.noise)
+
+    def gap(self, now: _Point) -> float:
+        """Return how far a point may be from the optimum, as a part of its noise."""
+        return max(0.0, 1 - self._least / now.noise)
+
+    def first_sums(self, now: _Point) -> _Point:
+        """Return a better point: the first m sums are free."""
+        m, noises = _behind(now.below), list[float]()
+        while True:
+            multipliers, _ = self._judged(now)
+            if self._settled(now, noises, patience=_PATIENCE[0]):
+                return now
+            rest = np.cumsum(multipliers[m:]) > 0
+            m = m + int(rest.argmax()) if rest.any() else multipliers.size - 1
+            step = self._step(now, multipliers, np.arange(multipliers.size) < m)
+            further = self._along(now, step, multipliers)
+            above = np.flatnonzero(now.sums + step > 1 + _BOUND)
+            if further is None:
+                if _behind(now.below) >= m:
+                    return now
+                m = _behind(now.below)
+                continue
+            now = further
+            if above.size:
+                m = (int(above[0]) + m) // 2
+                now = min(
+                    now,
+                    self._at(np.where(np.arange(multipliers.size) < m, now.sums, 1.0)),
+                    key=lambda point: point.noise,
+                )
+            m = max(m, _behind(now.below))
+
+    def any_sums(self, now: _Point) -> _Point:
+        """Return a better point: any sums may be free."""
+        noises = list[float]()
+        while True:
+            multipliers, positive = self._judged(now)
+            if self._settled(now, noises, patience=_PATIENCE[1]):
+                return now
+            below = now.below
+            for free in (below | (positive <= _BOUND * positive.max()), below | (multipliers < 0), below):
+                further = self._along(now, self._step(now, multipliers, free), multipliers)
+                if further is not None:
+                    break
+            else:
+                return now
+            now = further
+
+    def _settled(self, now: _Point, noises: list[float], *, patience: int) -> bool:
+        """Return whether a point is good enough, or the last few rounds gained next to nothing."""
+        gap = self.gap(now)
+        noises.append(now.noise)
+        waited = len(noises) > patience and noises[-1 - patience] - now.noise < gap / 100 * now.noise
+        return gap <= self.enough or waited or len(noises) > _ROUNDS
+
+    def _judged(self, now: _Point) -> tuple[Floats, Floats]:
+        """Return lambda, and the nearest one that is not negative; note how far the point is from the optimum."""
+        multipliers = self._transposed(self._g, now.losses**-2.0)
+        at_bounds = np.where(now.below, 0.0, multipliers)
+        positive = _rising(at_bounds)
+        for bound in (positive, np.maximum(at_bounds, 0.0)):
+            slopes, total = self._transposed(self._a, bound), float(bound.sum())
+            if total > 0 and (slopes >= 0).all():
+                self._least = max(self._least, float(np.sqrt(slopes).sum()) ** 2 / total)
+        return multipliers, positive
+
+    def _at(self, sums: Floats) -> _Point:
+        losses = self._times(self._g, sums)
+        inside = bool((losses > 0).all())
+        return _Point(sums, losses, float((1 / losses).sum()) if inside else math.inf)
+
+    def _times(self, series: NDArray[np.complex128], vector: Floats) -> Floats:
+        return np.asarray(irfft(series * rfft(vector, self._size), self._size)[: vector.size])
+
+    def _transposed(self, series: NDArray[np.complex128], vector: Floats) -> Floats:
+        return self._times(series, vector[::-1])[::-1]
+
+    def _step(self, now: _Point, target: Floats, free: Mask) -> Floats:
+        """Solve (G' W G) x = target on the free sums, W = 2/r^3."""
+        weight, rest = 2 * now.losses**-3.0, np.where(free, target, 0.0)
+        smoothed = self._preconditioner(weight, free)
+        found, better = np.zeros_like(rest), smoothed(rest)
+        direction, size = better, float(rest @ better)
+        enough = min(0.01, self.gap(now)) * size
+        for _ in range(_CONJUGATE):
+            if size <= enough:
+                break
+            bent = np.where(free, self._transposed(self._g, weight * self._times(self._g, direction)), 0.0)
+            curvature = float(direction @ bent)
+            if curvature <= 0:
+                break
+            found, rest = found + size / curvature * direction, rest - size / curvature * bent
+            better = smoothed(rest)
+            size, before = float(rest @ better), size
+            direction = better + size / before * direction
+        return found
+
+    def _preconditioner(self, weight: Floats, free: Mask) -> Callable[[Floats], Floats]:
+        """Return what multiplies by A W^-1 A' of each run of free sums."""
+        diagonal, runs = np.where(free, 1 / weight, 0.0), []
+        for first, end in _runs(free):
+            if end - first >= _SINGLE:
+                diagonal[first:end] = 0.0
+                size = next_fast_len(2 * (end - first), real=True)
+                runs.append((slice(first, end), size, rfft(self._weights[: end - first], size)))
+
+        def smoothed(vector: Floats) -> Floats:
+            found = diagonal * vector
+            for run, size, series in runs:
+                length = run.stop - run.start
+                older = irfft(series * rfft(vector[run][::-1], size), size)[:length][::-1]
+                found[run] = irfft(series * rfft(older / weight[run], size), size)[:length]
+            return found
+
+        return smoothed
+
+    def _along(self, now: _Point, step: Floats, multipliers: Floats) -> _Point | None:
+        """Return the first point of the halved step, cut at the bounds, that is better; None if none is."""
+        length = 1.0
+        while length > 1e-6:
+            point = self._at(np.minimum(now.sums + length * step, 1.0))
+            gained = max(0.0, float(multipliers @ (point.sums - now.sums)))
+            if point.noise < now.noise - 1e-4 * gained:
+                return point
+            length /= 2
+        return None
+
+
+def _behind(mask: Mask) -> int:
+    return int(np.flatnonzero(mask)[-1]) + 1 if mask.any() else 0
+
+
+def _runs(mask: Mask) -> list[tuple[int, int]]:
+    ends = np.flatnonzero(np.diff(mask, prepend=False, append=False))
+    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
+
+
+def _rising(multipliers: Floats) -> Floats:
+    """Return the steps of a sum that does not fall, between the largest before and the least behind each place."""
+    sums = np.cumsum(multipliers)
+    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums[::-1])[::-1]
+    return np.maximum(np.diff(np.maximum((highest + lowest) / 2, 0.0), prepend=0.0), 0.0)
