@@ -3,8 +3,11 @@
 Decisions. The schedule is gone through release by release: the k-th day that is released gets its k-th loss, whatever
 days were skipped between, and a series with `horizon_days` closes after that many. Days that come in another order, an
 amended epsilon or a backlog leave less than the schedule says; then a day gets what is left, and "renewal" is what
-is left and nothing else. Under clock = "publication-day" a day that finds nothing left is skipped as well: on another
-date there might be something, but a backlog would hold up the series for ever.
+is left and nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no
+other, and `agedp plan` says that it compares schedules before caps. "paper" is the schedule of [F] with the certified
+constant; its own constant breaks the promise for some rates and cannot be asked for. Under clock = "publication-day" a
+day that finds nothing left is skipped as well: on another date there might be something, but a backlog would hold up
+the series for ever.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ _SHOWN: tuple[ScheduleName, ...] = ("optimal", "renewal", "constant", "paper", "
 _RESIDUE = 1000
 """What is left of a day is nothing if it is so many times less than the schedule has for it."""
 
-_SOON_SOLVED = 1000
+_SOON_SOLVED = 20_000
 """Releases up to which an optimum that is only compared with is worth its time."""
 
 _OPENING: dict[Clock, str] = {

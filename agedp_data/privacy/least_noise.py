@@ -86,10 +86,11 @@ class _Programme:
 
     def first_sums(self, now: _Point) -> _Point:
         """Return a better point: the first m sums are free."""
-        m, noises = _behind(now.below), list[float]()
+        m, past = _behind(now.below), list[tuple[float, int]]()
         while True:
             multipliers, _ = self._judged(now)
-            if self._settled(now, noises, patience=_PATIENCE[0]):
+            past.append((now.noise, m))
+            if self._settled(past, patience=_PATIENCE[0]):
                 return now
             rest = np.cumsum(multipliers[m:]) > 0
             m = m + int(rest.argmax()) if rest.any() else multipliers.size - 1
@@ -113,10 +114,11 @@ class _Programme:
 
     def any_sums(self, now: _Point) -> _Point:
         """Return a better point: any sums may be free."""
-        noises = list[float]()
+        past = list[tuple[float, int]]()
         while True:
             multipliers, positive = self._judged(now)
-            if self._settled(now, noises, patience=_PATIENCE[1]):
+            past.append((now.noise, 0))
+            if self._settled(past, patience=_PATIENCE[1]):
                 return now
             below = now.below
             for free in (below | (positive <= _BOUND * positive.max()), below | (multipliers < 0), below):
@@ -127,12 +129,13 @@ class _Programme:
                 return now
             now = further
 
-    def _settled(self, now: _Point, noises: list[float], *, patience: int) -> bool:
-        """Return whether a point is good enough, or the last few rounds gained next to nothing."""
-        gap = self.gap(now)
-        noises.append(now.noise)
-        waited = len(noises) > patience and noises[-1 - patience] - now.noise < gap / 100 * now.noise
-        return gap <= self.enough or waited or len(noises) > _ROUNDS
+    def _settled(self, past: list[tuple[float, int]], *, patience: int) -> bool:
+        """Return whether the last point is good enough, or its m stood still for some rounds that gained nothing."""
+        noise, m = past[-1]
+        gap = 1 - self._least / noise
+        before, others = past[-1 - patience :][0][0], {other for _, other in past[-1 - patience :]}
+        stuck = len(past) > patience and others == {m} and before - noise < gap / 100 * noise
+        return gap <= self.enough or stuck or len(past) > _ROUNDS
 
     def _judged(self, now: _Point) -> tuple[Floats, Floats]:
         """Return lambda, and the nearest one that is not negative; note how far the point is from the optimum."""

@@ -103,7 +103,7 @@ def _means(work: Work, found: Mapping[Key, Sequence[Day]], results: Mapping[Key,
         yield _true_chart(", ".join(key), own)
     age = work.run.promise.age_days or 0
     stale = [f"{age} d later"] if age else []
-    columns = ("series, cell", "days", "error", "noise", "error / noise", "inside", "day to day", *stale)
+    columns = ("series, cell", "days", "error", "noise", "error / noise", "inside", "relative", "day to day", *stale)
     rows = [
         (
             ", ".join(key),
@@ -112,6 +112,7 @@ def _means(work: Work, found: Mapping[Key, Sequence[Day]], results: Mapping[Key,
             plain(one.expected_kwh),
             plain(one.in_sd),
             f"{100 * one.inside:.1f} %",
+            "–" if math.isnan(one.relative) else f"{plain(100 * one.relative)} %",
             _or_dash(one.change_kwh),
             *([_or_dash(one.stale_kwh)] if age else []),
         )
@@ -120,6 +121,7 @@ def _means(work: Work, found: Mapping[Key, Sequence[Day]], results: Mapping[Key,
     caption = (
         "Root mean squares, kWh a home: error and noise of a day's mean; how much the true mean changes from day to day"
         + (f", and within {age} days" if age else "")
+        + ". Relative: the error that the noise alone leads one to expect, as a part of the true mean, on average"
     )
     yield table(caption, columns, rows)
     for key, own in found.items():

@@ -36,12 +36,15 @@ class Utility:
 
     `inside` is the share of days whose true mean lies in the published interval; `change_kwh` the root mean square of
     the change of the true mean from one day to the next, NaN without two such days; `stale_kwh` the same from a day to
-    the one `age_days` later; `expected` is the root mean square error that the noise alone would give.
+    the one `age_days` later; `expected_kwh` is the root mean square error that the noise alone would give, `relative`
+    the mean over days of b/|true mean|, b = sd/sqrt(2) the expected size of Laplace noise (MATHS 5); NaN if every
+    true mean is 0.
     """
 
     days: int
     rms_kwh: float
     expected_kwh: float
+    relative: float
     inside: float
     change_kwh: float
     stale_kwh: float
@@ -75,10 +78,16 @@ def utility(days: Sequence[Day], *, age_days: int) -> Utility:
         len(days),
         _rms(error),
         _rms(sd),
+        _relative(days),
         float(np.mean(inside)),
         _change(days, 1),
         _change(days, age_days) if age_days else 0.0,
     )
+
+
+def _relative(days: Sequence[Day]) -> float:
+    parts = [one.said.sd / math.sqrt(2) / abs(one.true) for one in days if one.true]
+    return float(np.mean(parts)) if parts else math.nan
 
 
 def _change(days: Sequence[Day], gap: int) -> float:

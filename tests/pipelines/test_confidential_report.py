@@ -89,7 +89,10 @@ def test_errors_are_what_separates_the_two_tables(made):
     assert [float(cell) for cell in row[1:4]] == pytest.approx([rms, sd, rms / sd], rel=6e-3)
     assert row[4] == f"{100 * sum(inside) / DAYS:.1f} %"
     changes = np.diff([line["true_mean_kwh"] for line in truth])
-    assert float(row[5]) == pytest.approx(math.sqrt(np.mean(changes**2)), rel=6e-3)
+    assert float(row[6]) == pytest.approx(math.sqrt(np.mean(changes**2)), rel=6e-3)
+    # the mean size of Laplace noise is its scale, the standard deviation by the root of two
+    relative = np.mean([said[one["day"]]["noise_sd_kwh"] / math.sqrt(2) / one["true_mean_kwh"] for one in truth])
+    assert float(row[5].removesuffix(" %")) == pytest.approx(100 * relative, rel=6e-3)
 
 
 def test_coverage_and_clamp_are_counted_by_day(made):
@@ -218,6 +221,7 @@ def test_utility_measures_errors_against_the_noise_day_by_day():
     assert found.rms_kwh == pytest.approx(math.sqrt((9 + 16 + 0) / 3))
     assert found.expected_kwh == pytest.approx(math.sqrt((1 + 4 + 4) / 3))
     assert found.in_sd == pytest.approx(math.sqrt(25 / 9))
+    assert found.relative == pytest.approx((1 / 10 + 2 / 12 + 2 / 15) / 3 / math.sqrt(2))
     assert found.inside == pytest.approx(2 / 3)
     assert found.change_kwh == pytest.approx(2.0)
     assert found.stale_kwh == pytest.approx(3.0)
