@@ -165,7 +165,7 @@ class _Programme:
         smoothed = self._preconditioner(weight, free)
         found, better = np.zeros_like(rest), smoothed(rest)
         direction, size = better, float(rest @ better)
-        enough = min(0.01, self.gap(now)) * size
+        enough = min(0.02, self.gap(now) ** 0.75) * size
         for _ in range(_CONJUGATE):
             if size <= enough:
                 break

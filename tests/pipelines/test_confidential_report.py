@@ -134,7 +134,7 @@ def test_nightly_runs_keep_the_coverage_of_earlier_nights(house):
         lines = COVERAGE.read(house.folder / "confidential" / "coverage.parquet")
         assert [line["day"] for line in lines] == [FIRST + timedelta(days=i) for i in range(night - 1)]
     assert f"true means of {night - 1}" in Page(report(house)).text
-    assert len(cells(report(house), "daily_mean, all")) == 7  # how stale a day is as well
+    assert len(cells(report(house), "daily_mean, all")) == 8  # how stale a day is as well
 
 
 def test_a_run_that_was_cut_off_before_it_noted_them_notes_them_the_next_time(house):

@@ -103,6 +103,18 @@ class TestDiscounts:
         with pytest.raises(ChainError):
             make()
 
+    @pytest.mark.parametrize("make", [lambda: Weights(["a"]), lambda: Weights([[1], [1, 2]]), lambda: Weights([1, 1j]),
+                                      lambda: Hyperbolic("x"), lambda: Exponential(None),
+                                      lambda: certified_constant("a"), lambda: corollary_16(None)])  # fmt: skip
+    def test_what_is_no_number_is_refused_in_one_line(self, make):
+        with pytest.raises(ChainError, match="number") as refused:
+            make()
+        assert "\n" not in str(refused.value)
+
+    def test_a_coefficient_near_the_end_of_floats_discounts_all_but_the_newest(self):
+        assert Hyperbolic(1e308).weights(4).tolist() == [1, 1e-308, 5e-309, 1e-308 / 3]
+        assert schedule(Hyperbolic(1e308), epsilon=1, horizon=4, method="optimal") == pytest.approx([1.0] * 4)
+
 
 class TestConstants:
     # S(t) in 30 digits at the t where it is largest; the list of t around it tried one by one
@@ -136,6 +148,17 @@ class TestConstants:
 
     def test_the_two_ways_to_it_meet(self):
         assert certified_constant(1e-4 * (1 - 1e-12)) == pytest.approx(certified_constant(1e-4), rel=1e-9)
+
+    @pytest.mark.parametrize("beta", [1e-300, 5e-324])
+    def test_for_the_tiniest_coefficients_only_the_root_of_beta_counts(self, beta):
+        # the largest value of 2 asinh(sqrt(y))/sqrt(beta (1 + y)), the integral alone, is at x tanh(x) = 1
+        x = math.asinh(math.sqrt(2.27671753122807))
+        assert certified_constant(beta) == pytest.approx(2 * x / math.cosh(x) / math.sqrt(beta), rel=1e-11)
+
+    def test_far_outside_its_range_corollary_16_is_refused_as_well(self):
+        for beta, says in ((1e300, "already at the first release"), (1e-300, r"at about release 2\.27672e\+300")):
+            with pytest.raises(ChainError, match=says):
+                corollary_16(beta)
 
     @pytest.mark.parametrize("beta", [0, -1, math.inf, math.nan])
     def test_without_discounting_there_is_no_constant(self, beta):
@@ -279,7 +302,11 @@ class TestSchedules:
             ({"method": "best"}, "known are"),
             ({"epsilon": 0}, "positive"),
             ({"epsilon": math.nan}, "positive"),
+            ({"epsilon": "much"}, "number"),
             ({"horizon": 0}, "at least one"),
+            ({"horizon": 3.5}, r"horizon = 3\.5: a whole number"),
+            ({"horizon": None}, "whole number"),
+            ({"epsilon": 5e-324}, "too small or too large"),
             ({"method": "corollary-16"}, "hyperbolic"),
         ],
     )
