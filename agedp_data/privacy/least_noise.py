@@ -30,7 +30,7 @@ _BOUND = 1e-12  # a sum nearer to its bound lies on it
 _SHORT = 4096
 _ROUNDS = 60
 _PATIENCE = (3, 15)  # rounds that may gain less than a hundredth of the gap: the first m sums free, and any
-_CONJUGATE = 100
+_CONJUGATE = 30
 _SINGLE = 8  # a shorter run is preconditioned by its diagonal
 
 
