@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from agedp_data.chains.envelope import LOSS_GRID, Envelope
-from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.tabulation import steps_of_days, tabulate
 from agedp_data.chains.transitions import reverse, stationary
 from agedp_data.config import RunFile
 from agedp_data.config.model import Declared, Estimated
@@ -73,7 +73,13 @@ def model_of(run: RunFile) -> Model | None:
         case Declared() as declared:
             return _declared(declared)
         case Estimated() as estimated:
-            return _estimated(estimated)
+            found = _estimated(estimated)
+            if run.promise.composes_ahead and not found.envelope.looks_ahead:
+                raise RunFileError(
+                    f'[model] file: made by an agedp that did not look ahead, which notion = "{run.promise.notion}" '
+                    "needs; calibrate again under another file name"
+                )
+            return found
         case _:
             return None
 
@@ -168,9 +174,18 @@ def _kernel(path: Path, *, assume: str, step: str) -> Envelope:
     if not _hangs_together(matrix):
         raise _error(path, "kernel", "must lead from each of two or more states to every other")
     steps_per_day = 1 if step == "day" else _SLOTS
-    ages = np.array(_KERNEL_AGES) * steps_per_day
-    found = tabulate(reverse(matrix)[None], ages, LOSS_GRID, forgets=np.array([True]), steps_per_day=steps_per_day)
-    return Envelope(ages, found.losses, found.backward, None, found.bounds, steps_per_day, assume)
+    # Only losses that may be composed have a use for what lies ahead.
+    composed = assume == "markov"
+    days = np.array(_KERNEL_AGES)
+    found = tabulate(
+        reverse(matrix)[None],
+        steps_of_days(days.tolist(), steps_per_day=steps_per_day) if composed else days * steps_per_day,
+        LOSS_GRID,
+        forgets=np.array([True]),
+        forward=matrix[None] if composed else None,
+        steps_per_day=steps_per_day,
+    )
+    return replace(found, assume=assume)
 
 
 def _hangs_together(matrix: np.ndarray[Any, np.dtype[np.float64]]) -> bool:

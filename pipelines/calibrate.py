@@ -12,12 +12,13 @@ from agedp_data.errors import InputError, RunFileError
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import read_roster
 from pipelines import folders, locks
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, Engine, Told
 from pipelines.bound import Calibration, bound
 from pipelines.envelopes import phases_of, read_every
-from pipelines.estimate import estimate
+from pipelines.estimate import Transitions, estimate
 from pipelines.forgetting import asked_of, remember
-from pipelines.quantize import Period, quantize
+from pipelines.longer_memory import estimate_longer
+from pipelines.quantize import Floats, Period, quantize
 from pipelines.read import read
 from pipelines.work import checked, engine_of, store_of
 
@@ -46,13 +47,13 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
         period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
         steps = replace(period, step=model.step)
         edges = quantize(steps, edges=kind, n_states=model.states, engine=engine)
-        transitions = estimate(
-            steps,
-            np.asarray(edges),
-            n_states=model.states,
-            engine=engine,
-            n_phases=phases_of(model),
-            every=read_every(model),
-        )
+        transitions = _counted(steps, np.asarray(edges), model, engine)
         memory = remember(period, asked_of(run, model), folder=Path(run.output.confidential), engine=engine)
     return replace(bound(transitions, edges, roster, model), memory=memory)
+
+
+def _counted(steps: Period, edges: Floats, model: Estimated, engine: Engine) -> Transitions:
+    if model.memory != "one":
+        return estimate_longer(steps, edges, n_states=model.states, memory=model.memory, engine=engine)
+    n_phases, every = phases_of(model), read_every(model)
+    return estimate(steps, edges, n_states=model.states, engine=engine, n_phases=n_phases, every=every)

@@ -10,6 +10,10 @@ leave of it. Half-hourly chains are bounded a second time from the series that i
 every fifth half-hour, which comes round to all hours of the day; for cyclic chains every sixth, which divides the day.
 
 A household that may not be taken to forget at all is never forgotten, under either: see `bound`.
+
+With assume = "markov" losses compose, and the envelope is tabulated AHEAD too, for temporal leakage, at the steps that
+this needs besides (`steps_of_days`; of a cyclic chain the largest of all half-hours stands there, too). A level then
+holds for both directions at once, half of what may fail being left to each.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from agedp_data.chains.cyclic_tabulation import HOUSEHOLDS, cyclic_maxima, envel
 from agedp_data.chains.envelope import LOSS_GRID, Envelope
 from agedp_data.chains.sampling import sampling_bound
 from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation
-from agedp_data.chains.tabulation import tabulate, tabulate_distances
+from agedp_data.chains.tabulation import steps_of_days, tabulate, tabulate_distances
 from agedp_data.chains.transitions import stationary, transition_matrix
 from agedp_data.config.model import Estimated
 from agedp_data.errors import ChainError
@@ -68,18 +72,29 @@ def read_every(model: Estimated) -> tuple[int, ...]:
 
 def tabulated(transitions: Transitions, model: Estimated) -> Tabulated:
     """Return the envelope and the curves of the households whose transitions these are."""
-    ages = np.array(model.ages_days) * steps_per_day(model)
+    day = steps_per_day(model)
+    shown = np.array(model.ages_days) * day
+    ages = steps_of_days(model.ages_days, steps_per_day=day) if _ahead(model) else shown
     found = (_cyclic if model.chain == "cyclic" else _homogeneous)(transitions, model, ages)
     if model.confidence == "sampling-bound":
         found = _with_confidence(found, transitions, model, ages)
-    return replace(found, envelope=replace(found.envelope, assume=model.assume))
+    at = np.searchsorted(ages, shown)
+    curves = {name: curve[:, at] if curve.ndim > 1 else curve for name, curve in found.curves.items()}
+    return replace(found, envelope=replace(found.envelope, assume=model.assume), curves=curves)
+
+
+def _ahead(model: Estimated) -> bool:
+    """Tell whether losses compose, in both directions."""
+    return model.assume == "markov"
 
 
 def _homogeneous(transitions: Transitions, model: Estimated, ages: Ints) -> Tabulated:
     counts = transitions.counts
     forgets = forgetting_households(counts, min_visits=model.min_visits)
     backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
-    envelope = tabulate(backward, ages, LOSS_GRID, forgets=forgets, steps_per_day=steps_per_day(model))
+    forward = transition_matrix(counts, smoothing=0) if _ahead(model) else None
+    day = steps_per_day(model)
+    envelope = tabulate(backward, ages, LOSS_GRID, forgets=forgets, forward=forward, steps_per_day=day)
     return Tabulated(envelope, forgets, _curves(counts, forgets, ages))
 
 
@@ -122,11 +137,16 @@ def _cyclic(transitions: Transitions, model: Estimated, ages: Ints) -> Tabulated
     counts = transitions.counts
     groups, forgets = _grouped(counts, model.min_visits)
     chosen = np.flatnonzero(forgets)
-    hulls, distances = cyclic_maxima(_few_kernels(counts, groups, chosen), ages, direction="backward")
+    day, ahead = counts.shape[1], None
+    hulls, distances = cyclic_maxima(_few_kernels(counts, groups, chosen, "backward"), ages, direction="backward")
     curve = np.ones((len(counts), len(ages)))
     curve[chosen] = distances
-    day = counts.shape[1]
-    envelope = envelope_of_maxima(hulls, ages, LOSS_GRID, day) if forgets.all() else remembering(ages, LOSS_GRID, day)
+    if not forgets.all():
+        envelope = remembering(ages, LOSS_GRID, day, ahead=_ahead(model))
+    else:
+        if _ahead(model):
+            ahead, _ = cyclic_maxima(_few_kernels(counts, groups, chosen, "forward"), ages, direction="forward")
+        envelope = envelope_of_maxima(hulls, ages, LOSS_GRID, day, ahead=ahead)
     return Tabulated(envelope, forgets, {"total_variation": curve}, groups)
 
 
@@ -149,24 +169,43 @@ def _has_its_rows(counts: Ints, groups: Ints) -> bool:
     return not bool((entered & np.isnan(kernels).all(axis=-1)).any())
 
 
-def _few_kernels(counts: Ints, groups: Ints, chosen: Ints) -> Iterator[Floats]:
+def _few_kernels(counts: Ints, groups: Ints, chosen: Ints, direction: str) -> Iterator[Floats]:
     """Yield the kernels of the chosen households, a few at a time: all together would fill the memory."""
     for start in range(0, len(chosen), HOUSEHOLDS):
         some = chosen[start : start + HOUSEHOLDS]
-        yield cyclic_kernels(counts[some], groups[some], direction="backward")
+        yield cyclic_kernels(counts[some], groups[some], direction=direction)
 
 
 def _with_confidence(found: Tabulated, transitions: Transitions, model: Estimated, ages: Ints) -> Tabulated:
     """Return the envelope of what holds with the model's level, in place of that of the chains as counted."""
+    tables = {1: transitions.counts, **transitions.every}
+    distances, ahead = _certain(found, tables, model, ages), None
+    if _ahead(model):
+        ahead = _certain(found, {steps: _backwards(of, model) for steps, of in tables.items()}, model, ages)
+    day = steps_per_day(model)
+    envelope = tabulate_distances(distances, ages, LOSS_GRID, forgets=found.forgets, forward=ahead, steps_per_day=day)
+    return replace(found, envelope=envelope, curves={**found.curves, "sampling_bound": distances})
+
+
+def _certain(found: Tabulated, tables: Mapping[int, Ints], model: Estimated, ages: Ints) -> Floats:
+    """Return the bounds (h, T) of the reversed chains of such counts, 1 for households that never forget."""
+    directions = 2 if _ahead(model) else 1
+    level, households = 1 - (1 - float(model.level or 0)) / directions, len(found.forgets)
     chosen = np.flatnonzero(found.forgets)
-    tables = {steps: table[chosen] for steps, table in ((1, transitions.counts), *transitions.every.items())}
-    level, households = float(model.level or 0), len(found.forgets)
+    some = {steps: table[chosen] for steps, table in tables.items()}
     distances = np.ones((households, len(ages)))
     if len(chosen) and found.groups is not None:
-        groups = {steps: _grouped(table, model.min_visits)[0] for steps, table in tables.items()}
-        distances[chosen] = cyclic_sampling_bound(tables, groups, ages, level=level, households=households)
+        groups = {steps: _grouped(table, model.min_visits)[0] for steps, table in some.items()}
+        distances[chosen] = cyclic_sampling_bound(some, groups, ages, level=level, households=households)
     elif len(chosen):
-        distances[chosen] = sampling_bound(tables, ages, level=level, households=households)
-    day = steps_per_day(model)
-    envelope = tabulate_distances(distances, ages, LOSS_GRID, forgets=found.forgets, steps_per_day=day)
-    return replace(found, envelope=envelope, curves={**found.curves, "sampling_bound": distances})
+        distances[chosen] = sampling_bound(some, ages, level=level, households=households)
+    return distances
+
+
+def _backwards(counts: Ints, model: Estimated) -> Ints:
+    """Return the counts of the series read from its end, whose reversed chain is the forward one.
+
+    What left phase p for p + 1 leaves, on a clock that runs backwards, phase -(p + 1).
+    """
+    turned = np.swapaxes(counts, -1, -2)
+    return turned[:, ::-1] if model.chain == "cyclic" else turned

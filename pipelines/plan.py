@@ -222,9 +222,11 @@ def _skipped(terms: Terms, due: Due, series: str, why: str) -> Planned:
 def _ended(terms: Terms, history: Sequence[Release]) -> str:
     """Return why a day is granted nothing: its days are over, what is spent, or a promise that no loss keeps."""
     promise = terms.run.promise
-    horizon: int | None = getattr(promise, "horizon_days", None)
-    if horizon is not None and len({row.day for row in history if row.loss}) >= horizon:
+    horizon: object = getattr(promise, "horizon_days", None)
+    if isinstance(horizon, int) and len({row.day for row in history if row.loss}) >= horizon:
         return f"horizon_days = {horizon} days are released and the series is over"
+    if why := next(filter(None, map(terms.notion.obstacle, terms.envelopes)), ""):
+        return why
     spent = sum(row.loss for row in history)
     if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
         models = sum(envelope is not None for envelope in terms.envelopes)

@@ -77,8 +77,7 @@ def envelope_of_maxima(
     found: Maxima, steps: NDArray[np.int64], grid: Floats, steps_per_day: int, *, ahead: Maxima | None = None
 ) -> Envelope:
     """Return the envelope of hulls, backward and, if they are given, ahead; its one bound is the total variation."""
-    distance = found.distances if ahead is None else np.maximum(found.distances, ahead.distances)
-    bounds = {"total_variation": np.minimum(guarded(distance), 1.0)}
+    bounds = {"total_variation": np.minimum(guarded(found.distances), 1.0)}
     forward = None if ahead is None else _table(ahead, grid)
     return Envelope(steps, grid, _table(found, grid), forward, bounds, steps_per_day, "markov")
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.chains.rounding import from_integers, guarded, rounded_down, rounded_up, to_integers
+from agedp_data.chains.whole import WholeLoss
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
 from agedp_data.privacy.leakage import through_distance
@@ -68,9 +69,8 @@ class Envelope:
         losses: (m,) ascending grid; infinity may be the last.
         backward: (T, m) tight losses through the reversed chain, or None if only distances are known.
         forward: (T, m) the same through the forward chain, or None.
-        bounds: per method, (T,) total variations in [0, 1]. Both directions if `forward` is given or if there
-            is no
-            table at all (a declared curve); the backward one otherwise.
+        bounds: per method, (T,) total variations in [0, 1] of the reversed chain; of both directions if there is no
+            table at all (a declared curve).
         steps_per_day: how many steps make a day.
         assume: "curve" (distances alone: losses may not be composed) or "markov".
 
@@ -150,10 +150,20 @@ class Envelope:
         reached = rounded_up(np.maximum(each + table[at], start))
         return float(reached[reached <= self.losses].min(initial=np.inf))
 
+    def whole(self, age: int, *, direction: str) -> WholeLoss:
+        """Return the tight L at this age in steps as exact arithmetic on whole 1e-9. Raises ChainError as calling."""
+        table, at = self._table(direction, "tight"), self._row(age)
+        return WholeLoss(to_integers(self.losses), to_integers(table[at])) if at >= 0 else WholeLoss([], [])
+
     @property
     def methods(self) -> tuple[str, ...]:
         """Return by which methods there are backward figures."""
         return ("tight", *self.bounds) if self.backward is not None else tuple(self.bounds)
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Tell whether there are losses in both directions that may be composed: what temporal leakage needs."""
+        return self.assume == "markov" and self.backward is not None and self.forward is not None
 
     def to_json(self) -> Document:
         """Return the envelope as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
@@ -190,7 +200,8 @@ class Envelope:
         return isinstance(other, Envelope) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
-        return hash((self.ages.tobytes(), self.losses.tobytes(), self.steps_per_day, self.assume))
+        tables = (self.ages, self.losses, self.backward, self.forward)
+        return hash((*(b"" if each is None else each.tobytes() for each in tables), self.steps_per_day, self.assume))
 
     def _row(self, age: int) -> int:
         step = checked_steps(age, what="an age")
@@ -201,9 +212,8 @@ class Envelope:
     def _table(self, direction: str, method: str) -> Floats:
         if direction not in {"backward", "forward"}:
             raise ChainError(f'a direction is "backward" or "forward", got "{direction}"')
-        both = self.forward is not None or self.backward is None
         methods = ["tight"] * (getattr(self, direction) is not None)
-        methods += list(self.bounds) if direction == "backward" or both else []
+        methods += list(self.bounds) if direction == "backward" or self.backward is None else []
         if method not in methods:
             there = ", ".join(f'"{name}"' for name in methods) or "nothing"
             raise ChainError(f'this model has no {direction} figures by method "{method}"; it has {there}')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,6 +16,21 @@ from agedp_data.privacy.leakage import through_distance
 from agedp_data.privacy.pieces import gain
 
 METHODS = ("total_variation", "reversibilised", "spectral")
+
+
+def steps_of_days(days: Iterable[int], *, steps_per_day: int) -> NDArray[np.int64]:
+    """Return the ages in steps at which releases that lie so many days apart need an envelope (MATHS 4).
+
+    With m steps a day and g days from one release to the next: m g from the end of one day to that of the other, and
+    1 + m (g - 1) from there to its beginning; days that follow each other among them. One step less is taken for the
+    latter where it is tabulated anyhow.
+
+    >>> steps_of_days([2, 7], steps_per_day=48).tolist(), steps_of_days([2], steps_per_day=1).tolist()
+    ([1, 48, 96, 289, 336], [1, 2])
+    """
+    gaps = {1, *days}
+    begins = {1 + steps_per_day * (gap - 1) for gap in gaps if gap - 1 not in gaps}
+    return np.array(sorted({steps_per_day * gap for gap in gaps} | begins), dtype=np.int64)
 
 
 def tabulate(
@@ -58,12 +75,8 @@ def tabulate(
     if not reliable.all():
         return _remembers(steps, grid, forward is not None, steps_per_day)
     table, distance = _largest(kernels, steps, grid)
-    bounds = _chain_bounds(kernels, steps)
-    ahead = None
-    if forward is not None:
-        ahead, other = _largest(np.asarray(forward, dtype=np.float64), steps, grid)
-        distance = np.maximum(distance, other)
-    bounds = {"total_variation": guarded(distance), **bounds}
+    ahead = None if forward is None else _largest(np.asarray(forward, dtype=np.float64), steps, grid)[0]
+    bounds = {"total_variation": guarded(distance), **_chain_bounds(kernels, steps)}
     capped = {name: np.minimum(bound, 1.0) for name, bound in bounds.items()}
     return Envelope(steps, grid, table, ahead, capped, steps_per_day, "markov")
 
@@ -74,13 +87,15 @@ def tabulate_distances(
     losses: ArrayLike,
     *,
     forgets: ArrayLike,
+    forward: ArrayLike | None = None,
     steps_per_day: int = 48,
 ) -> Envelope:
     """Return the envelope of households of which only total variations are known, for example `sampling_bound`.
 
-    L(a) = ln(1 + Delta(t)(e^a - 1)) with the largest Delta over the households, those of the reversed chains.
+    L(a) = ln(1 + Delta(t)(e^a - 1)) with the largest Delta over the households, those of the reversed chains; of the
+    forward ones, if losses ahead are wanted, `forward`.
 
-    Shapes: (h, T), (T,) ascending steps, (m,), (h,) bool -> tables (T, m), bounds (T,). Units: [-].
+    Shapes: (h, T), (T,) ascending steps, (m,), (h,) bool, (h, T) -> tables (T, m), bounds (T,). Units: [-].
 
     Raises:
         ChainError: no household, distances outside [0, 1], or shapes that do not fit.
@@ -90,15 +105,19 @@ def tabulate_distances(
     ([[0.347257872]], [0.640000001])
     """
     known, reliable = np.asarray(distances, dtype=np.float64), np.asarray(forgets, dtype=np.bool_)
+    ahead = known if forward is None else np.asarray(forward, dtype=np.float64)
     steps, grid = checked_steps(ages, what="ages"), checked_loss(losses)
-    if known.ndim != 2 or not known.shape[0] or known.shape != (reliable.size, steps.size):
+    if known.ndim != 2 or not known.shape[0] or not known.shape == ahead.shape == (reliable.size, steps.size):
         raise ChainError("an envelope needs at least one household, and for each a distance at every age")
     if not reliable.all():
-        return _remembers(steps, grid, False, steps_per_day)
-    largest = known.max(axis=0)
-    table = np.minimum(guarded(through_distance(largest[:, None], grid)), grid)
-    bounds = {"total_variation": np.minimum(guarded(largest), 1.0)}
-    return Envelope(steps, grid, table, None, bounds, steps_per_day, "markov")
+        return _remembers(steps, grid, forward is not None, steps_per_day)
+    table, other = (_table(each.max(axis=0), grid) for each in (known, ahead))
+    bounds = {"total_variation": np.minimum(guarded(known.max(axis=0)), 1.0)}
+    return Envelope(steps, grid, table, None if forward is None else other, bounds, steps_per_day, "markov")
+
+
+def _table(distances: Floats, grid: Floats) -> Floats:
+    return np.minimum(guarded(through_distance(distances[:, None], grid)), grid)
 
 
 def _remembers(steps: NDArray[np.int64], grid: Floats, ahead: bool, steps_per_day: int) -> Envelope:

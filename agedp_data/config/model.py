@@ -22,7 +22,10 @@ from agedp_data.notions.parameters import (
 )
 
 Step = Literal["half-hour", "day"]
+Memory = Literal["one", "pair", "trailing-mean"]
 METHODS: tuple[Method, ...] = get_args(Method)
+MANY_STATES = 64
+"""Of a chain with a longer memory; a year of days fills fewer."""
 
 
 class Model(Block):
@@ -122,12 +125,17 @@ class Estimated(Model):
     states: Annotated[int, Field(ge=2, le=1000)] = 12
     edges: Annotated[str | tuple[Decimal, ...], PlainValidator(_edges)]
     chain: Literal["homogeneous", "cyclic"]
-    memory: Literal["one", "pair", "trailing-mean"] = "one"
+    memory: Memory = "one"
     min_visits: Annotated[int, Field(ge=1, le=1_000_000_000)]
     confidence: Literal["plug-in", "sampling-bound"]
     level: Fraction01 | None = None
     ages_days: Annotated[tuple[int, ...], PlainValidator(_ages)] = (1, 2, 3, 7, 14, 28)
     publish: Literal["envelope"]
+
+    @property
+    def chain_states(self) -> int:
+        """Return how many states the chain has: of days alone, of pairs of days, or of days in one of two regimes."""
+        return {"one": self.states, "pair": self.states**2, "trailing-mean": 2 * self.states}[self.memory]
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -147,6 +155,11 @@ class Estimated(Model):
             raise wrong(f"must list {self.states - 1} values for {self.states} states", "edges")
         if self.chain == "cyclic" and self.step == "day":
             raise wrong('has a kernel for each half-hour of the day; it needs step = "half-hour"', "chain")
+        if self.memory != "one" and self.step != "day":
+            raise wrong('is of days; it needs step = "day"', "memory")
+        if self.memory != "one" and self.chain_states > MANY_STATES:
+            what = f'is too many for memory = "{self.memory}", which makes {self.chain_states} of them'
+            raise wrong(f"{what}; at most {MANY_STATES} are counted", "states")
         if self.confidence == "plug-in" and self.level is not None:
             raise wrong('is not used by confidence = "plug-in"; remove it', "level")
         if self.confidence != "plug-in" and self.level is None:

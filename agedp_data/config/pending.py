@@ -32,14 +32,13 @@ def _elsewhere(value: object) -> bool:
 
 
 PENDING = (
-    Pending("promise", "notion", _is("temporal", "neighbourhood")),
+    Pending("promise", "notion", _is("neighbourhood")),
     Pending("output", "release", _elsewhere),
     Pending("output", "confidential", _elsewhere),
     Pending("output", "ledger", lambda url: url.startswith("postgresql")),
     Pending("population", "roster", _elsewhere),
     Pending("series", "statistic", _is("distribution")),
     Pending("series", "values", _is("states")),
-    Pending("model", "memory", lambda memory: memory != "one"),
     Pending("model", "file", _elsewhere),
     Pending("model", "curve", _elsewhere),
     Pending("model", "kernel", _elsewhere),

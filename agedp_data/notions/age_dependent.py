@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -11,6 +11,7 @@ from pydantic import PrivateAttr, model_validator
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import epsilon, granted
 from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLoss, Forgotten, Secret, utc_midnight
+from agedp_data.notions.allocated import largest
 from agedp_data.notions.candidate import Candidate, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import Enforced, refuse_above
@@ -73,7 +74,7 @@ class AgeDependent(Enforced):
             return risk(loss, age) <= bound
 
         if forgotten.envelope.assume == "markov":
-            return _largest(fits, constant)
+            return largest(fits, constant)
         return constant if fits(constant) else 0
 
     def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
@@ -167,15 +168,4 @@ class AgeDependent(Enforced):
             peak = forgotten.peak(loss, age)
             return peak is not None and peak <= bound
 
-        return _largest(keeps, self.day_cap)
-
-
-def _largest(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest whole loss up to `most` that `holds`, which is true up to some loss; or 0."""
-    if holds(most):
-        return most
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+        return largest(keeps, self.day_cap)

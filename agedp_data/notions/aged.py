@@ -29,7 +29,7 @@ ABOUT: dict[Secret, str] = {
     DAY: "the total of one household's current day",
     HALF_HOUR: "one household's current half-hour",
 }
-_ASSUMED = {
+ASSUMED = {
     "markov": "each household forgets at least as fast as the model says, by a Markov chain, and on its own",
     "curve": "each household forgets at least as fast as the model says, and on its own",
 }
@@ -122,7 +122,7 @@ class AgedLoss:
         if self.figure != RISK and self.method not in envelope.methods:
             return []
         method: Method = self.method if self.method in envelope.methods else "total_variation"
-        assumption = f"{_ASSUMED[envelope.assume]} (method {method})"
+        assumption = f"{ASSUMED[envelope.assume]} (method {method})"
         value = self._largest(history, Forgotten(envelope, method=method), at)
         return [Figure(self.figure, value, "conditional", ABOUT[self.secret], assumption)]
 

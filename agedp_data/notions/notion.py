@@ -56,6 +56,20 @@ class Row(Protocol):
         """UTC date of publication, ISO text."""
 
 
+class LossLeft(Protocol):
+    """L at one age in whole 1e-9 (`chains.whole.WholeLoss`)."""
+
+    @property
+    def points(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Return the tabulated losses and what is left of each."""
+
+    def __call__(self, loss: int) -> int:
+        """Return what is left of a loss."""
+
+    def supremum(self, loss: int) -> int | None:
+        """Return the supremum of x -> loss + L(x), None if there is none."""
+
+
 class Forgetting(Protocol):
     """What a notion needs of a model's envelope (`chains.envelope.Envelope`)."""
 
@@ -70,6 +84,20 @@ class Forgetting(Protocol):
     @property
     def methods(self) -> tuple[str, ...]:
         """By which methods there are backward figures; every model has "total_variation"."""
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether there are tight losses in both directions that compose."""
+
+    @property
+    def ages(self) -> Iterable[int]:
+        """Ages in steps that are tabulated, ascending."""
+
+    def __hash__(self) -> int:
+        """Tell equal models apart from others: what was solved for one is kept."""
+
+    def whole(self, age: int, *, direction: str) -> LossLeft:
+        """Return the tight L at an age in steps in whole 1e-9."""
 
     def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:
         """Return L(loss) at an age in steps, rounded up."""
@@ -108,6 +136,9 @@ class Account(Protocol):
 class Notion(Account, Protocol):
     """A promise that can be kept: what each day may spend, and a veto on every single release."""
 
+    def obstacle(self, envelope: Forgetting | None) -> str:
+        """Return why no loss at all keeps the promise under a model, and what would help."""
+
     @property
     def slides(self) -> bool:
         """Whether its bound is on days near each other, so that a day may be left nothing and later ones something."""
@@ -136,6 +167,7 @@ class Promise(Block):
 
     name: ClassVar[str]
     needs_model: ClassVar[bool] = False
+    composes_ahead: ClassVar[bool] = False
     slides: ClassVar[bool] = False
 
     notion: str
@@ -161,6 +193,11 @@ class Promise(Block):
     @property
     def opening(self) -> str:
         """Return what a statement must say of this promise in its first line; nothing for most."""
+        return ""
+
+    def obstacle(self, envelope: Forgetting | None) -> str:
+        """Return why no loss at all keeps this promise under a model, and what would help; nothing where one does."""
+        del envelope
         return ""
 
     @classmethod

@@ -1,36 +1,66 @@
-"""Temporal privacy leakage: what all releases say about any one day (Cao et al., IEEE TKDE 2018: [T])."""
+"""Temporal privacy: what all releases say about any one day (Cao, Yoshikawa, Xiao and Xiong, IEEE TKDE 2018: [T]).
+
+Decisions. The k-th day that is released gets the k-th loss of a plan made for days in a row. Where days came in another
+order, under an amended alpha or a newer model, what is left of the plan is lowered as far as it takes, all of its
+losses alike, so that the days still to come keep theirs. Every release is weighed against alpha on every day, past
+ones and days without a release among them; so alpha holds whatever is released later on. A day may thus be left
+nothing between days that were released before, and is then skipped.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from operator import le
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
-from pydantic import model_validator
+from pydantic import PrivateAttr, model_validator
 
+from agedp_data.errors import Refused
+from agedp_data.losses import epsilon, granted
+from agedp_data.notions.aged import ASSUMED
+from agedp_data.notions.allocated import Budget, Plan, allocated, endless, largest
 from agedp_data.notions.candidate import Candidate, amount_in
-from agedp_data.notions.notion import Promise
+from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.fading import by_number, number_of
+from agedp_data.notions.leaked import Leaked
+from agedp_data.notions.notion import (
+    DAY_FIGURE,
+    Account,
+    Figure,
+    Forgetting,
+    Row,
+    day_losses,
+    spent_figures,
+)
 from agedp_data.notions.parameters import Epsilon, Horizon, wrong
 
 if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
 
-
-Budget = Literal["best", "supremum", "exact", "even"]
 _ENDING: tuple[Budget, ...] = ("exact", "even")
+LEAKAGE = "temporal leakage"
+_ABOUT = "any one day of one household, released or not, by all days released so far"
 
 
-class Temporal(Promise):
-    """All releases together leak at most `alpha` about any one day, past or future ([T] Definition 8).
+class Temporal(Enforced):
+    """All releases together say at most `alpha` about any one day, past or future ([T] Definition 8).
 
-    `horizon_days = N` closes the series after N releases; without end only the supremum plan is valid.
+    `horizon_days = N` closes the series after N releases; without end each day gets the loss whose supremum is alpha.
     """
 
     name: ClassVar[str] = "temporal"
     needs_model: ClassVar[bool] = True
+    composes_ahead: ClassVar[bool] = True
+    slides: ClassVar[bool] = True
 
     notion: Literal["temporal"]
     alpha: Epsilon
     horizon_days: Horizon
     budget: Budget
+
+    _known: dict[int, tuple[Forgetting, Leaked, Plan]] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
@@ -48,3 +78,137 @@ class Temporal(Promise):
         if self.horizon_days == "unlimited" and self.budget in _ENDING:
             raise wrong('needs a number of days in horizon_days; "unlimited" goes with "supremum"', "budget")
         return self
+
+    @property
+    def opening(self) -> str:
+        """Return the first line of a statement: alpha, and that it is not about today alone."""
+        return (
+            f"All releases together, those still to come as well, say at most epsilon {self.alpha} about any one day "
+            "of a household, if households are as the model says."
+        )
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Return the caps and alpha, which no day's own loss exceeds either."""
+        alpha = granted(self.alpha)
+        return {**super().limits, DAY_FIGURE: min(self.day_cap, alpha), LEAKAGE: alpha}
+
+    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+        """Return the next loss of the plan, or as much of it as days in another order or a larger past leave."""
+        leaked, plan = self._under(envelope)
+        spent, now = by_number(losses), number_of(day)
+        wanted, later = self._next(plan, len(spent))
+        if wanted == 0 or self._as_planned(spent, now, plan):
+            return wanted
+        newest = max([now, *spent])
+
+        def fits(loss: int) -> bool:
+            to_come = {newest + 1 + i: each * loss // wanted for i, each in enumerate(later)}
+            found = leaked.largest({**spent, now: loss, **to_come}, endless=loss if self._endless else 0)
+            return found is not None and found <= granted(self.alpha)
+
+        return largest(fits, wanted)
+
+    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused if all releases would say more than alpha about some day, or if the series is over."""
+        losses = self.losses_with(history, next)
+        released = sum(loss > 0 for loss in losses.values())
+        if self.horizon_days != "unlimited" and next.loss > 0 and released > self.horizon_days:
+            raise Refused(
+                f"{next.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
+                "nothing was drawn"
+            )
+        said = self._under(envelope)[0].largest(by_number(losses))
+        refuse_above(next.day, "what all releases say about one day", said, ("alpha", granted(self.alpha)))
+
+    def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
+        """Raise Refused if under this envelope what is released says more than alpha about some day."""
+        said = self._under(envelope)[0].largest(by_number(self._day_losses.of(history)))
+        if said is None or said > granted(self.alpha):
+            told = "without end" if said is None else epsilon(said)
+            raise Refused(
+                f"by a model that its contracts name what is released already says {told} about one day, more than "
+                f"alpha = {self.alpha}; releases stop, nothing is rewritten"
+            )
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest loss of a day, the total, and the most that is said about any one day so far."""
+        return [*spent_figures(day_losses(history)), *TemporalLeakage().figures(history, envelope, at)]
+
+    @classmethod
+    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+        """Return the temporal leakage under the model, unless it is what is promised."""
+        return () if run.model is None or isinstance(run.promise, cls) else (TemporalLeakage(),)
+
+    def obstacle(self, envelope: Forgetting | None) -> str:
+        """Return that the model lets too much through for any plan, and which plan it would leave."""
+        if self._under(envelope)[1]:
+            return ""
+        if self.horizon_days == "unlimited":
+            return (
+                f"under this model no loss that goes on for ever keeps alpha = {self.alpha}: days are too much alike; "
+                f'name horizon_days with budget = "best" (365 days leave each of them {self._part(365)} at least)'
+            )
+        part = self._part(self.horizon_days)
+        if self.budget in ("supremum", "exact"):
+            return (
+                f"under this model no constant loss keeps alpha = {self.alpha} for ever, which budget = "
+                f'"{self.budget}" needs: days are too much alike; "even" leaves each of {self.horizon_days} days {part}'
+            )
+        return f"alpha = {self.alpha} over {self.horizon_days} days leaves a day less than 0.000000001"
+
+    def _part(self, days: int) -> str:
+        return f"epsilon {epsilon(granted(self.alpha) // days)}"
+
+    @property
+    def _endless(self) -> bool:
+        return self.horizon_days == "unlimited"
+
+    def _next(self, plan: Plan, released: int) -> tuple[int, Plan]:
+        """Return the loss of the release behind so many, and those of all further ones (none where that is endless)."""
+        if self._endless:
+            return (plan[0], ()) if plan else (0, ())
+        return (plan[released], plan[released + 1 :]) if released < len(plan) else (0, ())
+
+    def _as_planned(self, spent: Mapping[int, int], now: int, plan: Plan) -> bool:
+        """Tell whether the days so far lie before this one and none spent more than the plan has for it."""
+        in_order = [spent[day] for day in sorted(spent)]
+        planned = repeat(plan[0]) if self._endless else plan
+        return max(spent, default=now - 1) < now and all(map(le, in_order, planned))
+
+    def _under(self, envelope: Forgetting | None) -> tuple[Leaked, Plan]:
+        """Return what releases say under an envelope, and the plan (() for none; an endless one is its one loss).
+
+        Raises:
+            Refused: a model without losses ahead.
+        """
+        if envelope is None or not envelope.looks_ahead:
+            raise Refused(
+                'notion = "temporal" needs a model that looks ahead, and this one was made without: calibrate again '
+                "under another [model] file, or declare a kernel"
+            )
+        if id(envelope) not in self._known:  # kept alive beside its answer, so the number stays its own
+            self._known[id(envelope)] = (envelope, Leaked(envelope), self._plan(envelope))
+        return self._known[id(envelope)][1:]
+
+    def _plan(self, envelope: Forgetting) -> Plan:
+        alpha = granted(self.alpha)
+        if self.horizon_days == "unlimited":
+            constant = min(endless(envelope, alpha), self.day_cap)
+            return (constant,) if constant else ()
+        return allocated(envelope, alpha, self.horizon_days, self.budget, self.day_cap)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalLeakage:
+    """What all days released so far say about any one day, whatever was promised."""
+
+    name: ClassVar[str] = "temporal"
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the most that is said about any one day; nothing under a model that has no losses ahead."""
+        del at
+        if envelope is None or not envelope.looks_ahead:
+            return []
+        said = Leaked(envelope).largest(by_number(day_losses(history)))
+        return [Figure(LEAKAGE, said, "conditional", _ABOUT, ASSUMED["markov"])]

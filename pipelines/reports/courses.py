@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from agedp_data.ledger import Release
 from agedp_data.losses import NANO
-from agedp_data.notions.notion import Account, Figure, Forgetting, Method
+from agedp_data.notions.notion import Account, Figure, Forgetting, LossLeft, Method
 
 POINTS = 32
 """Days at which a course is worked out: a chart shows no more."""
@@ -52,13 +52,21 @@ class _Kept:
         self._envelope = envelope
         self._left: dict[tuple[int, float, str, Method], float] = {}
         self._suprema: dict[tuple[int, float, str, Method], float] = {}
+        self._whole: dict[tuple[int, str], LossLeft] = {}
         self.steps_per_day, self.assume, self.methods = envelope.steps_per_day, envelope.assume, envelope.methods
+        self.looks_ahead, self.ages = envelope.looks_ahead, envelope.ages
 
     def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> float:
         key = (age, loss, direction, method)
         if key not in self._left:
             self._left[key] = float(self._envelope(age, loss, direction=direction, method=method))
         return self._left[key]
+
+    def whole(self, age: int, *, direction: str) -> LossLeft:
+        key = (age, direction)
+        if key not in self._whole:
+            self._whole[key] = self._envelope.whole(age, direction=direction)
+        return self._whole[key]
 
     def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:
         key = (gap, loss, direction, method)

@@ -26,6 +26,7 @@ from agedp_data.pictures.scales import plain
 from agedp_data.pictures.words import html_of
 from agedp_data.statement import markdown
 from pipelines.reports.courses import courses, noise_of, noise_times
+from pipelines.reports.leakage import leakage_parts
 from pipelines.reports.losses import Lettered, at_most, figures_table, growth, lettered, odds, prices, spending
 from pipelines.reports.model import model_parts
 from pipelines.reports.series import percent, series_parts
@@ -47,6 +48,10 @@ _INTERVAL = (
 _LEFT = (
     "Under the model, what was said about a day says less and less about later ones. It never says less about that day "
     "itself, and real households may remember for longer than the model does."
+)
+_HANGING = (
+    "Who does today what they did yesterday is told about by the releases of both days. Under the model, this is what "
+    "the releases before and behind a day add to its own. Real households may hang together more than the model does."
 )
 
 _BECAUSE = {
@@ -103,6 +108,7 @@ def page(told: Told) -> str:
             _losses(told, figures),
             *_prices(told, figures),
             *_model(told),
+            *_leakage(told),
             section("The statement, word for word", html_of(markdown(claim), below=2)),
             "</main>",
             *_footer(claim),
@@ -228,6 +234,13 @@ def _model(told: Told) -> Iterator[str]:
     parts = [*model_parts(told.envelope, told.rows)] if told.envelope is not None else []
     if parts:
         yield section("What the model says of age", paragraph(_LEFT, "soft"), *parts)
+
+
+def _leakage(told: Told) -> Iterator[str]:
+    promise = told.claim["contract"]["promise"]
+    parts = [*leakage_parts(told.envelope, told.rows, promise)] if told.envelope is not None else []
+    if parts:
+        yield section("What the model says of days that hang together", paragraph(_HANGING, "soft"), *parts)
 
 
 def _footer(claim: Mapping[str, Any]) -> Iterator[str]:

@@ -102,7 +102,7 @@ def test_a_missing_curve_is_one_line_that_names_it_in_the_house_only(tmp_path):
 
 def test_a_declared_kernel_is_the_forward_one_and_is_reversed(tmp_path):
     found = kernel(tmp_path, CYCLE)
-    assert (found.steps_per_day, found.forward) == (1, None)
+    assert (found.steps_per_day, found.looks_ahead) == (1, True)
     exact = float(leakage(np.transpose(CYCLE), 1.0))  # the uniform law is stationary, so Bayes gives the transpose
     assert exact <= float(found(1, 1.0, direction="backward", method="tight")) <= exact * 1.01
 

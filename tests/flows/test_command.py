@@ -102,7 +102,7 @@ BAD_RUN_FILES = {
     "a missing key is named": ("clamp_kwh = 20\n", "", "clamp_kwh"),
     "a negative loss": ("epsilon_per_day = 0.5", "epsilon_per_day = -0.5", "epsilon_per_day"),
     "a key of another notion": ('secret = "day"', 'secret = "day"\nspend = "even"', "spend"),
-    "a notion that comes later": ('"age-dependent"', '"temporal"', "[promise]"),
+    "a notion that comes later": ('"age-dependent"', '"neighbourhood"', "[promise]"),
     "no toml": ("[series.daily_mean]", "[series.daily_mean", "line"),
     "a ledger with a password": (
         "sqlite:///out/ledger.sqlite",

@@ -26,13 +26,18 @@ _DAYS = np.arange(1, 41)
 
 
 def envelope(assume: str, forgets: float) -> Envelope:
-    """A household forgets as forgets^days; the tight table is the bound of the total variation on a grid."""
+    """A household forgets as forgets^days, either way; the tight table bounds it by the total variation on a grid."""
     curve = forgets ** _DAYS.astype(float)
     tight = np.log1p(curve[:, None] * np.expm1(_GRID))
-    return Envelope(_DAYS * 48, _GRID, tight, None, {"total_variation": curve}, 48, assume)
+    return Envelope(_DAYS * 48, _GRID, tight, tight, {"total_variation": curve}, 48, assume)
 
 
-MODELS = st.sampled_from([envelope(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)])
+_MODELS = [envelope(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)]
+
+
+def models(notion: type[Promise]) -> st.SearchStrategy[Envelope]:
+    """Models that a promise of this notion can be made under."""
+    return st.sampled_from([each for each in _MODELS if each.looks_ahead or not notion.composes_ahead])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,24 @@ TRIED: dict[str, Tried] = {
             amounts(),
         ),
         lambda promise: {"day": promise.epsilon_per_day, "risk": promise.risk},
+    ),
+    "temporal": Tried(
+        st.builds(
+            lambda ends, amount: {"notion": "temporal", "alpha": amount, **ends},
+            st.sampled_from(
+                [
+                    {"horizon_days": "unlimited", "budget": "supremum"},
+                    {"horizon_days": "unlimited", "budget": "best"},
+                    {"horizon_days": 1, "budget": "best"},
+                    {"horizon_days": 5, "budget": "exact"},
+                    {"horizon_days": 6, "budget": "even"},
+                    {"horizon_days": 40, "budget": "exact"},
+                    {"horizon_days": 7, "budget": "supremum"},
+                ]
+            ),
+            amounts(),
+        ),
+        lambda promise: {"temporal leakage": promise.alpha},
     ),
     "discounted": Tried(
         st.builds(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO, granted
-from tests.laws.promises import MODELS, TRIED, Line, bounds, kept, promises
+from tests.laws.promises import TRIED, Line, bounds, kept, models, promises
 
 FIRST = date(2013, 3, 1)
 DAYS = st.integers(0, 12)
@@ -70,16 +70,18 @@ def test_every_notion_that_can_be_promised_is_tried():
 @pytest.mark.parametrize("notion", kept(), ids=lambda notion: notion.name)
 class TestEveryNotion:
     @EXAMPLES
-    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS)
-    def test_what_is_admitted_never_exceeds_the_promise_in_its_figures(self, notion, data, model, attempts):
+    @given(data=st.data(), attempts=ATTEMPTS)
+    def test_what_is_admitted_never_exceeds_the_promise_in_its_figures(self, notion, data, attempts):
+        model = data.draw(models(notion))
         promise = data.draw(promises(notion))
         figures = values(promise, lived(promise, model, attempts), model)
         for name, bound in bounds(promise).items():
             assert figures[name] <= granted(bound), name
 
     @EXAMPLES
-    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS, wait=st.integers(0, 3), part=PARTS)
-    def test_what_loss_grants_is_always_admitted(self, notion, data, model, attempts, offset, wait, part):
+    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, wait=st.integers(0, 3), part=PARTS)
+    def test_what_loss_grants_is_always_admitted(self, notion, data, attempts, offset, wait, part):
+        model = data.draw(models(notion))
         promise = data.draw(promises(notion))
         history = lived(promise, model, attempts)
         row = line(promise, history, offset, wait)
@@ -88,8 +90,9 @@ class TestEveryNotion:
         promise.admit(history, replace(row, loss=int(grant * part)), model)
 
     @EXAMPLES
-    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS, loss=LOSSES)
-    def test_the_order_in_which_rows_are_given_does_not_matter(self, notion, data, model, attempts, offset, loss):
+    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, loss=LOSSES)
+    def test_the_order_in_which_rows_are_given_does_not_matter(self, notion, data, attempts, offset, loss):
+        model = data.draw(models(notion))
         promise = data.draw(promises(notion))
         history = lived(promise, model, attempts)
         shuffled = data.draw(st.permutations(history))
@@ -99,8 +102,9 @@ class TestEveryNotion:
         assert admits(promise, shuffled, row, model) == admits(promise, history, row, model)
 
     @EXAMPLES
-    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS, loss=LOSSES, share=st.floats(0, 1))
-    def test_a_release_split_among_series_comes_to_the_same(self, notion, data, model, attempts, offset, loss, share):
+    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, loss=LOSSES, share=st.floats(0, 1))
+    def test_a_release_split_among_series_comes_to_the_same(self, notion, data, attempts, offset, loss, share):
+        model = data.draw(models(notion))
         promise = data.draw(promises(notion))
         history = lived(promise, model, attempts)
         parts = [
@@ -121,10 +125,9 @@ class TestEveryNotion:
             promise.admit([*history, first], replace(row, loss=loss - first.loss, series="b"), model)
 
     @EXAMPLES
-    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, more=LOSSES, offset=DAYS)
-    def test_a_larger_loss_never_gives_smaller_figures_or_larger_grants(
-        self, notion, data, model, attempts, more, offset
-    ):
+    @given(data=st.data(), attempts=ATTEMPTS, more=LOSSES, offset=DAYS)
+    def test_a_larger_loss_never_gives_smaller_figures_or_larger_grants(self, notion, data, attempts, more, offset):
+        model = data.draw(models(notion))
         promise = data.draw(promises(notion))
         history = lived(promise, model, attempts)
         if not history:
@@ -137,8 +140,9 @@ class TestEveryNotion:
         assert promise.loss(larger, day, model) <= promise.loss(history, day, model)
 
     @EXAMPLES
-    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS, over=st.integers(1, 10 * NANO))
-    def test_a_refusal_names_its_day_and_leaves_no_trace(self, notion, data, model, attempts, offset, over):
+    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, over=st.integers(1, 10 * NANO))
+    def test_a_refusal_names_its_day_and_leaves_no_trace(self, notion, data, attempts, offset, over):
+        model = data.draw(models(notion))
         promise = data.draw(promises(notion))
         again = notion.model_validate(promise.model_dump(exclude_none=True))
         history = lived(promise, model, attempts)
@@ -151,8 +155,9 @@ class TestEveryNotion:
         assert values(promise, history, model) == values(again, history, model)
 
     @EXAMPLES
-    @given(data=st.data(), model=MODELS, attempts=ATTEMPTS, offset=DAYS)
-    def test_a_skipped_day_is_admitted_and_counts_nothing(self, notion, data, model, attempts, offset):
+    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS)
+    def test_a_skipped_day_is_admitted_and_counts_nothing(self, notion, data, attempts, offset):
+        model = data.draw(models(notion))
         promise = data.draw(promises(notion))
         history = lived(promise, model, attempts)
         skipped = replace(line(promise, history, offset, 0), state="skipped")
@@ -162,7 +167,8 @@ class TestEveryNotion:
             assert promise.loss([*history, skipped], day, model) == promise.loss(history, day, model)
 
     @EXAMPLES
-    @given(data=st.data(), model=MODELS)
-    def test_a_negative_loss_is_refused(self, notion, data, model):
+    @given(data=st.data())
+    def test_a_negative_loss_is_refused(self, notion, data):
+        model = data.draw(models(notion))
         promise = data.draw(promises(notion))
         assert not admits(promise, [], line(promise, [], 0, 0, -1), model)

@@ -45,6 +45,10 @@ PROMISES: dict[str, Tables] = {
     },
     "age-dependent": {"promise": {**_AGED, "epsilon_per_day": "0.5", "method": '"total_variation"'}, "model": CURVE},
     "risk": {"promise": {**_AGED, "risk": "0.5", "method": '"tight"'}, "model": KERNEL},
+    "temporal": {
+        "promise": {"notion": '"temporal"', "alpha": "3", "horizon_days": "12", "budget": '"exact"', **CAPS},
+        "model": KERNEL,
+    },
     "discounted": {
         "promise": {
             "notion": '"discounted"',
@@ -212,6 +216,7 @@ _AS_CLASSICAL: tuple[Setting, ...] = (
     ("promise", "notion", '"classical"'),
     *(("promise", key, None) for key in ("window_days", "epsilon_per_window", "spend", "risk", "method", "secret")),
     *(("promise", key, None) for key in ("discount", "rate", "epsilon", "schedule", "clock")),
+    *(("promise", key, None) for key in ("alpha", "horizon_days", "budget")),
     ("promise", "epsilon_per_day", "0.5"),
 )
 _AS_WINDOW: tuple[Setting, ...] = (
@@ -269,6 +274,21 @@ _PROMISE_EDITS: dict[str, list[Edit]] = {
         *_one(WRONG, "promise", "secret", '"half-hour"'),  # a chain of days
         *_WINDOW_ONLY,
     ],
+    "temporal": [
+        *_some(NEVER, *_AS_CLASSICAL),
+        *_one(AMEND, "promise", "alpha", "2.9", "0.1"),
+        *_one(NEVER, "promise", "alpha", "3.1"),
+        *_one(AMEND, "promise", "horizon_days", "11", "3"),
+        *_one(NEVER, "promise", "horizon_days", "13"),
+        *_one(WRONG, "promise", "horizon_days", '"unlimited"', "0"),  # not with "exact"
+        *_some(NEVER, ("promise", "horizon_days", '"unlimited"'), ("promise", "budget", '"supremum"')),
+        *_one(NEVER, "promise", "budget", '"best"', '"even"', '"supremum"'),
+        *_one(WRONG, "promise", "budget", '"algorithm-8"'),
+        *_AGED_ONLY,
+        *_WINDOW_ONLY,
+        *_one(WRONG, "promise", "epsilon_per_day", "0.5"),
+        *_one(WRONG, "promise", "risk", "0.5"),
+    ],
     "discounted": [
         *_some(NEVER, *_AS_CLASSICAL),
         *_one(AMEND, "promise", "epsilon", "1.2", "0.1"),
@@ -310,11 +330,11 @@ def _model(promise: str) -> list[Edit]:
         alone = [edit for key in ("source", "step", *KERNEL) for edit in _one(WRONG, "model", key, '"day"')]
         return [*_some(AMEND, *declared), *alone, *wrong]
     gone = _some(NEVER if promise == "w-event" else WRONG, ("model", "", None))
-    if promise == "risk":
+    if promise in ("risk", "temporal"):
         return [
             *gone,
             *_one(WRONG, "model", "source", '"estimated"'),
-            *_one(AMEND, "model", "assume", '"curve"'),
+            *_one(AMEND if promise == "risk" else WRONG, "model", "assume", '"curve"'),
             *_one(AMEND, "model", "kernel", '"loose.csv"', '"stickier.csv"'),
             *_one(AMEND, "model", "basis", '"thought again"'),
             *_one(AMEND, "model", "step", '"half-hour"'),

@@ -1,8 +1,8 @@
 """What ledger rows come to, recomputed from their text alone and compared with what their contracts promise.
 
 Nothing of `agedp_data.notions` or `agedp_data.chains` is used: sums are fractions of the recorded losses, windows
-and the days of an exponential discount are tried one by one, and the risk under a declared kernel of two states is
-the recursion of MATHS 4 with the closed form of a two-state chain.
+and the days of an exponential discount are tried one by one, and the risk and the temporal leakage under a declared
+kernel of two states are the recursions of MATHS 4 with the closed form of a two-state chain.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ def exceeded(
         found += (
             [f"{row.day}: too young"] if _age_days(row) < int(str(promises[row.contract].get("age_days", 0))) else []
         )
+        if kernel is not None and "alpha" in promises[row.contract]:
+            said = kernel.leakage({each: float(loss) for each, loss in losses.items()})
+            found += [f"{row.day}: {said} said about a day"] * (said > float(str(promises[row.contract]["alpha"])))
         if kernel is not None and "risk" in promises[row.contract]:
             risk = kernel.risk({each: float(loss) for each, loss in losses.items()}, age=_age_days(row))
             bound = float(str(promises[row.contract]["risk"]))
@@ -100,3 +103,20 @@ class Kernel:
             carried = losses[day] + (0.0 if before is None else self.passed((day - before).days, carried))
             before = day
         return self.passed(age, carried)
+
+    def leakage(self, losses: dict[date, float]) -> float:
+        """Return the most that days with these losses say about any day from the first to the last of them."""
+        first, last = min(losses), max(losses)
+        every = [first + timedelta(days=i) for i in range((last - first).days + 1)]
+        return max(
+            losses.get(day, 0.0) + self._from([each for each in sorted(losses) if each < day], losses, day)
+            + self._from([each for each in sorted(losses, reverse=True) if each > day], losses, day)
+            for day in every
+        )  # fmt: skip
+
+    def _from(self, days: Sequence[date], losses: dict[date, float], to: date) -> float:
+        carried, before = 0.0, to
+        for day in days:
+            carried = losses[day] + self.passed(abs((day - before).days), carried)
+            before = day
+        return self.passed(abs((to - before).days), carried)

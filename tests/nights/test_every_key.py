@@ -187,7 +187,7 @@ def after(place: Place, edit: Edit, as_of: str) -> list[str]:
     first, last = (json.loads(each.promise)["promise"] for each in (contracts[0], contracts[-1]))
     found = [f"{key} grew" for key in _BOUNDS if _amount(last, key) > _amount(first, key)]
     found += [f"{key} fell" for key in _FLOORS if _floor(last, key) < _floor(first, key)]
-    kernel = Kernel(0.9) if place.promise == "risk" else None
+    kernel = Kernel(0.9) if place.promise in ("risk", "temporal") else None
     found += exceeded(rows, {each.hash: first for each in contracts}, kernel=kernel)
     found += exceeded(rows[old:], {each.hash: last for each in contracts})
     # A tighter promise may have ended, and a model that says more of what is released stops it.
@@ -197,7 +197,16 @@ def after(place: Place, edit: Edit, as_of: str) -> list[str]:
     return found
 
 
-_BOUNDS = ("epsilon", "epsilon_per_day", "epsilon_per_window", "risk", "max_day_epsilon", "epsilon_total")
+_BOUNDS = (
+    "alpha",
+    "horizon_days",
+    "epsilon",
+    "epsilon_per_day",
+    "epsilon_per_window",
+    "risk",
+    "max_day_epsilon",
+    "epsilon_total",
+)
 _FLOORS = ("age_days", "window_days")
 
 

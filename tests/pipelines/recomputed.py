@@ -111,13 +111,17 @@ class Memory:
     def methods(self):
         return [*(["tight"] if "backward" in self.told else []), *self.told["bounds"]]
 
-    def left(self, method, age, loss):
+    @property
+    def composes_ahead(self):
+        return self.told["assume"] == "markov" and "forward" in self.told
+
+    def left(self, method, age, loss, direction="backward"):
         tabulated = [i for i, step in enumerate(self.told["ages"]) if step <= age]
         if not tabulated or not loss:
             return loss
         at = tabulated[-1]
         if method == "tight":
-            return self._between(self._worst(self.told["backward"], at), loss)
+            return self._between(self._worst(self.told[direction], at), loss)
         distance = Decimal(max(self.told["bounds"][method][at:])) / NANO
         return min(loss, (1 + distance * (loss.exp() - 1)).ln())
 
@@ -172,6 +176,44 @@ def _risk_on(rows, memory, method, on, promised):
     return min(alone)
 
 
+def leakage(rows, memory):
+    """Return the most that all rows say about any day from the first to the last of them, each day looked at."""
+    losses = {}
+    for row in rows:
+        day = date.fromisoformat(row["day"])
+        losses[day] = losses.get(day, 0) + Decimal(row["loss"]) / NANO
+    first, last = min(losses), max(losses)
+    with localcontext(prec=DIGITS):
+        return max(
+            losses.get(on, 0) + _said(losses, memory, on, "backward") + _said(losses, memory, on, "forward")
+            for on in (first + timedelta(days=i) for i in range((last - first).days + 1))
+        )
+
+
+def _said(losses, memory, on, direction):
+    """Return what the days on one side of a day say about the whole of it."""
+    towards = sorted(day for day in losses if day < on) if direction == "backward" else sorted(
+        (day for day in losses if day > on), reverse=True
+    )  # fmt: skip
+    tabulated = {1, *(age // memory.steps for age in memory.told["ages"])}
+
+    def least(day, k, whole):
+        """Go on from any of the seven releases before that lies so many tabulated days back, the others in full."""
+        ways = [Decimal(0)] if k == 0 else []
+        for j in range(1, min(k, 7) + 1):
+            if j in tabulated:
+                gap = abs((day - towards[k - j]).days)
+                steps = memory.steps * (gap - 1) + 1 if whole else memory.steps * gap
+                between = sum((losses[other] for other in towards[k - j + 1 : k]), Decimal(0))
+                ways.append(between + memory.left("tight", steps, said[k - j], direction))
+        return min(ways)
+
+    said = []
+    for k, day in enumerate(towards):
+        said.append(losses[day] + least(day, k, whole=False))
+    return least(on, len(towards), whole=True)
+
+
 def apart(one, other):
     return (date.fromisoformat(other) - date.fromisoformat(one)).days
 
@@ -189,6 +231,8 @@ def bounds(promise):
         found["day"] = least(found["day"], terms["epsilon"])
         for where in ("", " on the newest day"):
             found[f"discounted sum ({terms['discount']} {terms['rate']}){where}"] = terms["epsilon"]
+    if terms["notion"] == "temporal":
+        found["day"], found["temporal leakage"] = least(found["day"], terms["alpha"]), terms["alpha"]
     if terms["notion"] == "age-dependent" and "risk" in terms:
         found["risk"] = terms["risk"]
     if "epsilon_per_day" in terms:

@@ -123,7 +123,9 @@ def test_the_public_part_holds_settings_and_envelope_and_nothing_of_the_househol
         "source", "assume", "period", "step", "states", "edges", "chain", "memory", "min_visits", "confidence",
         "ages_days", "envelope",
     }  # fmt: skip
-    assert set(json.loads(text)["envelope"]) == {"ages", "losses", "backward", "bounds", "steps_per_day", "assume"}
+    assert set(json.loads(text)["envelope"]) == {
+        "ages", "losses", "backward", "forward", "bounds", "steps_per_day", "assume",
+    }  # fmt: skip
     assert "SECRET" not in text
     # one odd household decides: how many others there are, and what they do, does not show
     assert made(tmp_path / "more", *[STICKY] * 4, FORGOTTEN["two halves"]).model.id == found.model.id

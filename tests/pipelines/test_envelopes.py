@@ -79,7 +79,7 @@ def test_a_cyclic_envelope_is_the_largest_loss_over_all_households_and_half_hour
     found = made(tmp_path, counts, chain="cyclic", ages_days=(1, 2))
     assert found.remembered == 0
     envelope = found.model.envelope
-    assert (envelope.steps_per_day, envelope.ages.tolist()) == (48, [48, 96])
+    assert (envelope.steps_per_day, envelope.ages.tolist()) == (48, [1, 48, 96])
     for i, days in enumerate((1, 2)):
         kernels = np.array([days_multiplied(own, days) for own in counts])
         for loss in LOSS_GRID[[40, 120, 150, -1]]:  # between them a table says a little more
@@ -169,7 +169,8 @@ def test_with_confidence_the_envelope_is_what_the_bound_leaves_of_a_loss(tmp_pat
     steps = [48, 96, 336]
     for name, every in (("one", {}), ("two", {5: rarer})):
         found = made(tmp_path / name, counts, every, min_visits=200, confidence="sampling-bound", level=Decimal("0.95"))
-        expected = sampling_bound({1: counts, **every}, steps, level=0.95, households=6)
+        # Half of what may fail is left to each direction.
+        expected = sampling_bound({1: counts, **every}, steps, level=0.975, households=6)
         np.testing.assert_array_equal(found.curves["sampling_bound"], expected)
         assert every or (found.curves["total_variation"][:, 0] < expected[:, 0]).all()
         assert 1e-9 < expected[:, 0].max() < 0.7
@@ -184,7 +185,7 @@ def test_with_confidence_the_envelope_is_what_the_bound_leaves_of_a_loss(tmp_pat
     # All households count, those without a reliable row too, and one of them ends all credit.
     odd = np.concatenate((counts, [[[9000, 1], [1, 0]]]))
     never = made(tmp_path / "odd", odd, confidence="sampling-bound", level=Decimal("0.95"))
-    again = sampling_bound(counts, steps, level=0.95, households=7)
+    again = sampling_bound(counts, steps, level=0.975, households=7)
     np.testing.assert_array_equal(never.curves["sampling_bound"], np.concatenate((again, [[1, 1, 1]])))
     assert float(never.model.envelope(9999, 0.5, direction="backward", method="tight")) == 0.5
 
@@ -221,3 +222,63 @@ def test_a_state_that_is_left_often_and_entered_seldom_is_known_too_little():
     found = forgetting_households(np.array([often, seldom]), min_visits=50)
     assert found.tolist() == [True, False]
     assert forgetting_households(np.array([seldom]), min_visits=7).tolist() == [True]
+
+
+def test_an_envelope_looks_ahead_as_far_as_back_and_at_the_steps_between_daily_releases(tmp_path):
+    counts = of_the_clock(8, 3, 8)
+    found = made(tmp_path / "clock", counts, chain="cyclic").model.envelope
+    assert found.ages.tolist() == [1, 48, 96, 289, 336]
+    forward = np.array([_ahead(own) for own in counts])
+    for loss in LOSS_GRID[[40, 120, 150]]:
+        for steps, kernels in ((1, forward), (48, np.array([_days_ahead(own) for own in forward]))):
+            exact = leakage(kernels, loss).max()
+            assert exact <= float(found(steps, loss, direction="forward", method="tight")) <= exact + 2e-9
+    # One chain for all hours, and days: each direction has its own kernels.
+    flow = np.array([[[700, 200, 100], [50, 800, 150], [250, 0, 750]]])
+    for step, day in (("half-hour", 48), ("day", 1)):
+        plain = made(tmp_path / step, flow, step=step).model.envelope
+        once = (flow[0] / flow[0].sum(axis=1, keepdims=True), (flow[0] / flow[0].sum(axis=0)).T)
+        for kernel, direction in zip(once, ("forward", "backward"), strict=True):
+            for steps in (1, day, 2 * day):
+                exact = leakage(np.linalg.matrix_power(kernel, steps), 1.0)
+                claimed = float(plain(steps, 1.0, direction=direction, method="tight"))
+                assert exact - 1e-12 <= claimed <= exact * 1.03 + 2e-9
+
+
+def _ahead(own):
+    return own / own.sum(axis=-1, keepdims=True)
+
+
+def _days_ahead(kernels):
+    found = []
+    for p in range(48):
+        product = np.eye(kernels.shape[-1])
+        for step in range(48):
+            product = product @ kernels[(p + step) % 48]
+        found.append(product)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("chain", ["homogeneous", "cyclic"])
+def test_a_level_holds_for_what_lies_ahead_too(tmp_path, chain):
+    counts = of_the_clock(3, 2, 9, days=4000, stay=0.9)
+    every = {6: counts.reshape(3, 8, 6, 2, 2).sum(axis=2) // 6}
+    if chain == "homogeneous":
+        counts, every = counts.sum(axis=1), {5: every[6].sum(axis=1)}
+    level = {"confidence": "sampling-bound", "level": Decimal("0.95")}
+    found = made(tmp_path / "a", counts, every, chain=chain, min_visits=200, **level).model.envelope
+    # Read from its end, the series has the directions exchanged.
+    turned = {
+        steps: np.swapaxes(table, -1, -2)[:, ::-1] if chain == "cyclic" else np.swapaxes(table, -1, -2)
+        for steps, table in {1: counts, **every}.items()
+    }
+    other = made(tmp_path / "b", turned.pop(1), turned, chain=chain, min_visits=200, **level).model.envelope
+    np.testing.assert_array_equal(found.backward, other.forward)
+    np.testing.assert_array_equal(found.forward, other.backward)
+    assert (found.forward[:, 100] < LOSS_GRID[100]).any()
+    assert (found.forward != found.backward).any()
+
+
+def test_a_model_of_single_releases_looks_back_only(tmp_path):
+    found = made(tmp_path, [[[900, 100], [100, 900]]], assume="curve").model.envelope
+    assert (found.ages.tolist(), found.forward, found.looks_ahead) == ([48, 96, 336], None, False)

@@ -40,6 +40,10 @@ AGED = (
     "max_day_epsilon = 0.8\nepsilon_total = 30\n"
 )
 CONSTANT = AGED.replace("risk = 0.9", "epsilon_per_day = 0.3")
+TEMPORAL = (
+    'notion = "temporal"\nage_days = 1\nalpha = {}\nhorizon_days = {}\nbudget = "{}"\n'
+    "max_day_epsilon = 0.8\nepsilon_total = 30\n"
+)
 KERNEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "{}.csv"\nstep = "{}"\n'
 CURVE = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "{}"\ncurve = "{}.csv"\n'
 SECOND = '[series.small]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.4\n'
@@ -81,6 +85,15 @@ SCENES = {
             (CONSTANT.format("total_variation"), CURVE.format("markov", "fast"), 9),
         )
     ),
+    "temporal, a plan, then a newer model": Scene(
+        (
+            (TEMPORAL.format("1.5", 16, "exact"), KERNEL.format("slow", "day"), 6),
+            (TEMPORAL.format("1.4", 16, "exact"), KERNEL.format("slower", "day"), 12),
+        )
+    ),
+    "temporal, for ever, half-hours": Scene(
+        ((TEMPORAL.format("0.9", '"unlimited"', "supremum"), KERNEL.format("slow", "half-hour") + COMPARE, 6),)
+    ),
     "w-event with a model": Scene(((WINDOWS, KERNEL.format("slow", "day"), 9),)),
 }
 
@@ -91,6 +104,7 @@ def inputs(houses, tmp_path_factory):
     house.london({(home, day(i), slot): 200 for home in "ABC" for i in range(DAYS) for slot in range(48)})
     house.roster([("A", FIRST, None), ("B", day(1), None), ("C", day(1), None)])  # too few on the first day
     (house.folder / "slow.csv").write_text("0.9,0.1,0\n0.1,0.7,0.2\n0,0.3,0.7\n")
+    (house.folder / "slower.csv").write_text("0.9,0.1,0\n0.1,0.75,0.15\n0,0.25,0.75\n")
     (house.folder / "fast.csv").write_text("1,0.4\n2,0.2\n5,0.05\n")
     return house
 
@@ -133,6 +147,7 @@ def expected(scene, release):
     found |= {name: exactly(recomputed.window(losses, length)) for name, length in windows(scene, release)}
     found |= {name: span for each in discounts(scene, release) for name, span in each.items()}
     found |= dict(risks(release))
+    found |= dict(leakages(release))
     if scene.second:
         by_day = {}
         for _, on, loss in release.everybody:
@@ -204,6 +219,17 @@ def risks(release):
                 least = int((risk * NANO).to_integral_value("ROUND_CEILING"))
                 # every day and every gap may round up once, with 1e-12 to spare
                 yield spoken + ("" if name == newest else " as promised"), (least, least + 3 * len(of_model) + 3)
+
+
+def leakages(release):
+    rows, newest = release.released, release.promises[-1].get("model", {}).get("hash")
+    for row in release.rows("model"):
+        memory = Memory(row["envelope"])
+        charged = [i for i, one in enumerate(rows) if one["model"] == row["model"]]
+        of_model = rows if row["model"] == newest else rows[: charged[-1] + 1]
+        if memory.composes_ahead:
+            said = int(recomputed.leakage(of_model, memory) * NANO)
+            yield "temporal leakage" + ("" if row["model"] == newest else " as promised"), exactly(said)
 
 
 def offered(terms):

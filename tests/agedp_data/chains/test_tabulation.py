@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.spectrum import total_variation
-from agedp_data.chains.tabulation import tabulate, tabulate_distances
+from agedp_data.chains.tabulation import steps_of_days, tabulate, tabulate_distances
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.leakage import leakage
@@ -23,9 +23,12 @@ def test_tables_and_bounds_are_the_maxima_over_households():
         exact = np.array([leakage(power(kernels, t), GRID[:, None]).max(axis=1) for t in AGES])
         assert (table >= np.minimum(exact, GRID) - 1e-15).all()
         np.testing.assert_allclose(table, exact, atol=2e-9)
-    both = np.maximum(total_variation(CHAINS, AGES), total_variation(reverse(CHAINS), AGES)).max(axis=0)
-    np.testing.assert_allclose(known.bounds["total_variation"], both, atol=2e-9)
-    assert (known.bounds["total_variation"] >= both).all()
+    behind = total_variation(CHAINS, AGES).max(axis=0)  # of the reversed chain
+    np.testing.assert_allclose(known.bounds["total_variation"], behind, atol=2e-9)
+    assert (known.bounds["total_variation"] >= behind).all()
+    alone = tabulate(reverse(CHAINS), AGES, GRID, forgets=ALL)  # what lies ahead changes nothing of ageing
+    assert (known.bounds["total_variation"] == alone.bounds["total_variation"]).all()
+    assert total_variation(reverse(CHAINS), AGES).max(axis=0)[0] > behind[0] + 0.005
     assert (known.bounds["reversibilised"] >= known.bounds["total_variation"] - 2e-9).all()
     assert "spectral" not in known.bounds
     assert (known.assume, known.steps_per_day) == ("markov", 48)
@@ -95,3 +98,18 @@ def test_of_distances_alone_the_largest_makes_the_table():
             tabulate_distances(wrong, AGES, GRID, forgets=[True, True])
     with pytest.raises(ChainError, match="from 0 to 1"):
         tabulate_distances(distances + 0.2, AGES, GRID, forgets=[True, True])
+
+
+def test_distances_of_both_directions_are_kept_apart():
+    known = tabulate_distances([[0.5], [0.2]], [48], [1.0], forgets=[True, True], forward=[[0.1], [0.3]])
+    left = np.log1p(np.array([0.5, 0.3]) * np.expm1(1.0))
+    np.testing.assert_allclose([known.backward[0, 0], known.forward[0, 0]], left, atol=2e-9)
+    assert known.looks_ahead
+    assert not tabulate_distances([[0.5]], [48], [1.0], forgets=[True]).looks_ahead
+
+
+def test_ages_between_releases_reach_from_the_end_of_a_day_to_the_beginning_and_the_end_of_another():
+    # 7 days: 336 half-hours from end to end, 289 from the end to the beginning; two days: one less is tabulated
+    assert steps_of_days((1, 2, 7), steps_per_day=48).tolist() == [1, 48, 96, 289, 336]
+    assert steps_of_days((3,), steps_per_day=1).tolist() == [1, 3]
+    assert steps_of_days((3,), steps_per_day=48).tolist() == [1, 48, 97, 144]

@@ -39,7 +39,7 @@ def test_the_discounted_example_can_be_carried_out_and_begins_with_the_largest_l
     ("name", "first"),
     [
         ("london-live", "london-live.toml: not yet: [output] release"),
-        ("ausgrid-full", 'ausgrid-full.toml: not yet: [promise] notion = "temporal"'),
+        ("ausgrid-full", 'ausgrid-full.toml: not yet: [series.daily_distribution] statistic = "distribution"'),
     ],
 )
 def test_the_other_examples_say_what_they_wait_for(name, first):
@@ -67,7 +67,6 @@ STATES = MODEL.replace('"quantile"', "[0.1, 0.2, 0.3]\nstates = 4")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("[population]", MODEL + 'memory = "pair"\n[population]', '[model] memory = "pair"'),
         ('"sqlite:///out/ledger.sqlite"', '"postgresql://h/d"', "[output] ledger"),
         ('"out/release"', '"s3://b/release"', "[output] release"),
     ],
@@ -119,5 +118,9 @@ def test_what_is_built_or_not_written_does_not_wait(keys):
 
 
 def test_asking_an_unbuilt_notion_for_its_losses_is_refused_too():
-    with pytest.raises(RunFileError, match=r'not yet: \[promise\] notion = "temporal"$'):
-        _ = load(EXAMPLES / "ausgrid-full.toml").notion
+    promise = (
+        'notion = "neighbourhood"\ndelta_kwh = 2\nwindow_days = 7\nepsilon_per_window = 1\nspend = "per-request"\n'
+        "max_day_epsilon = 1\nepsilon_total = 9\n"
+    )
+    with pytest.raises(RunFileError, match=r'not yet: \[promise\] notion = "neighbourhood"$'):
+        _ = parse(LONDON.partition("[promise]")[0] + "[promise]\n" + promise, base=Path("/house"), name="r.toml").notion

@@ -107,6 +107,8 @@ REFUSED = [
     ("london-live", 'zone         = "Europe/London"', 'zone = "London"', '[schedule] zone = "London": is not a known time zone'),
     ("ausgrid", "rate          = 0.99", "rate = 1", '[promise] rate = 1: must lie between 0 and 1 for discount = "exponential"'),
     ("ausgrid-full", '["GC", "CL"]', '["GC", "GG"]', '[input] categories = ["GC", "GG"]: adds generation "GG" to use'),
+    ("ausgrid-full", 'states     = 12', 'states = 9\nmemory = "pair"', '[model] states = 9: is too many for memory = "pair", which makes 81 of them; at most 64 are counted'),
+    ("london-live", 'memory     = "one" ', 'memory = "pair" ', '[model] memory = "pair": is of days; it needs step = "day"'),
     ("ausgrid-full", 'assume     = "markov"', 'assume = "curve"', '[model] assume = "curve": must be "markov" for notion = "temporal"'),
     ("london", "last_day  = 2013-12-31", "last_day = 9999-12-31", "[schedule] last_day = 9999-12-31: must lie between 1970-01-01 and 2199-12-31"),
     ("london", "min_households = 30", "min_households = 10000000000000", "[population] min_households = 10000000000000: must be at most 1000000000"),

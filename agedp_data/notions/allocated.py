@@ -1,0 +1,164 @@
+"""Which losses releases may have so that temporal leakage stays within alpha: budgets of a frozen envelope (MATHS 4).
+
+Every plan is one for which the envelope itself, in whole 1e-9, says at most alpha about every day, releases following
+day by day; a local optimum is looked for on a smooth reading of it (straight lines between its grid points).
+Days between them only let less through, so that a plan is good for days that lie further apart, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agedp_data.losses import NANO
+from agedp_data.notions.leaked import BACKWARD, FORWARD, Leaked
+from agedp_data.notions.notion import Forgetting, LossLeft
+from agedp_data.privacy.kernel import Floats
+from agedp_data.privacy.longer_memory import Leaping
+from agedp_data.privacy.recursion import Course, Recursion
+from agedp_data.privacy.temporal_optimum import improved
+
+Budget = Literal["best", "supremum", "exact", "even"]
+Plan = tuple[int, ...]
+
+_SOON_IMPROVED = 100
+"""Releases up to which a local optimum is looked for."""
+
+_HALVINGS = 40
+_LEAPS = 3
+
+
+@lru_cache(maxsize=16)
+def endless(envelope: Forgetting, alpha: int) -> int:
+    """Return the largest loss that every day may have for ever, whole 1e-9; 0 if there is none."""
+    leaked = Leaked(envelope)
+
+    def keeps(loss: int) -> bool:
+        limit = leaked.limit(loss)
+        return limit is not None and limit <= alpha
+
+    return largest(keeps, alpha)
+
+
+@lru_cache(maxsize=16)
+def allocated(envelope: Forgetting, alpha: int, horizon: int, budget: Budget, day_cap: int) -> Plan:
+    """Return the losses of so many releases, whole 1e-9, none above the cap of a day; none at all if none will do.
+
+    "best" is the least mean noise scale of "even", "exact", the largest constant and, up to 100 releases, a local
+    optimum near the best of these.
+    """
+    leaked = Leaked(envelope)
+    constant = endless(envelope, alpha)
+    found: list[Plan] = []
+    if budget == "supremum":
+        found.append((constant,) * horizon)
+    if budget in ("best", "even"):
+        found.append((alpha // horizon,) * horizon)
+    if budget in ("best", "exact") and (constant or horizon == 1):
+        found.append(_raised(leaked, constant, horizon, alpha))
+    if budget == "best":
+        found.append((largest(lambda loss: _keeps(leaked, (loss,) * horizon, alpha), alpha),) * horizon)
+        best = min(found, key=_noise)
+        if 1 < horizon <= _SOON_IMPROVED and min(best) > 0:
+            found.append(_improved(leaked, best, alpha))
+    usable: list[Plan] = [tuple(min(loss, day_cap) for loss in plan) for plan in found if min(plan) > 0]
+    return min(usable, key=_noise) if usable else ()
+
+
+def largest(holds: Callable[[int], bool], most: int) -> int:
+    """Return the largest whole loss up to `most` that `holds`, which is true up to some loss; or 0."""
+    if holds(most):
+        return most
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _noise(plan: Plan) -> float:
+    with np.errstate(divide="ignore"):
+        return float(np.mean(1 / np.array(plan, dtype=np.float64)))
+
+
+def _keeps(leaked: Leaked, plan: Plan, alpha: int) -> bool:
+    found = leaked.largest(dict(enumerate(plan)))
+    return found is not None and found <= alpha
+
+
+def _raised(leaked: Leaked, constant: int, horizon: int, alpha: int) -> Plan:
+    """Return [T] Algorithm 8: the first and the last release have what endless ones would have built up to."""
+    if horizon == 1:
+        return (alpha,)
+    first, last = (leaked.supremum(direction, constant) or constant for direction in (BACKWARD, FORWARD))
+    return _fitted(leaked, np.array([first, *[constant] * (horizon - 2), last], dtype=np.float64), alpha)
+
+
+def _improved(leaked: Leaked, start: Plan, alpha: int) -> Plan:
+    plan = improved(_smooth(leaked, start[len(start) // 2]), np.array(start) / NANO, alpha / NANO)
+    sound = bool(np.isfinite(plan).all()) and plan.min() > 0
+    return _fitted(leaked, plan * NANO, alpha) if sound else start
+
+
+def _fitted(leaked: Leaked, plan: Floats, alpha: int) -> Plan:
+    """Return the plan in whole 1e-9, all its losses lowered alike as far as it takes."""
+
+    def at(share: float) -> Plan:
+        return tuple(np.floor(plan * share).astype(np.int64).tolist())
+
+    if _keeps(leaked, at(1.0), alpha):
+        return at(1.0)
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _keeps(leaked, at(middle), alpha) else (low, middle)
+    return at(low)
+
+
+def _smooth(leaked: Leaked, loss: int) -> Course:
+    """Return the recursion in floats, over a day at a time or, where that is worth its time at such a loss, leaping."""
+
+    def lines(passing: Callable[[str, int], LossLeft], direction: str, days: int = 1) -> _Lines:
+        return _Lines(passing(direction, days))
+
+    step_by_step = leaked.carry(BACKWARD, 1).supremum(loss)
+    if leaked.steps_per_day == 1 and step_by_step != leaked.supremum(BACKWARD, loss):
+        back, ahead = (
+            tuple(lines(leaked.carry, direction, days) for days in range(1, _LEAPS + 1))
+            for direction in (BACKWARD, FORWARD)
+        )
+        return Leaping(back, ahead)
+    sides = [lines(passing, direction) for direction in (BACKWARD, FORWARD) for passing in (leaked.carry, leaked.reach)]
+    return Recursion(*sides)
+
+
+class _Lines:
+    """L at one age by straight lines between the grid points of an envelope, with slope one beyond the last."""
+
+    def __init__(self, left: LossLeft) -> None:
+        grid, values = left.points
+        pairs = [(loss / NANO, value / NANO) for loss, value in zip(grid, values, strict=True) if loss < math.inf]
+        self._losses = np.array([0.0, *(loss for loss, _ in pairs)])
+        self._left = np.array([0.0, *(value for _, value in pairs)])
+
+    def __call__(self, loss: Floats) -> Floats:
+        beyond = np.maximum(loss - self._losses[-1], 0.0)
+        return np.asarray(np.interp(loss, self._losses, self._left) + beyond)
+
+    def supremum(self, loss: ArrayLike) -> Floats:
+        """Return the smallest x with loss + L(x) = x, infinite if there is none."""
+        return np.asarray(np.vectorize(self._supremum, otypes=[np.float64])(loss), dtype=np.float64)
+
+    def _supremum(self, loss: float) -> float:
+        missing = loss + self._left - self._losses
+        at = int((missing <= 0).argmax())
+        if loss == 0 or missing[at] > 0:
+            return 0.0 if loss == 0 else math.inf
+        # Between two grid points what is missing falls in a straight line.
+        share = missing[at - 1] / (missing[at - 1] - missing[at])
+        return float(self._losses[at - 1] + share * (self._losses[at] - self._losses[at - 1]))

@@ -1,0 +1,189 @@
+"""What released days say about any one day under a frozen envelope: temporal leakage of ledger rows (MATHS 4).
+
+Everything is integer arithmetic on whole 1e-9 epsilon, so that what is planned, admitted and stated are the same
+numbers. With m steps a day, e_k the loss of day k and g days between one day that was released and the next,
+
+    c_k = e_k + L_back(m g)(c_(k-1)),   C_k = e_k + L_ahead(m g)(C_(k+1)),
+    TPL_k = e_k + L_back(1 + m (g_before - 1))(c_(k-1)) + L_ahead(1 + m (g_after - 1))(C_(k+1)).
+
+It may LEAP over releases, which then say no more than the sum of their losses (`privacy.longer_memory`): instead of
+L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day forgets
+nothing (two values are never mistaken for each other, or its states are pairs of days) may forget in two.
+
+Decisions. "Any one day" is a day without a release, too: between two days that were released it has e = 0, and before
+the first or behind the last one it never comes to more than that one does. A gap counts as so many days of the chain,
+also when the clock changes. Days enter by their own place in time, whatever the order in which they were released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from agedp_data.notions.notion import Forgetting, LossLeft
+
+BACKWARD, FORWARD = "backward", "forward"
+_FURTHEST: Final = 7
+"""Releases over which the recursion may leap, at most."""
+
+
+class DayLeakage(NamedTuple):
+    """What is said about one day: by its own release, by those before it and by those behind it."""
+
+    day: int
+    own: int
+    before: int
+    behind: int
+
+    @property
+    def total(self) -> int:
+        """Return what all of them say together."""
+        return self.own + self.before + self.behind
+
+
+class Leaked:
+    """Temporal leakage under an envelope; `losses` are by the number of the day."""
+
+    def __init__(self, envelope: Forgetting) -> None:
+        self._envelope = envelope
+        self.steps_per_day = envelope.steps_per_day
+        self._known: dict[tuple[str, int], LossLeft] = {}
+        self._steps = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
+        tabulated = {int(age) // self.steps_per_day for age in envelope.ages}
+        self.leaps = {1, *(j for j in range(2, _FURTHEST + 1) if j in tabulated)}
+        self._before = _Side(self, BACKWARD)
+
+    def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:
+        """Yield what all releases say about each day on which there is one, in the order of the days."""
+        days, back, ahead = self._sides(losses, 0)
+        for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
+            yield DayLeakage(day, losses[day], earlier, later)
+
+    def largest(self, losses: Mapping[int, int], *, endless: int = 0) -> int | None:
+        """Return the most that is said about any one day, None if that is infinite.
+
+        `endless` is the loss of every day behind the newest, for ever.
+        """
+        limit = self.limit(endless)
+        if limit is None:
+            return None
+        days, back, ahead = self._sides(losses, endless)
+        found = [losses[day] + earlier + later for day, earlier, later in
+                 zip(days, back.reached, reversed(ahead.reached), strict=True)]  # fmt: skip
+        next_to_come = endless + back.reaching(1) + self._endless(FORWARD, endless).reaching(1)
+        most = max(limit, next_to_come, *found)
+        for k, gap in enumerate(later - earlier for earlier, later in pairwise(days)):
+            if gap > 1:
+                left = len(days) - 1 - k
+                between = (back.reaching(i, k + 1) + ahead.reaching(gap - i, left) for i in self._telling(gap))
+                most = max(most, *between)
+        return most
+
+    def limit(self, loss: int) -> int | None:
+        """Return what days of this loss, one after the other for ever, come to; None if that is infinite."""
+        if self.supremum(BACKWARD, loss) is None or self.supremum(FORWARD, loss) is None:
+            return None
+        return loss + self._endless(BACKWARD, loss).reaching(1) + self._endless(FORWARD, loss).reaching(1)
+
+    def supremum(self, direction: str, loss: int) -> int | None:
+        """Return what days of this loss build up to on one side, the newest included; None if that is infinite."""
+        found = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
+        return min((each for each in found if each is not None), default=None)
+
+    def carry(self, direction: str, days: int) -> LossLeft:
+        """Return how a loss passes on to the same end of a day so many days away."""
+        return self._at(direction, self.steps_per_day * days)
+
+    def reach(self, direction: str, days: int) -> LossLeft:
+        """Return how a loss passes on to the whole of a day so many days away."""
+        return self._at(direction, 1 + self.steps_per_day * (days - 1))
+
+    def _sides(self, losses: Mapping[int, int], endless: int) -> tuple[list[int], _Side, _Side]:
+        days = sorted(day for day, loss in losses.items() if loss > 0)
+        spent = [losses[day] for day in days]
+        self._before.follow(days, spent)  # a series asks for the same days and one more
+        ahead = self._endless(FORWARD, endless)
+        ahead.follow([-day for day in reversed(days)], spent[::-1])
+        return days, self._before, ahead
+
+    def _endless(self, direction: str, loss: int) -> _Side:
+        """Return the side of a day behind which there are days of this loss for ever."""
+        side = _Side(self, direction)
+        if loss:
+            side.imagine(loss, self.supremum(direction, loss) or 0, max(self.leaps))
+        return side
+
+    def _telling(self, gap: int) -> Iterable[int]:
+        """Return how far behind the earlier day to look: where a step is last read off one tabulated age."""
+        if gap <= len(self._steps):
+            return range(1, gap)
+        return {i for i in self._steps if 1 <= i < gap} | {gap - 1}
+
+    def _at(self, direction: str, steps: int) -> LossLeft:
+        found = self._known.get((direction, steps))
+        if found is None:
+            found = self._known[direction, steps] = self._envelope.whole(steps, direction=direction)
+        return found
+
+
+class _Side:
+    """Releases in the order in which they come nearer, and what they say together from one side.
+
+    Places are numbers of days that grow towards what is told about. `reached` is what the releases before each one
+    (those that are only imagined not among them) say about the whole of its day.
+    """
+
+    def __init__(self, leaked: Leaked, direction: str) -> None:
+        self._leaked, self._direction = leaked, direction
+        self._furthest, self._blocks = max(leaked.leaps), leaked.steps_per_day > 1
+        self._places: list[int] = []
+        self._spent: list[int] = []
+        self._said: list[int] = []  # c of each release
+        self._imagined = 0
+        self.reached: list[int] = []
+
+    def imagine(self, loss: int, supremum: int, number: int) -> None:
+        """Begin with days of this loss of which there were infinitely many before."""
+        self._said, self._spent, self._imagined = [supremum] * number, [loss] * number, number
+        self._places = list(range(-number, 0))
+
+    def follow(self, places: list[int], spent: list[int]) -> None:
+        """Tell of these releases, the furthest first, going on from those that were the same the last time."""
+        first = self._imagined
+        if first and places and not self.reached:
+            self._places = list(range(places[0] - first, places[0]))
+        same = 0
+        while (
+            same < min(len(places), len(self.reached))
+            and self._places[first + same] == places[same]
+            and self._spent[first + same] == spent[same]
+        ):
+            same += 1
+        del self._places[first + same :], self._spent[first + same :], self._said[first + same :], self.reached[same:]
+        for place, loss in zip(places[same:], spent[same:], strict=True):
+            reached = self._least(place, len(self._said), self._leaked.reach)
+            carried = self._least(place, len(self._said), self._leaked.carry) if self._blocks else reached
+            self.reached.append(reached)
+            self._places.append(place)
+            self._spent.append(loss)
+            self._said.append(loss + carried)
+
+    def reaching(self, gap: int, number: int | None = None) -> int:
+        """Return what the first so many releases (or all) say about the whole of a day so far from the last of them."""
+        count = len(self._said) if number is None else number + self._imagined
+        return self._least(self._places[count - 1] + gap, count, self._leaked.reach) if count else 0
+
+    def _least(self, place: int, count: int, passing: Callable[[str, int], LossLeft]) -> int:
+        if not count:
+            return 0
+        newest, between = count - 1, 0
+        least = passing(self._direction, place - self._places[newest])(self._said[newest])
+        for j in range(2, min(self._furthest, count) + 1):
+            between += self._spent[count - j + 1]
+            if between >= least:
+                break
+            if j in self._leaked.leaps:
+                from_there = passing(self._direction, place - self._places[count - j])(self._said[count - j])
+                least = min(least, between + from_there)
+        return least

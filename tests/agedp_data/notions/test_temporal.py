@@ -1,0 +1,370 @@
+"""The notion `temporal` against the recursions of true kernels, and day by day to the end of its plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from agedp_data.chains.envelope import LOSS_GRID, Envelope
+from agedp_data.chains.tabulation import steps_of_days, tabulate
+from agedp_data.chains.transitions import reverse
+from agedp_data.errors import Refused
+from agedp_data.losses import NANO, epsilon
+from agedp_data.notions import Temporal
+from agedp_data.notions.leaked import Leaked
+from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
+from agedp_data.privacy.leakage import leakage
+from agedp_data.privacy.longer_memory import leaping
+from agedp_data.privacy.temporal import METHODS, allocate_through, block_recursion, blocks
+from tests.agedp_data.privacy.temporal_oracles import dense, enumerated, joint_of_days, stationary
+from tests.laws.promises import Line
+
+FIRST = date(2013, 1, 1)
+SLOW = np.array([[0.97, 0.02, 0.01], [0.02, 0.96, 0.02], [0.005, 0.025, 0.97]])
+QUICK = np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
+CHAINS = {1: np.stack([QUICK, dense(3, 2)]), 48: np.stack([SLOW, dense(3, 4)])}
+STAY = np.array([[0.98, 0.02], [0.02, 0.98]])
+
+
+def envelope(chains, steps_per_day, days=range(1, 15)):
+    stack = np.asarray(chains, float).reshape(-1, *np.shape(chains)[-2:])
+    return tabulate(
+        reverse(stack),
+        steps_of_days(days, steps_per_day=steps_per_day),
+        LOSS_GRID,
+        forgets=np.ones(len(stack), bool),
+        forward=stack,
+        steps_per_day=steps_per_day,
+    )
+
+
+KNOWN = {day: envelope(chains, day) for day, chains in CHAINS.items()}
+
+
+def promise(alpha="2", horizon="unlimited", budget="supremum", **more):
+    caps = {"max_day_epsilon": Decimal(100), "epsilon_total": "unlimited"}
+    return Temporal(notion="temporal", alpha=Decimal(alpha), horizon_days=horizon, budget=budget, **caps | more)
+
+
+def line(number, loss=0, **more):
+    day = FIRST + timedelta(days=number)
+    return Line(day.isoformat(), loss, (day + timedelta(days=2)).isoformat(), **more)
+
+
+def released(made, days, known, history=()):
+    """Release days one after the other, each with all that it is granted."""
+    rows = list(history)
+    for number in days:
+        row = line(number)
+        row = replace(row, loss=made.loss(rows, row.day, known))
+        if row.loss:
+            made.admit(rows, row, known)
+            rows.append(row)
+    return rows
+
+
+def leapt(chain, losses, days, steps_per_day):
+    """What is said about each day, MATHS 4 with leaps spelt out: kernels by numpy's powers, both directions alike."""
+
+    def side(kernel, losses, days):
+        said, reached = [], []
+        for k, day in enumerate(days):
+            ways = {
+                name: [
+                    sum(losses[i + 1 : k])
+                    + float(leakage(np.linalg.matrix_power(kernel, steps(day - days[i])), said[i]))
+                    for i in range(max(k - 7, 0), k)
+                ]
+                for name, steps in (
+                    ("carry", lambda gap: steps_per_day * gap),
+                    ("reach", lambda gap: 1 + steps_per_day * (gap - 1)),
+                )
+            }
+            said.append(losses[k] + min(ways["carry"], default=0.0))
+            reached.append(min(ways["reach"], default=0.0))
+        return np.array(reached)
+
+    ahead = side(chain, losses[::-1], [-day for day in days[::-1]])[::-1]
+    return np.array(losses) + side(reverse(chain), losses, days) + ahead
+
+
+def truth(rows, chains, steps_per_day):
+    """The most that is said about any released day, of the worst household, by the kernels themselves."""
+    rows = sorted(rows, key=lambda row: row.day)
+    days, losses = [date.fromisoformat(row.day).toordinal() for row in rows], [row.loss / NANO for row in rows]
+    stack = np.reshape(chains, (-1, *np.shape(chains)[-2:]))
+    return max(leapt(chain, losses, days, steps_per_day).max() for chain in stack)
+
+
+def course(day):
+    """The recursion of the kernels that budgets are compared with; of half-hours no release is leapt over here."""
+    return leaping(CHAINS[1], leaps=3) if day == 1 else block_recursion(CHAINS[48], steps_per_day=48)
+
+
+@pytest.mark.parametrize("day", [1, 48])
+def test_what_is_said_about_each_day_is_the_recursion_of_the_kernels_and_hardly_more(day):
+    chance = np.random.default_rng(day)
+    for _ in range(20):
+        gaps, losses = chance.integers(1, 5, 9), chance.integers(1, NANO, 10)
+        days = np.concatenate(([0], gaps.cumsum())).tolist()
+        chain = CHAINS[day][0]
+        exact = leapt(chain, (losses / NANO).tolist(), days, day)
+        said = dict(zip(days, losses.tolist(), strict=True))
+        found = [one.total / NANO for one in Leaked(envelope(chain, day)).of(said)]
+        assert (found >= exact - 1e-15).all()
+        np.testing.assert_allclose(found, exact, rtol=0.1)
+        assert (exact <= blocks(chain, losses / NANO, gaps, steps_per_day=day)[2] + 1e-12).all()
+
+
+def test_with_nothing_but_one_release_it_is_its_loss_and_without_forgetting_the_sum():
+    assert Leaked(KNOWN[48]).largest({5: 7}) == 7
+    never = Envelope([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
+    assert Leaked(never).largest({1: 100, 2: 20, 9: 3}) == 123
+    assert Leaked(never).limit(1) is None
+    at_once = Envelope([1], [1.0, np.inf], [[0.0, 0.0]], [[0.0, 0.0]], assume="markov", steps_per_day=1)
+    assert Leaked(at_once).largest({1: 100, 2: 20, 9: 3}) == 100
+    assert Leaked(at_once).limit(70) == 70
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_day_without_a_release_is_told_about_by_its_neighbours_and_counts(seed):
+    chain, losses = dense(2, seed, weight=0.4), [0.9, 0.0, 0.7]
+    # A mechanism of loss 0 says nothing: enumerated over whole days, the middle one is only told about by the others.
+    exact = enumerated(joint_of_days(chain, stationary(chain), [0, 1, 2], 2), losses)[1]
+    found = Leaked(envelope(chain, 2)).largest({0: 900_000_000, 2: 700_000_000})
+    assert found / NANO >= exact
+
+
+def test_between_two_days_the_largest_of_all_days_counts_however_long_the_gap():
+    for day, known in KNOWN.items():
+        leaked = Leaked(known)
+        for gap in (2, 3, 9, 40, 200):
+            said = {0: 800_000_000, gap: 500_000_000}
+            each = [
+                known.whole(1 + day * (i - 1), direction="backward")(said[0])
+                + known.whole(1 + day * (gap - i - 1), direction="forward")(said[gap])
+                for i in range(1, gap)
+            ]
+            ends = [one.total for one in leaked.of(said)]
+            assert leaked.largest(said) == max(*each, *ends)
+    # of half-hours, what touches a day tells of it: here the day between is told most
+    assert Leaked(KNOWN[48]).largest({0: NANO, 2: NANO}) > 1.5 * NANO
+
+
+@pytest.mark.parametrize("day", [1, 48])
+def test_an_endless_series_stays_below_alpha_and_comes_near_it(day):
+    made = promise("1.5")
+    rows = released(made, range(60), KNOWN[day])
+    assert len({row.loss for row in rows}) == 1
+    assert 0.9 * 1.5 < truth(rows, CHAINS[day], day) <= 1.5
+    [figure] = TemporalLeakage().figures(rows, KNOWN[day], None)
+    assert (figure.name, figure.kind) == (LEAKAGE, "conditional")
+    assert truth(rows, CHAINS[day], day) <= figure.value / NANO <= 1.5
+    best = allocate_through(course(day), alpha=1.5, horizon=1, method="supremum")
+    assert 0.9 * best[0] < rows[0].loss / NANO <= best[0]
+
+
+@pytest.mark.parametrize("day", [1, 48])
+def test_what_days_to_come_for_ever_add_is_what_very_many_add(day):
+    leaked = Leaked(KNOWN[day])
+    for said in ({0: NANO}, {0: 300_000_000, 1: 900_000_000, 4: 800_000_000}):
+        for loss in (100_000_000, 300_000_000):
+            newest = max(said)
+            many = leaked.largest(said | {newest + 1 + i: loss for i in range(80)})
+            found = leaked.largest(said, endless=loss)
+            assert many <= found <= many * 1.05
+            assert found > leaked.largest(said) + loss / 10 or len(said) > 1
+
+
+def test_a_late_day_leaves_what_all_days_to_come_need():
+    made, known = promise("1.5"), KNOWN[1]
+    rows = released(made, [0, 1, 2, 4, 5], known)
+    rows[3] = replace(rows[3], loss=rows[3].loss + 100_000_000)  # more than the plan has, so what is left is asked for
+    late = made.loss(rows, line(3).day, known)
+    assert 0 < late < rows[0].loss
+    more = released(made, [3, *range(6, 60)], known, rows)
+    assert truth(more, CHAINS[1], 1) <= 1.5
+    assert len(more) == 60
+    assert min(row.loss for row in more) > 0.5 * late
+
+
+@pytest.mark.parametrize("budget", METHODS)
+@pytest.mark.parametrize("day", [1, 48])
+def test_a_plan_holds_to_its_end_and_then_the_series_is_over(day, budget):
+    made, known = promise("1.2", 9, budget), KNOWN[day]
+    rows = released(made, range(15), known)
+    assert [row.day for row in rows] == [line(i).day for i in range(9)]
+    assert truth(rows, CHAINS[day], day) <= 1.2
+    assert made.figures(rows, known, None)[-1].value <= 1_200_000_000
+    with pytest.raises(Refused, match="horizon_days = 9 days are released and the series is over"):
+        made.admit(rows, line(10_000, 1), known)
+    best = allocate_through(course(day), alpha=1.2, horizon=9, method=budget)
+    noise = np.mean([NANO / row.loss for row in rows])
+    assert noise <= np.mean(1 / best) * 1.15
+    assert noise >= np.mean(1 / best) * (1 - 1e-3)
+
+
+def test_the_best_plan_is_the_best_of_all():
+    for day, known in KNOWN.items():
+        noise = {
+            budget: np.mean([1 / row.loss for row in released(promise("1.2", 9, budget), range(9), known)])
+            for budget in METHODS
+        }
+        assert noise["best"] == min(noise.values())
+        assert day == 1 or noise["even"] > noise["exact"]
+    # In a household that hardly changes alpha/T is better than the paper's plans, and the best is better still.
+    known = envelope(STAY, 1)
+    noise = {
+        budget: np.mean([NANO / row.loss for row in released(promise("1", 10, budget), range(10), known)])
+        for budget in METHODS
+    }
+    assert noise["even"] == pytest.approx(10, abs=1e-6)
+    assert 9 < noise["best"] < 10 < noise["exact"] < noise["supremum"]
+
+
+def test_days_further_apart_get_the_same_losses_and_say_less():
+    made, known = promise("1.2", 9, "exact"), KNOWN[48]
+    close, apart = released(made, range(9), known), released(made, range(0, 27, 3), known)
+    assert [row.loss for row in apart] == [row.loss for row in close]
+    assert truth(apart, CHAINS[48], 48) < truth(close, CHAINS[48], 48)
+    assert Leaked(known).largest({i: row.loss for i, row in enumerate(apart)}) <= 1_200_000_000
+
+
+def test_a_day_that_comes_late_gets_what_is_left_and_the_days_to_come_keep_theirs():
+    made, known = promise("1.2", 9, "exact"), KNOWN[1]
+    rows = released(made, [0, 1, 2, 4, 5, 6, 7, 8], known)
+    last = made.loss(rows, line(9).day, known)
+    late = made.loss(rows, line(3).day, known)
+    assert 0 < late < last  # the ninth is the largest: at the end, not in the middle
+    rows = released(made, [3], known, rows)
+    assert truth(rows, CHAINS[1], 1) <= 1.2
+    # half-way there is less to give up
+    rows = released(made, [0, 1, 2, 4], known)
+    rows = released(made, [3, 5, 6, 7, 8], known, rows)
+    assert len(rows) == 9
+    assert truth(rows, CHAINS[1], 1) <= 1.2
+    assert min(row.loss for row in rows) > 0.9 * rows[2].loss
+
+
+def test_a_smaller_alpha_binds_days_that_are_released_and_those_to_come():
+    known = KNOWN[1]
+    rows = released(promise("1.5"), range(30), known)
+    lowered = promise("1.3")
+    assert lowered.loss(rows, line(30).day, known) == 0  # what is released says more already
+    early = released(promise("1.5"), range(3), known)
+    more = released(lowered, range(3, 60), known, early)
+    assert len(more) == 60
+    assert truth(more, CHAINS[1], 1) <= 1.3
+    constant = released(lowered, [0], known)[0].loss
+    assert early[0].loss > constant == more[3].loss
+
+
+def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
+    made = promise("1.5")
+    rows = released(made, range(30), KNOWN[48])
+    made.review(rows, KNOWN[48])
+    slower = np.array([[0.999, 0.001], [0.001, 0.999]])
+    said = truth(rows, slower, 48)
+    assert said > 3
+    with pytest.raises(Refused, match=rf"says {int(said)}\.\d+ about one day, more than alpha = 1.5; releases stop"):
+        made.review(rows, envelope(slower, 48))
+    made.review(rows[:1], envelope(slower, 48))
+
+
+def test_no_release_may_say_more_than_alpha_about_any_day_and_the_refusal_says_by_how_much():
+    made, known = promise("1"), KNOWN[1]
+    rows = [line(0, 600_000_000)]
+    said = Leaked(known).largest({0: 600_000_000, 1: 700_000_000})
+    with pytest.raises(Refused) as caught:
+        made.admit(rows, line(1, 700_000_000), known)
+    assert f"{epsilon(said - NANO)} more than alpha = 1;" in str(caught.value)
+    assert str(caught.value).startswith("2013-01-02: what all releases say about one day would come to 1.")
+    made.admit(rows, line(30, 700_000_000), known)
+
+
+def test_series_that_share_a_day_count_their_sum():
+    made, known = promise("1.5"), KNOWN[1]
+    rows = released(made, range(5), known)
+    halves = [replace(row, loss=part, series=name) for row in rows
+              for name, part in (("a", row.loss // 3), ("b", row.loss - row.loss // 3))]  # fmt: skip
+    assert made.figures(halves, known, None)[-1] == made.figures(rows, known, None)[-1]
+    assert made.loss(halves[:-1], halves[-1].day, known) == halves[-1].loss
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (promise("1"), r'name horizon_days with budget = "best" \(365 days leave each of them epsilon 0.002739726'),
+        (promise("1", 10, "exact"), r'"even" leaves each of 10 days epsilon 0.1'),
+        (promise("1", 10, "supremum"), r'"even" leaves each of 10 days epsilon 0.1'),
+        (promise("0.000000001", 10, "even"), r"leaves a day less than 0.000000001"),
+    ],
+)
+def test_where_days_are_too_much_alike_nothing_is_granted_and_what_would_help_is_said(made, said):
+    known = envelope(np.eye(2) * 0.5 + 0.25, 1, days=(7,))
+    never = Envelope([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
+    assert made.loss([], line(0).day, never) == 0
+    with pytest.raises(AssertionError, match=said):
+        raise AssertionError(made.obstacle(never))
+    if made.alpha == 1:
+        assert made.obstacle(known) == ""
+        assert made.loss([], line(0).day, known) > 0
+
+
+def test_without_forgetting_the_best_plan_is_alpha_shared_out():
+    never = Envelope([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
+    rows = released(promise("1", 8, "best"), range(9), never)
+    assert [row.loss for row in rows] == [125_000_000] * 8
+
+
+def test_a_cap_of_a_day_cuts_the_plan_and_the_other_days_keep_theirs():
+    known = KNOWN[1]
+    free, capped = promise("1.5", 6, "exact"), promise("1.5", 6, "exact", max_day_epsilon=Decimal("0.3"))
+    losses = [[row.loss for row in released(made, range(6), known)] for made in (free, capped)]
+    assert losses[1] == [min(loss, 300_000_000) for loss in losses[0]]
+    assert losses[0] != losses[1]
+
+
+@pytest.mark.parametrize("known", [None, replace(KNOWN[1], forward=None), replace(KNOWN[1], assume="curve")])
+def test_a_model_that_looks_back_only_cannot_keep_it_and_tells_nothing(known):
+    for asked in (lambda: promise().loss([], line(0).day, known), lambda: promise().admit([], line(0, 1), known)):
+        with pytest.raises(Refused, match=r"needs a model that looks ahead.*calibrate again under another"):
+            asked()
+    assert TemporalLeakage().figures([line(0, 1)], known, None) == []
+
+
+def test_a_thousand_days_take_a_night_no_time():
+    made, known = promise("1.5"), KNOWN[48]
+    rows = [line(i, made.loss([], line(0).day, known)) for i in range(1000)]
+    calls = 0
+
+    class Counted:
+        steps_per_day, looks_ahead, ages, methods, assume = 48, True, known.ages, known.methods, "markov"
+
+        def __hash__(self):
+            return 0
+
+        def whole(self, age, *, direction):
+            left = known.whole(age, direction=direction)
+
+            class Left:
+                points, supremum = left.points, left.supremum
+
+                def __call__(self, loss):
+                    nonlocal calls
+                    calls += 1
+                    return left(loss)
+
+            return Left()
+
+    night = Counted()
+    made.loss(rows, line(1000).day, night)
+    calls = 0
+    row = line(1000, made.loss(rows, line(1000).day, night))
+    assert calls == 0  # days in a row that spent no more than planned need no second look
+    made.admit(rows, row, night)
+    assert calls < 10 * 1001
