@@ -54,7 +54,7 @@ def write_confidential_report(work: Work, ledger: Ledger) -> None:
         section("Published against true", *_means(work, found, results)),
         section("Coverage and clamp", *_coverage(lines), *clamp_parts(clamped)),
         section("What was read and set aside", *_quality(work)),
-        *model_parts(work),
+        *model_parts(work, rows),
         "</main>",
     ]
     folders.write(work.confidential / REPORT, document(title, body).encode())

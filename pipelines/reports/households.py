@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 
 from agedp_data import tables
 from agedp_data.config.model import Estimated
+from agedp_data.ledger import Release
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, section, table
 from agedp_data.pictures.scales import linear, named, plain, short
 from pipelines import folders
 from pipelines.reports.at_the_clamp import Clamped
+from pipelines.reports.household_leakage import leakage_parts
 from pipelines.work import Work
 
 _SHOWN = 20
@@ -37,12 +39,16 @@ def clamp_parts(clamped: Sequence[Clamped]) -> Iterator[str]:
         yield paragraph(f"The clamp takes {plain(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
 
 
-def model_parts(work: Work) -> Iterator[str]:
+def model_parts(work: Work, rows: Sequence[Release]) -> Iterator[str]:
     """Yield which households decide an estimated model, and whether its chain is true, as far as that was measured."""
     model = work.run.model
     if not isinstance(model, Estimated):
         return
-    parts = [*_deciding(Path(model.file) / "households.parquet"), *_forgetting(work, Path(model.file).name)]
+    parts = [
+        *_deciding(Path(model.file) / "households.parquet"),
+        *leakage_parts(model, rows),
+        *_forgetting(work, Path(model.file).name),
+    ]
     if parts:
         yield section("The model", *parts)
 

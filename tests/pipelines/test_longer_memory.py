@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
 
+from agedp_data.chains.transitions import transition_matrix
 from agedp_data.losses import NANO
 from agedp_data.notions.leaked import Leaked
 from agedp_data.privacy.leakage import leakage
+from agedp_data.privacy.temporal import kernels, temporal
 from pipelines.blocks import Engine
 from pipelines.calibrate import calibrate
 from pipelines.longer_memory import estimate_longer
@@ -144,8 +147,8 @@ def test_pairs_forget_nothing_in_a_day_and_a_promise_for_ever_leaps_over_it(deli
     ahead = counts / counts.sum(axis=2, keepdims=True)
     behind = np.swapaxes(counts, 1, 2) / counts.sum(axis=1)[..., None]
     for days in (2, 3, 7):
-        for direction, kernels in (("forward", ahead), ("backward", behind)):
-            exact = leakage(np.linalg.matrix_power(kernels, days), 0.7).max()
+        for direction, once in (("forward", ahead), ("backward", behind)):
+            exact = leakage(np.linalg.matrix_power(once, days), 0.7).max()
             assert exact <= float(envelope(days, 0.7, direction=direction, method="tight")) <= exact * 1.07 + 2e-9
             assert exact < 0.69
     house.run(today=date(2013, 9, 1))
@@ -159,7 +162,7 @@ def test_pairs_forget_nothing_in_a_day_and_a_promise_for_ever_leaps_over_it(deli
 
 
 def test_a_regime_is_calibrated_and_released(delivered):
-    house, _, _ = delivered
+    house, roster, _ = delivered
     house.roster([(home, FIRST, None) for home in HOMES])
     house.run_file.write_text(
         RUN.format(memory="trailing-mean", states=2).replace('"unlimited"', "30").replace('"supremum"', '"best"')
@@ -167,7 +170,26 @@ def test_a_regime_is_calibrated_and_released(delivered):
     made = calibrate(house.run_file)
     assert made.model.public["memory"] == "trailing-mean"
     house.run(today=date(2013, 9, 1))
-    assert all(row["loss"] >= NANO // 30 for row in _rows(house))
+    rows = _rows(house)
+    assert all(row["loss"] >= NANO // 30 for row in rows)
+    # Whom the model is large for is in the house: by each home's own chain, the one that is told about most first.
+    counts = estimate_longer(*_again(house, roster), n_states=2, memory="trailing-mean", engine=Engine()).counts[
+        [0, 2, 3]
+    ]
+    chains = dict(zip(HOMES, transition_matrix(counts, smoothing=0), strict=True))
+    losses = [row["loss"] / NANO for row in rows]
+    page = (house.folder / "confidential" / "report.html").read_text()
+    assert "What the newest 7 released days say about one of them" in page
+    shown = {home: float(value) for home, value in re.findall(r"<th[^>]*>([ABC])</th><td>([\d.]+)</td></tr>", page)}
+    for home, value in shown.items():
+        assert value == pytest.approx(temporal(*kernels(chains[home]), losses).max(), rel=6e-3)
+    assert len(shown) == len(HOMES) - made.remembered > 0
+
+
+def _again(house, roster):
+    store, delivery = house.read()
+    period = Period(store, delivery, roster, FIRST, date(2013, 7, 31), step="day")
+    return period, quantize(period, edges="quantile", n_states=2, engine=Engine())
 
 
 def _rows(house):

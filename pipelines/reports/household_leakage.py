@@ -1,0 +1,69 @@
+"""What releases say about a day of each household, by its own chain: for whom it is most. Confidential.
+
+The public figure is that of the envelope, the largest over all households at every single step. Here the recursion
+(MATHS 4) goes through each household's own kernels, all of them at once, over the newest days that were released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from agedp_data.chains.transitions import transition_matrix
+from agedp_data.config.model import Estimated
+from agedp_data.ledger import Release
+from agedp_data.losses import NANO, number
+from agedp_data.notions.fading import by_number
+from agedp_data.notions.notion import day_losses
+from agedp_data.pictures.page import table
+from agedp_data.pictures.scales import plain
+from agedp_data.privacy.temporal import blocks
+from pipelines import folders
+from pipelines.envelopes import steps_per_day
+from pipelines.quantize import Floats
+
+_NEWEST: Final = 60
+_SHOWN: Final = 5
+_SHARES: Final = (0.5, 0.9, 0.99)
+
+
+def leakage_parts(model: Estimated, rows: Sequence[Release]) -> Iterator[str]:
+    """Yield how much the newest releases say about a day, by household, under chains with one kernel."""
+    folder = Path(model.file)
+    known = [folder / name for name in ("transitions.parquet", "households.parquet")]
+    losses = dict(sorted(by_number(day_losses(rows)).items())[-_NEWEST:])
+    if (
+        model.assume != "markov"
+        or model.chain != "homogeneous"
+        or len(losses) < 2
+        or not all(map(folders.there, known))
+    ):
+        return
+    ids, chains = _chains(*known)
+    if not ids:
+        return
+    spent, gaps = np.array(list(losses.values())) / NANO, np.diff(list(losses))
+    said = blocks(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
+    order = np.argsort(-said, kind="stable")
+    few = [(f"{100 * share:g} % of the homes at most", plain(float(np.quantile(said, share)))) for share in _SHARES]
+    most = [(ids[home], plain(float(said[home]))) for home in order[:_SHOWN]]
+    caption = (
+        f"What the newest {len(losses)} released days say about one of them, by each home's own chain "
+        f"(a day's own loss: {plain(number(max(losses.values())))} at most)"
+    )
+    yield table(caption, ("homes", "epsilon"), [*few, *most])
+
+
+def _chains(transitions: Path, households: Path) -> tuple[list[str], Floats]:
+    """Return the households that forget and their chains (h, k, k)."""
+    forgets = pq.read_table(households, columns=["household_id", "forgets"]).to_pydict()
+    there = np.array(forgets["forgets"], bool)
+    counted = pq.read_table(transitions).drop_columns(["household_id"])
+    size = round(counted.num_columns**0.5)
+    counts = np.stack([column.to_numpy() for column in counted.columns], axis=-1).reshape(-1, size, size)
+    ids = [home for home, forgotten in zip(forgets["household_id"], there, strict=True) if forgotten]
+    return ids, transition_matrix(counts[there], smoothing=0) if ids else np.zeros((0, size, size))
