@@ -4,7 +4,7 @@ Decisions. The k-th day that is released gets the k-th loss of a plan made for d
 order, under an amended alpha or a newer model, what is left of the plan is lowered as far as it takes, all of its
 losses alike, so that the days still to come keep theirs. Every release is weighed against alpha on every day, past
 ones and days without a release among them; so alpha holds whatever is released later on. A day may thus be left
-nothing between days that were released before, and is then skipped.
+nothing near days that were released before (or next to nothing, which would buy noise alone), and is then skipped.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ from agedp_data.notions.parameters import Epsilon, Horizon, wrong
 
 if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
+
+_RESIDUE = 1000
+"""What is left of a day is nothing if it is so many times less than the plan has for it."""
 
 _ENDING: tuple[Budget, ...] = ("exact", "even")
 LEAKAGE = "temporal leakage"
@@ -107,7 +110,8 @@ class Temporal(Enforced):
             found = leaked.largest({**spent, now: loss, **to_come}, endless=loss if self._endless else 0)
             return found is not None and found <= granted(self.alpha)
 
-        return largest(fits, wanted)
+        left = largest(fits, wanted)
+        return left if left * _RESIDUE >= wanted else 0
 
     def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
         """Raise Refused if all releases would say more than alpha about some day, or if the series is over."""

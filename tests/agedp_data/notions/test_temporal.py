@@ -263,6 +263,18 @@ def test_a_smaller_alpha_binds_days_that_are_released_and_those_to_come():
     assert early[0].loss > constant == more[3].loss
 
 
+def test_a_day_next_to_one_that_says_all_is_left_nothing_and_a_later_one_something():
+    # All of a day shows in the next one, nothing two days later: a day is told of by itself and both its neighbours.
+    tables = [[1.0, np.inf], [0.0, 0.0]]
+    made, known = promise("1"), Envelope([1, 2], [1.0, np.inf], tables, tables, assume="markov", steps_per_day=1)
+    rows = [line(0, NANO - 1)]
+    assert made.loss([], line(0).day, known) == NANO // 3
+    assert made.loss(rows, line(1).day, known) == 0
+    assert made.loss(rows, line(2).day, known) == 0  # the day between would be told of by both
+    assert made.loss(rows, line(3).day, known) == NANO // 3
+    made.admit(rows, line(3, NANO // 3), known)
+
+
 def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
     made = promise("1.5")
     rows = released(made, range(30), KNOWN[48])
