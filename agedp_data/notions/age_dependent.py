@@ -14,7 +14,7 @@ from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLoss, Forgotten, Secre
 from agedp_data.notions.allocated import largest
 from agedp_data.notions.candidate import Candidate, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
-from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.enforced import Enforced, Solved, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     Account,
@@ -49,7 +49,7 @@ class AgeDependent(Enforced):
     method: Method
     secret: Secret
 
-    _solved: dict[int, tuple[Forgetting, int, Forgotten]] = PrivateAttr(default_factory=dict)
+    _solved: Solved[tuple[Forgetting, int, Forgotten]] = PrivateAttr(default_factory=Solved)
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -153,7 +153,7 @@ class AgeDependent(Enforced):
     def _constant(self, envelope: Forgetting | None) -> tuple[int, Forgotten]:
         if envelope is None:
             raise ChainError("a promise of risk needs a model; declare one, or run `agedp calibrate`")
-        if id(envelope) not in self._solved:  # kept alive beside its answer, so the number stays its own
+        if id(envelope) not in self._solved:
             forgotten = Forgotten(envelope, method=self.method)
             self._solved[id(envelope)] = (envelope, self._solve(forgotten), forgotten)
         return self._solved[id(envelope)][1:]

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from pydantic import PrivateAttr
 
 from agedp_data.errors import Refused
 from agedp_data.losses import epsilon
 from agedp_data.notions.notion import DayLosses, Forgetting, Promise, Row
+
+_Answer = TypeVar("_Answer")
+
+
+class Solved(dict[int, _Answer]):
+    """What was worked out under a model, by its `id`; the model is kept beside it, so the number stays its own."""
+
+    def __eq__(self, other: object) -> bool:
+        """Tell that two are alike, whatever they hold: equal promises stay equal."""
+        return isinstance(other, Solved)
+
+    __hash__ = None
 
 
 class Enforced(Promise, ABC):

@@ -22,7 +22,7 @@ from agedp_data.losses import epsilon, granted
 from agedp_data.notions.aged import ASSUMED
 from agedp_data.notions.allocated import Budget, Plan, allocated, endless, largest
 from agedp_data.notions.candidate import Candidate, amount_in
-from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.enforced import Enforced, Solved, refuse_above
 from agedp_data.notions.fading import by_number, number_of
 from agedp_data.notions.leaked import Leaked
 from agedp_data.notions.notion import (
@@ -63,7 +63,7 @@ class Temporal(Enforced):
     horizon_days: Horizon
     budget: Budget
 
-    _known: dict[int, tuple[Forgetting, Leaked, Plan]] = PrivateAttr(default_factory=dict)
+    _known: Solved[tuple[Forgetting, Leaked, Plan]] = PrivateAttr(default_factory=Solved)
 
     @classmethod
     def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
@@ -191,7 +191,7 @@ class Temporal(Enforced):
                 'notion = "temporal" needs a model that looks ahead, and this one was made without: calibrate again '
                 "under another [model] file, or declare a kernel"
             )
-        if id(envelope) not in self._known:  # kept alive beside its answer, so the number stays its own
+        if id(envelope) not in self._known:
             self._known[id(envelope)] = (envelope, Leaked(envelope), self._plan(envelope))
         return self._known[id(envelope)][1:]
 

@@ -151,6 +151,7 @@ class TestEveryNotion:
         with pytest.raises(Refused, match=row.day):
             promise.admit(history, row, model)
         assert history == before
+        assert promise == again  # whatever one was asked
         assert lived(promise, model, attempts) == lived(again, model, attempts)
         assert values(promise, history, model) == values(again, history, model)
 
