@@ -84,10 +84,13 @@ class Temporal(Enforced):
 
     @property
     def opening(self) -> str:
-        """Return the first line of a statement: alpha, and that it is not about today alone."""
+        """Return the first line of a statement: alpha, which is not about today alone.
+
+        A day of which an earlier alpha or model permitted more has more said about it: that is not undone.
+        """
         return (
-            f"All releases together, those still to come as well, say at most epsilon {self.alpha} about any one day "
-            "of a household, if households are as the model says."
+            "No further release takes what all releases together, those still to come as well, say about any one day of "
+            f"a household beyond epsilon {self.alpha}, if households are as the model says."
         )
 
     @property

@@ -110,7 +110,7 @@ def test_what_is_released_keeps_alpha_by_the_kernel_itself_and_the_report_shows_
     assert total.max() <= float(said["epsilon"]) <= 1.5
     first = (release / "STATEMENT.md").read_text().splitlines()[2]
     assert first == f"**{statement['notes'][0]}**"
-    assert "those still to come as well, say at most epsilon 1.5 about any one day" in first
+    assert "those still to come as well, say about any one day of a household beyond epsilon 1.5" in first
     html = (release / "report.html").read_text()
     assert faults_of(html) == []
     page = Page(html).text
