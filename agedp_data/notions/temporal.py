@@ -89,8 +89,8 @@ class Temporal(Enforced):
         A day of which an earlier alpha or model permitted more has more said about it: that is not undone.
         """
         return (
-            "No further release takes what all releases together, those still to come as well, say about any one day of "
-            f"a household beyond epsilon {self.alpha}, if households are as the model says."
+            "No further release takes what all releases together, those still to come as well, say about any one day "
+            f"of a household beyond epsilon {self.alpha}, if households are as the model says."
         )
 
     @property
