@@ -19,11 +19,20 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agedp_data.statement_words import title_of
+
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
-_KEY: Final = ("day", "group", "revision", "bin_low_kwh")
-_UNITS: Final = {"_kwh": "kWh", "_wh": "Wh", "households": "household", "epsilon": "1"}
+_KEY: Final = ("day", "group", "revision", "bin_low_kwh", "bin_high_kwh")
+_UNITS: Final = {
+    "_kwh": "kWh",
+    "_wh": "Wh",
+    "households": "household",
+    "_noisy": "household",
+    "noise_sd": "household",
+    "epsilon": "1",
+}
 _IDENTIFIER: Final = re.compile(r"[-a-zA-Z0-9._]+")
-_LEAST: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "epsilon": 0}
+_LEAST: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "noise_sd": 0, "epsilon": 0}
 _KINDS: Final = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
     ".json": ("json", "application/json"),
@@ -37,16 +46,19 @@ _ABOUT: Final = {
     "ledger_rows.jsonl": "the rows of the ledger that the figures were published from, one JSON object a line",
     "report.html": "the series, its noise, its losses and the statement on one page",
 }
+_STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
 _CREDITS: Final = ("licenses", "sources", "contributors")
-_TABLE: Final = (
-    "averages over households by day, with noise that keeps the statement's promise; what travels with it is in the "
-    'metadata of the Parquet schema, key "agedp"'
+_TRAVELS: Final = (
+    "with noise that keeps the statement's promise; what travels with it is in the metadata of the Parquet schema, "
+    'key "agedp"'
 )
+_AVERAGES: Final = f"averages over households by day, {_TRAVELS}"
+_COUNTS: Final = f"how many households used how much, by day and range of use, {_TRAVELS}"
 
 
 def datapackage(claim: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
     """Return the descriptor of a release: `claim` is its statement, `files` its files by name."""
-    title = claim.get("title") or f"Daily averages of {claim['population']}"
+    title = title_of(claim)
     return {
         "$schema": f"{_PROFILES}datapackage.json",
         "name": _slug(claim["population"]),
@@ -66,9 +78,14 @@ def _description(claim: Mapping[str, Any]) -> str:
     rehearsal = "Simulated dates, no publication. " if claim["rehearsal"] else ""
     span = f" from {days['first']} to {days['last']}" if days["released"] else ""
     return (
-        f"{rehearsal}Electricity use of {claim['population']} by day{span}: averages with noise. What they may say "
-        "about one household, and what they do not protect, is in STATEMENT.md."
+        f"{rehearsal}Electricity use of {claim['population']} by day{span}: {_held(claim)} with noise. What they "
+        "may say about one household, and what they do not protect, is in STATEMENT.md."
     )
+
+
+def _held(claim: Mapping[str, Any]) -> str:
+    kinds = {series["statistic"] for series in claim["contract"]["series"].values()}
+    return " and ".join(name for kind, name in _STATISTICS.items() if kind in kinds)
 
 
 def _credits(claim: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,7 +111,7 @@ def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
         ending = path[path.rindex(".") :]
         kind, media = _KINDS[ending]
         table = ending == ".parquet"
-        about = _TABLE if table else _ABOUT.get(path)
+        about = (_COUNTS if "bin_low_kwh" in _read(content).names else _AVERAGES) if table else _ABOUT.get(path)
         yield {
             "name": name,
             "path": path,

@@ -10,6 +10,20 @@ from typing import Any
 
 Claim = Mapping[str, Any]
 
+_MEAN = "the mean of the households' days"
+_RANGES = (
+    "Ranges are of kWh, {bins}, from each number to below the next, the last one with its end. To each count noise is "
+    "added (discrete Laplace, scale = "
+)
+_DRAWN = "; counts are left as drawn, whole numbers that may be negative and need not "
+_COUNTS = {
+    "histogram": f"{_RANGES}2 / epsilon: a household that uses otherwise leaves one range for another){_DRAWN}add up",
+    "cumulative": (
+        "Every count is of the households below an end, and the last one, everybody, is known and not drawn. "
+        f"{_RANGES}number of counts / epsilon: a household that uses otherwise may change each by one){_DRAWN}rise"
+    ),
+}
+
 _FREE = "assumption-free"
 _COLUMNS = ("figure", "epsilon", "about", "holds", "factor", "limit")
 _HOW_TO_READ = (
@@ -44,6 +58,13 @@ _CHECKING = (
 )
 
 
+def title_of(claim: Claim) -> str:
+    """Return the title of a release: its own, or what it holds of whom."""
+    kinds = {series["statistic"] for series in claim["contract"]["series"].values()}
+    what = "Daily averages" if kinds != {"distribution"} else "Daily distributions of use"
+    return str(claim.get("title") or f"{what} of {claim['population']}")
+
+
 def markdown(claim: Claim) -> str:
     """Return a statement in plain words, Markdown."""
     parts = (
@@ -72,7 +93,7 @@ def _list(texts: Sequence[str]) -> str:
 
 
 def _head(claim: Claim) -> str:
-    title = claim.get("title") or f"Daily averages of {claim['population']}"
+    title = title_of(claim)
     return "\n\n".join([f"# {title}", *(f"**{note}**" for note in claim["notes"]), _in_short(claim)])
 
 
@@ -168,7 +189,8 @@ def _series(contract: Mapping[str, Any]) -> list[str]:
 
 def _made(name: str, terms: Mapping[str, Any]) -> str:
     clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
-    text = f"{name}: the {terms.get('statistic')} of the households' days"
+    counts = terms.get("statistic") == "distribution"
+    text = f"{name}: {'how many households used how much, by day' if counts else _MEAN}"
     text += f", by {terms['by']} of the roster" if "by" in terms else ""
     text += f"; a household's day counts at most {clamp} kWh"
     if missing is not None:
@@ -178,6 +200,8 @@ def _made(name: str, terms: Mapping[str, Any]) -> str:
             ". To the sum, in whole watt-hours, noise is added (discrete Laplace, scale = clamp / epsilon), and it is "
             "divided by the number of households on the roster; values below 0 are left as drawn"
         )
+    if counts:
+        text += f". {_COUNTS[str(terms.get('form'))].format(bins=', '.join(terms.get('bins_kwh', ())))}"
     share = f" The series takes {terms['share']} of each day's epsilon." if terms.get("share", "1") != "1" else ""
     return f"{text}.{share}"
 

@@ -1,7 +1,7 @@
 """The tables that are written, each declared once: columns, Arrow types, units and meaning.
 
-`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `COVERAGE`, `FORGETTING` are confidential;
-`DAILY_AVERAGES` is what is released.
+`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`, `FORGETTING` are
+confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are what is released.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ QUARANTINE = _table(
 SUMS = _table(
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
-    ("cell", _TEXT, "all, or the group"),
-    ("households", pa.int64(), "households on the roster"),
+    ("cell", _TEXT, "all, or the group; of a distribution with its range of use, kWh"),
+    ("households", pa.int64(), "households on the roster, of the group"),
     ("usable", pa.int64(), "of these with a usable day"),
     ("clamped", pa.int64(), "of these above the clamp"),
-    ("sum_wh", pa.int64(), "sum of the clamped days, Wh; a household without a usable day counts as missing_kwh"),
+    ("value", pa.int64(), "what noise is added to: the sum of the clamped days, Wh, or the households in the range"),
 )
 RELEASED_ROSTERS = _table(
     ("population", _TEXT, "the people"),
@@ -97,6 +97,15 @@ TRUE_MEANS = _table(
     ("households", pa.int64(), "households on the roster"),
     ("true_mean_kwh", pa.float64(), "mean before noise, kWh"),
     ("released_mean_kwh", pa.float64(), "mean as released, kWh"),
+)
+TRUE_COUNTS = _table(
+    ("population", _TEXT, "the people"),
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "range of use, kWh, behind its group if there are groups"),
+    ("households", pa.int64(), "households on the roster, of the group"),
+    ("true_households", pa.int64(), "of these in the range, before noise"),
+    ("released_households", pa.int64(), "of these in the range, as released"),
 )
 COVERAGE = _table(
     ("population", _TEXT, "the people"),
@@ -132,6 +141,18 @@ DAILY_AVERAGES = _table(
     ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
     ("published_on", pa.date32(), "UTC date of first publication"),
     ("epsilon", pa.float64(), "loss of the release about one household's day [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
+DAILY_DISTRIBUTION = _table(
+    ("day", pa.date32(), "day of the data"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("revision", pa.int32(), "0: days are released once"),
+    ("bin_low_kwh", pa.float64(), "a household's use that day was at least this, kWh"),
+    ("bin_high_kwh", pa.float64(), "and less than this, or just this where it is the clamp, kWh"),
+    ("households_noisy", pa.int64(), "what was drawn: how many households, plus noise"),
+    ("noise_sd", pa.float64(), "standard deviation of the noise of households_noisy, households"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release, all its cells together, about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
 

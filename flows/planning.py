@@ -10,7 +10,7 @@ from typing import Any
 from agedp_data.errors import RunFileError
 from agedp_data.losses import epsilon
 from flows.promising import promises_json, promises_lines
-from flows.words import deviation_kwh, skips_json, skips_text, waiting_lines, yardstick_line
+from flows.words import deviation, skips_json, skips_text, waiting_lines, yardstick_line
 from pipelines.frontier import Choice, Frontier, foresee_frontier
 from pipelines.grant import DAYS_NEAR
 from pipelines.offers import Target
@@ -30,7 +30,7 @@ def plan_json(work: Work) -> dict[str, Any]:
     ahead = found.outlook
     return {
         "population": work.run.population.name,
-        "due": [_row(one) for one in found.now.planned],
+        "due": [_row(work, one) for one in found.now.planned],
         "skipped_ahead": skips_json(_skipped_ahead(found)),
         "waiting": [day.isoformat() for day in found.waiting],
         "refused": "" if found.now.refused is None else str(found.now.refused),
@@ -49,17 +49,21 @@ def _notions_json(work: Work) -> dict[str, Any]:
         return {"lacking": str(error)}
 
 
-def _row(planned: Planned) -> dict[str, Any]:
+def _row(work: Work, planned: Planned) -> dict[str, Any]:
     row = planned.row
+    series = work.run.series[row.series]
     line: dict[str, Any] = {
         "day": row.day,
         "series": row.series,
         "state": row.state,
         "publish_on": row.published_on,
-        "households": dict(zip(row.cells, row.households, strict=True)),
+        "households": series.by_group(row.cells, row.households),
         "epsilon": epsilon(row.loss),
     }
-    return line | ({"noise_sd_kwh": deviation_kwh(row)} if row.state == "released" else {"why": planned.why})
+    if row.state != "released":
+        return line | {"why": planned.why}
+    sd, unit = deviation(row, series)
+    return line | {f"noise_sd_{unit}": sd}
 
 
 def plan_words(work: Work) -> str:
@@ -75,7 +79,7 @@ def plan_lines(work: Work) -> list[str]:
     """Return the plan for people."""
     found = foresee(work)
     return [
-        *_due_lines(found.now.planned),
+        *_due_lines(work, found.now.planned),
         *waiting_lines(found.waiting),
         *_spent_lines(work, found),
         *_alternatives_lines(work, found),
@@ -96,26 +100,29 @@ def _notions_lines(work: Work) -> list[str]:
     return ["which promise of every notion keeps the same figure, and at what noise: `agedp plan --notions`"]
 
 
-def _due_lines(planned: tuple[Planned, ...]) -> list[str]:
+def _due_lines(work: Work, planned: tuple[Planned, ...]) -> list[str]:
     if not planned:
         return ["nothing is due that is not released already"]
     kept = [one.row for one in planned if one.row.state == "released"]
     skipped = f" and {len(planned) - len(kept)} will be skipped" if len(kept) < len(planned) else ""
     lines = [f"{len(kept)} releases are due{skipped}:", _HEADING]
     shown = list(planned) if len(planned) <= 2 * _SHOWN else [*planned[:_SHOWN], None, *planned[-_SHOWN:]]
-    lines += ["..." if one is None else _due_line(one) for one in shown]
+    lines += ["..." if one is None else _due_line(work, one) for one in shown]
     lines += _skipped_lines(planned)
-    if kept:
-        lines.append(yardstick_line(max(deviation_kwh(row) for row in kept)))
+    noises = [deviation(row, work.run.series[row.series]) for row in kept]
+    if means := [sd for sd, unit in noises if unit == "kwh"]:
+        lines.append(yardstick_line(max(means)))
     return lines
 
 
-def _due_line(planned: Planned) -> str:
-    row = planned.row
-    start = f"{row.day}  {row.published_on}  {row.series:14s}  {sum(row.households):5d}   "
+def _due_line(work: Work, planned: Planned) -> str:
+    row, series = planned.row, work.run.series[planned.row.series]
+    homes = sum(series.by_group(row.cells, row.households).values())
+    start = f"{row.day}  {row.published_on}  {row.series:14s}  {homes:5d}   "
     if row.state != "released":
         return f"{start}skipped: {planned.why}"
-    return start + f"{epsilon(row.loss):8s}  {deviation_kwh(row):.3f}"
+    sd, unit = deviation(row, series)
+    return start + f"{epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
 
 
 def _skipped_lines(planned: tuple[Planned, ...]) -> list[str]:

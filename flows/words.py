@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from agedp_data import noise
+from agedp_data.config.series import AnySeries
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from agedp_data.statement import markdown
 from pipelines.outlook import Skip
-from pipelines.received import ReleaseFolder
+from pipelines.received import DISTRIBUTION, ReleaseFolder
 from pipelines.sanitise import ends_soon
 from pipelines.work import Work
 
+_MOST_COUNTS = 12
 _YARDSTICK_DAY_KWH, _YARDSTICK_CHANGE_KWH = 10.0, 1.0
 
 
@@ -60,11 +62,32 @@ def result_lines(work: Work) -> list[str]:
         lines.append(f"the promise ends soon: {end} is the last day it permits")
     folder = ReleaseFolder(Path(work.run.output.release))
     if (folder.path / "statement.json").exists():
-        table = folder.table()
-        lines += [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))] if len(table) else []
+        lines += _newest_lines(folder)
         lines += [_figure_line(figure) for figure in folder.statement["figures"][:2]]
         lines.append(f"release folder: {shown(folder.path)}")
     return lines
+
+
+def _newest_lines(folder: ReleaseFolder) -> list[str]:
+    """Return the newest figures: of the first mean, or where there is none of the first distribution."""
+    if folder.averages():
+        table = folder.table()
+        return [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))] if len(table) else []
+    counts = folder.table(DISTRIBUTION)
+    return _count_lines(counts[counts["day"] == counts["day"].max()].to_dict("records"))
+
+
+def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+    if not rows:
+        return []
+    cells = [f"{row['group']} {row['bin_low_kwh']:g}-{row['bin_high_kwh']:g} kWh" for row in rows[:_MOST_COUNTS]]
+    return [
+        f"day         households by use, noise {rows[0]['noise_sd']:.3f} (standard deviation)",
+        *(
+            f"{row['day']:%Y-%m-%d}  {row['households_noisy']:8d}   {cell}"
+            for row, cell in zip(rows, cells, strict=False)
+        ),
+    ]
 
 
 def shown(path: Path) -> str:
@@ -161,6 +184,10 @@ def yardstick_line(deviation: float) -> str:
     )
 
 
-def deviation_kwh(row: Release) -> float:
-    """Return the standard deviation of the noise of a planned day's mean, of its smallest group if it has groups."""
-    return noise.standard_deviation(row.scale) / (1000.0 * min(row.households))
+def deviation(row: Release, series: AnySeries) -> tuple[float, str]:
+    """Return the standard deviation of a planned day's noise, and its unit.
+
+    Of a mean that of its smallest group, kWh; of a distribution that of every count, homes.
+    """
+    sd = noise.standard_deviation(row.scale)
+    return (sd / (1000.0 * min(row.households)), "kwh") if series.statistic == "mean" else (sd, "households")

@@ -1,24 +1,26 @@
 """READINGS (as DAYS) + roster -> SUMS: one exact integer vector per day and series; the clamp acts here.
 
 Locality: what a household adds to a day is a function of its own rows of that day and of the run file. Its day
-is usable if at most `max_missing` of the readings that the day can have are lacking; then it adds its energy,
-at most the clamp, never scaled up. Otherwise it adds the public `missing_wh`.
+is usable if at most `max_missing` of the readings that the day can have are lacking; then it counts as its energy,
+at most the clamp, never scaled up. Otherwise it counts as the public `missing_wh`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data import tables
+from agedp_data.config.series import AnySeries
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import Ints, expected_readings
+from agedp_data.readers.layout import Ints, Layout, expected_readings
 from agedp_data.roster import Roster
 from pipelines import folders
 from pipelines.days import read_days
@@ -30,32 +32,32 @@ _ABSENT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
-    """How one series counts a household's day (public, from the run file)."""
-
-    series: str
-    clamp_wh: int
-    missing_wh: int
-    max_missing: int
-    by: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Sum:
-    """One day of one series over named cells, each at most households x clamp_wh (confidential).
+    """One day of one series, by group (confidential): the exact vector of each group's cells.
 
-    Of the households of a cell so many have a `usable` day, and so many of these are `clamped`.
+    Of the households of a group so many have a `usable` day, and so many of these are `clamped`.
     """
 
-    clamp_wh: int
-    sum_wh: dict[str, int]
+    series: AnySeries
+    exact: dict[str, tuple[int, ...]]
     households: dict[str, int]
     usable: dict[str, int]
     clamped: dict[str, int]
 
+    @property
+    def sum_wh(self) -> dict[str, int]:
+        """Return the sums of a mean by group, Wh."""
+        return {group: exact[0] for group, exact in self.exact.items()}
+
 
 def aggregate(
-    store: Store, delivery: Delivery, roster: Roster, *, days: Sequence[date], counting: Sequence[Counting], path: Path
+    store: Store,
+    delivery: Delivery,
+    roster: Roster,
+    *,
+    days: Sequence[date],
+    series: Mapping[str, AnySeries],
+    path: Path,
 ) -> dict[tuple[date, str], Sum]:
     """Return the SUMS of these days by day and series, and leave a copy for the house.
 
@@ -69,27 +71,20 @@ def aggregate(
             f"{days[0]} is due, but readings before {store.forgotten_before()} were let go (engine.keep_days); name "
             "another confidential folder to read them again"
         )
-    lines: list[tuple[int, str, str, int, int, int, int]] = []
+    summed: dict[tuple[date, str], Sum] = {}
     seen = False
     for month in months_between(days[0], days[-1]) if days else ():
         of_month = [day for day in days if f"{day:%Y-%m}" == month]
         energy, readings, found = matrices(store, delivery, roster, month)
         seen = seen or found
         for day in of_month:
-            lines += _day(store, roster, day, energy[:, day.day - 1], readings[:, day.day - 1], counting)
+            read = store.layout, energy[:, day.day - 1], readings[:, day.day - 1]
+            summed |= {(day, name): _sum(one, roster, day, *read) for name, one in series.items()}
     if days and not seen and not _any_household(store, delivery, roster):
         raise InputError(
             "no household of the roster has a reading in the input files; are roster and files of the same homes?"
         )
-    names = tables.SUMS.names
-    table = tables.columns(tables.SUMS, **{name: [line[i] for line in lines] for i, name in enumerate(names)})
-    folders.write_table(path, table)
-    clamps = {one.series: one.clamp_wh for one in counting}
-    summed: dict[tuple[date, str], Sum] = {}
-    for number, series, cell, households, usable, clamped, total in lines:
-        of_day = summed.setdefault((_EPOCH + timedelta(days=number), series), Sum(clamps[series], {}, {}, {}, {}))
-        of_day.sum_wh[cell], of_day.households[cell] = total, households
-        of_day.usable[cell], of_day.clamped[cell] = usable, clamped
+    folders.write_table(path, tables.of_lines(tables.SUMS, [*_lines(summed)]))
     return summed
 
 
@@ -122,18 +117,23 @@ def _any_household(store: Store, delivery: Delivery, roster: Roster) -> bool:
     return any(len(_codes(read_days(store, month, delivery.contents), roster)[0]) for month in delivery.months)
 
 
-def _day(
-    store: Store, roster: Roster, day: date, energy: Ints, readings: Ints, counting: Sequence[Counting]
-) -> list[tuple[int, str, str, int, int, int, int]]:
-    lines = []
-    cells = ((one, cell, members) for one in counting for cell, members in roster.members(day, one.by).items())
-    for one, cell, members in cells:
-        usable = readings[members] >= max(1, expected_readings(store.layout, day) - one.max_missing)
-        days_wh = np.where(usable, np.minimum(energy[members], one.clamp_wh), one.missing_wh)
-        clamped = int((usable & (energy[members] > one.clamp_wh)).sum())
-        number = (day - _EPOCH).days
-        lines.append((number, one.series, cell, len(members), int(usable.sum()), clamped, int(days_wh.sum())))
-    return lines
+def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, energy: Ints, readings: Ints) -> Sum:
+    found = Sum(series, {}, {}, {}, {})
+    for group, members in roster.members(day, series.by).items():
+        usable = readings[members] >= max(1, expected_readings(layout, day) - series.max_missing)
+        found.exact[group] = series.exact(series.counted(energy[members], usable))
+        found.households[group], found.usable[group] = len(members), int(usable.sum())
+        found.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
+    return found
+
+
+def _lines(summed: Mapping[tuple[date, str], Sum]) -> Iterator[dict[str, Any]]:
+    for (day, name), one in summed.items():
+        for group, exact in one.exact.items():
+            counts = {"households": one.households, "usable": one.usable, "clamped": one.clamped}
+            of_group = {"day": day, "series": name, **{what: number[group] for what, number in counts.items()}}
+            for cell, value in zip(one.series.cells(group), exact, strict=True):
+                yield {**of_group, "cell": cell, "value": value}
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:

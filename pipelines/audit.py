@@ -25,6 +25,7 @@ from agedp_data import clock
 from agedp_data.config import RunFile, load, not_yet
 from agedp_data.config.input import INPUTS
 from agedp_data.config.schedule import Archive, Rehearsal
+from agedp_data.config.series import AnySeries, Distribution
 from agedp_data.config.surroundings import Output, Population
 from agedp_data.errors import Refused
 from agedp_data.model import model_of
@@ -61,7 +62,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What a world published: noisy sums (run, day and series, household) in units of their noise's S/epsilon."""
+    """What a world published, by (run, day and series, household): 0 is as nothing used, 1 as much, in S/epsilon."""
 
     values: Floats
     epsilon: Floats
@@ -78,7 +79,8 @@ def audit(run_file: str | Path, *, households: int = HOUSEHOLDS) -> tuple[Measur
     run = load(Path(run_file))
     not_yet(run)
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
-        none, much = (_world(run, Path(folder) / name, households, wh) for name, wh in _worlds(run))
+        worlds = _worlds(run)
+        none, much = (_world(run, Path(folder) / name, households, wh, much_wh=worlds[1][1]) for name, wh in worlds)
     found = []
     for about, which in (("one release", slice(0, 1)), (f"all releases of {_DAYS} days", slice(None))):
         promised = float(none.epsilon[0]) if which.stop == 1 else none.total
@@ -106,7 +108,7 @@ def _evidence(world: _Published, which: slice) -> Floats:
     return found
 
 
-def _world(run: RunFile, folder: Path, households: int, wh: int) -> _Published:
+def _world(run: RunFile, folder: Path, households: int, wh: int, *, much_wh: int) -> _Published:
     """Run a world twice, as two nights would, and return what it published."""
     folder.mkdir()
     ids = [f"home{i:07d}" for i in range(households)]
@@ -120,7 +122,7 @@ def _world(run: RunFile, folder: Path, households: int, wh: int) -> _Published:
         work = Work(fitted, clock.now(), as_of, engine_of(fitted, None), roster, model)
         with suppress(Refused):  # the promise may permit one day only
             run_stages(partial(_call, work))
-        nights.append(_published(ReleaseFolder(folder / "release"), fitted))
+        nights.append(_published(ReleaseFolder(folder / "release"), fitted, SLOTS * much_wh))
     (first, epsilon, total), (second, _, _) = nights
     return _Published(np.stack([first, second]), epsilon, total)
 
@@ -166,14 +168,27 @@ def _readings(path: Path, ids: list[str], wh: int) -> None:
     csv.write_csv(table, path, csv.WriteOptions(quoting_style="none"))
 
 
-def _published(folder: ReleaseFolder, run: RunFile) -> tuple[Floats, Floats, float]:
-    """Return the noisy sums by release and household as parts of the clamp, the losses, and the total that is told."""
+def _parts(of_day: pa.Table, series: AnySeries, much_wh: int) -> Floats:
+    """Return by household how much of the way from nothing used to much its values are, by what tells the two apart.
+
+    A sum may go beyond either end; of counts, those that differ between the worlds each go a part of the way.
+    """
+    if not isinstance(series, Distribution):
+        return np.asarray(of_day["noisy_sum_wh"].to_numpy() / series.clamp_wh)
+    none, much = (np.array(series.exact(np.array([min(wh, series.clamp_wh)]))) for wh in (0, much_wh))
+    counts = of_day["households_noisy"].to_numpy().reshape(-1, len(none))
+    way = np.clip((counts - none) * (much - none), 0, 1).sum(axis=1)
+    return np.asarray(way / series.sensitivity("replacement"))
+
+
+def _published(folder: ReleaseFolder, run: RunFile, much_wh: int) -> tuple[Floats, Floats, float]:
+    """Return by release and household where its values lie between the worlds, the losses, and the total told."""
     values, epsilons = [], []
-    for table in folder.averages().values():
+    for table in [*folder.averages().values(), *folder.distributions().values()]:
         series = run.series[json.loads(table.schema.metadata[METADATA_KEY])["of"]]
         for day in pc.unique(table["day"]):
             of_day = table.filter(pc.equal(table["day"], day))
-            values.append(of_day["noisy_sum_wh"].to_numpy() / series.clamp_wh)
+            values.append(_parts(of_day, series, much_wh))
             epsilons.append(of_day["epsilon"][0].as_py())
     told = {figure["name"]: figure["epsilon"] for figure in folder.statement["figures"]}
     return np.stack(values), np.array(epsilons), float(told["total"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -24,12 +24,13 @@ _KEY = ("population", "day", "series", "cell")
 class CellNotes:
     """What is noted of each cell: a schema that begins with whose and which it is, and what fills the rest of a line.
 
-    `helps` says what the user can do if the table is damaged; `told` returns the other columns of the i-th cell.
+    `helps` says what the user can do if the table is damaged; `told` yields the lines of a release, without whose they
+    are; none if it is of another statistic.
     """
 
     schema: pa.Schema
     helps: str
-    told: Callable[[Release, Sum, int], Line]
+    told: Callable[[Release, Sum], Iterable[Line]]
 
     def read(self, path: Path) -> list[Line]:
         """Return the lines of the table, none if there is none yet.
@@ -48,15 +49,10 @@ class CellNotes:
             for row in rows:
                 true = sums.get((date.fromisoformat(row.day), row.series))
                 if true is not None and row.state == "released":
-                    lines |= {_key(line): line for line in self._lines(row, true)}
-            folders.write_table(path, tables.of_lines(self.schema, [lines[key] for key in sorted(lines)]))
-
-    def _lines(self, row: Release, true: Sum) -> list[Line]:
-        named = {"population": row.population, "day": date.fromisoformat(row.day), "series": row.series}
-        return [
-            {**named, "cell": cell, "households": households, **self.told(row, true, i)}
-            for i, (cell, households) in enumerate(zip(row.cells, row.households, strict=True))
-        ]
+                    named = {"population": row.population, "day": date.fromisoformat(row.day), "series": row.series}
+                    lines |= {_key(line): line for line in ({**named, **told} for told in self.told(row, true))}
+            if lines:
+                folders.write_table(path, tables.of_lines(self.schema, [lines[key] for key in sorted(lines)]))
 
 
 def _key(line: Line) -> tuple[Any, ...]:

@@ -7,23 +7,29 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agedp_data import losses
+from agedp_data.config.contracts import series_of
+from agedp_data.config.series import Distribution
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Contract, Ledger, Release
 from pipelines.received import ReleaseFolder
 
 
 class Said(NamedTuple):
-    """One figure of the daily averages: a cell of a day, what was drawn, at which loss [1e-9], when."""
+    """One figure: a group of a day, of counts with its range [kWh], what was drawn, at which loss [1e-9], when.
+
+    `households` is 0 for counts, which stand without.
+    """
 
     day: str
     group: str
+    range_kwh: tuple[float, ...]
     revision: int
     households: int
-    noisy_sum_wh: int
+    value: int
     published_on: str
     loss: int
     version: int
@@ -41,7 +47,7 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         raise _not_on_chain(folder, ledger)
     population = str(folder.statement["population"])
     rows = [row for row in ledger.rows(population) if row.seq <= place]
-    require_same(told(folder), averages_of(rows, ledger.contracts(population)))
+    require_same(told(folder), figures_in(rows, ledger.contracts(population)))
     files = tuple(sorted(folder.checksums.items()))
     if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.former_files()}:
         raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
@@ -64,42 +70,46 @@ def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
 
 
 def told(folder: ReleaseFolder) -> list[Said]:
-    """Return what a folder's daily averages say of their draws.
+    """Return what a folder's tables say of their draws.
 
     Raises:
-        InputError: no daily averages to read.
+        InputError: a table that cannot be read.
     """
-    return [
-        Said(
-            row["day"].isoformat(),
-            row["group"],
-            row["revision"],
-            row["households"],
-            row["noisy_sum_wh"],
-            row["published_on"].isoformat(),
-            round(row["epsilon"] * losses.NANO),
-            row["version"],
-        )
-        for table in folder.averages().values()
-        for row in table.to_pylist()
-    ]
+    found = [*folder.averages().values(), *folder.distributions().values()]
+    return [_said(row) for table in found for row in table.to_pylist()]
 
 
-def averages_of(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[Said]:
-    """Return what daily averages of these rows say of their draws; other statistics have files of their own."""
+def _said(row: Mapping[str, Any]) -> Said:
+    counts = "households_noisy" in row
+    return Said(
+        row["day"].isoformat(),
+        row["group"],
+        (row["bin_low_kwh"], row["bin_high_kwh"]) if counts else (),
+        row["revision"],
+        0 if counts else row["households"],
+        row["households_noisy" if counts else "noisy_sum_wh"],
+        row["published_on"].isoformat(),
+        round(row["epsilon"] * losses.NANO),
+        row["version"],
+    )
+
+
+def figures_in(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[Said]:
+    """Return what the tables of these rows say of their draws."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
-    means = {contract.hash: _means(contract) for contract in contracts}
-    return [
-        Said(row.day, cell, row.revision, homes, value, row.published_on, row.loss, versions[row.contract])
-        for row in rows
-        if row.state == "released" and row.series in means[row.contract]
-        for cell, homes, value in zip(row.cells, row.households, row.values, strict=True)
-    ]
-
-
-def _means(contract: Contract) -> frozenset[str]:
-    series = json.loads(contract.promise)["series"]
-    return frozenset(name for name, each in series.items() if each["statistic"] == "mean")
+    series = {contract.hash: series_of(json.loads(contract.promise)) for contract in contracts}
+    found = []
+    for row in rows:
+        if row.state == "released":
+            when = row.published_on, row.loss, versions[row.contract]
+            of = series[row.contract][row.series]
+            for cell, homes, value in zip(row.cells, row.households, row.values, strict=True):
+                if isinstance(of, Distribution):
+                    group, low, high = of.place(cell)
+                    found.append(Said(row.day, group, (float(low), float(high)), row.revision, 0, value, *when))
+                else:
+                    found.append(Said(row.day, cell, (), row.revision, homes, value, *when))
+    return found
 
 
 def require_same(published: Sequence[Said], kept: Sequence[Said]) -> None:

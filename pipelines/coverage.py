@@ -1,11 +1,13 @@
 """How many households had a usable day, and how many were clamped, day by day. Confidential.
 
-    <confidential>/coverage.parquet    `tables.COVERAGE`, a line for each released day, series and cell
+    <confidential>/coverage.parquet    `tables.COVERAGE`, a line for each released day, series and group
 
 Sums are those of one run; what their days looked like is kept, for the confidential report of every later run.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from agedp_data import tables
 from agedp_data.ledger import Release
@@ -13,9 +15,11 @@ from pipelines.aggregate import Sum
 from pipelines.cell_notes import CellNotes, Line
 
 
-def _told(row: Release, true: Sum, cell: int) -> Line:
-    name = row.cells[cell]
-    return {"usable": true.usable[name], "clamped": true.clamped[name]}
+def _told(row: Release, true: Sum) -> Iterator[Line]:
+    for group, households in true.households.items():
+        if set(true.series.cells(group)) <= set(row.cells):  # the small ones are not released
+            counts = {"usable": true.usable[group], "clamped": true.clamped[group]}
+            yield {"cell": group, "households": households, **counts}
 
 
 COVERAGE = CellNotes(

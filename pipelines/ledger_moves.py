@@ -21,7 +21,7 @@ from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, taken_ov
 from agedp_data.ledger.rows import Row
 from agedp_data.ledger.storage import nothing_left
 from pipelines import folders
-from pipelines.compare import averages_of, require_same, told
+from pipelines.compare import figures_in, require_same, told
 from pipelines.received import ROWS, ReleaseFolder, open_release
 
 
@@ -106,7 +106,7 @@ def recover(path: Path, url: str, *, at: date) -> int:
 
 
 def _carried(folder: ReleaseFolder) -> Rows:
-    """Return the rows that a folder carries, checked against its statement and its daily averages."""
+    """Return the rows that a folder carries, checked against its statement and its tables."""
     if ROWS not in folder.checksums:
         raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
     found = read_lines(_text(folder.path / ROWS))
@@ -124,7 +124,7 @@ def _carried(folder: ReleaseFolder) -> Rows:
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
     if not {row.contract for row in releases} <= {row.hash for row in contracts}:
         raise LedgerError(f"{ROWS} lacks a contract that its releases name")
-    require_same(told(folder), averages_of(releases, contracts))
+    require_same(told(folder), figures_in(releases, contracts))
     return found
 
 

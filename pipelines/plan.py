@@ -36,7 +36,7 @@ NO_DELIVERY = "no delivery"
 TOO_FEW = "fewer homes on the roster than [population] min_households"
 
 Cells = tuple[tuple[str, int], ...]
-"""Named cells of a release and how many households each counts."""
+"""Groups of a release and how many households each counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +208,9 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     if grant.loss <= 0:
         raise Refused(f"{due.day}: {_ended(terms, history)}; nothing was drawn")
     spend = Fraction(grant.loss, NANO)
-    scale = noise.laplace_scale(sensitivity=run.series[series].clamp_wh, loss=spend)
-    recorded = noise.recorded_loss(sensitivity=run.series[series].clamp_wh, scale=scale)
+    sensitivity = run.series[series].sensitivity("replacement")
+    scale = noise.laplace_scale(sensitivity=sensitivity, loss=spend)
+    recorded = noise.recorded_loss(sensitivity=sensitivity, scale=scale)
     row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded)
     terms.binding.admit(history, row)
     return Planned(row, spend)
@@ -240,7 +241,9 @@ def _ended(terms: Terms, history: Sequence[Release]) -> str:
 
 
 def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss: int) -> Release:
-    cells = due.cells[series] if state == RELEASED else ()
+    statistic = terms.run.series[series]
+    groups = due.cells[series] if state == RELEASED else ()
+    cells = [(cell, number) for group, number in groups for cell in statistic.cells(group)]
     return Release(
         population=terms.run.population.name,
         series=series,
@@ -250,7 +253,7 @@ def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss:
         cells=tuple(cell for cell, _ in cells),
         values=(),
         households=tuple(number for _, number in cells),
-        sensitivity=terms.run.series[series].clamp_wh,
+        sensitivity=statistic.sensitivity("replacement"),
         scale=scale,
         mechanism=MECHANISM,
         loss=loss,

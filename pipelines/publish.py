@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import noise, tables
+from agedp_data.config.contracts import series_in
+from agedp_data.config.series import AnySeries, Distribution
 from agedp_data.datapackage import datapackage
 from agedp_data.ledger import Contract, Ledger, Release, Statement
 from agedp_data.ledger.moves import lines, published_rows
@@ -29,8 +31,6 @@ from agedp_data.readers.datasets import layout_of
 from agedp_data.statement import Facts, markdown, statement
 from pipelines import folders, locks
 from pipelines.received import (
-    AVERAGES,
-    MEANS,
     METADATA_KEY,
     PACKAGE,
     REPORT,
@@ -42,6 +42,7 @@ from pipelines.received import (
     open_release,
 )
 from pipelines.reports.public import report_of
+from pipelines.series_files import PublishedSeries, series_in_order
 from pipelines.signs import published_in
 from pipelines.stated import (
     ending_of,
@@ -114,13 +115,10 @@ def files_of(
         WORDS: markdown(claim).encode(),
         ROWS: lines(published_rows(ledger, work.population, head=claim["ledger"]["head"])).encode(),
     }
-    versions = {one.hash: number for number, one in enumerate(contracts, 1)}
-    clamps = _clamps(contracts)
-    for i, series in enumerate(_in_order(rows, clamps)):
-        of_series = [row for row in rows if row.series == series and row.state == "released"]
-        table = averages(of_series, coverage=work.run.output.interval, versions=versions)
-        guarantee = {**_guarantee(work, claim), "of": series, "clamp_kwh_by_version": clamps[series]}
-        files[AVERAGES if i == 0 else f"{MEANS}_{series}.parquet"] = parquet_bytes(with_guarantee(table, guarantee))
+    for series in series_in_order(rows, contracts):
+        table, guarantee = _figures(work, series, rows, contracts)
+        guarantee = {**_guarantee(work, claim), **guarantee}
+        files[series.file] = parquet_bytes(with_guarantee(table, guarantee))
     files[REPORT] = report_of(work, ledger, claim, rows, contracts)
     # whatever else a folder holds comes before its list of resources
     files[PACKAGE] = _json(datapackage(claim, files))
@@ -131,26 +129,27 @@ def _json(said: Mapping[str, Any]) -> bytes:
     return (json.dumps(said, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
 
 
-def _clamps(contracts: Sequence[Contract]) -> dict[str, dict[str, str]]:
-    """Return for every series that ever was a mean its clamp by version, an ended one's too."""
-    found: dict[str, dict[str, str]] = {}
-    for version_number, known in enumerate(contracts, 1):
-        for name, series in json.loads(known.promise)["series"].items():
-            if series["statistic"] == "mean":
-                found.setdefault(name, {})[str(version_number)] = series["clamp_kwh"]
-    return found
-
-
-def _in_order(rows: Sequence[Release], means: Mapping[str, object]) -> list[str]:
-    """Return the means in the order of their first release: the first keeps the plain file name for ever."""
-    return [name for name in dict.fromkeys([*(row.series for row in rows), *sorted(means)]) if name in means]
+def _figures(
+    work: Work, series: PublishedSeries, rows: Sequence[Release], contracts: Sequence[Contract]
+) -> tuple[pa.Table, dict[str, Any]]:
+    """Return the table of one series, and what its guarantee says of it alone."""
+    versions = {one.hash: number for number, one in enumerate(contracts, 1)}
+    terms = {str(versions[contract]): told for contract, told in series.terms.items()}
+    own = [row for row in rows if series.has(row) and row.state == "released"]
+    if series.statistic == "distribution":
+        table = distribution(
+            own, series={name: series_in(told) for name, told in series.terms.items()}, versions=versions
+        )
+        return table, {"schema": "agedp-daily-distribution-1", "of": series.name, "series_by_version": terms}
+    clamps = {number: told["clamp_kwh"] for number, told in terms.items()}
+    table = averages(own, coverage=work.run.output.interval, versions=versions)
+    return table, {"schema": "agedp-daily-averages-1", "of": series.name, "clamp_kwh_by_version": clamps}
 
 
 def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
     """Return what travels in the schema metadata of every file of figures."""
     terms = claim["contract"]["input"]
     return {
-        "schema": "agedp-daily-averages-1",
         **{key: claim[key] for key in ("title", "source", "licence", "contact") if key in claim},
         "population": claim["population"],
         "rehearsal": claim["rehearsal"],
@@ -202,6 +201,27 @@ def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[st
     return tables.of_lines(tables.DAILY_AVERAGES, lines)
 
 
+def distribution(rows: Sequence[Release], *, series: Mapping[str, AnySeries], versions: Mapping[str, int]) -> pa.Table:
+    """Return the counts of released rows by group and range of use; `series` by the contract of its rows."""
+    deviation = {scale: noise.standard_deviation(scale) for scale in {row.scale for row in rows}}
+    lines = []
+    for row in sorted(rows, key=_by_day):
+        counted = series[row.contract]
+        if isinstance(counted, Distribution):
+            places = map(counted.place, row.cells)
+            lines += [
+                {
+                    **_of_row(row, group, versions),
+                    "bin_low_kwh": float(low),
+                    "bin_high_kwh": float(high),
+                    "households_noisy": value,
+                    "noise_sd": deviation[row.scale],
+                }
+                for (group, low, high), value in zip(places, row.values, strict=True)
+            ]
+    return tables.of_lines(tables.DAILY_DISTRIBUTION, lines)
+
+
 def _by_day(row: Release) -> tuple[str, int]:
     return row.day, row.revision
 
@@ -210,15 +230,22 @@ def _line(row: Release, cell: int, deviation: float, half: int, versions: Mappin
     per_home = 1000.0 * row.households[cell]
     value = row.values[cell]
     return {
-        "day": date.fromisoformat(row.day),
-        "group": row.cells[cell],
-        "revision": row.revision,
+        **_of_row(row, row.cells[cell], versions),
         "households": row.households[cell],
         "noisy_sum_wh": value,
         "mean_kwh": value / per_home,
         "noise_sd_kwh": deviation / per_home,
         "low_kwh": (value - half) / per_home,
         "high_kwh": (value + half) / per_home,
+    }
+
+
+def _of_row(row: Release, group: str, versions: Mapping[str, int]) -> dict[str, Any]:
+    """Return what a line of every table says of its release."""
+    return {
+        "day": date.fromisoformat(row.day),
+        "group": group,
+        "revision": row.revision,
         "published_on": date.fromisoformat(row.published_on),
         "epsilon": number(row.loss),
         "version": versions[row.contract],

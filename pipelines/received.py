@@ -14,24 +14,22 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp_data import datapackage, losses, tables
+from agedp_data import datapackage, losses
 from agedp_data.errors import InputError
-from agedp_data.noise import interval, standard_deviation
 from agedp_data.notions.notion import ASSUMPTION_FREE
-from agedp_data.notions.parameters import watt_hours
 from agedp_data.statement import SCHEMA, factor
+from pipelines.checked_figures import METADATA_KEY, checked_averages, checked_counts
 
 if TYPE_CHECKING:
     import pandas as pd
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
-MEANS = "daily_averages"
-METADATA_KEY = b"agedp"
+MEANS, DISTRIBUTION = "daily_averages", "daily_distribution"
 _OURS = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
+__all__ = ["METADATA_KEY", "ReleaseFolder", "open_release"]
 _AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
-_TINY = 1e-9
 
 
 def is_of_release(name: str) -> bool:
@@ -45,9 +43,13 @@ class ReleaseFolder:
 
     path: Path
 
-    def table(self) -> pd.DataFrame:
-        """Return the daily averages as a data frame."""
-        frame: pd.DataFrame = self._arrow(AVERAGES).to_pandas(date_as_object=False)
+    def table(self, name: str = MEANS) -> pd.DataFrame:
+        """Return a table of figures as a data frame: the daily averages, or the one of this name.
+
+        Raises:
+            InputError: the release has no such table, or it is damaged.
+        """
+        frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
 
     def averages(self) -> dict[str, pa.Table]:
@@ -56,7 +58,18 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        names = [name for name in self.checksums if name.startswith(MEANS) and name.endswith(".parquet")]
+        return self._tables(MEANS)
+
+    def distributions(self) -> dict[str, pa.Table]:
+        """Return the daily distributions by file name, one file for each such series.
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        return self._tables(DISTRIBUTION)
+
+    def _tables(self, kind: str) -> dict[str, pa.Table]:
+        names = [name for name in self.checksums if name.startswith(kind) and name.endswith(".parquet")]
         return {name: self._arrow(name) for name in names}
 
     def _arrow(self, name: str) -> pa.Table:
@@ -98,16 +111,18 @@ class ReleaseFolder:
         if claim.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a form that this agedp does not know; update agedp")
         try:
-            rows = [row for name, table in self.averages().items() for row in _checked_rows(name, table, claim)]
+            rows = [row for name, table in self.averages().items() for row in checked_averages(name, table, claim)]
+            rows += [row for name, table in self.distributions().items() for row in checked_counts(name, table, claim)]
             _check_statement(claim, rows)
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), claim)
         except (LookupError, TypeError, ValueError, ArithmeticError):
-            raise InputError(f"{AVERAGES} and {STATEMENT} do not carry what a release carries") from None
+            raise InputError(f"its figures and {STATEMENT} do not carry what a release carries") from None
         self._verify_package(claim)
 
     def _verify_sums(self) -> None:
         listed, wanted = self._listed(), self.checksums
-        if not {AVERAGES, STATEMENT, WORDS} <= set(wanted):
+        figures = [name for name in wanted if name.startswith((MEANS, DISTRIBUTION))]
+        if not figures or not {STATEMENT, WORDS} <= set(wanted):
             raise InputError(f"{SUMS} does not name every file of a release")
         if listed != "".join(f"{digest}  {name}\n" for name, digest in wanted.items()):
             raise InputError(f"{SUMS} is not written as it was published; ask for the release again")
@@ -138,67 +153,6 @@ class ReleaseFolder:
             raise InputError(f"{PACKAGE} {found}; ask for the release again")
 
 
-@dataclass(frozen=True, slots=True)
-class _Noise:
-    """What the guarantee says of every figure's noise: sensitivity [Wh] and coverage of the interval [-]."""
-
-    sensitivity: int
-    coverage: Decimal
-
-
-def _checked_rows(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of one series, each with its series' name, checked against the guarantee that they carry."""
-    if table.schema.remove_metadata() != tables.DAILY_AVERAGES.remove_metadata():
-        raise InputError(f"{name} has other columns than it was published with")
-    guarantee = json.loads((table.schema.metadata or {})[METADATA_KEY])
-    _check_guarantee(guarantee, claim)
-    rows: list[dict[str, Any]] = table.to_pylist()
-    for row in rows:
-        _check_row(row, _noise_of(guarantee, row["version"]))
-    keys = [(row["day"], row["group"], row["revision"]) for row in rows]
-    if keys != sorted(set(keys)):
-        raise InputError(f"{name} does not hold each day once, in order")
-    return [{**row, "of": guarantee["of"]} for row in rows]
-
-
-def _noise_of(guarantee: Mapping[str, Any], version: int) -> _Noise:
-    clamp = guarantee["clamp_kwh_by_version"][str(version)]
-    return _Noise(watt_hours(Decimal(clamp)), Decimal(guarantee["interval"]["coverage"]))
-
-
-def _check_guarantee(guarantee: Mapping[str, Any], claim: Mapping[str, Any]) -> None:
-    same = {key: claim[key] for key in ("ledger", "population", "rehearsal", "figures")}
-    same |= {key: claim["contract"][key] for key in ("promise", "series")}
-    if any(guarantee[key] != value for key, value in same.items()):
-        raise InputError(f"{AVERAGES} and {STATEMENT} are of different releases")
-
-
-def _check_row(row: Mapping[str, Any], noise: _Noise) -> None:
-    """Check one figure; its scale lies where a loss rounded up to whole 1e-9 puts it: S / L <= scale < S / (L - 1)."""
-    homes, value, loss = row["households"], row["noisy_sum_wh"], round(row["epsilon"] * losses.NANO)
-    if homes < 1 or loss < 1 or row["epsilon"] != losses.number(loss):
-        raise _disagrees(row)
-    small = noise.sensitivity / (loss / losses.NANO)
-    large = noise.sensitivity / (max(loss - 1, 0.5) / losses.NANO)
-    per_home = 1000.0 * homes
-    least, most = (interval(scale * (1 + by), noise.coverage) for scale, by in ((small, -_TINY), (large, _TINY)))
-    deviation = [standard_deviation(scale) / per_home for scale in (small, large)]
-    sound = (
-        row["mean_kwh"] == value / per_home
-        and deviation[0] * (1 - _TINY) <= row["noise_sd_kwh"] <= deviation[1] * (1 + _TINY)
-        and (value - most) / per_home <= row["low_kwh"] <= (value - least) / per_home
-        and (value + least) / per_home <= row["high_kwh"] <= (value + most) / per_home
-        and row["published_on"] > row["day"]
-        and row["revision"] == 0
-    )
-    if not sound:
-        raise _disagrees(row)
-
-
-def _disagrees(row: Mapping[str, Any]) -> InputError:
-    return InputError(f"{AVERAGES}: the figures of {row['day']} do not agree with each other")
-
-
 def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Check what the statement says of the days and their losses against the rows."""
     # the groups of a day are one release, its series are several
@@ -216,13 +170,15 @@ def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
         and not set(claim["days"]["skipped"]) & set(spent)
         and claim["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
         and all(1 <= row["version"] <= claim["version"] for row in rows)
-        and all(row["households"] >= least for row in rows if row["version"] == claim["version"])
+        and all(
+            row["households"] >= least for row in rows if row["version"] == claim["version"] and "households" in row
+        )
         and {name: told[name] for name in found} == found
         and claim.get("ending", {"spent": told["total"]})["spent"] == told["total"]
         and all(_agrees(figure) for figure in claim["figures"])
     )
     if not sound:
-        raise InputError(f"{STATEMENT} says other days or losses than {AVERAGES} holds")
+        raise InputError(f"{STATEMENT} says other days or losses than the tables of figures hold")
 
 
 def _agrees(figure: Mapping[str, str]) -> bool:

@@ -14,10 +14,12 @@ from typing import Final
 import numpy as np
 
 from agedp_data import noise
+from agedp_data.config.series import AnySeries
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger, Release
+from agedp_data.readers.layout import Ints
 from pipelines.aggregate import Sum
-from pipelines.plan import RELEASED, Due, Planned, Terms, planned_release
+from pipelines.plan import RELEASED, Cells, Due, Planned, Terms, planned_release
 
 BeforeDraw = Callable[[date, Sequence[Release]], None]
 """Called in the transaction that draws a day, once it is admitted, with the population's rows so far."""
@@ -57,14 +59,19 @@ def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Sums, *, bef
         return planned[-1].row
 
     def draw(row: Release) -> Sequence[int]:
-        true = sums[(due.day, series)]
-        if tuple(true.households[cell] for cell in row.cells) != row.households:
-            raise InputError("the roster changed while the run was under way; run again")
-        exact = np.array([true.sum_wh[cell] for cell in row.cells], np.int64)
-        largest = true.clamp_wh * np.array(row.households)
-        if true.clamp_wh != row.sensitivity or (exact < 0).any() or (exact > largest).any():
-            raise RuntimeError("a sum is outside what its sensitivity protects; nothing was drawn")
+        exact = _exact(sums[(due.day, series)], due.cells[series], terms.run.series[series])
         drawn = noise.discrete_laplace(exact, sensitivity=row.sensitivity, loss=planned[-1].loss)
         return [int(value) for value in drawn]
 
     return ledger.release(terms.run.population.name, series, due.day, admit=admit, draw=draw)
+
+
+def _exact(true: Sum, groups: Cells, series: AnySeries) -> Ints:
+    """Return the exact vector over the cells of these groups, if it is what the sensitivity is of."""
+    if any(true.households.get(group) != number for group, number in groups):
+        raise InputError("the roster changed while the run was under way; run again")
+    found = [np.array(true.exact[group], np.int64) for group, _ in groups]
+    possible = [series.possible(exact, number) for exact, (_, number) in zip(found, groups, strict=True)]
+    if true.series != series or not all(possible):
+        raise RuntimeError("a sum is outside what its sensitivity protects; nothing was drawn")
+    return np.concatenate(found)

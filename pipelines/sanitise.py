@@ -17,7 +17,7 @@ from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines import plan as planning
-from pipelines.aggregate import Counting, aggregate
+from pipelines.aggregate import aggregate
 from pipelines.coverage import COVERAGE
 from pipelines.in_force import done_by
 from pipelines.outlook import Outlook, Side, View, outlook
@@ -28,7 +28,7 @@ from pipelines.release import release
 from pipelines.reports.confidential import write_confidential_report
 from pipelines.retention import forget, late_rows
 from pipelines.room import require_room
-from pipelines.true_means import TRUE_MEANS, days_noted
+from pipelines.true_means import TRUE_COUNTS, TRUE_MEANS, noted
 from pipelines.work import Work, begin, earlier_models
 
 Stage = Callable[[Work], None]
@@ -119,21 +119,31 @@ def aggregate_days(work: Work) -> None:
 
 
 def _aggregate(work: Work) -> None:
-    series = work.run.series.items()
-    counting = [Counting(name, one.clamp_wh, one.missing_wh, one.max_missing, one.by) for name, one in series]
     # another run may have released a due day, and let its readings go, while this one waited
     there = {(row.day, row.series) for row in work.rows()}
     due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
     COVERAGE.read(work.coverage)  # what would stop the run behind its draws stops it here
-    days = sorted(due | _without_true_mean(work))
+    days = sorted(due | _not_noted(work))
     path = work.confidential / "sums.parquet"
-    work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, counting=counting, path=path)
+    of = work.run.series
+    work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path)
 
 
-def _without_true_mean(work: Work) -> set[date]:
-    """Return released days whose true mean is not noted, because a run was cut off after it had drawn them."""
-    missing = _released_days(work) - days_noted(work.true_means, work.population)
+def _not_noted(work: Work) -> set[date]:
+    """Return released days whose true figures are not noted, because a run was cut off after it had drawn them.
+
+    A series that has ended since is left out: how it counted its days is not in the run file any more.
+    """
+    there = noted(work.true_means, work.true_counts, work.population)
+    missing = {date.fromisoformat(row.day) for row in work.rows() if _is_missing(work, row, there)}
     return {day for day in missing if f"{day:%Y-%m}" >= work.store.forgotten_before()}
+
+
+def _is_missing(work: Work, row: Release, there: set[tuple[str, str]]) -> bool:
+    series = work.run.series.get(row.series)
+    if row.state != "released" or series is None or (row.day, row.series) in there:
+        return False
+    return series.holds(row.cells)
 
 
 def _released_days(work: Work) -> set[date]:
@@ -201,7 +211,8 @@ def publish_folder(work: Work) -> None:
         return
     ledger = work.checked_ledger()
     project(work, ledger)
-    COVERAGE.add(work.coverage, work.sums, work.rows())  # first: a day without a true mean is summed again
+    COVERAGE.add(work.coverage, work.sums, work.rows())  # first: a day without a true figure is summed again
+    TRUE_COUNTS.add(work.true_counts, work.sums, work.rows())
     TRUE_MEANS.add(work.true_means, work.sums, work.rows())
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:

@@ -21,6 +21,7 @@ from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
 from pipelines.received import (
     AVERAGES,
+    DISTRIBUTION,
     MEANS,
     METADATA_KEY,
     PACKAGE,
@@ -98,7 +99,8 @@ def published_in(folder: Path) -> list[Path]:
 
 def _carries_guarantee(path: Path) -> bool:
     with suppress(OSError, *_DAMAGED):
-        return path.name == f"{MEANS}_{_guarantee(path.read_bytes())['of']}.parquet"
+        of = _guarantee(path.read_bytes())["of"]
+        return path.name in (f"{DISTRIBUTION}.parquet", f"{MEANS}_{of}.parquet", f"{DISTRIBUTION}_{of}.parquet")
     return False
 
 

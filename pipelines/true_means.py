@@ -1,32 +1,45 @@
-"""What the means were before noise. Confidential; never leaves the house.
+"""What means and counts were before noise. Confidential; never leaves the house.
 
-<confidential>/true_means.parquet    `tables.TRUE_MEANS`, a line for each released day, series and cell
+<confidential>/true_means.parquet     `tables.TRUE_MEANS`, a line for each released day, mean and group
+<confidential>/true_counts.parquet    `tables.TRUE_COUNTS`, a line for each released day, distribution and cell
 """
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Iterator
 from pathlib import Path
 
 from agedp_data import tables
+from agedp_data.config.series import Distribution
 from agedp_data.ledger import Release
 from pipelines.aggregate import Sum
 from pipelines.cell_notes import CellNotes, Line
 
 
-def _told(row: Release, true: Sum, cell: int) -> Line:
-    per_home = 1000.0 * row.households[cell]
-    return {"true_mean_kwh": true.sum_wh[row.cells[cell]] / per_home, "released_mean_kwh": row.values[cell] / per_home}
+def _means(row: Release, true: Sum) -> Iterator[Line]:
+    if true.series.statistic == "mean":
+        for group, value, households in zip(row.cells, row.values, row.households, strict=True):
+            per_home = 1000.0 * households
+            means = {"true_mean_kwh": true.sum_wh[group] / per_home, "released_mean_kwh": value / per_home}
+            yield {"cell": group, "households": households, **means}
 
 
-TRUE_MEANS = CellNotes(
-    tables.TRUE_MEANS,
-    "put back a copy of true_means.parquet, or remove it: the next run notes anew the released days whose readings are "
-    "still kept",
-    _told,
-)
+def _counts(row: Release, true: Sum) -> Iterator[Line]:
+    if not isinstance(true.series, Distribution) or not true.series.holds(row.cells):
+        return  # with other bins its true counts are not to be had
+    groups = true.exact.items()
+    exact = {cell: n for group, counts in groups for cell, n in zip(true.series.cells(group), counts, strict=True)}
+    for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
+        counts = {"true_households": exact[cell], "released_households": value}
+        yield {"cell": cell, "households": households, **counts}
 
 
-def days_noted(path: Path, population: str) -> set[date]:
-    """Return the days whose true means are in the table."""
-    return {line["day"] for line in TRUE_MEANS.read(path) if line["population"] == population}
+_HELPS = "put back a copy of {}, or remove it: the next run notes anew the released days whose readings are still kept"
+TRUE_MEANS = CellNotes(tables.TRUE_MEANS, _HELPS.format("true_means.parquet"), _means)
+TRUE_COUNTS = CellNotes(tables.TRUE_COUNTS, _HELPS.format("true_counts.parquet"), _counts)
+
+
+def noted(means: Path, counts: Path, population: str) -> set[tuple[str, str]]:
+    """Return (day, series) of what is in the two tables."""
+    lines = [*TRUE_MEANS.read(means), *TRUE_COUNTS.read(counts)]
+    return {(line["day"].isoformat(), line["series"]) for line in lines if line["population"] == population}

@@ -89,6 +89,11 @@ class Work:
         return self.confidential / "true_means.parquet"
 
     @property
+    def true_counts(self) -> Path:
+        """Return where it is noted what the counts of a distribution were before noise."""
+        return self.confidential / "true_counts.parquet"
+
+    @property
     def coverage(self) -> Path:
         """Return where it is noted how many households had a usable day."""
         return self.confidential / "coverage.parquet"

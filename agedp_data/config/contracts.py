@@ -16,13 +16,15 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from agedp_data.config.run import RunFile
+from agedp_data.config.series import AnySeries, Distribution, Mean
 from agedp_data.errors import LedgerError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.enforced import Enforced
 from agedp_data.notions.notion import Notion
-from agedp_data.notions.parameters import FREE, Block
+from agedp_data.notions.parameters import FREE, Block, exact_text
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
+_AMOUNTS = ("share", "clamp_kwh", "missing_kwh", "bins_kwh")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise)
 
@@ -55,14 +57,36 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
     return value.isoformat() if isinstance(value, date) else value
 
 
-def exact_text(amount: Decimal) -> str:
-    """Return a number as text, one form for every way of writing it.
+def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
+    """Return the series that a contract promises, by name; keys that this version does not know are left alone.
 
-    >>> exact_text(Decimal("0.50")), exact_text(Decimal("2E+2")), exact_text(Decimal(0))
-    ('0.5', '200', '0')
+    Raises:
+        LedgerError: a contract that does not say what agedp writes of a series.
     """
-    text = f"{amount:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    try:
+        return {name: series_in(each) for name, each in terms["series"].items()}
+    except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
+        raise LedgerError(
+            "a contract in the ledger holds a series that this agedp does not know; update agedp"
+        ) from None
+
+
+def series_in(terms: Mapping[str, Any]) -> AnySeries:
+    """Return one series as a contract tells of it.
+
+    >>> series_in({"statistic": "mean", "clamp_kwh": "50", "share": "1"}).clamp_wh
+    50000
+
+    Raises:
+        ValueError: it is none.
+    """
+    kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
+    known = {key: each for key, each in terms.items() if key in kind.model_fields}
+    return kind.model_validate({key: _amounts(each) if key in _AMOUNTS else each for key, each in known.items()})
+
+
+def _amounts(value: object) -> object:
+    return tuple(map(_read, value)) if isinstance(value, list) else _read(value)
 
 
 def promise_of(text: str) -> Notion:

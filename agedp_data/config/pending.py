@@ -37,7 +37,6 @@ PENDING = (
     Pending("output", "confidential", _elsewhere),
     Pending("output", "ledger", lambda url: url.startswith("postgresql")),
     Pending("population", "roster", _elsewhere),
-    Pending("series", "statistic", _is("distribution")),
     Pending("series", "values", _is("states")),
     Pending("model", "file", _elsewhere),
     Pending("model", "curve", _elsewhere),

@@ -1,10 +1,20 @@
-"""[series.NAME]: what is published. One block per statistic; every bound in it is public."""
+"""[series.NAME]: what is published. One block per statistic; every bound in it is public.
+
+A statistic is an exact vector of whole numbers over the days of one group's households, its cells, and the sensitivity
+of the vector of all groups: a household is in one group, so it is that of one. Decisions. A cell of counts is named by
+the range of use that it counts, "0-2" or "Std 0-2" for a group. Cumulative counts are of the ranges from 0 on; the last
+one, everybody, is known and not drawn. One bin alone would say nothing else and is refused.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Literal, Self
+from functools import lru_cache
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.notions.parameters import (
@@ -15,10 +25,16 @@ from agedp_data.notions.parameters import (
     Text,
     ascending,
     exact,
+    exact_text,
     kwh,
     watt_hours,
     wrong,
 )
+from agedp_data.privacy.counts import cumulative, histogram
+from agedp_data.privacy.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
+from agedp_data.roster import ALL
+
+Wh = np.ndarray[Any, np.dtype[np.int64]]
 
 # The day on which the clock goes forward has 46 half-hours; a day without any reading is always missing.
 Missing = Annotated[int, Field(ge=0, le=45)]
@@ -26,8 +42,8 @@ Missing = Annotated[int, Field(ge=0, le=45)]
 
 def _bins(values: object) -> tuple[Decimal, ...]:
     edges = ascending(values, kwh)
-    if len(edges) < 2 or edges[0] != 0:
-        raise wrong("must begin with 0 and have two edges or more")
+    if len(edges) < 3 or edges[0] != 0:
+        raise wrong("must begin with 0 and have three edges or more: one bin would hold everybody")
     return edges
 
 
@@ -51,6 +67,10 @@ class Series(Block):
         """Return what a missing household-day counts as, in whole watt-hours."""
         return watt_hours(self.missing_kwh)
 
+    def counted(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
+        """Return what each household's day counts as: its energy, at most the clamp; `missing_wh` if not usable."""
+        return np.where(usable, np.minimum(energy_wh, self.clamp_wh), self.missing_wh)
+
     @model_validator(mode="after")
     def _within_the_bound(self) -> Self:
         if self.missing_kwh > self.clamp_kwh:
@@ -66,6 +86,31 @@ class Mean(Series):
     statistic: Literal["mean"]
     values: Literal["readings", "states"] = "readings"
 
+    def sensitivity(self, change: Change) -> int:
+        """Return how far one household moves the sum, Wh: by the clamp at most."""
+        return sum_sensitivity(change, clamp=self.clamp_wh)
+
+    def cells(self, group: str) -> tuple[str, ...]:
+        """Return the names of a group's cells: its own."""
+        return (group,)
+
+    def holds(self, cells: Sequence[str]) -> bool:
+        """Tell whether a release with these cells was counted as this series counts: any group has one."""
+        del cells
+        return True
+
+    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
+        """Return the households of a release by group."""
+        return dict(zip(cells, households, strict=True))
+
+    def exact(self, days_wh: Wh) -> tuple[int, ...]:
+        """Return the sum of the households' days, Wh."""
+        return (int(days_wh.sum()),)
+
+    def possible(self, exact: Wh, households: int) -> bool:
+        """Tell whether so many households can have this vector."""
+        return bool((exact >= 0).all() and (exact <= households * self.clamp_wh).all())
+
 
 class Distribution(Series):
     """Counts of households by daily use, bins half-open and the last one closed by the clamp."""
@@ -79,11 +124,67 @@ class Distribution(Series):
         """Return the edges of the bins in whole watt-hours."""
         return tuple(watt_hours(edge) for edge in self.bins_kwh)
 
+    @property
+    def ranges_kwh(self) -> tuple[tuple[Decimal, Decimal], ...]:
+        """Return which range of use each cell of a group counts."""
+        if self.form == "cumulative":
+            return tuple((self.bins_kwh[0], edge) for edge in self.bins_kwh[1:-1])
+        return tuple(pairwise(self.bins_kwh))
+
+    def sensitivity(self, change: Change) -> int:
+        """Return how far one household moves the counts of all cells together."""
+        if self.form == "cumulative":
+            return cumulative_sensitivity(change, edges=self.bins_wh)
+        return histogram_sensitivity(change, edges=self.bins_wh)
+
+    def cells(self, group: str) -> tuple[str, ...]:
+        """Return the names of a group's cells, by their ranges."""
+        of = "" if self.by is None else f"{group} "
+        return tuple(f"{of}{name}" for name in _named(self.ranges_kwh))
+
+    def holds(self, cells: Sequence[str]) -> bool:
+        """Tell whether a release with these cells was counted as this series counts, every range of each group."""
+        groups = dict.fromkeys(cell.rpartition(" ")[0] for cell in cells)
+        return list(cells) == [cell for group in groups for cell in self.cells(group)]
+
+    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
+        """Return the households of a release by group, each of whose cells has them."""
+        return {self.place(cell)[0]: number for cell, number in zip(cells, households, strict=True)}
+
+    def place(self, cell: str) -> tuple[str, Decimal, Decimal]:
+        """Return group and range, kWh, of a cell by its name.
+
+        Raises:
+            ValueError: no cell of this series has it.
+        """
+        group, separator, of = cell.rpartition(" ")
+        ranges = _named(self.ranges_kwh)
+        if of not in ranges or bool(separator) != (self.by is not None):
+            raise ValueError("the cell is no range of this series")
+        return group if separator else ALL, *ranges[of]
+
+    def exact(self, days_wh: Wh) -> tuple[int, ...]:
+        """Return how many of the households' days lie in each range."""
+        if self.form == "cumulative":
+            return tuple(cumulative(days_wh, edges=self.bins_wh)[:-1].tolist())
+        return tuple(histogram(days_wh, edges=self.bins_wh).tolist())
+
+    def possible(self, exact: Wh, households: int) -> bool:
+        """Tell whether so many households can have these counts."""
+        steps = np.diff(exact, prepend=0, append=households) if self.form == "cumulative" else exact
+        return bool((steps >= 0).all() and steps.sum() == households)
+
     @model_validator(mode="after")
     def _end_at_the_clamp(self) -> Self:
         if self.bins_kwh[-1] != self.clamp_kwh:
             raise wrong(f"must end with clamp_kwh = {self.clamp_kwh}: every day lies in a bin", "bins_kwh")
         return self
+
+
+@lru_cache(maxsize=64)
+def _named(ranges: tuple[tuple[Decimal, Decimal], ...]) -> dict[str, tuple[Decimal, Decimal]]:
+    """Return ranges of use by the names that they have in cells."""
+    return {f"{exact_text(low)}-{exact_text(high)}": (low, high) for low, high in ranges}
 
 
 AnySeries = Annotated[Mean | Distribution, Discriminator("statistic")]

@@ -20,6 +20,8 @@ from agedp_data.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from agedp_data.config.series import Distribution
+
 _LONGEST = 80
 STATES = ("released", "skipped")
 INT32, INT64 = range(2**31), range(-(2**63), 2**63)
@@ -38,6 +40,7 @@ class Chain:
         self.closed = ""
         self.contracts: dict[str, list[rows.Contract]] = defaultdict(list)
         self.series: dict[str, frozenset[str]] = {}
+        self.distributions: dict[str, dict[str, Distribution]] = {}
         self.models: dict[str, rows.Model] = {}
         self.releases: dict[str, list[rows.Release]] = defaultdict(list)
         self.statements: dict[str, list[rows.Statement]] = defaultdict(list)
@@ -108,6 +111,7 @@ class Chain:
                 self.contracts[row.population].append(row)
                 with suppress(ValueError):
                     self.series[row.hash] = frozenset(forms.promise_in(row.promise).series)
+                    self.distributions[row.hash] = forms.distributions_in(row.promise)
             case rows.Model():
                 self.models[row.model] = row
             case rows.Statement():
@@ -187,6 +191,9 @@ class Chain:
             yield "the contract it names is not the one in force"
         if row.series not in self.series.get(row.contract, {row.series}):
             yield f"its contract has no series {shown(row.series, _LONGEST)!r}"
+        counts = self.distributions.get(row.contract, {}).get(row.series)
+        if counts is not None and not counts.holds(row.cells):
+            yield "its cells are not those of its contract's bins"
         if row.model and row.model not in self.models:
             yield "the model it names is not in the ledger"
         if row.published_on < self.published_on:

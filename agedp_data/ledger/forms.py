@@ -14,7 +14,9 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agedp_data.chains.envelope import Envelope
+from agedp_data.config.contracts import series_in
 from agedp_data.config.input import LongColumns
+from agedp_data.config.series import Distribution
 from agedp_data.errors import ChainError
 from agedp_data.ledger.rows import canonical, require_unicode
 from agedp_data.notions.parameters import AgeDays
@@ -202,7 +204,23 @@ def promise_in(text: str) -> Promise:
     said = _said(text, "the promise")
     if canonical(said) != text:
         raise ValueError("the promise is not canonical JSON")
-    return _formed(Promise, said, "the promise")
+    found = _formed(Promise, said, "the promise")
+    distributions_in(text)
+    return found
+
+
+def distributions_in(text: str) -> dict[str, Distribution]:
+    """Return the distributions that a contract's promise publishes, by name.
+
+    Raises:
+        ValueError: one that agedp does not write.
+    """
+    try:
+        series = json.loads(text)["series"].items()
+        found = {name: series_in(each) for name, each in series if each["statistic"] == "distribution"}
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        raise ValueError("the promise is not as agedp writes one: a distribution without its form or bins") from None
+    return {name: each for name, each in found.items() if isinstance(each, Distribution)}
 
 
 def claim_in(text: str) -> Claim:

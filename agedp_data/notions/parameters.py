@@ -65,6 +65,16 @@ def exact(value: object) -> Decimal:
     return amount
 
 
+def exact_text(amount: Decimal) -> str:
+    """Return a number as text, one form for every way of writing it.
+
+    >>> exact_text(Decimal("0.50")), exact_text(Decimal("2E+2")), exact_text(Decimal(0))
+    ('0.5', '200', '0')
+    """
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def positive(value: object) -> Decimal:
     """Return a number above 0."""
     amount = exact(value)

@@ -1,4 +1,4 @@
-"""TRUE MEANS, COVERAGE, QUALITY, DAYS, FORGETTING beside LEDGER -> the report that stays in the house. Confidential.
+"""TRUE MEANS and COUNTS, COVERAGE, QUALITY, DAYS, FORGETTING beside LEDGER -> the report for the house. Confidential.
 
     <confidential>/report.html    0600, written anew by every run that publishes
 
@@ -25,6 +25,7 @@ from pipelines.coverage import COVERAGE
 from pipelines.reports.at_the_clamp import Clamped, at_the_clamp
 from pipelines.reports.households import clamp_parts, model_parts
 from pipelines.reports.series import percent, published
+from pipelines.reports.true_counts import count_parts
 from pipelines.reports.utility import Day, Key, Utility, paired, utility
 from pipelines.true_means import TRUE_MEANS
 from pipelines.work import Work
@@ -51,7 +52,7 @@ def write_confidential_report(work: Work, ledger: Ledger) -> None:
         paragraph(_STAYS, "mark"),
         in_short([*_facts(work, results, lines, clamped, len(released))]),
         "</header><main>",
-        section("Published against true", *_means(work, found, results)),
+        section("Published against true", *_means(work, found, results), *count_parts(work, rows)),
         section("Coverage and clamp", *_coverage(lines), *clamp_parts(clamped)),
         section("What was read and set aside", *_quality(work)),
         *model_parts(work, rows),
@@ -96,7 +97,8 @@ def _facts(
 
 def _means(work: Work, found: Mapping[Key, Sequence[Day]], results: Mapping[Key, Utility]) -> Iterator[str]:
     if not found:
-        yield paragraph("No true mean is noted yet.")
+        if any(one.statistic == "mean" for one in work.run.series.values()):
+            yield paragraph("No true mean is noted yet.")
         return
     yield paragraph(_AGAINST, "soft")
     for key, own in found.items():

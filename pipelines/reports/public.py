@@ -16,7 +16,8 @@ from typing import Any
 
 from agedp_data import noise
 from agedp_data.chains.envelope import Envelope
-from agedp_data.config.contracts import promise_of
+from agedp_data.config.contracts import promise_of, series_in
+from agedp_data.config.series import Distribution
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Account, Promise
@@ -25,7 +26,9 @@ from agedp_data.pictures.page import document, in_short, paragraph, section
 from agedp_data.pictures.scales import plain
 from agedp_data.pictures.words import html_of
 from agedp_data.statement import markdown
+from agedp_data.statement_words import title_of
 from pipelines.reports.courses import courses, noise_of, noise_times
+from pipelines.reports.distributions import distribution_parts, terms_of
 from pipelines.reports.leakage import leakage_parts
 from pipelines.reports.losses import Lettered, at_most, figures_table, growth, lettered, odds, prices, spending
 from pipelines.reports.model import model_parts
@@ -45,6 +48,12 @@ _INTERVAL = (
     "The shaded band covers the noise that was added, and nothing else: not missing readings, not days cut at the "
     "clamp, not homes that are not on the roster. Negative values are left as drawn."
 )
+_RANGES = {
+    "histogram": "Each count is of the homes whose use that day lies in its range, from its lower end to below the "
+    "upper. Noise is added to every count by itself, so they need not add up to the number of homes.",
+    "cumulative": "Each count is of the homes that used less than its end that day: what lies between two ends is the "
+    "difference of their counts, with the noise of both, however far they are apart.",
+}
 _LEFT = (
     "Under the model, what was said about a day says less and less about later ones. It never says less about that day "
     "itself, and real households may remember for longer than the model does."
@@ -97,7 +106,7 @@ def report_of(
 def page(told: Told) -> str:
     """Return the page."""
     claim = told.claim
-    title = claim.get("title") or f"Daily averages of {claim['population']}"
+    title = title_of(claim)
     figures = lettered(claim)
     return document(
         title,
@@ -124,8 +133,8 @@ def _header(told: Told, title: str, figures: Sequence[Lettered]) -> Iterator[str
     if days["released"]:
         when = _span(published["first"], published["last"])
         yield paragraph(
-            f"Mean electricity use of a home, day by day, of the population {claim['population']}, released with noise "
-            f"that protects each household. Published {when}.",
+            f"{_what(told)}, day by day, of the population {claim['population']}, released with noise that protects "
+            f"each household. Published {when}.",
             "soft",
         )
     else:
@@ -133,6 +142,13 @@ def _header(told: Told, title: str, figures: Sequence[Lettered]) -> Iterator[str
     yield in_short([*_facts(told, figures)])
     yield paragraph(_EPSILON, "soft")
     yield "</header>"
+
+
+def _what(told: Told) -> str:
+    means, counts = _names(told, "mean"), _names(told, "distribution")
+    if not means:
+        return "How many homes used how much electricity"
+    return "Mean electricity use of a home" + (", and how many homes used how much" if counts else "")
 
 
 def _span(first: str, last: str) -> str:
@@ -147,19 +163,25 @@ def _facts(told: Told, figures: Sequence[Lettered]) -> Iterator[tuple[str, str, 
         f"{days['released']:,}",
         f"{days['first']} to {days['last']}{skipped}" if days["first"] else "",
     )
+    counted = [*_counted(told)]
+    if counted:
+        homes = [number for number, _ in counted]
+        yield "homes counted", _range(homes), "on the roster, by day" if min(homes) < max(homes) else "on the roster"
     released = _means(told)
     if released:
-        homes = [sum(row.households) for row in released]
-        yield "homes counted", _range(homes), "on the roster, by day" if min(homes) < max(homes) else "on the roster"
         newest = max(released, key=lambda row: (row.day, -row.seq))
         wide = noise.interval(newest.scale, told.coverage) / (1000.0 * min(newest.households))
-        of = f", {newest.series}" if len(_mean_series(told)) > 1 else ""
+        of = f", {newest.series}" if len(_names(told, "mean")) > 1 else ""
         of += ", smallest group" if len(newest.cells) > 1 else ""
         yield (
             "noise of a day's mean",
             f"±\u00a0{plain(wide)}\u00a0kWh",
             f"{percent(told.coverage)} of the time, newest day{of}",
         )
+    elif counted:
+        newest = max((row for _, row in counted), key=lambda row: (row.day, -row.seq))
+        wide = noise.interval(newest.scale, told.coverage)
+        yield "noise of a count", f"±\u00a0{wide:,}\u00a0homes", f"{percent(told.coverage)} of the time, newest day"
     for one in figures:
         if one.key.name in ("day", "total") and one.always:
             what = "one day of a home" if one.key.name == "day" else "all days of a home"
@@ -175,29 +197,63 @@ def _range(numbers: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _mean_series(told: Told) -> list[str]:
-    """Return the series that are or were means, in the order of their first release."""
-    means = [
+def _names(told: Told, statistic: str) -> list[str]:
+    """Return the series that are or were of a statistic, in the order of their first release."""
+    known = [
         name
         for terms in told.contracts.values()
         for name, series in terms["series"].items()
-        if series["statistic"] == "mean"
+        if series["statistic"] == statistic
     ]
-    return [name for name in dict.fromkeys([*(row.series for row in told.rows), *means]) if name in means]
+    return list(dict.fromkeys([*(row.series for row in told.rows if _is(told, row, statistic)), *known]))
+
+
+def _is(told: Told, row: Release, statistic: str) -> bool:
+    return bool(told.contracts[row.contract]["series"][row.series]["statistic"] == statistic)
+
+
+def _rows(told: Told, name: str, statistic: str) -> list[Release]:
+    return [row for row in told.rows if row.series == name and _is(told, row, statistic)]
 
 
 def _means(told: Told) -> list[Release]:
-    names = _mean_series(told)
-    return [row for row in told.rows if row.state == "released" and row.series == names[0]] if names else []
+    names = _names(told, "mean")
+    return [row for row in _rows(told, names[0], "mean") if row.state == "released"] if names else []
+
+
+def _counted(told: Told) -> Iterator[tuple[int, Release]]:
+    """Yield the homes of each release of one series: a mean, or else a distribution, every group of it once."""
+    for row in _means(told):
+        yield sum(row.households), row
+    if not _names(told, "mean"):
+        for name in _names(told, "distribution")[:1]:
+            for row in _rows(told, name, "distribution"):
+                series = series_in(told.contracts[row.contract]["series"][name])
+                if row.state == "released" and isinstance(series, Distribution):
+                    yield sum(row.households) // len(series.ranges_kwh), row
 
 
 def _released(told: Told) -> str:
-    names = _mean_series(told)
+    names = _names(told, "mean")
     parts = [paragraph(_INTERVAL, "soft")]
     for name in names:
-        own = [row for row in told.rows if row.series == name]
-        parts += series_parts(name, own, coverage=told.coverage, titled=len(names) > 1)
+        parts += series_parts(name, _rows(told, name, "mean"), coverage=told.coverage, titled=len(names) > 1)
+    for name in _names(told, "distribution"):
+        parts += _distribution(told, name)
     return section("What was released", *parts)
+
+
+def _distribution(told: Told, name: str) -> Iterator[str]:
+    every = {key: each["series"][name] for key, each in told.contracts.items() if name in each["series"]}
+    terms = {key: series for key, each in every.items() if isinstance(series := series_in(each), Distribution)}
+    newest, rows, others = terms_of(_rows(told, name, "distribution"), terms)
+    if newest is not None:
+        yield paragraph(_RANGES[newest.form], "soft")
+        yield from distribution_parts(name, rows, newest, coverage=told.coverage)
+    if others:
+        yield paragraph(
+            f"{others} earlier releases of {name} had other ranges; they are in the Parquet file only.", "soft"
+        )
 
 
 def _losses(told: Told, figures: Sequence[Lettered]) -> str:

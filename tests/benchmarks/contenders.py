@@ -254,7 +254,7 @@ def _summed(path: Path) -> Found:
     import pyarrow.parquet as pq
 
     sums = pq.read_table(path)
-    return {"days": pc.sum(sums["usable"]).as_py(), "wh": pc.sum(sums["sum_wh"]).as_py()}
+    return {"days": pc.sum(sums["usable"]).as_py(), "wh": pc.sum(sums["value"]).as_py()}
 
 
 def night(path: Path) -> Found:

@@ -41,9 +41,9 @@ def _alone(number: bytes, raw: bytes) -> bool:
 def marks_of(confidential: Path) -> Marks:
     """Return the marks of a world that ran: its sums and true means are read where they may lie."""
     sums, means = set[int](), set[float]()
-    for name, column in (("sums.parquet", "sum_wh"), ("true_means.parquet", "true_mean_kwh")):
+    for name, column in (("sums.parquet", "value"), ("true_means.parquet", "true_mean_kwh")):
         table = pq.ParquetFile(confidential / name).read().to_pylist()
-        (sums if column == "sum_wh" else means).update(line[column] for line in table)
+        (sums if column == "value" else means).update(line[column] for line in table)
     assert min(sums) > 10_000
     whole = [str(each) for each in sums] + [f"{each / 1000}" for each in sums]
     parts = [str(each)[:9] for each in means]

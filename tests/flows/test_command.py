@@ -109,7 +109,7 @@ BAD_RUN_FILES = {
         "postgresql+psycopg://agedp:secret@db/agedp",
         "password",
     ),
-    "a distribution comes later": ('statistic = "mean"', 'statistic = "distribution"\nbins_kwh = [0, 20]', "not yet"),
+    "a distribution of one bin": ('statistic = "mean"', 'statistic = "distribution"\nbins_kwh = [0, 20]', "one bin"),
     "a period that ends before it begins": ("last_day = 2013-02-07", "last_day = 2013-01-07", "last_day"),
 }
 

@@ -5,22 +5,30 @@ from __future__ import annotations
 import csv
 import random
 from datetime import date, timedelta
+from decimal import Decimal
 
 import pytest
 
 from agedp_data import tables
+from agedp_data.config.series import Mean
 from agedp_data.errors import InputError
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import folders
-from pipelines.aggregate import Counting, Sum, aggregate, days_of
+from pipelines.aggregate import Sum, aggregate, days_of
 
 FIRST = date(2012, 12, 28)
 
 
-def sums_of(house, roster, days, *counting, dataset="london", store="store"):
+def mean(*, clamp_wh, missing_wh, max_missing):
+    clamp, missing = Decimal(clamp_wh) / 1000, Decimal(missing_wh) / 1000
+    return Mean(statistic="mean", clamp_kwh=clamp, missing_kwh=missing, max_missing=max_missing)
+
+
+def sums_of(house, roster, days, series, dataset="london", store="store"):
     where, delivery = house.read(dataset, store=store)
     path = house.folder / store / "sums.parquet"
-    return aggregate(where, delivery, roster, days=days, counting=counting, path=path)
+    of = series if isinstance(series, dict) else {"m": series}
+    return aggregate(where, delivery, roster, days=days, series=of, path=path)
 
 
 def brute(use, spans, day, one, *, expected=48):
@@ -56,11 +64,11 @@ def comings_and_goings(homes, days, seed):
     return spans
 
 
-COUNTING = [
-    Counting("a", clamp_wh=50_000, missing_wh=0, max_missing=2),
-    Counting("b", clamp_wh=9_000, missing_wh=4_321, max_missing=0),
-    Counting("c", clamp_wh=1, missing_wh=1, max_missing=45),
-]
+COUNTING = {
+    "a": mean(clamp_wh=50_000, missing_wh=0, max_missing=2),
+    "b": mean(clamp_wh=9_000, missing_wh=4_321, max_missing=0),
+    "c": mean(clamp_wh=1, missing_wh=1, max_missing=45),
+}
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -70,7 +78,7 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
     first, write = (FIRST, write_london) if dataset == "london" else (date(2012, 9, 29), write_ausgrid)
     made = write(house.folder / "input", households=12, first_day=first, days=11, seed=seed)
     spans = comings_and_goings(made.household_ids, made.days(), seed)
-    found = sums_of(house, house.roster(spans), made.days(), *COUNTING, dataset=dataset)
+    found = sums_of(house, house.roster(spans), made.days(), COUNTING, dataset=dataset)
     rows = {
         (row["day"], row["series"]): row
         for row in folders.read_table(house.folder / "store/sums.parquet", tables.SUMS).to_pylist()
@@ -78,25 +86,23 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
     assert len(rows) == len(found) == 11 * len(COUNTING)
     for day in made.days():
         expected = 46 if (dataset, day) == ("ausgrid", date(2012, 10, 7)) else 48
-        for one in COUNTING:
+        for name, one in COUNTING.items():
             homes, usable, clamped, total = brute(use_of(made), spans, day, one, expected=expected)
-            assert found[day, one.series] == Sum(
-                one.clamp_wh, {"all": total}, {"all": homes}, {"all": usable}, {"all": clamped}
-            )
-            assert (rows[day, one.series]["usable"], rows[day, one.series]["clamped"]) == (usable, clamped)
+            assert found[day, name] == Sum(one, {"all": (total,)}, {"all": homes}, {"all": usable}, {"all": clamped})
+            assert (rows[day, name]["usable"], rows[day, name]["clamped"]) == (usable, clamped)
 
 
 @pytest.mark.parametrize(("missing", "counted"), [(0, True), (2, True), (3, False), (47, False)])
 def test_a_day_may_lack_max_missing_readings_and_not_one_more(house, missing, counted):
     house.london({("A", FIRST, slot): 100 for slot in range(missing, 48)})
-    one = Counting("m", clamp_wh=50_000, missing_wh=7, max_missing=2)
+    one = mean(clamp_wh=50_000, missing_wh=7, max_missing=2)
     found = sums_of(house, house.roster([("A", FIRST, None)]), [FIRST], one)
     assert found[FIRST, "m"].sum_wh == {"all": 100 * (48 - missing) if counted else 7}
 
 
 def test_a_day_without_any_reading_is_missing_whatever_max_missing_says(house):
     house.london({("A", FIRST + timedelta(days=1), 0): 100})
-    one = Counting("m", clamp_wh=50_000, missing_wh=7, max_missing=48)
+    one = mean(clamp_wh=50_000, missing_wh=7, max_missing=45)
     found = sums_of(house, house.roster([("A", FIRST, None)]), days_of(FIRST, FIRST + timedelta(days=1)), one)
     assert [found[day, "m"].sum_wh for day, _ in found] == [{"all": 7}, {"all": 100}]
 
@@ -116,7 +122,7 @@ def test_the_spring_day_may_lack_as_many_of_its_46_readings(house, day, empty, c
             kept += sum(round(1000 * float(cell)) for cell in line[5:53] if cell)
     with made.files[0].open("w", newline="") as stream:
         csv.writer(stream).writerows([title, header, *lines])
-    one = Counting("m", clamp_wh=200_000, missing_wh=7, max_missing=2)
+    one = mean(clamp_wh=200_000, missing_wh=7, max_missing=2)
     found = sums_of(house, house.roster([("1", when, None)]), [when], one, dataset="ausgrid")
     assert int(made.readings[0, 0]) == (46 if day == 7 else 48)
     assert found[when, "m"].sum_wh == {"all": kept if counted else 7}
@@ -140,9 +146,7 @@ def test_one_households_day_moves_only_that_days_sum_and_by_at_most_the_clamp(ho
     touched = chance.choice(days)
     others = {key: wh for key, wh in base.items() if (key[0], key[1]) != ("B", touched)}
     roster = house.roster([(home, days[0], None) for home in "ABC"])
-    one = Counting(
-        "m", clamp_wh=20_000, missing_wh=chance.choice([0, 9_000, 20_000]), max_missing=chance.choice([0, 2, 45])
-    )
+    one = mean(clamp_wh=20_000, missing_wh=chance.choice([0, 9_000, 20_000]), max_missing=chance.choice([0, 2, 45]))
     house.london(base)
     before = sums_of(house, roster, days, one, store="before")
     house.london(others, extra=day_rows("B", touched, chance))
@@ -157,16 +161,18 @@ def test_files_and_roster_of_different_homes_stop_the_run(house):
     house.london({("A", FIRST, 0): 100})
     roster = house.roster([("B", FIRST, None)])
     with pytest.raises(InputError, match="are roster and files of the same homes"):
-        sums_of(house, roster, [FIRST], COUNTING[0])
+        sums_of(house, roster, [FIRST], COUNTING)
 
 
 def test_due_days_before_any_reading_are_sums_of_missing_days(house):
     house.london({("A", FIRST, 0): 100})
     roster = house.roster([("A", date(2012, 1, 1), None)])
-    found = sums_of(house, roster, [date(2012, 5, 31), date(2012, 6, 1)], Counting("m", 10, 3, 2))
+    found = sums_of(
+        house, roster, [date(2012, 5, 31), date(2012, 6, 1)], mean(clamp_wh=10, missing_wh=3, max_missing=2)
+    )
     assert [one.sum_wh for one in found.values()] == [{"all": 3}, {"all": 3}]
 
 
 def test_no_due_day_is_an_empty_table(house):
     house.london({("A", FIRST, 0): 100})
-    assert sums_of(house, house.roster([("B", FIRST, None)]), [], COUNTING[0]) == {}
+    assert sums_of(house, house.roster([("B", FIRST, None)]), [], COUNTING) == {}

@@ -16,7 +16,7 @@ from pipelines import folders
 
 FIRST = date(2013, 1, 1)
 DECLARED = {name: found for name, found in vars(tables).items() if isinstance(found, pa.Schema)}
-CONFIDENTIAL = sorted(DECLARED.keys() - {"DAILY_AVERAGES"})
+CONFIDENTIAL = sorted(DECLARED.keys() - {"DAILY_AVERAGES", "DAILY_DISTRIBUTION"})
 NOTES, MEANS = "released_rosters.parquet", "true_means.parquet"
 
 

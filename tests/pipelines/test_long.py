@@ -6,16 +6,18 @@ import csv
 import shutil
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from agedp_data.config.series import Mean
 from agedp_data.errors import ContractChanged, InputError, RunFileError
 from agedp_data.readers.layout import NamedColumns, Rules
 from agedp_data.readers.synthetic import write_london, write_roster
 from agedp_data.roster import read_roster
-from pipelines.aggregate import Counting, aggregate
+from pipelines.aggregate import aggregate
 from pipelines.blocks import Engine
 from pipelines.estimate import estimate
 from pipelines.quantize import Period, quantize
@@ -75,8 +77,8 @@ def stages(folder: Path, files: Path, dataset: str, rules: Rules, *, days: int, 
     delivery = read(store, [str(files)], engine=engine)
     roster = read_roster(folder / "roster.csv")
     every = [FIRST + timedelta(days=i) for i in range(days)]
-    counting = [Counting("mean", clamp_wh=CLAMP_WH, missing_wh=0, max_missing=2)]
-    sums = aggregate(store, delivery, roster, days=every, counting=counting, path=store.folder.parent / "s.parquet")
+    series = {"mean": Mean(statistic="mean", clamp_kwh=Decimal(CLAMP_WH) / 1000)}
+    sums = aggregate(store, delivery, roster, days=every, series=series, path=store.folder.parent / "s.parquet")
     period = Period(store, delivery, roster, every[0], every[-1])
     edges = quantize(period, edges="quantile", n_states=12, engine=engine)
     found = estimate(period, edges, n_states=12, engine=engine)

@@ -122,7 +122,7 @@ def agedp(house: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def sums(house: Path) -> list[int]:
-    return pq.read_table(house / "confidential" / "sums.parquet")["sum_wh"].to_pylist()
+    return pq.read_table(house / "confidential" / "sums.parquet")["value"].to_pylist()
 
 
 @pytest.fixture(scope="module")

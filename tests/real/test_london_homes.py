@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from agedp_data.config.series import Mean
 from agedp_data.readers.layout import Rules
 from agedp_data.roster import read_roster
-from pipelines.aggregate import Counting, aggregate, days_of
+from pipelines.aggregate import aggregate, days_of
 from pipelines.blocks import Engine
 from pipelines.init import init
 from pipelines.read import read
@@ -47,9 +48,8 @@ def test_365_daily_sums_equal_a_direct_computation_to_the_watt_hour(
     engine = Engine(scheduler, 2, block_bytes)
     delivery = read(store, [str(folder / "*.csv")], engine=engine)
     days = days_of(FIRST, LAST)
-    sums = aggregate(
-        store, delivery, roster, days=days, counting=[Counting("mean", CLAMP_WH, 0, 2)], path=tmp_path / "sums.parquet"
-    )
+    series = {"mean": Mean(statistic="mean", clamp_kwh=Decimal(CLAMP_WH) / 1000)}
+    sums = aggregate(store, delivery, roster, days=days, series=series, path=tmp_path / "sums.parquet")
 
     readings = plain_readings(folder)
     spans: dict[str, list[date]] = defaultdict(list)

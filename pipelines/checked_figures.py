@@ -1,0 +1,137 @@
+"""The tables of a release folder, figure by figure: is each what the others and the guarantee beside them make it?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from agedp_data import losses, tables
+from agedp_data.config.contracts import series_in
+from agedp_data.config.series import Distribution
+from agedp_data.errors import InputError
+from agedp_data.noise import interval, standard_deviation
+from agedp_data.notions.parameters import watt_hours
+
+METADATA_KEY = b"agedp"
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """What the guarantee says of every figure's noise: sensitivity [Wh] and coverage of the interval [-]."""
+
+    sensitivity: int
+    coverage: Decimal
+
+
+def checked_averages(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a mean, each with its series' name, checked against the guarantee that they carry.
+
+    Raises:
+        InputError: which figure is not what the others make it.
+    """
+    guarantee = _guarantee(name, table, tables.DAILY_AVERAGES, claim)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for row in rows:
+        _check_row(name, row, _noise_of(guarantee, row["version"]))
+    keys = [(row["day"], row["group"], row["revision"]) for row in rows]
+    if keys != sorted(set(keys)):
+        raise InputError(f"{name} does not hold each day once, in order")
+    return [{**row, "of": guarantee["of"]} for row in rows]
+
+
+def checked_counts(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a distribution, as `checked_averages`: each group of a day holds every bin once, in order.
+
+    Raises:
+        InputError: which figure is not what the others make it.
+    """
+    guarantee = _guarantee(name, table, tables.DAILY_DISTRIBUTION, claim)
+    series = {version: series_in(terms) for version, terms in guarantee["series_by_version"].items()}
+    rows: list[dict[str, Any]] = table.to_pylist()
+    keys = []
+    for (day, group, revision, version), found in groupby(rows, key=_cell_of):
+        own = list(found)
+        counted = series[str(version)]
+        if not isinstance(counted, Distribution):
+            raise InputError(f"{name} holds what is no distribution by its own guarantee")
+        said = [(row["bin_low_kwh"], row["bin_high_kwh"]) for row in own]
+        if said != [(float(low), float(high)) for low, high in counted.ranges_kwh]:
+            raise InputError(f"{name} does not hold each bin of {day} once, in order")
+        for row in own:
+            _check_count(name, row, counted.sensitivity("replacement"))
+        keys.append((day, group, revision))
+    if keys != sorted(set(keys)):
+        raise InputError(f"{name} does not hold each day once, in order")
+    return [{**row, "of": guarantee["of"]} for row in rows]
+
+
+def _cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["day"], row["group"], row["revision"], row["version"]
+
+
+def _guarantee(name: str, table: pa.Table, schema: pa.Schema, claim: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the guarantee that a table carries, of the release that the statement is of."""
+    if table.schema.remove_metadata() != schema.remove_metadata():
+        raise InputError(f"{name} has other columns than it was published with")
+    found: dict[str, Any] = json.loads((table.schema.metadata or {})[METADATA_KEY])
+    same = {key: claim[key] for key in ("ledger", "population", "rehearsal", "figures")}
+    same |= {key: claim["contract"][key] for key in ("promise", "series")}
+    if any(found[key] != value for key, value in same.items()):
+        raise InputError(f"{name} and statement.json are of different releases")
+    return found
+
+
+def _noise_of(guarantee: Mapping[str, Any], version: int) -> _Noise:
+    clamp = guarantee["clamp_kwh_by_version"][str(version)]
+    return _Noise(watt_hours(Decimal(clamp)), Decimal(guarantee["interval"]["coverage"]))
+
+
+def _scales(name: str, row: Mapping[str, Any], sensitivity: int) -> tuple[float, float]:
+    """Return between which scales a loss rounded up to whole 1e-9 puts the noise: S / L <= scale < S / (L - 1)."""
+    loss = round(row["epsilon"] * losses.NANO)
+    if loss < 1 or row["epsilon"] != losses.number(loss):
+        raise _disagrees(name, row)
+    return sensitivity / (loss / losses.NANO), sensitivity / (max(loss - 1, 0.5) / losses.NANO)
+
+
+def _check_count(name: str, row: Mapping[str, Any], sensitivity: int) -> None:
+    least, most = (standard_deviation(scale) for scale in _scales(name, row, sensitivity))
+    sound = (
+        least * (1 - _TINY) <= row["noise_sd"] <= most * (1 + _TINY)
+        and row["published_on"] > row["day"]
+        and row["revision"] == 0
+    )
+    if not sound:
+        raise _disagrees(name, row)
+
+
+def _check_row(name: str, row: Mapping[str, Any], noise: _Noise) -> None:
+    """Check one figure of a mean."""
+    homes, value = row["households"], row["noisy_sum_wh"]
+    if homes < 1:
+        raise _disagrees(name, row)
+    small, large = _scales(name, row, noise.sensitivity)
+    per_home = 1000.0 * homes
+    least, most = (interval(scale * (1 + by), noise.coverage) for scale, by in ((small, -_TINY), (large, _TINY)))
+    deviation = [standard_deviation(scale) / per_home for scale in (small, large)]
+    sound = (
+        row["mean_kwh"] == value / per_home
+        and deviation[0] * (1 - _TINY) <= row["noise_sd_kwh"] <= deviation[1] * (1 + _TINY)
+        and (value - most) / per_home <= row["low_kwh"] <= (value - least) / per_home
+        and (value + least) / per_home <= row["high_kwh"] <= (value + most) / per_home
+        and row["published_on"] > row["day"]
+        and row["revision"] == 0
+    )
+    if not sound:
+        raise _disagrees(name, row)
+
+
+def _disagrees(name: str, row: Mapping[str, Any]) -> InputError:
+    return InputError(f"{name}: the figures of {row['day']} do not agree with each other")

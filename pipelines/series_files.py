@@ -1,0 +1,48 @@
+"""LEDGER -> which series were ever published, in which file each: the first of a statistic has the plain name for ever.
+
+A series that was ended and came back as another statistic is two: each row counts by the contract that it was charged
+under.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agedp_data.ledger import Contract, Release
+from pipelines.received import DISTRIBUTION, MEANS
+
+FILES: Final[Mapping[str, str]] = {"mean": MEANS, "distribution": DISTRIBUTION}
+"""By statistic, what its files are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSeries:
+    """A series of one statistic: its file, and its terms by the hash of each contract that has it."""
+
+    name: str
+    statistic: str
+    file: str = ""
+    terms: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def has(self, row: Release) -> bool:
+        """Tell whether a row is of this series and statistic."""
+        return row.series == self.name and row.contract in self.terms
+
+
+def series_in_order(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[PublishedSeries]:
+    """Return the series, means first, by first release, then by name; one without a release yet has a file too."""
+    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    for contract in contracts:
+        for name, terms in json.loads(contract.promise)["series"].items():
+            found.setdefault((terms["statistic"], name), {})[contract.hash] = terms
+    ordered = []
+    for statistic, file in FILES.items():
+        known = [name for kind, name in sorted(found) if kind == statistic]
+        of = [row.series for row in rows if row.contract in found.get((statistic, row.series), {})]
+        for place, name in enumerate(dict.fromkeys([*of, *known])):
+            own = f"{file}.parquet" if place == 0 else f"{file}_{name}.parquet"
+            ordered.append(PublishedSeries(name, statistic, own, found[statistic, name]))
+    return ordered
