@@ -60,6 +60,10 @@ _INPUT = {
     'energy = "wh"\nunit = "Wh"\nmissing = [""]\n',
 }
 _MEAN = '[series.{name}]\nstatistic = "mean"\nclamp_kwh = {clamp}\n{share}{by}'
+_COUNTS = (
+    '[series.counts]\nstatistic = "distribution"\nform = "{form}"\nclamp_kwh = 20\nbins_kwh = [0, 1, 2.5, 20]\n'
+    "{share}{by}"
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Public:
     dataset: str = "london"
     notion: str = "classical"
     two_series: bool = False
+    counts: str = ""
     grouped: bool = False
     later_file: bool = False
     keep_days: int = 400
@@ -79,10 +84,15 @@ class Public:
     marked: bool = False
 
     def run_file(self) -> str:
-        share, by = ("share = 0.5\n" if self.two_series else ""), ('by = "tariff"\n' if self.grouped else "")
+        several = self.two_series + bool(self.counts)
+        share = ("", "share = 0.5\n", "share = 0.25\n")[several]
+        by = 'by = "tariff"\n' if self.grouped else ""
         series = _MEAN.format(name="daily_mean", clamp=20, share=share, by=by)
         if self.two_series:
             series += _MEAN.format(name="coarse", clamp=5, share=share, by="")
+        if self.counts:
+            rest = "share = 0.5\n"
+            series += _COUNTS.format(form=self.counts, share=rest, by=by)
         curve = '[model]\nsource = "declared"\ncurve = "forgetting.csv"\nbasis = "made up"\nassume = "markov"\n'
         promise = PROMISES[self.notion]
         if self.mode == "archive" and self.notion != "age-dependent":

@@ -20,6 +20,7 @@ PUBLIC = st.builds(
     dataset=st.sampled_from(["london", "long"]),
     notion=st.sampled_from(sorted(pairs.PROMISES)),
     two_series=st.booleans(),
+    counts=st.sampled_from(["", "histogram", "cumulative"]),
     grouped=st.booleans(),
     later_file=st.booleans(),
     keep_days=st.sampled_from([0, 400]),
@@ -49,6 +50,7 @@ CASES = {
     "a long table, corrected, nothing kept": Public(dataset="long", later_file=True, keep_days=0),
     "a risk under a model, another adopted": Public(notion="age-dependent", mode="live", adopts=True),
     "an archive under a window": Public(mode="archive", notion="w-event"),
+    "counts of groups beside a mean": Public(counts="cumulative", grouped=True),
 }
 
 

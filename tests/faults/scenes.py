@@ -50,9 +50,11 @@ statistic = "mean"
 share = 0.5
 clamp_kwh = 30
 [series.tariff]
-statistic = "mean"
+statistic = "distribution"
+form = "cumulative"
 share = 0.5
 clamp_kwh = 30
+bins_kwh = [0, 10, 20, 30]
 by = "tariff"
 [promise]
 notion = "age-dependent"

@@ -164,12 +164,26 @@ def _schedule() -> list[Edit]:
     ]
 
 
+_COUNTS: tuple[Setting, ...] = (
+    ("series.daily_mean", "share", "0.5"),
+    ("series.counts", "statistic", '"distribution"'),
+    ("series.counts", "share", "0.5"),
+    ("series.counts", "clamp_kwh", "40"),
+)
+
+
 def _series() -> list[Edit]:
     mean = "series.daily_mean"
     renamed = (("series.mean", "statistic", '"mean"'), ("series.mean", "clamp_kwh", "40"), (mean, "", None))
     return [
         *_some(AMEND, *renamed),
-        *_one(WRONG, mean, "statistic", '"distribution"'),
+        *_one(WRONG, mean, "statistic", '"distribution"'),  # its bins are missing
+        *_some(NEVER, (mean, "statistic", '"distribution"'), (mean, "bins_kwh", "[0, 5, 40]")),
+        *_some(AMEND, ("series.counts", "bins_kwh", "[0, 5, 40]"), *_COUNTS),
+        *_some(AMEND, ("series.counts", "form", '"cumulative"'), ("series.counts", "bins_kwh", "[0, 5, 40]"), *_COUNTS),
+        *_some(WRONG, ("series.counts", "bins_kwh", "[0, 40]"), *_COUNTS),
+        *_some(WRONG, ("series.counts", "bins_kwh", "[0, 5, 30]"), *_COUNTS),
+        *_some(WRONG, ("series.counts", "form", '"both"'), ("series.counts", "bins_kwh", "[0, 5, 40]"), *_COUNTS),
         *_one(FREE, mean, "share", "1"),
         *_one(WRONG, mean, "share", "0.5", "2"),
         *_one(AMEND, mean, "clamp_kwh", "30", "50"),
