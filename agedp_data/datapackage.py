@@ -84,8 +84,8 @@ def _description(claim: Mapping[str, Any]) -> str:
 
 
 def _held(claim: Mapping[str, Any]) -> str:
-    kinds = {series["statistic"] for series in claim["contract"]["series"].values()}
-    return " and ".join(name for kind, name in _STATISTICS.items() if kind in kinds)
+    kinds = {series["statistic"] for series in claim.get("contract", {}).get("series", {}).values()}
+    return " and ".join(name for kind, name in _STATISTICS.items() if kind in (kinds or {"mean"}))
 
 
 def _credits(claim: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,8 +60,8 @@ _CHECKING = (
 
 def title_of(claim: Claim) -> str:
     """Return the title of a release: its own, or what it holds of whom."""
-    kinds = {series["statistic"] for series in claim["contract"]["series"].values()}
-    what = "Daily averages" if kinds != {"distribution"} else "Daily distributions of use"
+    kinds = {series["statistic"] for series in claim.get("contract", {}).get("series", {}).values()}
+    what = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
     return str(claim.get("title") or f"{what} of {claim['population']}")
 
 

@@ -82,6 +82,7 @@ def plan_lines(work: Work) -> list[str]:
         *_due_lines(work, found.now.planned),
         *waiting_lines(found.waiting),
         *_spent_lines(work, found),
+        *filter(None, [work.run.notion.remark]),
         *_alternatives_lines(work, found),
         *(["risk against error over age, interval and loss: `agedp plan --frontier`"] if work.model else []),
         *_notions_lines(work),

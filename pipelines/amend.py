@@ -21,7 +21,7 @@ from agedp_data.config.contracts import promise_of
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.ledger import Contract, Ledger, canonical
 from pipelines.grant import Binding
-from pipelines.in_force import binding_models
+from pipelines.in_force import binding_models, series_by_contract
 from pipelines.outlook import Outlook, Side, View, outlook
 from pipelines.work import Work
 
@@ -97,8 +97,9 @@ def foresee_amendment(work: Work) -> Amendment:
         )
     old, new = json.loads(contracts[-1].promise), work.promise
     adopted = {work.model.id: work.model.envelope} if work.model else {}
-    before = Side(old, Binding(promise_of(contracts[-1].promise), _own_first(old, models)))
-    after = Side(new, Binding(promise_of(canonical(new)), _own_first(new, adopted | models)))
+    series = series_by_contract(contracts)
+    before = Side(old, Binding(promise_of(contracts[-1].promise, series), _own_first(old, models)))
+    after = Side(new, Binding(promise_of(canonical(new), series), _own_first(new, adopted | models)))
     view = View(tuple(rows), work.roster, clock.today(), contracts)
     return Amendment(amendment(old, new), outlook(before, view), outlook(after, view), contracts[-1].hash)
 

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from agedp_data import losses, tables
-from agedp_data.config.contracts import series_in
-from agedp_data.config.series import Distribution
+from agedp_data.config.series import Distribution, series_in
 from agedp_data.errors import InputError
 from agedp_data.noise import interval, standard_deviation
 from agedp_data.notions.parameters import watt_hours

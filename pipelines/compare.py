@@ -5,16 +5,15 @@ For recipients who are given a ledger: `agedp verify FOLDER --ledger URL`.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agedp_data import losses
-from agedp_data.config.contracts import series_of
 from agedp_data.config.series import Distribution
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Contract, Ledger, Release
+from pipelines.in_force import series_by_contract
 from pipelines.received import ReleaseFolder
 
 
@@ -97,7 +96,7 @@ def _said(row: Mapping[str, Any]) -> Said:
 def figures_in(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[Said]:
     """Return what the tables of these rows say of their draws."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
-    series = {contract.hash: series_of(json.loads(contract.promise)) for contract in contracts}
+    series = series_by_contract(contracts)
     found = []
     for row in rows:
         if row.state == "released":

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from agedp_data.chains.envelope import Envelope
+from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Contract, Ledger, Release
 
@@ -25,6 +26,11 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, Envelope]:
     if not needed.keys() <= known.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
     return {model: Envelope.from_json(json.loads(known[model])["envelope"]) for model in needed}
+
+
+def series_by_contract(contracts: Sequence[Contract]) -> dict[str, dict[str, AnySeries]]:
+    """Return the series of every contract, by its hash."""
+    return {known.hash: series_of(json.loads(known.promise)) for known in contracts}
 
 
 def done_by(rows: Sequence[Release], contracts: Sequence[Contract]) -> set[tuple[str, str]]:

@@ -80,6 +80,7 @@ class Imagined:
     loss: int
     input_ended_at: str
     published_on: str
+    contract: str = ""
 
 
 @dataclass(slots=True)
@@ -103,7 +104,7 @@ def outlook(side: Side, view: View, *, days_ahead: int | None = None) -> Outlook
     last = date.fromisoformat(course.released[-1].day) if course.released else None
     first = [row.loss for row in course.released if row.day == days[0].isoformat()]
     granted = first[0] if first else 0
-    sd = _noise_sd(side.contract, granted, _homes(side.contract, view.roster, days[0]))
+    sd = _noise_sd(side, granted, _homes(side.contract, view.roster, days[0]))
     return Outlook(days[0], granted, sd, last, course.ended, tuple(course.skipped), course.stopped, figures)
 
 
@@ -132,7 +133,7 @@ def course_of(side: Side, view: View, days: Sequence[date]) -> Course:
     for day, series in [*_left_over(side.contract, view), *((day, "") for day in days)]:
         if course.ended:
             break
-        share = Fraction(side.contract["series"][series]["share"]) if series else WHOLE_DAY
+        share = _share(side, series) if series else WHOLE_DAY
         row = replace(_imagined(side.contract, day, not_before=not_before), series=series)
         grant = side.binding.grant(course.history, row.day, row.published_on, share=share)
         if grant.skipped:
@@ -178,11 +179,16 @@ def _admitted(binding: Binding, history: Sequence[Release | Imagined], row: Imag
     return True
 
 
-def _noise_sd(terms: Mapping[str, Any], loss: int, homes: Mapping[str, int]) -> dict[str, float]:
+def _share(side: Side, series: str) -> Fraction:
+    """Return which part of a day's loss a series is granted."""
+    return side.binding.notion.part_of_day(series, Fraction(side.contract["series"][series]["share"]))
+
+
+def _noise_sd(side: Side, loss: int, homes: Mapping[str, int]) -> dict[str, float]:
     """Return the standard deviation of each daily mean's noise, kWh a home, when the day is granted `loss`."""
     found: dict[str, float] = {}
-    for name, series in terms["series"].items():
-        part = int(Fraction(series["share"]) * loss)
+    for name, series in side.contract["series"].items():
+        part = int(_share(side, name) * loss)
         if part > 0 and homes.get(name):
             clamp = watt_hours(Decimal(series["clamp_kwh"]))
             scale = noise.laplace_scale(sensitivity=clamp, loss=Fraction(part, NANO))

@@ -201,7 +201,8 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     if due.given_up or not due.cells[series]:
         return _skipped(terms, due, series, NO_DELIVERY if due.given_up else TOO_FEW)
     share = run.series[series].share
-    part, on = Fraction(1 if share is None else share), due.publish_on.isoformat()
+    part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
+    on = due.publish_on.isoformat()
     grant = terms.binding.grant(history, due.day.isoformat(), on, share=part)
     if grant.skipped:
         return _skipped(terms, due, series, grant.skipped)

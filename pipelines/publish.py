@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import noise, tables
-from agedp_data.config.contracts import series_in
-from agedp_data.config.series import AnySeries, Distribution
+from agedp_data.config.series import AnySeries, Distribution, series_in
 from agedp_data.datapackage import datapackage
 from agedp_data.ledger import Contract, Ledger, Release, Statement
 from agedp_data.ledger.moves import lines, published_rows
@@ -54,7 +53,7 @@ from pipelines.stated import (
     titles_of,
     versions_of,
 )
-from pipelines.work import Work, earlier_models
+from pipelines.work import Work, follow
 
 __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
 
@@ -82,7 +81,7 @@ def project(work: Work, ledger: Ledger) -> None:
 def _stated(work: Work, ledger: Ledger) -> dict[str, bytes]:
     """Keep the statement of all rows in the ledger and return the files that carry it."""
     ledger.require_unchanged(work.promise, population=work.population)
-    work.earlier_models = earlier_models(work, ledger)
+    follow(work, ledger)
     rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
     text = json.dumps(statement(_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True)
     claim = json.loads(text)  # its keys in the order in which the ledger will give them back

@@ -29,7 +29,7 @@ from pipelines.reports.confidential import write_confidential_report
 from pipelines.retention import forget, late_rows
 from pipelines.room import require_room
 from pipelines.true_means import TRUE_COUNTS, TRUE_MEANS, noted
-from pipelines.work import Work, begin, earlier_models
+from pipelines.work import Work, begin, follow
 
 Stage = Callable[[Work], None]
 
@@ -82,7 +82,7 @@ def _agenda(work: Work) -> tuple[planning.Agenda, View]:
         ledger.require_unchanged(work.promise, population=work.population)
         known, view = ledger.rows(), _view(work, ledger)
         work.notes(ledger.id).require_unchanged(work.counted, view.rows, view.contracts)
-        work.earlier_models = earlier_models(work, ledger)
+        follow(work, ledger)
         work.terms.binding.review(view.rows)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
     done = done_by(view.rows, view.contracts)

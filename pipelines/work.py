@@ -20,7 +20,7 @@ from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.aggregate import Sum
 from pipelines.blocks import SILENT, Engine, Told, default_scheduler
-from pipelines.in_force import binding_models
+from pipelines.in_force import binding_models, series_by_contract
 from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
 from pipelines.released_rosters import Counted, Notes
@@ -167,10 +167,12 @@ class Work:
         return Notes(self.confidential / "released_rosters.parquet", self.population, ledger_id, rehearsal)
 
 
-def earlier_models(work: Work, ledger: Ledger) -> dict[str, Envelope]:
-    """Return the envelopes, other than the newest model's, of every model that a contract ever named."""
+def follow(work: Work, ledger: Ledger) -> None:
+    """Take over what the ledger's contracts said before: their series, and their models but the newest."""
     newest = work.model.id if work.model else ""
-    return {name: found for name, found in binding_models(ledger, work.population).items() if name != newest}
+    found = binding_models(ledger, work.population).items()
+    work.earlier_models = {name: envelope for name, envelope in found if name != newest}
+    work.run = work.run.following(series_by_contract(ledger.contracts(work.population)))
 
 
 def begin(

@@ -16,15 +16,15 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from agedp_data.config.run import RunFile
-from agedp_data.config.series import AnySeries, Distribution, Mean
+from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.enforced import Enforced
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.parameters import FREE, Block, exact_text
+from agedp_data.notions.publication import Publication
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
-_AMOUNTS = ("share", "clamp_kwh", "missing_kwh", "bins_kwh")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise)
 
@@ -57,40 +57,8 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
     return value.isoformat() if isinstance(value, date) else value
 
 
-def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
-    """Return the series that a contract promises, by name; keys that this version does not know are left alone.
-
-    Raises:
-        LedgerError: a contract that does not say what agedp writes of a series.
-    """
-    try:
-        return {name: series_in(each) for name, each in terms["series"].items()}
-    except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
-        raise LedgerError(
-            "a contract in the ledger holds a series that this agedp does not know; update agedp"
-        ) from None
-
-
-def series_in(terms: Mapping[str, Any]) -> AnySeries:
-    """Return one series as a contract tells of it.
-
-    >>> series_in({"statistic": "mean", "clamp_kwh": "50", "share": "1"}).clamp_wh
-    50000
-
-    Raises:
-        ValueError: it is none.
-    """
-    kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
-    known = {key: each for key, each in terms.items() if key in kind.model_fields}
-    return kind.model_validate({key: _amounts(each) if key in _AMOUNTS else each for key, each in known.items()})
-
-
-def _amounts(value: object) -> object:
-    return tuple(map(_read, value)) if isinstance(value, list) else _read(value)
-
-
-def promise_of(text: str) -> Notion:
-    """Return the promise that a contract's text holds, as it is enforced.
+def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None) -> Notion:
+    """Return the promise that a contract's text holds, as it is enforced; `earlier` are the series of all contracts.
 
     >>> text = '{"promise":{"notion":"classical","epsilon_per_day":"0.5","max_day_epsilon":"0.5","epsilon_total":"9"}}'
     >>> promise_of(text).loss([], "2013-01-01", None)
@@ -100,12 +68,17 @@ def promise_of(text: str) -> Notion:
         LedgerError: a text that holds no promise which this version knows and can enforce.
     """
     try:
-        promise = _PROMISE.validate_python({key: _read(each) for key, each in json.loads(text)["promise"].items()})
+        terms = json.loads(text)
+        promise = _PROMISE.validate_python({key: _read(each) for key, each in terms["promise"].items()})
+        series, schedule = series_of({"series": {}} | terms), terms.get("schedule", {})
+        first, last = (
+            date.fromisoformat(schedule[key]) if key in schedule else None for key in ("first_day", "last_day")
+        )
     except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
         raise LedgerError("a contract in the ledger holds no promise that this agedp knows; update agedp") from None
     if not isinstance(promise, Enforced):
         raise LedgerError(f'not yet: a contract in the ledger promises notion = "{promise.notion}"')
-    return promise
+    return promise.over(Publication(series, earlier or {}, first, last))
 
 
 def _read(value: object) -> object:

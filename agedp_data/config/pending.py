@@ -32,7 +32,6 @@ def _elsewhere(value: object) -> bool:
 
 
 PENDING = (
-    Pending("promise", "notion", _is("neighbourhood")),
     Pending("output", "release", _elsewhere),
     Pending("output", "confidential", _elsewhere),
     Pending("output", "ledger", lambda url: url.startswith("postgresql")),

@@ -24,6 +24,7 @@ from agedp_data.notions.enforced import Enforced
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
 from agedp_data.notions.parameters import Block, wrong
+from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 
 Problem = tuple[str, str, str]
@@ -61,6 +62,8 @@ class RunFile(Block):
 
     _name: str = PrivateAttr(default="run file")
     _folder: Path = PrivateAttr(default=Path())
+    _earlier: Mapping[str, Mapping[str, AnySeries]] = PrivateAttr(default_factory=dict)
+    _over: tuple[tuple[object, ...], Notion] | None = PrivateAttr(default=None)
 
     @property
     def name(self) -> str:
@@ -81,7 +84,21 @@ class RunFile(Block):
         """
         if not isinstance(self.promise, Enforced):
             raise RunFileError(f'{self.name}: not yet: [promise] notion = "{self.promise.notion}"')
-        return self.promise
+        of = (self.promise, self.series, self.schedule, self._earlier)
+        if self._over is None or any(one is not other for one, other in zip(self._over[0], of, strict=True)):
+            self._over = of, self.promise.over(self.publication)
+        return self._over[1]
+
+    @property
+    def publication(self) -> Publication:
+        """Return what is published under the promise, by this file and by the contracts that it follows."""
+        return Publication(self.series, self._earlier, self.schedule.first_day, self.schedule.last_day)
+
+    def following(self, earlier: Mapping[str, Mapping[str, AnySeries]]) -> Self:
+        """Return the same file after contracts with these series, by hash: rows charged under them count by them."""
+        found = self.model_copy()
+        found._earlier = earlier
+        return found
 
     @property
     def shares(self) -> dict[str, Decimal]:
@@ -117,6 +134,11 @@ def _ages(run: RunFile) -> Iterator[Problem]:
         yield "promise", "age_days", f'is missing; mode = "{mode}" releases a day when it is that old'
     if age is not None and mode == "archive" and not isinstance(run.promise, AgeDependent):
         yield "promise", "age_days", f'is not used by "{run.promise.notion}" in an archive; remove it'
+
+
+def _period_known(run: RunFile) -> Iterator[Problem]:
+    if run.promise.needs_period and run.schedule.last_day is None:
+        yield "promise", "spend", "plans every day of a known period; write [schedule] last_day, or take another"
 
 
 def _shares(run: RunFile) -> Iterator[Problem]:
@@ -193,6 +215,7 @@ def _within(place: str, folder: str) -> bool:
 _RULES = (
     _model_there,
     _ages,
+    _period_known,
     _shares,
     _states,
     _model_fits,

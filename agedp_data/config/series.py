@@ -8,15 +8,17 @@ one, everybody, is known and not drawn. One bin alone would say nothing else and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
-from pydantic import Discriminator, Field, PlainValidator, model_validator
+from pydantic import Discriminator, Field, PlainValidator, ValidationError, model_validator
 
+from agedp_data.errors import LedgerError
 from agedp_data.notions.parameters import (
     Block,
     Kwh,
@@ -34,6 +36,8 @@ from agedp_data.privacy.counts import cumulative, histogram
 from agedp_data.privacy.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
 from agedp_data.roster import ALL
 
+_AMOUNTS: Final = ("share", "clamp_kwh", "missing_kwh", "bins_kwh")
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 Wh = np.ndarray[Any, np.dtype[np.int64]]
 
 # The day on which the clock goes forward has 46 half-hours; a day without any reading is always missing.
@@ -188,3 +192,39 @@ def _named(ranges: tuple[tuple[Decimal, Decimal], ...]) -> dict[str, tuple[Decim
 
 
 AnySeries = Annotated[Mean | Distribution, Discriminator("statistic")]
+
+
+def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
+    """Return the series that a contract promises, by name; keys that this version does not know are left alone.
+
+    Raises:
+        LedgerError: a contract that does not say what agedp writes of a series.
+    """
+    try:
+        return {name: series_in(each) for name, each in terms["series"].items()}
+    except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
+        raise LedgerError(
+            "a contract in the ledger holds a series that this agedp does not know; update agedp"
+        ) from None
+
+
+def series_in(terms: Mapping[str, Any]) -> AnySeries:
+    """Return one series as a contract tells of it.
+
+    >>> series_in({"statistic": "mean", "clamp_kwh": "50", "share": "1"}).clamp_wh
+    50000
+
+    Raises:
+        ValueError: it is none.
+    """
+    kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
+    known = {key: each for key, each in terms.items() if key in kind.model_fields}
+    return kind.model_validate({key: _amounts(each) if key in _AMOUNTS else each for key, each in known.items()})
+
+
+def _amounts(value: object) -> object:
+    return tuple(map(_amount, value)) if isinstance(value, list) else _amount(value)
+
+
+def _amount(value: object) -> object:
+    return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value

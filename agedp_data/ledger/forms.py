@@ -14,9 +14,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agedp_data.chains.envelope import Envelope
-from agedp_data.config.contracts import series_in
 from agedp_data.config.input import LongColumns
-from agedp_data.config.series import Distribution
+from agedp_data.config.series import Distribution, series_in
 from agedp_data.errors import ChainError
 from agedp_data.ledger.rows import canonical, require_unicode
 from agedp_data.notions.parameters import AgeDays

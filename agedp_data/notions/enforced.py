@@ -54,8 +54,13 @@ class Enforced(Promise, ABC):
         """
         del published_on
         losses = self._day_losses.of(history)
-        spent = losses.pop(day, 0)
-        planned = min(self.day_cap, self.planned(losses, day, envelope))
+        losses.pop(day, 0)
+        return self._left_of(history, day, self.planned(losses, day, envelope))
+
+    def _left_of(self, history: Sequence[Row], day: str, planned: int) -> int:
+        """Return what the caps and the day's own rows leave of what is planned for the whole day."""
+        losses = self._day_losses.of(history)
+        spent, planned = losses.pop(day, 0), min(self.day_cap, planned)
         if self.total_cap is not None and planned > self.total_cap - sum(losses.values()):
             return 0
         return max(0, planned - spent)

@@ -1,40 +1,236 @@
-"""delta-neighbourhood privacy: changes of a day by less than delta (Fang and Chang, 2014: [D])."""
+"""delta-neighbourhood privacy: small changes of a day are protected well, larger ones in proportion ([D], MATHS 6).
+
+[D] is Fang and Chang, 2014. The loss of a change by at most delta sets the noise, bounded over sliding windows of days
+of the data. What is recorded, capped and fed to every other notion is the loss of a change of any size: for a mean
+clamp/delta times as much, so that max_day_epsilon often binds; then small changes cost less than was asked for.
+
+Decisions. Several series share what is granted about small changes; each then has its own ratio to the full range. A
+histogram says of a small change as much as of any (it may cross an edge), so nothing is gained on it. "per-request" is
+a window_days-th, since a window has at most so many days; "offline" plans every day of a known period, given up or
+skipped ones too, and never spends more than the days near have left. A day beyond such a plan would get its least.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
-from pydantic import model_validator
+import numpy as np
+from pydantic import PrivateAttr, model_validator
 
+from agedp_data.losses import NANO, epsilon, granted
 from agedp_data.notions.candidate import Candidate, amount_in, unknown
-from agedp_data.notions.notion import Promise
-from agedp_data.notions.parameters import Days, Epsilon, Fraction01, PositiveKwh, watt_hours, wrong
+from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.notion import (
+    ASSUMPTION_FREE,
+    DAY_FIGURE,
+    Account,
+    Figure,
+    Forgetting,
+    Row,
+    day_losses,
+    spent_figures,
+)
+from agedp_data.notions.parameters import (
+    Days,
+    Epsilon,
+    Fraction01,
+    PositiveKwh,
+    exact_text,
+    watt_hours,
+    wrong,
+)
+from agedp_data.notions.publication import Publication
+from agedp_data.notions.w_event import fullest_window, largest_window
+from agedp_data.privacy.windows import window_budgets
 
 if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
 
+Spend = Literal["fraction", "per-request", "offline"]
+
+_SPENDS: Final[tuple[Spend, ...]] = ("fraction", "per-request", "offline")
+_FRACTION: Final = Decimal("0.2")
 _WEEK: Final = 7
+_UNBOUND: Final = Publication()
 
 
-class Neighbourhood(Promise):
-    """A change of a household's days by less than `delta_kwh` costs at most the window's amount ([D]).
+class SmallLosses:
+    """What each day of a history that grows says of changes of at most `size_wh`: rows seen before are not seen again.
 
-    `spend`: "fraction" of what is left in the window, "per-request" a window_days-th, "offline" a plan.
+    The parts of a day's rows add up exactly, and the day is rounded up.
+    """
+
+    def __init__(self, publication: Publication, size_wh: int) -> None:
+        self._publication, self._size_wh = publication, size_wh
+        self._last: tuple[tuple[Row, ...], dict[str, Fraction]] = ((), {})
+        self._parts: dict[tuple[str, str], Fraction] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Tell that two are alike, whatever they have seen: equal promises stay equal."""
+        return isinstance(other, SmallLosses) and self._key == other._key
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _key(self) -> tuple[Publication, int]:
+        return self._publication, self._size_wh
+
+    def of(self, history: Sequence[Row]) -> dict[str, int]:
+        """Return the losses of each day, whole 1e-9 epsilon, for the caller to change."""
+        rows, losses = self._last
+        if tuple(history[: len(rows)]) != rows:
+            rows, losses = (), {}
+        losses = dict(losses)
+        for row in history[len(rows) :]:
+            if row.state == "released":
+                losses[row.day] = losses.get(row.day, Fraction(0)) + row.loss * self._part(row)
+        self._last = (tuple(history), losses)
+        return {day: ceil(loss) for day, loss in losses.items()}
+
+    def _part(self, row: Row) -> Fraction:
+        key = row.contract, row.series
+        if key not in self._parts:
+            self._parts[key] = self._publication.part(row, self._size_wh)
+        return self._parts[key]
+
+
+class Neighbourhood(Enforced):
+    """Changes by at most `delta_kwh` of a household's days cost at most `epsilon_per_window` in any window ([D]).
+
+    `spend`: "fraction" of what is left in the window, "per-request" a window_days-th, "offline" the plan with the least
+    noise over the period.
     """
 
     name: ClassVar[str] = "neighbourhood"
+    slides: ClassVar[bool] = True
 
     notion: Literal["neighbourhood"]
     delta_kwh: PositiveKwh
     window_days: Days
     epsilon_per_window: Epsilon
-    spend: Literal["fraction", "per-request", "offline"]
+    spend: Spend
     fraction: Fraction01 | None = None
+
+    _publication: Publication = PrivateAttr(default=_UNBOUND)
+    _small: SmallLosses = PrivateAttr()
+
+    def model_post_init(self, context: object, /) -> None:
+        """Begin without a publication: every change counts in full."""
+        super().model_post_init(context)
+        self._small = SmallLosses(_UNBOUND, self.delta_wh)
+
+    def over(self, publication: Publication) -> Self:
+        """Return this promise over what is published."""
+        found = self.model_copy()
+        found._publication, found._small = publication, SmallLosses(publication, self.delta_wh)
+        return found
 
     @property
     def delta_wh(self) -> int:
         """Return the size of a change that is protected, in whole watt-hours."""
         return watt_hours(self.delta_kwh)
+
+    @property
+    def needs_period(self) -> bool:
+        """Tell whether days can only be planned where the last one is known."""
+        return self.spend == "offline"
+
+    @model_validator(mode="after")
+    def _fraction_goes_with_its_rule(self) -> Self:
+        if self.spend == "fraction" and self.fraction is None:
+            raise wrong('is missing; spend = "fraction" needs one such as 0.2', "fraction")
+        if self.spend != "fraction" and self.fraction is not None:
+            raise wrong('is used by spend = "fraction" only; remove it', "fraction")
+        if self._wanted("2000-01-01", granted(self.epsilon_per_window)) == 0:
+            raise wrong("is too little for the window: a day's part rounds to nothing", "epsilon_per_window")
+        return self
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Return the caps, and the window's amount about small changes, which bounds a day of any change too."""
+        window = granted(self.epsilon_per_window)
+        largest = int(window * self._publication.largest_times(self.delta_wh))
+        of_day = self._own
+        small = {of_day.window_figure: window, of_day.day_figure: min(window, self.day_cap)}
+        return {**super().limits, DAY_FIGURE: min(self.day_cap, largest), **small}
+
+    @property
+    def opening(self) -> str:
+        """Return the first line of a statement: what is protected well, and what is not."""
+        delta = exact_text(self.delta_kwh)
+        return (
+            f"The promise is about small changes: of a household's use of a day by at most {delta} kWh. Of larger ones "
+            "more is said, of a sum or mean in proportion. A day that goes missing, or comes to have readings, is no "
+            "small change (it counts as missing_kwh), nor is a household that comes or leaves: of these, and of "
+            "changes of any size, the figure 'day' tells."
+        )
+
+    @property
+    def remark(self) -> str:
+        """Return which cap leaves small changes less than the window does, if one does."""
+        wanted = self._wanted("", granted(self.epsilon_per_window))
+        any_size = int(wanted * self._publication.times(self.delta_wh))
+        if any_size <= self.day_cap:
+            return ""
+        left = ceil(self.day_cap / self._publication.times(self.delta_wh))
+        return (
+            f"max_day_epsilon = {self.max_day_epsilon} binds: epsilon {epsilon(wanted)} a day for changes of "
+            f"{exact_text(self.delta_kwh)} kWh would be {epsilon(any_size)} for changes of any size; small changes "
+            f"cost {epsilon(left)} instead, with more noise"
+        )
+
+    def part_of_day(self, series: str, share: Fraction) -> Fraction:
+        """Return the part of a day's loss that gives a series its share of what is said about small changes."""
+        return self._publication.share(series, share, self.delta_wh)
+
+    def loss(
+        self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
+    ) -> int:
+        """Return what `day` may still spend about changes of any size, in the shares of the series in force."""
+        del published_on
+        return self._left_of(history, day, self.planned(self._small.of(history), day, envelope))
+
+    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+        """Return what `day` may spend about changes of any size, given what all days say about small ones."""
+        del envelope
+        others = {other: loss for other, loss in losses.items() if other != day}
+        window = granted(self.epsilon_per_window)
+        left = max(0, window - fullest_window(others, day, days=self.window_days))
+        return int(self._wanted(day, left) * self._publication.times(self.delta_wh))
+
+    def _wanted(self, day: str, left: int) -> int:
+        """Return what a day may say about small changes of what is left to it, rounded down."""
+        window = granted(self.epsilon_per_window)
+        if self.fraction is not None:
+            return int(Fraction(self.fraction) * left)
+        first, last = self._publication.first_day, self._publication.last_day
+        if self.spend == "per-request" or first is None or last is None:
+            return min(left, window // self.window_days)
+        plan = _plan((last - first).days + 1, self.window_days, self.epsilon_per_window)
+        place = (date.fromisoformat(day) - first).days if day else 0
+        return min(left, plan[place] if 0 <= place < len(plan) else min(plan))
+
+    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+        """Raise Refused if a window that contains the day would say too much about small changes."""
+        del envelope
+        spent = fullest_window(self._small.of([*history, next]), next.day, days=self.window_days)
+        what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
+        refuse_above(next.day, what, spent, ("epsilon_per_window", granted(self.epsilon_per_window)))
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest loss of a day, the total, and what small changes cost, of a day and of a window."""
+        return [*spent_figures(day_losses(history)), *self._own.figures(history, envelope, at)]
+
+    @property
+    def _own(self) -> LossOfChange:
+        return LossOfChange(self.delta_kwh, self._publication, self.window_days)
 
     @classmethod
     def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
@@ -56,10 +252,70 @@ class Neighbourhood(Promise):
             for rule in rules
         )
 
-    @model_validator(mode="after")
-    def _fraction_goes_with_its_rule(self) -> Self:
-        if self.spend == "fraction" and self.fraction is None:
-            raise wrong('is missing; spend = "fraction" needs one such as 0.2', "fraction")
-        if self.spend != "fraction" and self.fraction is not None:
-            raise wrong('is used by spend = "fraction" only; remove it', "fraction")
-        return self
+    @classmethod
+    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+        """Return the loss of a change of each size in [compare]; under this promise of delta and twice that as well."""
+        promise = run.promise
+        sizes = set(run.compare.delta_kwh)
+        if isinstance(promise, cls):
+            sizes = (sizes | {2 * promise.delta_kwh}) - {promise.delta_kwh}
+        return tuple(LossOfChange(size, run.publication) for size in sorted(sizes))
+
+    def alternatives(self, days: int) -> dict[str, float]:
+        """Return the mean noise scale over so many days by spend, its own first, as a multiple of the clamp."""
+        times, window = float(self._publication.times(self.delta_wh)), granted(self.epsilon_per_window)
+        names = [self.spend, *(name for name in _SPENDS if name != self.spend)]
+        share = float(self.fraction or _FRACTION)
+        found = {}
+        for name in names:
+            losses = window_budgets(
+                np.arange(days),
+                window=self.window_days,
+                epsilon=window / NANO,
+                method=name,
+                fraction=share,
+                requests=self.window_days,
+            )
+            told = f"{name} ({share:g})" if name == "fraction" else name
+            found[told] = float(np.mean(1 / losses)) / times
+        return found
+
+
+@lru_cache(maxsize=16)
+def _plan(days: int, window: int, epsilon: Decimal) -> tuple[int, ...]:
+    """Return the offline plan of so many days, whole 1e-9 epsilon, rounded down."""
+    found = window_budgets(np.arange(days), window=window, epsilon=float(epsilon), method="offline")
+    most = granted(epsilon)
+    return tuple(min(most, granted(loss)) for loss in found.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class LossOfChange:
+    """What rows say of a change by at most `size_kwh` of a household's use of a day, and of a window of such days."""
+
+    size_kwh: Decimal
+    publication: Publication = field(hash=False)
+    window_days: int | None = None
+    name: ClassVar[str] = "neighbourhood"
+
+    @property
+    def day_figure(self) -> str:
+        """Return the name of the day's figure."""
+        return f"change of {exact_text(self.size_kwh)} kWh"
+
+    @property
+    def window_figure(self) -> str:
+        """Return the name of the window's figure."""
+        return f"{self.day_figure}, window of {self.window_days} days"
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest loss of a day and, if asked for, of a window."""
+        del envelope, at
+        losses = SmallLosses(self.publication, watt_hours(self.size_kwh)).of(history)
+        what = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
+        found = [Figure(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{what}, on any one day")]
+        if self.window_days is not None:
+            value = largest_window(losses, days=self.window_days)
+            about = f"{what} a day, on any {self.window_days} consecutive days"
+            found.append(Figure(self.window_figure, value, ASSUMPTION_FREE, about))
+        return found

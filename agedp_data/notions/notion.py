@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, SupportsFloat
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
 
 from agedp_data.losses import granted
 from agedp_data.notions.candidate import Candidate
 from agedp_data.notions.parameters import AgeDays, Block, Epsilon, Total
+from agedp_data.notions.publication import Publication
 
 if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
@@ -34,6 +36,10 @@ class Row(Protocol):
     @property
     def series(self) -> str:
         """The statistic."""
+
+    @property
+    def contract(self) -> str:
+        """The contract that it was charged under, its hash; "" for one that is only planned."""
 
     @property
     def day(self) -> str:
@@ -147,6 +153,13 @@ class Notion(Account, Protocol):
     def limits(self) -> dict[str, int | None]:
         """What each figure that it bounds may become by further releases, by the figure's name; None if unlimited."""
 
+    @property
+    def remark(self) -> str:
+        """What a plan must say of it and its caps."""
+
+    def part_of_day(self, series: str, share: Fraction) -> Fraction:
+        """Return which part of a day's loss a series is granted that has this share."""
+
     def loss(
         self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
     ) -> int:
@@ -189,6 +202,26 @@ class Promise(Block):
     def limits(self) -> dict[str, int | None]:
         """Return what each figure that is bounded may become by further releases; None if unlimited."""
         return {DAY_FIGURE: self.day_cap, TOTAL_FIGURE: self.total_cap}
+
+    @property
+    def remark(self) -> str:
+        """Return what a plan must say of this promise and its caps; nothing for most."""
+        return ""
+
+    @property
+    def needs_period(self) -> bool:
+        """Tell whether days can only be planned where the last one is known."""
+        return False
+
+    def over(self, publication: Publication) -> Self:
+        """Return this promise over what is published, of which most notions need to know nothing."""
+        del publication
+        return self
+
+    def part_of_day(self, series: str, share: Fraction) -> Fraction:
+        """Return which part of a day's loss a series is granted that has this share: for most notions just that."""
+        del series
+        return share
 
     @property
     def opening(self) -> str:

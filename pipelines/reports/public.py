@@ -16,8 +16,8 @@ from typing import Any
 
 from agedp_data import noise
 from agedp_data.chains.envelope import Envelope
-from agedp_data.config.contracts import promise_of, series_in
-from agedp_data.config.series import Distribution
+from agedp_data.config.contracts import promise_of
+from agedp_data.config.series import Distribution, series_in
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Account, Promise
@@ -27,6 +27,7 @@ from agedp_data.pictures.scales import plain
 from agedp_data.pictures.words import html_of
 from agedp_data.statement import markdown
 from agedp_data.statement_words import title_of
+from pipelines.in_force import series_by_contract
 from pipelines.reports.courses import courses, noise_of, noise_times
 from pipelines.reports.distributions import distribution_parts, terms_of
 from pipelines.reports.leakage import leakage_parts
@@ -91,7 +92,7 @@ def report_of(
     work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
 ) -> bytes:
     """Return report.html for a statement and the rows and contracts that it tells of."""
-    promise = promise_of(contracts[-1].promise)
+    promise = promise_of(contracts[-1].promise, series_by_contract(contracts))
     run = work.run.model_copy(update={"promise": promise})
     accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run))]
     days = len({row.day for row in rows if row.state == "released"})

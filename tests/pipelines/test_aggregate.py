@@ -101,10 +101,10 @@ def test_a_day_may_lack_max_missing_readings_and_not_one_more(house, missing, co
 
 
 def test_a_day_without_any_reading_is_missing_whatever_max_missing_says(house):
-    house.london({("A", FIRST + timedelta(days=1), 0): 100})
+    house.london({("A", FIRST + timedelta(days=1), slot): 100 for slot in range(3)})
     one = mean(clamp_wh=50_000, missing_wh=7, max_missing=45)
     found = sums_of(house, house.roster([("A", FIRST, None)]), days_of(FIRST, FIRST + timedelta(days=1)), one)
-    assert [found[day, "m"].sum_wh for day, _ in found] == [{"all": 7}, {"all": 100}]
+    assert [found[day, "m"].sum_wh for day, _ in found] == [{"all": 7}, {"all": 300}]
 
 
 @pytest.mark.parametrize(("day", "empty", "counted"), [(6, 2, True), (6, 3, False), (7, 2, True), (7, 3, False)])

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from agedp_data.config import load
-from agedp_data.config.contracts import contract, series_in, series_of
-from agedp_data.config.series import Distribution, Mean
+from agedp_data.config.contracts import contract
+from agedp_data.config.series import Distribution, Mean, series_in, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.privacy.sensitivity import Move
 

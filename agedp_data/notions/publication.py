@@ -1,0 +1,79 @@
+"""What is published under a promise: its series and how far a small change moves them, and the days of its schedule.
+
+A notion that protects small changes better than large ones must know what a change of a size does to each released row.
+A row's recorded loss is that of a change of any size, sensitivity/scale; of a smaller change it is the part
+sensitivity(change)/sensitivity of that, by the terms under which the row was charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
+
+from agedp_data.privacy.sensitivity import Change, Move
+
+if TYPE_CHECKING:
+    from agedp_data.notions.notion import Row
+
+
+class Statistic(Protocol):
+    """What a promise must know of a series."""
+
+    @property
+    def share(self) -> Decimal | None:
+        """Its part of what is granted to each day; None: all of it."""
+
+    def sensitivity(self, change: Change) -> int:
+        """Return how far one household moves it, L1."""
+
+
+Series = Mapping[str, Statistic]
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """The series in force, those of earlier contracts by hash, and the first and last day, None where there is none.
+
+    Of a series that is not known every change counts in full.
+    """
+
+    series: Series = field(default_factory=dict)
+    earlier: Mapping[str, Series] = field(default_factory=dict)
+    first_day: date | None = None
+    last_day: date | None = None
+
+    def part(self, row: Row, size_wh: int) -> Fraction:
+        """Return which part of its recorded loss a row says of a change of at most this size, Wh.
+
+        A row of no series stands for a whole day, all series together.
+        """
+        if row.series == "":
+            return 1 / self.times(size_wh)
+        statistic = self.earlier.get(row.contract, self.series).get(row.series)
+        return Fraction(1) if statistic is None else 1 / _times(statistic, size_wh)
+
+    def times(self, size_wh: int) -> Fraction:
+        """Return how many times as much as of a change of this size a day says of any, shares being of the former."""
+        parts = [_share(one) * _times(one, size_wh) for one in self.series.values()]
+        return sum(parts, Fraction(0)) or Fraction(1)
+
+    def largest_times(self, size_wh: int) -> Fraction:
+        """Return the same of the series of which it is most."""
+        return max((_times(one, size_wh) for one in self.series.values()), default=Fraction(1))
+
+    def share(self, series: str, told: Fraction, size_wh: int) -> Fraction:
+        """Return which part of a day's loss about changes of any size a series gets with its share of small ones."""
+        one = self.series.get(series)
+        return told if one is None else told * _times(one, size_wh) / self.times(size_wh)
+
+
+def _share(one: Statistic) -> Fraction:
+    return Fraction(1 if one.share is None else one.share)
+
+
+def _times(one: Statistic, size_wh: int) -> Fraction:
+    return Fraction(one.sensitivity("replacement"), one.sensitivity(Move(size_wh)))
