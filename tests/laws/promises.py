@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agedp_data.chains.envelope import Envelope
+from agedp_data.config.series import Mean
 from agedp_data.notions import NOTIONS, Promise
+from agedp_data.notions.publication import Publication
 
 Keys = dict[str, Any]
 NANO = Decimal("0.000000001")
@@ -50,6 +52,7 @@ class Line:
     series: str = "daily_mean"
     state: str = "released"
     population: str = "homes"
+    contract: str = ""
 
     @property
     def input_ended_at(self) -> str:
@@ -157,7 +160,51 @@ TRIED: dict[str, Tried] = {
         ),
         lambda promise: {f"discounted sum ({promise.discount} {promise.rate})": promise.epsilon},
     ),
+    "neighbourhood": Tried(
+        st.builds(
+            lambda spend, amount, window, delta: {
+                "notion": "neighbourhood",
+                "epsilon_per_window": amount,
+                "window_days": window,
+                "delta_kwh": delta,
+                **spend,
+            },
+            st.sampled_from(
+                [
+                    {"spend": "fraction", "fraction": Decimal("0.2")},
+                    {"spend": "fraction", "fraction": Decimal("0.7")},
+                    {"spend": "per-request"},
+                    {"spend": "offline"},
+                ]
+            ),
+            amounts(),
+            st.integers(1, 9),
+            st.sampled_from([Decimal("0.7"), Decimal(2), Decimal("6.999")]),
+        ),
+        lambda promise: {
+            f"change of {promise.delta_kwh} kWh": promise.epsilon_per_window,
+            f"change of {promise.delta_kwh} kWh, window of {promise.window_days} days": promise.epsilon_per_window,
+        },
+    ),
 }
+
+
+class Alike(dict[str, Mean]):
+    """One series by whatever name it is asked for."""
+
+    def get(self, name: str, default: object = None) -> Mean:  # type: ignore[override]
+        return self["any"]
+
+
+CLAMPS = st.sampled_from([None, Decimal(7), Decimal(50)])
+
+
+def over(promise: Promise, clamp: Decimal | None) -> Promise:
+    """Return a promise over a mean with this clamp, whatever its series is called; without one it is left alone."""
+    if clamp is None:
+        return promise
+    series = Alike(any=Mean(statistic="mean", clamp_kwh=clamp))
+    return promise.over(Publication(series, {}, date(2013, 2, 27), date(2013, 3, 20)))
 
 
 def bounds(promise: Promise) -> dict[str, Decimal]:
@@ -173,9 +220,20 @@ def kept() -> list[type[Promise]]:
     return [notion for notion in NOTIONS if hasattr(notion, "loss")]
 
 
+def anew(promise: Promise) -> Any:
+    """Return the same promise, which has seen no history."""
+    again = type(promise).model_validate(promise.model_dump(exclude_none=True))
+    return again.over(getattr(promise, "_publication", Publication()))
+
+
 @st.composite
 def promises(draw: st.DrawFn, notion: type[Promise]) -> Any:
     """A promise of a notion with caps that now and then bind."""
+    return over(draw(_alone(notion)), draw(CLAMPS))
+
+
+@st.composite
+def _alone(draw: st.DrawFn, notion: type[Promise]) -> Any:
     keys = draw(TRIED[notion.name].keys)
     caps = {"max_day_epsilon": draw(amounts()), "epsilon_total": draw(amounts(6) | st.just("unlimited"))}
     try:

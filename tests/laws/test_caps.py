@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from agedp_data.errors import Refused
-from agedp_data.notions import NOTIONS, AgeDependent, Classical, Discounted, WEvent
+from agedp_data.notions import NOTIONS, AgeDependent, Classical, Discounted, Neighbourhood, WEvent
 from agedp_data.notions.enforced import Enforced
 from tests.laws.promises import Line, envelope
 
@@ -25,6 +25,18 @@ PROMISES: dict[str, tuple[Enforced, str]] = {
     ),
     "w-event, remaining": (
         WEvent(notion="w-event", window_days=3, epsilon_per_window=Decimal(1), spend="remaining", **CAPS),
+        "markov",
+    ),
+    "neighbourhood, fraction": (
+        Neighbourhood(
+            notion="neighbourhood",
+            delta_kwh=Decimal(2),
+            window_days=3,
+            epsilon_per_window=Decimal(1),
+            spend="fraction",
+            fraction=Decimal("0.4"),
+            **CAPS,
+        ),
         "markov",
     ),
     "discounted, renewal": (

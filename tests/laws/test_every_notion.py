@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO, granted
-from tests.laws.promises import TRIED, Line, bounds, kept, models, promises
+from tests.laws.promises import TRIED, Line, anew, bounds, kept, models, promises
 
 FIRST = date(2013, 3, 1)
 DAYS = st.integers(0, 12)
@@ -144,7 +144,7 @@ class TestEveryNotion:
     def test_a_refusal_names_its_day_and_leaves_no_trace(self, notion, data, attempts, offset, over):
         model = data.draw(models(notion))
         promise = data.draw(promises(notion))
-        again = notion.model_validate(promise.model_dump(exclude_none=True))
+        again = anew(promise)
         history = lived(promise, model, attempts)
         before = list(history)
         row = line(promise, history, offset, 0, promise.day_cap + over)

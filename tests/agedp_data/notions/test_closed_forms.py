@@ -32,6 +32,7 @@ class Line:
     series: str = "daily_mean"
     state: str = "released"
     population: str = "homes"
+    contract: str = ""
 
 
 def line(day: int, loss: float, *, age: int = 1, zone: str = "00:00:00") -> Line:
