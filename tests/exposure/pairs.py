@@ -27,6 +27,8 @@ NIGHTS = (FIRST + timedelta(days=3), FIRST + timedelta(days=6))
 PROMISES = {
     "classical": 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\n',
     "w-event": 'notion = "w-event"\nage_days = 1\nwindow_days = 3\nepsilon_per_window = 1.2\nspend = "remaining"\n',
+    "neighbourhood": 'notion = "neighbourhood"\nage_days = 1\ndelta_kwh = 2\nwindow_days = 3\n'
+    'epsilon_per_window = 0.2\nspend = "fraction"\nfraction = 0.4\n',
     "age-dependent": 'notion = "age-dependent"\nage_days = 1\nrisk = 0.4\nmethod = "total_variation"\nsecret = "day"\n',
 }
 _RUN = """version = 1

@@ -50,7 +50,7 @@ CASES = {
     "a long table, corrected, nothing kept": Public(dataset="long", later_file=True, keep_days=0),
     "a risk under a model, another adopted": Public(notion="age-dependent", mode="live", adopts=True),
     "an archive under a window": Public(mode="archive", notion="w-event"),
-    "counts of groups beside a mean": Public(counts="cumulative", grouped=True),
+    "counts of groups beside a mean": Public(counts="cumulative", grouped=True, notion="neighbourhood"),
 }
 
 

@@ -60,6 +60,17 @@ PROMISES: dict[str, Tables] = {
             **CAPS,
         }
     },
+    "neighbourhood": {
+        "promise": {
+            "notion": '"neighbourhood"',
+            "delta_kwh": "2",
+            "window_days": "3",
+            "epsilon_per_window": "0.06",
+            "spend": '"fraction"',
+            "fraction": "0.4",
+            **CAPS,
+        }
+    },
 }
 
 
@@ -230,7 +241,7 @@ _AS_CLASSICAL: tuple[Setting, ...] = (
     ("promise", "notion", '"classical"'),
     *(("promise", key, None) for key in ("window_days", "epsilon_per_window", "spend", "risk", "method", "secret")),
     *(("promise", key, None) for key in ("discount", "rate", "epsilon", "schedule", "clock")),
-    *(("promise", key, None) for key in ("alpha", "horizon_days", "budget")),
+    *(("promise", key, None) for key in ("alpha", "horizon_days", "budget", "delta_kwh", "fraction")),
     ("promise", "epsilon_per_day", "0.5"),
 )
 _AS_WINDOW: tuple[Setting, ...] = (
@@ -316,6 +327,23 @@ _PROMISE_EDITS: dict[str, list[Edit]] = {
         *_one(NEVER, "promise", "clock", '"publication-day"'),
         *_AGED_ONLY,
         *_WINDOW_ONLY,
+        *_one(WRONG, "promise", "epsilon_per_day", "0.5"),
+        *_one(WRONG, "promise", "risk", "0.5"),
+    ],
+    "neighbourhood": [
+        *_some(NEVER, *_AS_CLASSICAL),
+        *_one(NEVER, "promise", "delta_kwh", "1", "3"),
+        *_one(WRONG, "promise", "delta_kwh", "41", "0"),  # beyond the clamp; nothing
+        *_one(AMEND, "promise", "window_days", "4"),
+        *_one(NEVER, "promise", "window_days", "2"),
+        *_one(AMEND, "promise", "epsilon_per_window", "0.05"),
+        *_one(NEVER, "promise", "epsilon_per_window", "0.07"),
+        *_one(NEVER, "promise", "fraction", "0.5", "0.3"),
+        *_one(WRONG, "promise", "fraction", "1", None),
+        *_some(NEVER, ("promise", "spend", '"per-request"'), ("promise", "fraction", None)),
+        *_some(NEVER, ("promise", "spend", '"offline"'), ("promise", "fraction", None)),
+        *_one(WRONG, "promise", "spend", '"per-request"', '"even"'),
+        *_AGED_ONLY,
         *_one(WRONG, "promise", "epsilon_per_day", "0.5"),
         *_one(WRONG, "promise", "risk", "0.5"),
     ],

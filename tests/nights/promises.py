@@ -29,13 +29,16 @@ def exceeded(
     """Return every promise that is broken, `promises` saying under which each row is judged (by its contract)."""
     found: list[str] = []
     losses: dict[date, Fraction] = {}
+    small: dict[date, Fraction] = {}
     for row in rows:
         if row.state != "released":
             found += [f"{row.day}: skipped and yet {row.loss}"] if row.loss or row.values else []
             continue
         day = date.fromisoformat(row.day)
         losses[day] = losses.get(day, Fraction(0)) + Fraction(row.loss, _NANO)
-        found += [f"{row.day}: {what}" for what in _exceeded(promises[row.contract], losses, day)]
+        part = _part(row, promises[row.contract])
+        small[day] = small.get(day, Fraction(0)) + part * Fraction(row.sensitivity) / Fraction(row.scale)
+        found += [f"{row.day}: {what}" for what in _exceeded(promises[row.contract], losses, small, day)]
         found += (
             [f"{row.day}: too young"] if _age_days(row) < int(str(promises[row.contract].get("age_days", 0))) else []
         )
@@ -49,12 +52,21 @@ def exceeded(
     return found
 
 
-def _exceeded(promise: dict[str, object], losses: dict[date, Fraction], day: date) -> list[str]:
+def _part(row: Release, promise: dict[str, object]) -> Fraction:
+    """Return which part of the cost of any change a protected one has: of counts all of it, of a sum delta/clamp."""
+    delta_wh = int(Fraction(str(promise.get("delta_kwh", 10**6))) * 1000)
+    return Fraction(min(delta_wh, row.sensitivity), row.sensitivity)
+
+
+def _exceeded(
+    promise: dict[str, object], losses: dict[date, Fraction], small: dict[date, Fraction], day: date
+) -> list[str]:
     bounds = {"epsilon_per_day": losses[day], "max_day_epsilon": losses[day], "epsilon_total": sum(losses.values())}
     if "discount" in promise:
         bounds["epsilon"] = heaviest(losses, day, rate=Fraction(str(promise["rate"])))
     if "window_days" in promise:
-        bounds["epsilon_per_window"] = fullest(losses, day, days=int(str(promise["window_days"])))
+        of = small if "delta_kwh" in promise else losses
+        bounds["epsilon_per_window"] = fullest(of, day, days=int(str(promise["window_days"])))
     return [
         f"{key} = {promise[key]}, spent {float(spent)}"
         for key, spent in bounds.items()

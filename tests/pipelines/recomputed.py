@@ -55,12 +55,50 @@ class Release:
 def published(release):
     """Return (day, published_on, loss) of every release as the Parquet files tell it."""
     found = []
-    for path in sorted(release.folder.glob("daily_averages*.parquet")):
+    tables = [*release.folder.glob("daily_averages*.parquet"), *release.folder.glob("daily_distribution*.parquet")]
+    for path in sorted(tables):
         told = {
             (row["day"], row["published_on"], round(row["epsilon"] * NANO)) for row in pq.read_table(path).to_pylist()
         }
         found += sorted(told)
     return found
+
+
+def counts(release):
+    """Return by (day, cell) of the ledger what the distributions in the Parquet files say, and the noise beside it."""
+    found = {}
+    for path in sorted(release.folder.glob("daily_distribution*.parquet")):
+        for row in pq.read_table(path).to_pylist():
+            group = "" if row["group"] == "all" else f"{row['group']} "
+            cell = f"{group}{row['bin_low_kwh']:g}-{row['bin_high_kwh']:g}"
+            found[str(row["day"]), cell] = row["households_noisy"], row["noise_sd"]
+    return found
+
+
+def series_of(release, row):
+    [promise] = [json.loads(each["promise"]) for each in release.rows("contract") if each["hash"] == row["contract"]]
+    return promise["series"][row["series"]]
+
+
+def sensitivity(terms, size_wh):
+    """Return how far a household that uses at most so much more or less, in whole Wh, moves a series; None: any."""
+    edges = [int(Decimal(edge) * 1000) for edge in terms.get("bins_kwh", ())]
+    clamp = int(Decimal(terms["clamp_kwh"]) * 1000)
+    size = clamp if size_wh is None else min(size_wh, clamp)
+    if not edges:
+        return size
+    crossed = max(sum(edge - 1 < other <= edge - 1 + size for other in edges[1:-1]) for edge in edges[1:-1])
+    return crossed if terms["form"] == "cumulative" else min(crossed, 1) * 2
+
+
+def of_change(release, size_wh):
+    """Return by day what a change of this size costs, by the scales alone [1e-9, exact]."""
+    losses = {}
+    for row in release.released:
+        day = date.fromisoformat(row["day"])
+        own = Fraction(sensitivity(series_of(release, row), size_wh)) / Fraction(float(row["scale"])) * NANO
+        losses[day] = losses.get(day, 0) + own
+    return losses
 
 
 def charged(row):
@@ -227,6 +265,13 @@ def bounds(promise):
     if terms["notion"] == "w-event":
         found["day"] = least(found["day"], terms["epsilon_per_window"])
         found[f"window of {terms['window_days']} days"] = terms["epsilon_per_window"]
+    if terms["notion"] == "neighbourhood":
+        small = int(Decimal(terms["delta_kwh"]) * 1000)
+        times = max(Fraction(sensitivity(one, None), sensitivity(one, small)) for one in promise["series"].values())
+        assert times * Fraction(terms["epsilon_per_window"]) >= Fraction(found["day"])  # the cap is what bounds a day
+        of_delta = f"change of {terms['delta_kwh']} kWh"
+        found[of_delta] = least(terms["max_day_epsilon"], terms["epsilon_per_window"])
+        found[f"{of_delta}, window of {terms['window_days']} days"] = terms["epsilon_per_window"]
     if terms["notion"] == "discounted":
         found["day"] = least(found["day"], terms["epsilon"])
         for where in ("", " on the newest day"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,6 +47,13 @@ TEMPORAL = (
 )
 KERNEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "{}.csv"\nstep = "{}"\n'
 CURVE = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "{}"\ncurve = "{}.csv"\n'
+NEIGHBOURS = (
+    'notion = "neighbourhood"\nage_days = 1\ndelta_kwh = 2\nwindow_days = 4\nepsilon_per_window = {}\n'
+    'spend = "{}"\nmax_day_epsilon = 0.25\nepsilon_total = 30\n'
+)
+FRACTION = NEIGHBOURS.format("0.06", "fraction") + "fraction = 0.3\n"
+COUNTS = '[series.counts]\nstatistic = "distribution"\nform = "{}"\nclamp_kwh = 40\nbins_kwh = [{}]\nshare = 0.4\n'
+SIZES = "[compare]\nwindow_days = 3\nexponential = 0.75\nhyperbolic = 0.5\ndelta_kwh = [1, 5]\n"
 SECOND = '[series.small]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.4\n'
 
 
@@ -94,6 +102,14 @@ SCENES = {
     "temporal, for ever, half-hours": Scene(
         ((TEMPORAL.format("0.9", '"unlimited"', "supremum"), KERNEL.format("slow", "half-hour") + COMPARE, 6),)
     ),
+    "w-event, a histogram": Scene(((WINDOWS, COMPARE + COUNTS.format("histogram", "0, 5, 9.5, 40"), 9),)),
+    "neighbourhood, cumulative counts whose bins change": Scene(
+        (
+            (FRACTION, SIZES + COUNTS.format("cumulative", "0, 5, 6, 9.5, 40"), 5),
+            (FRACTION, SIZES + COUNTS.format("cumulative", "0, 4.9, 6, 40"), 11),
+        )
+    ),
+    "neighbourhood, planned, a mean alone": Scene(((NEIGHBOURS.format("0.06", "offline"), SIZES, 9),)),
     "w-event with a model": Scene(((WINDOWS, KERNEL.format("slow", "day"), 9),)),
 }
 
@@ -132,12 +148,13 @@ def write(house, scene, promise, rest, *, name="homes", release="release"):
     house.write(FIRST, day(scene.last), mode="rehearsal", promise=promise, rest=rest + SECOND * scene.two_series)
     text = house.run_file.read_text().replace('name = "homes"', f'name = "{name}"')
     text = text.replace('release = "release"', f'release = "{release}"')
-    share = "clamp_kwh = 50\nshare = 0.6\n" if scene.two_series else "clamp_kwh = 50\n"
+    several = scene.two_series or "[series" in rest
+    share = "clamp_kwh = 50\nshare = 0.6\n" if several else "clamp_kwh = 50\n"
     house.run_file.write_text(text.replace("clamp_kwh = 50\n", share, 1))
 
 
 def compared(scene):
-    return COMPARE in scene.runs[-1][1]
+    return "[compare]" in scene.runs[-1][1]
 
 
 def expected(scene, release):
@@ -148,6 +165,7 @@ def expected(scene, release):
     found |= {name: span for each in discounts(scene, release) for name, span in each.items()}
     found |= dict(risks(release))
     found |= dict(leakages(release))
+    found |= dict(changes(scene, release))
     if scene.second:
         by_day = {}
         for _, on, loss in release.everybody:
@@ -163,8 +181,26 @@ def exactly(value):
 
 def windows(scene, release):
     terms = release.promises[-1]["promise"]
-    asked = {3 if compared(scene) else 7, *([terms["window_days"]] if "window_days" in terms else [])}
+    promised = [terms["window_days"]] if terms["notion"] == "w-event" else []
+    asked = {3 if compared(scene) else 7, *promised}
     return [(f"window of {days} days", days) for days in asked]
+
+
+def changes(scene, release):
+    """What changes of a size come to: sensitivity to the change over scale, which may be rounded up for each row."""
+    terms, sizes = release.promises[-1]["promise"], {"1", "5"} if SIZES in scene.runs[-1][1] else set()
+    promised = terms["notion"] == "neighbourhood"
+    for size in sizes | ({"2", "4"} if promised else set()):
+        losses = recomputed.of_change(release, int(size) * 1000)
+        yield f"change of {size} kWh", a_few_more(max(losses.values()), 2)
+        if promised and size == terms["delta_kwh"]:
+            days = terms["window_days"]
+            yield f"change of {size} kWh, window of {days} days", a_few_more(recomputed.window(losses, days), 3 * days)
+
+
+def a_few_more(exact, rows):
+    least = -(-exact.numerator // exact.denominator)
+    return least, least + rows
 
 
 def discounts(scene, release):
@@ -340,6 +376,19 @@ def test_no_number_can_be_another_unnoticed(told):
             here = here[key]
         here[path[-1]] = value
         assert list(faults(other, scene, release)), path
+
+
+def test_every_count_and_its_noise_follow_from_the_ledgers_rows(told):
+    _, release = told
+    said = recomputed.counts(release)
+    rows = [row for row in release.released if "bins_kwh" in recomputed.series_of(release, row)]
+    assert len(said) == sum(len(row["cells"]) for row in rows)
+    for row in rows:
+        terms, scale = recomputed.series_of(release, row), float(row["scale"])
+        assert row["sensitivity"] == recomputed.sensitivity(terms, None)
+        q = math.exp(-1 / scale)
+        for cell, value in zip(row["cells"], row["values"], strict=True):
+            assert said[row["day"], cell] == (value, pytest.approx(math.sqrt(2 * q) / (1 - q), rel=1e-9))
 
 
 def test_it_is_of_the_published_form(told):
