@@ -9,9 +9,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from agedp_data import noise
-from agedp_data.config.series import Distribution
+from agedp_data.config.series import Distribution, series_in
 from agedp_data.ledger import Release
 from agedp_data.notions.parameters import exact_text
 from agedp_data.pictures.chart import Bars, Line, chart
@@ -23,6 +24,12 @@ MOST_GROUPS = 12
 """Groups that a page shows, those of most homes."""
 
 _MOST_NAMES = 8
+_RANGES = {
+    "histogram": "Each count is of the homes whose use that day lies in its range, from its lower end to below the "
+    "upper. Noise is added to every count by itself, so they need not add up to the number of homes.",
+    "cumulative": "Each count is of the homes that used less than its end that day: what lies between two ends is the "
+    "difference of their counts, with the noise of both, however far they are apart.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +56,29 @@ def counted(rows: Sequence[Release], series: Distribution, *, coverage: Decimal)
     return found
 
 
-def distribution_parts(name: str, rows: Sequence[Release], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
-    """Yield charts and tables of one distribution: for each of its groups the newest day, and every month."""
+def distribution_parts(
+    name: str, rows: Sequence[Release], contracts: Mapping[str, Mapping[str, Any]], *, coverage: Decimal
+) -> Iterator[str]:
+    """Yield charts and tables of the rows of one distribution that have its newest ranges; `contracts` by hash."""
+    every = {key: series_in(each["series"][name]) for key, each in contracts.items() if name in each["series"]}
+    terms = {key: each for key, each in every.items() if isinstance(each, Distribution)}
+    newest = [*terms.values()][-1]
+    released = [row for row in rows if row.state == "released"]
+    same = [row for row in released if _ranges(terms[row.contract]) == _ranges(newest)]
+    yield paragraph(_RANGES[newest.form], "soft")
+    yield from _shown(name, same, newest, coverage=coverage)
+    if others := len(released) - len(same):
+        yield paragraph(
+            f"{others} earlier releases of {name} had other ranges; they are in the Parquet file only.", "soft"
+        )
+
+
+def _ranges(series: Distribution) -> tuple[object, ...]:
+    return series.form, series.bins_kwh, series.by
+
+
+def _shown(name: str, rows: Sequence[Release], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
+    """Yield for each of its groups the newest day, and every month."""
     groups = counted(rows, series, coverage=coverage)
     if not groups:
         yield paragraph(f"{name}: nothing is released yet.")
@@ -131,20 +159,3 @@ def _by_month(of: str, found: Sequence[Counted], series: Distribution) -> str:
 def _means(own: Sequence[Counted]) -> Iterator[float]:
     for values in zip(*(one.values for one in own), strict=True):
         yield sum(values) / len(own)
-
-
-def terms_of(
-    rows: Sequence[Release], series: Mapping[str, Distribution]
-) -> tuple[Distribution | None, list[Release], int]:
-    """Return the newest terms of a distribution, the rows with the same bins, and how many were released with others.
-
-    `series` are its terms by contract, oldest first.
-    """
-    newest = next(reversed([*series.values()]), None)
-    released = [row for row in rows if row.state == "released"]
-    same = [row for row in released if _alike(series[row.contract], newest)]
-    return newest, same, len(released) - len(same)
-
-
-def _alike(one: Distribution, other: Distribution | None) -> bool:
-    return other is not None and (one.form, one.bins_kwh, one.by) == (other.form, other.bins_kwh, other.by)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from html import escape
 from typing import Any
@@ -22,6 +22,7 @@ from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Account, Promise
 from agedp_data.notions.parameters import watt_hours
+from agedp_data.notions.publication import Publication
 from agedp_data.pictures.page import document, in_short, paragraph, section
 from agedp_data.pictures.scales import plain
 from agedp_data.pictures.words import html_of
@@ -29,11 +30,12 @@ from agedp_data.statement import markdown
 from agedp_data.statement_words import title_of
 from pipelines.in_force import series_by_contract
 from pipelines.reports.courses import courses, noise_of, noise_times
-from pipelines.reports.distributions import distribution_parts, terms_of
+from pipelines.reports.distributions import distribution_parts
 from pipelines.reports.leakage import leakage_parts
 from pipelines.reports.losses import Lettered, at_most, figures_table, growth, lettered, odds, prices, spending
 from pipelines.reports.model import model_parts
 from pipelines.reports.series import percent, series_parts
+from pipelines.reports.sizes import size_parts
 from pipelines.work import Work
 
 _EPSILON = (
@@ -49,12 +51,6 @@ _INTERVAL = (
     "The shaded band covers the noise that was added, and nothing else: not missing readings, not days cut at the "
     "clamp, not homes that are not on the roster. Negative values are left as drawn."
 )
-_RANGES = {
-    "histogram": "Each count is of the homes whose use that day lies in its range, from its lower end to below the "
-    "upper. Noise is added to every count by itself, so they need not add up to the number of homes.",
-    "cumulative": "Each count is of the homes that used less than its end that day: what lies between two ends is the "
-    "difference of their counts, with the noise of both, however far they are apart.",
-}
 _LEFT = (
     "Under the model, what was said about a day says less and less about later ones. It never says less about that day "
     "itself, and real households may remember for longer than the model does."
@@ -86,6 +82,7 @@ class Told:
     envelope: Envelope | None
     coverage: Decimal
     noise_means: Mapping[str, float]
+    publication: Publication = field(default_factory=Publication)
 
 
 def report_of(
@@ -101,7 +98,7 @@ def report_of(
     named = known[contracts[-1].hash].get("model", {}).get("hash")
     texts = {model.model: model.envelope for model in ledger.models()}
     envelope = Envelope.from_json(json.loads(texts[named])["envelope"]) if named in texts else None
-    return page(Told(claim, rows, known, accounts, envelope, work.run.output.interval, means)).encode()
+    return page(Told(claim, rows, known, accounts, envelope, work.run.output.interval, means, run.publication)).encode()
 
 
 def page(told: Told) -> str:
@@ -240,21 +237,9 @@ def _released(told: Told) -> str:
     for name in names:
         parts += series_parts(name, _rows(told, name, "mean"), coverage=told.coverage, titled=len(names) > 1)
     for name in _names(told, "distribution"):
-        parts += _distribution(told, name)
+        own = _rows(told, name, "distribution")
+        parts += distribution_parts(name, own, told.contracts, coverage=told.coverage)
     return section("What was released", *parts)
-
-
-def _distribution(told: Told, name: str) -> Iterator[str]:
-    every = {key: each["series"][name] for key, each in told.contracts.items() if name in each["series"]}
-    terms = {key: series for key, each in every.items() if isinstance(series := series_in(each), Distribution)}
-    newest, rows, others = terms_of(_rows(told, name, "distribution"), terms)
-    if newest is not None:
-        yield paragraph(_RANGES[newest.form], "soft")
-        yield from distribution_parts(name, rows, newest, coverage=told.coverage)
-    if others:
-        yield paragraph(
-            f"{others} earlier releases of {name} had other ranges; they are in the Parquet file only.", "soft"
-        )
 
 
 def _losses(told: Told, figures: Sequence[Lettered]) -> str:
@@ -264,8 +249,15 @@ def _losses(told: Told, figures: Sequence[Lettered]) -> str:
         paragraph(_SAME, "soft"),
         figures_table(figures),
         *growth(figures, found),
+        *size_parts(told.accounts, told.rows, told.publication, full_wh=_full_wh(told)),
         *spending(told.rows, told.claim["contract"]["promise"]),
     )
+
+
+def _full_wh(told: Told) -> int:
+    """Return the largest change that there can be: the largest clamp that there ever was."""
+    series = (each for terms in told.contracts.values() for each in terms["series"].values())
+    return max(watt_hours(Decimal(each["clamp_kwh"])) for each in series)
 
 
 def _prices(told: Told, figures: Sequence[Lettered]) -> Iterator[str]:

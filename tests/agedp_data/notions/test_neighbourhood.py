@@ -18,7 +18,7 @@ from agedp_data.config.series import Distribution, Mean
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO
 from agedp_data.notions import Neighbourhood
-from agedp_data.notions.neighbourhood import LossOfChange
+from agedp_data.notions.changes import LossOfChange
 from agedp_data.notions.publication import Publication
 from agedp_data.privacy.windows import window_budgets
 

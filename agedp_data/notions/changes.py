@@ -1,0 +1,87 @@
+"""What released rows say of a change of a household's use of a day by at most so much (MATHS 6); always true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar
+
+from agedp_data.notions.notion import ASSUMPTION_FREE, Figure, Forgetting, Row
+from agedp_data.notions.parameters import exact_text, watt_hours
+from agedp_data.notions.publication import Publication
+from agedp_data.notions.w_event import largest_window
+
+
+class SmallLosses:
+    """What each day of a history that grows says of changes of at most `size_wh`: rows seen before are not seen again.
+
+    The parts of a day's rows add up exactly, and the day is rounded up.
+    """
+
+    def __init__(self, publication: Publication, size_wh: int) -> None:
+        self._publication, self._size_wh = publication, size_wh
+        self._last: tuple[tuple[Row, ...], dict[str, Fraction]] = ((), {})
+        self._parts: dict[tuple[str, str], Fraction] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Tell that two are alike, whatever they have seen: equal promises stay equal."""
+        return isinstance(other, SmallLosses) and self._key == other._key
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _key(self) -> tuple[Publication, int]:
+        return self._publication, self._size_wh
+
+    def of(self, history: Sequence[Row]) -> dict[str, int]:
+        """Return the losses of each day, whole 1e-9 epsilon, for the caller to change."""
+        rows, losses = self._last
+        if tuple(history[: len(rows)]) != rows:
+            rows, losses = (), {}
+        losses = dict(losses)
+        for row in history[len(rows) :]:
+            if row.state == "released":
+                losses[row.day] = losses.get(row.day, Fraction(0)) + row.loss * self._part(row)
+        self._last = (tuple(history), losses)
+        return {day: ceil(loss) for day, loss in losses.items()}
+
+    def _part(self, row: Row) -> Fraction:
+        key = row.contract, row.series
+        if key not in self._parts:
+            self._parts[key] = self._publication.part(row, self._size_wh)
+        return self._parts[key]
+
+
+@dataclass(frozen=True, slots=True)
+class LossOfChange:
+    """What rows say of a change by at most `size_kwh` of a household's use of a day, and of a window of such days."""
+
+    size_kwh: Decimal
+    publication: Publication = field(hash=False)
+    window_days: int | None = None
+    name: ClassVar[str] = "neighbourhood"
+
+    @property
+    def day_figure(self) -> str:
+        """Return the name of the day's figure."""
+        return f"change of {exact_text(self.size_kwh)} kWh"
+
+    @property
+    def window_figure(self) -> str:
+        """Return the name of the window's figure."""
+        return f"{self.day_figure}, window of {self.window_days} days"
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest loss of a day and, if asked for, of a window."""
+        del envelope, at
+        losses = SmallLosses(self.publication, watt_hours(self.size_kwh)).of(history)
+        what = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
+        found = [Figure(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{what}, on any one day")]
+        if self.window_days is not None:
+            value = largest_window(losses, days=self.window_days)
+            about = f"{what} a day, on any {self.window_days} consecutive days"
+            found.append(Figure(self.window_figure, value, ASSUMPTION_FREE, about))
+        return found

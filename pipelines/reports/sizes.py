@@ -1,0 +1,51 @@
+"""What a report says of changes of every size: how much a day says of a small one, and of a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from agedp_data.ledger import Release
+from agedp_data.losses import number
+from agedp_data.notions.changes import LossOfChange
+from agedp_data.notions.notion import Account
+from agedp_data.notions.parameters import exact_text
+from agedp_data.notions.publication import Publication
+from agedp_data.pictures.chart import Line, Marks, chart
+from agedp_data.pictures.page import table
+from agedp_data.pictures.scales import linear, short
+
+_POINTS = 40
+_FEW = 8
+
+
+def size_parts(
+    accounts: Sequence[Account], rows: Sequence[Release], publication: Publication, *, full_wh: int
+) -> Iterator[str]:
+    """Yield the loss of a day by size of change up to the full range, if the statement tells of any size."""
+    asked = sorted({one.size_kwh for one in accounts if isinstance(one, LossOfChange)})
+    released = [row for row in rows if row.state == "released"]
+    if not asked or not released:
+        return
+    grid = sorted({Decimal(full_wh * i // _POINTS) / 1000 for i in range(1, _POINTS + 1)})
+    losses = {size: _loss(size, released, publication) for size in {*grid, *asked}}
+    named = ", ".join(f"{exact_text(size)} kWh: {short(losses[size])}" for size in asked)
+    about = f"At most, of any one day. {named}; any size: {short(losses[grid[-1]])}."
+    layers: list[Line | Marks] = [
+        Line("epsilon", [float(size) for size in grid], [losses[size] for size in grid], dots=False),
+        Marks("sizes of the statement", [float(size) for size in asked if size <= grid[-1]]),
+    ]
+    x, y = linear([0.0, float(grid[-1])]), linear([0.0, losses[grid[-1]]], zero=True)
+    title = "What a day says of a change, by its size in kWh"
+    yield chart(title, about, layers, x=x, y=y, y_title="epsilon", height=170)
+    few = sorted({*asked, *grid[_POINTS // _FEW - 1 :: _POINTS // _FEW]})
+    yield table(
+        "The same in numbers: epsilon at most, of any one day",
+        ("a change of one home's use by at most, kWh", "epsilon"),
+        [(exact_text(size), short(losses[size])) for size in few],
+    )
+
+
+def _loss(size: Decimal, rows: Sequence[Release], publication: Publication) -> float:
+    [figure] = LossOfChange(size, publication).figures(rows, None, None)
+    return number(figure.value or 0)
