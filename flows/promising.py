@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from agedp_data.config.contracts import exact_text
 from agedp_data.errors import RunFileError
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, Figure
-from agedp_data.notions.parameters import LARGEST
+from agedp_data.notions.parameters import LARGEST, exact_text
 from pipelines.offers import Comparison, Needs, Offer, Series, Target
 from pipelines.promises import compare_promises
 from pipelines.work import Work

@@ -26,7 +26,7 @@ from pipelines.frontier import change_of
 from pipelines.grant import Binding
 from pipelines.offers import Series
 from pipelines.outlook import Course, Side, View, coming_days, course_of
-from pipelines.work import Work, earlier_models
+from pipelines.work import Work, follow
 
 _AHEAD: Final = 366
 
@@ -39,13 +39,14 @@ class PromisedDays:
     """
 
     def __init__(self, work: Work) -> None:
+        ledger = work.opened_ledger()
+        if ledger is not None:
+            follow(work, ledger)
         self.run: RunFile = work.run
         self.model = work.model
-        ledger = work.opened_ledger()
         rows: tuple[Release, ...] = () if ledger is None else ledger.rows(work.population)
         contracts = () if ledger is None else ledger.contracts(work.population)
-        older = {} if ledger is None else earlier_models(work, ledger)
-        self.envelopes: tuple[Envelope | None, ...] = (work.model.envelope if work.model else None, *older.values())
+        self.envelopes: tuple[Envelope | None, ...] = work.terms.envelopes
         self.view = View(rows, work.roster, work.today, contracts)
         self.name = self._noisiest()
         self.homes = dict(self._counted())
@@ -98,7 +99,7 @@ class PromisedDays:
         reaches = next((one.value for one in figures if one.name == figure), None)
         losses = tuple(row.loss for row in course.released)
         days = [date.fromisoformat(row.day) for row in course.released]
-        noises = [self.noise_of(loss) / self.homes[day] for loss, day in zip(losses, days, strict=True)]
+        noises = [self.noise_of(loss, run) / self.homes[day] for loss, day in zip(losses, days, strict=True)]
         dates = [row.published_on for row in course.released]
         return Series(
             reaches,
@@ -114,16 +115,16 @@ class PromisedDays:
             self.endless and not course.ended,
         )
 
-    def noise_of(self, loss: int) -> float:
-        """Return the noise of the sum [kWh] when the day is granted a loss, to the last digits of what is drawn."""
-        part = int(Fraction(self.run.shares[self.name]) * loss)
+    def noise_of(self, loss: int, run: RunFile) -> float:
+        """Return the noise of the sum [kWh] when a promise grants a day a loss, to the last digits of what is drawn."""
+        part = int(run.notion.part_of_day(self.name, Fraction(run.shares[self.name])) * loss)
         if part <= 0:
             return math.inf
         return noise.standard_deviation(self.run.series[self.name].clamp_wh * NANO / part) / 1000.0
 
-    def above(self, error_kwh: float) -> bool:
+    def above(self, error_kwh: float, run: RunFile) -> bool:
         """Tell whether even days that spend all that a day may have more noise than this."""
-        return self.noise_of(self.run.promise.day_cap) / max(self.homes.values()) > error_kwh
+        return self.noise_of(run.promise.day_cap, run) / max(self.homes.values()) > error_kwh
 
     def loss_for(self, noise_kwh: float) -> int:
         """Return the loss of a day whose noise, in the smallest group, is so much, rounded up.

@@ -17,6 +17,7 @@ times more homes as it is too large would do; or a larger figure, found by going
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
@@ -182,8 +183,9 @@ class _Going:
         Raises:
             RunFileError: there is no such promise, whatever the amount.
         """
-        if self.days.above(error_kwh):
-            return None
+        with suppress(AgedpError):  # then the amount is no matter, and why there is none is found out below
+            if self.days.above(error_kwh, self._promising(notion, candidate, Decimal(1))):
+                return None
         lacking: list[AgedpError] = []
 
         def noise_of(amount: Decimal) -> float | None:
@@ -212,7 +214,7 @@ class _Going:
     def _too_little(self, error_kwh: float) -> str:
         """Return why no figure brings the noise so low: the caps, or there is none that is finite."""
         own, needed = self.run.promise, f"a day would have to spend {self.days.loss_for(error_kwh) / NANO:.4g}"
-        if self.days.above(error_kwh):
+        if self.days.above(error_kwh, self.run):
             return f"so little noise is beyond max_day_epsilon = {own.max_day_epsilon}: {needed}"
         return f"no finite figure goes with so little noise under these caps: {needed}"
 
