@@ -23,7 +23,9 @@ class SmallLosses:
 
     def __init__(self, publication: Publication, size_wh: int) -> None:
         self._publication, self._size_wh = publication, size_wh
-        self._last: tuple[tuple[Row, ...], dict[str, Fraction]] = ((), {})
+        self._rows: tuple[Row, ...] = ()
+        self._exact: dict[str, Fraction] = {}
+        self._losses: dict[str, int] = {}
         self._parts: dict[tuple[str, str], Fraction] = {}
 
     def __eq__(self, other: object) -> bool:
@@ -38,15 +40,20 @@ class SmallLosses:
 
     def of(self, history: Sequence[Row]) -> dict[str, int]:
         """Return the losses of each day, whole 1e-9 epsilon, for the caller to change."""
-        rows, losses = self._last
-        if tuple(history[: len(rows)]) != rows:
-            rows, losses = (), {}
-        losses = dict(losses)
-        for row in history[len(rows) :]:
+        if tuple(history[: len(self._rows)]) != self._rows:
+            self._rows, self._exact, self._losses = (), {}, {}
+        for row in history[len(self._rows) :]:
             if row.state == "released":
-                losses[row.day] = losses.get(row.day, Fraction(0)) + row.loss * self._part(row)
-        self._last = (tuple(history), losses)
-        return {day: ceil(loss) for day, loss in losses.items()}
+                self._exact[row.day] = self._exact.get(row.day, Fraction(0)) + row.loss * self._part(row)
+                self._losses[row.day] = ceil(self._exact[row.day])
+        self._rows = tuple(history)
+        return dict(self._losses)
+
+    def with_next(self, history: Sequence[Row], next: Row) -> dict[str, int]:
+        """Return the losses of each day if `next`, a released row, came to the history."""
+        losses = self.of(history)
+        losses[next.day] = ceil(self._exact.get(next.day, Fraction(0)) + next.loss * self._part(next))
+        return losses
 
     def _part(self, row: Row) -> Fraction:
         key = row.contract, row.series

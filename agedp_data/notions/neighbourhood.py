@@ -159,7 +159,8 @@ class Neighbourhood(Enforced):
     def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
         """Return what `day` may spend about changes of any size, given what all days say about small ones."""
         del envelope
-        others = {other: loss for other, loss in losses.items() if other != day}
+        others = dict(losses)
+        others.pop(day, None)
         window = granted(self.epsilon_per_window)
         left = max(0, window - fullest_window(others, day, days=self.window_days))
         return int(self._wanted(day, left) * self._publication.times(self.delta_wh))
@@ -179,7 +180,7 @@ class Neighbourhood(Enforced):
     def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
         """Raise Refused if a window that contains the day would say too much about small changes."""
         del envelope
-        spent = fullest_window(self._small.of([*history, next]), next.day, days=self.window_days)
+        spent = fullest_window(self._small.with_next(history, next), next.day, days=self.window_days)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
         refuse_above(next.day, what, spent, ("epsilon_per_window", granted(self.epsilon_per_window)))
 
