@@ -201,7 +201,9 @@ def _made(name: str, terms: Mapping[str, Any]) -> str:
             "divided by the number of households on the roster; values below 0 are left as drawn"
         )
     if counts:
-        text += f". {_COUNTS[str(terms.get('form'))].format(bins=', '.join(terms.get('bins_kwh', ())))}"
+        text += (
+            f". {_COUNTS.get(str(terms.get('form')), '').format(bins=', '.join(map(str, terms.get('bins_kwh') or ())))}"
+        )
     share = f" The series takes {terms['share']} of each day's epsilon." if terms.get("share", "1") != "1" else ""
     return f"{text}.{share}"
 

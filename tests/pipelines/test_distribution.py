@@ -18,6 +18,8 @@ from agedp_data import tables
 from agedp_data.config import series as statistics
 from agedp_data.errors import ContractChanged, InputError, LedgerError
 from agedp_data.ledger import Ledger
+from flows.planning import plan_lines
+from flows.words import result_lines
 from pipelines import audit, folders
 from pipelines.amend import amend
 from pipelines.as_it_stood import project_as_of
@@ -247,7 +249,11 @@ def test_a_lost_doubled_or_misplaced_count_is_found(made, change):
 def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
     build(house)
     write(house, rest=HISTOGRAM, mean=False)
-    house.run(today=TODAY)
+    planned = "\n".join(plan_lines(begin(house.run_file)))
+    assert "homes (of each count)" in planned
+    assert "the run file publishes none" in planned  # a mean, in whose noise promises are compared
+    work = house.run(today=TODAY)
+    assert f"{day(4)}" in "\n".join(result_lines(work))
     release = open_release(house.folder / "release")
     release.verify()
     assert not (release.path / "daily_averages.parquet").exists()

@@ -102,7 +102,7 @@ SCENES = {
     "temporal, for ever, half-hours": Scene(
         ((TEMPORAL.format("0.9", '"unlimited"', "supremum"), KERNEL.format("slow", "half-hour") + COMPARE, 6),)
     ),
-    "w-event, a histogram": Scene(((WINDOWS, COMPARE + COUNTS.format("histogram", "0, 5, 9.5, 40"), 9),)),
+    "w-event, a histogram": Scene(((WINDOWS, SIZES + COUNTS.format("histogram", "0, 5, 9.5, 40"), 9),)),
     "neighbourhood, cumulative counts whose bins change": Scene(
         (
             (FRACTION, SIZES + COUNTS.format("cumulative", "0, 5, 6, 9.5, 40"), 5),
