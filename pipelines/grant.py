@@ -22,7 +22,7 @@ from agedp_data.notions.notion import Notion, Row
 
 WHOLE_DAY: Final = Fraction(1)
 OTHER_SERIES: Final = "the other series of the day have spent what it may spend"
-DAYS_NEAR: Final = "the days near it have spent what the promise leaves"
+DAYS_NEAR: Final = "releases near it have spent what the promise leaves"
 
 _FAR_OFF: Final = date.max.isoformat()
 """A day that no other is near."""

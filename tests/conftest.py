@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("agedp", deadline=None)  # what a busy machine takes for one example says nothing
+settings.load_profile("agedp")
 
 
 @pytest.fixture(scope="session")

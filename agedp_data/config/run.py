@@ -20,7 +20,6 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged import HALF_HOUR
-from agedp_data.notions.enforced import Enforced
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
 from agedp_data.notions.parameters import Block, wrong
@@ -77,13 +76,7 @@ class RunFile(Block):
 
     @property
     def notion(self) -> Notion:
-        """Return the promise as it is enforced.
-
-        Raises:
-            RunFileError: a notion that this version cannot enforce yet.
-        """
-        if not isinstance(self.promise, Enforced):
-            raise RunFileError(f'{self.name}: not yet: [promise] notion = "{self.promise.notion}"')
+        """Return the promise as it is enforced."""
         of = (self.promise, self.series, self.schedule, self._earlier)
         if self._over is None or any(one is not other for one, other in zip(self._over[0], of, strict=True)):
             self._over = of, self.promise.over(self.publication)

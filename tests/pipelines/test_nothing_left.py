@@ -118,7 +118,7 @@ def test_a_plan_says_which_due_days_will_be_skipped_and_why(homes):
     work = begin(homes.run_file, as_of=day(7))
     plan(work)
     said = plan_json(work)
-    why = "the days near it have spent what the promise leaves"
+    why = "releases near it have spent what the promise leaves"
     assert [(row["state"], row.get("why")) for row in said["due"]] == [("skipped", why)] * 2 + [("released", None)]
     lines = plan_lines(work)
     assert lines[0] == "1 releases are due and 2 will be skipped:"

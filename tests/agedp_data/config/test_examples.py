@@ -35,17 +35,13 @@ def test_the_discounted_example_can_be_carried_out_and_begins_with_the_largest_l
     assert run.notion.loss([], "2012-07-01", None) == 19_949_750
 
 
-@pytest.mark.parametrize(
-    ("name", "first"),
-    [
-        ("london-live", "london-live.toml: not yet: [output] release"),
-        ("ausgrid-full", 'ausgrid-full.toml: not yet: [series.daily_distribution] statistic = "distribution"'),
-    ],
-)
-def test_the_other_examples_say_what_they_wait_for(name, first):
-    with pytest.raises(RunFileError) as caught:
-        not_yet(load(EXAMPLES / f"{name}.toml"))
-    assert str(caught.value).startswith(first)
+def test_the_example_of_everything_under_temporal_correlations_can_be_carried_out():
+    not_yet(load(EXAMPLES / "ausgrid-full.toml"))
+
+
+def test_the_live_example_says_what_it_waits_for():
+    with pytest.raises(RunFileError, match=r"^london-live\.toml: not yet: \[output\] release"):
+        not_yet(load(EXAMPLES / "london-live.toml"))
 
 
 MODEL = """
@@ -115,12 +111,3 @@ def test_a_declared_kernel_of_days_does_not_wait():
 )
 def test_what_is_built_or_not_written_does_not_wait(keys):
     not_yet(parse(f"{LONDON}\n[engine]\n{keys}\n", base=Path("/house"), name="r.toml"))
-
-
-def test_asking_an_unbuilt_notion_for_its_losses_is_refused_too():
-    promise = (
-        'notion = "neighbourhood"\ndelta_kwh = 2\nwindow_days = 7\nepsilon_per_window = 1\nspend = "per-request"\n'
-        "max_day_epsilon = 1\nepsilon_total = 9\n"
-    )
-    with pytest.raises(RunFileError, match=r'not yet: \[promise\] notion = "neighbourhood"$'):
-        _ = parse(LONDON.partition("[promise]")[0] + "[promise]\n" + promise, base=Path("/house"), name="r.toml").notion
