@@ -1,0 +1,19 @@
+"""Age-dependent DP (IEEE TIT 2024): motivating example, Figures 2 to 8, Algorithms 1 and 2."""
+
+from __future__ import annotations
+
+from pipelines.papers.age.autoregressive import figure_8
+from pipelines.papers.age.claims import claims
+from pipelines.papers.age.failure import figure_5
+from pipelines.papers.age.homes import figure_7
+from pipelines.papers.age.planning import figure_6a, figure_6b
+from pipelines.papers.age.two_state import figure_2, figure_3, figure_4, motivating
+from pipelines.papers.homes import Data
+from pipelines.papers.results import Paper
+
+
+def paper(data: Data) -> Paper:
+    """Return every figure and claim of the paper."""
+    made = [motivating(), figure_2(), figure_3(), figure_4(), figure_5(), figure_6a(data), figure_6b(data)]
+    made += [figure_7(data), figure_8()]
+    return Paper("age", "Age-dependent differential privacy", tuple(made), claims(made))

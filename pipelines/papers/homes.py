@@ -1,0 +1,97 @@
+"""The readings that some figures rest on: named open files if the user has them, otherwise made-up homes.
+
+Either way they come through the readers that releases come through. Made-up homes are drawn with a fixed seed, so that
+a second run gives the same figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agedp_data.readers.layout import SLOTS
+from agedp_data.readers.synthetic.ausgrid import write_ausgrid
+from agedp_data.readers.synthetic.london import write_london
+from pipelines.read import readings
+
+_SEED = 7
+_LONDON_FROM, _AUSGRID_FROM = date(2013, 1, 1), date(2012, 7, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Homes:
+    """Readings of homes; `name` says whose.
+
+    Attributes:
+        name: which data, how many homes, which days.
+        energy_wh: (homes, days, 48) whole watt-hours, -1 where missing.
+    """
+
+    name: str
+    energy_wh: NDArray[np.int64]
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Return the readings one after the other, (homes, days * 48)."""
+        return self.energy_wh.reshape(len(self.energy_wh), -1)
+
+    @property
+    def daily_wh(self) -> NDArray[np.int64]:
+        """Return the energy of each household-day, a missing half-hour counting nothing; -1 where all are missing."""
+        there = self.energy_wh >= 0
+        return np.where(there.any(axis=2), np.where(there, self.energy_wh, 0).sum(axis=2), -1)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where readings come from.
+
+    Attributes:
+        london: files of Low Carbon London, () for made-up ones.
+        ausgrid: files of Ausgrid's solar homes, () for made-up ones.
+        small: a few made-up homes and days, and few repetitions: for trying the command, not for judging a paper.
+    """
+
+    london: Sequence[str] = ()
+    ausgrid: Sequence[str] = ()
+    small: bool = False
+
+    @cached_property
+    def london_homes(self) -> Homes:
+        """Return homes of London, half-hour by half-hour."""
+        if self.london:
+            return _read(self.london, "london", "Low Carbon London (open data of UK Power Networks)")
+        homes, days = (6, 56) if self.small else (40, 365)
+        with TemporaryDirectory(prefix="agedp-") as folder:
+            write_london(Path(folder), households=homes, first_day=_LONDON_FROM, days=days, seed=_SEED)
+            return _read([f"{folder}/*.csv"], "london", "made-up homes in London's format")
+
+    @cached_property
+    def ausgrid_homes(self) -> Homes:
+        """Return the homes of an Ausgrid year: general consumption and controlled load."""
+        if self.ausgrid:
+            return _read(self.ausgrid, "ausgrid", "Ausgrid's solar homes (open data)")
+        homes, days = (20, 60) if self.small else (300, 365)
+        with TemporaryDirectory(prefix="agedp-") as folder:
+            write_ausgrid(Path(folder), households=homes, first_day=_AUSGRID_FROM, days=days, seed=_SEED)
+            return _read([f"{folder}/*.csv"], "ausgrid", "made-up homes in Ausgrid's format")
+
+
+def _read(files: Sequence[str], dataset: str, name: str) -> Homes:
+    frame = readings(list(files), dataset=dataset)
+    household, place = np.unique(frame["household_id"].to_numpy(dtype=object).astype(str), return_inverse=True)
+    day = frame["day"].to_numpy().astype("datetime64[D]")
+    first = day.min()
+    energy = np.full((household.size, int((day.max() - first).astype(int)) + 1, SLOTS), -1, dtype=np.int64)
+    energy[place, (day - first).astype(int), frame["slot"].to_numpy()] = frame["energy_wh"].to_numpy()
+    # Files begin and end with a stamp of midnight, which is a day of one reading.
+    whole = np.flatnonzero(((energy >= 0).sum(axis=2) > SLOTS // 2).any(axis=0))
+    energy = energy[:, whole[0] : whole[-1] + 1]
+    return Homes(f"{name}: {household.size} homes, {first + whole[0]} to {first + whole[-1]}", energy)

@@ -1,0 +1,75 @@
+"""The page of all figures: one sentence each, the data it rests on, and the table of claims; written by the command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pipelines import folders
+from pipelines.papers.results import Claim, Figure, Paper
+from pipelines.papers.style import drawn
+
+_READABLE = 0o644
+
+_INTRODUCTION = """# The papers, reproduced
+
+The project implements four papers. Their experiments, run on the code that makes the releases: each figure has the
+paper's curve (vermilion, broken, hollow marks), the project's (blue, solid), what is counted on readings (green) and
+references (grey, dotted), and says what it rests on. Where a figure cannot be reproduced the reason stands below it.
+"MATHS" is the project's own restatement of the theory, with every difference from the papers.
+
+This page is written by the command, never by hand:
+
+    pip install 'agedp[papers]'
+    python -m pipelines.papers all --out papers --docs docs
+
+`--london FILES` and `--ausgrid FILES` name open data; without them made-up homes take their place, and the page says
+so. The folder `papers` then holds every figure as SVG, PNG and Parquet, and the claims as JSON and Parquet."""
+
+
+def write_page(papers: Sequence[Paper], docs: Path) -> Path:
+    """Write papers.md, and each figure as SVG into papers/, and return the page."""
+    folder = docs / "papers"
+    folder.mkdir(parents=True, exist_ok=True)
+    for paper in papers:
+        for figure in paper.figures:
+            folders.write(folder / picture(paper, figure), drawn(figure)["svg"], mode=_READABLE)
+    page = docs / "papers.md"
+    folders.write(page, page_of(papers).encode(), mode=_READABLE)
+    return page
+
+
+def picture(paper: Paper, figure: Figure) -> str:
+    """Return the file name of a figure's picture in the page's folder."""
+    return f"{paper.name}-{figure.name}.svg"
+
+
+def page_of(papers: Sequence[Paper]) -> str:
+    """Return the page as Markdown."""
+    verdicts = Counter(claim.verdict for paper in papers for claim in paper.claims)
+    counted = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ("reproduced", "sharpened", "refuted"))
+    blocks = [_INTRODUCTION, f"Of {verdicts.total()} claims: {counted}."]
+    for paper in papers:
+        blocks += [f"## {paper.title}", *(section(paper, figure) for figure in paper.figures)]
+        blocks.append("### What it claims\n\n" + "\n".join(_rows(paper.claims)))
+    return "\n\n".join(blocks) + "\n"
+
+
+def section(paper: Paper, figure: Figure) -> str:
+    """Return heading, picture and sentences of a figure."""
+    told = [
+        f"### {figure.shows}: {figure.title}",
+        f"![{figure.title}](papers/{picture(paper, figure)})",
+        figure.sentence,
+        f"*Rests on {figure.rests_on}.*",
+    ]
+    return "\n\n".join(told + [f"*Erratum: {figure.erratum}*"] * bool(figure.erratum))
+
+
+def _rows(claims: Sequence[Claim]) -> Iterator[str]:
+    yield "| where | claim | verdict | found | correct form |"
+    yield "|---|---|---|---|---|"
+    for claim in claims:
+        cells = (claim.place, claim.claim, f"**{claim.verdict}**", claim.found, claim.maths)
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,130 @@
+"""What an experiment leaves: figures as data, and verdicts on what the paper claims.
+
+A figure is its curves; what is drawn and what is written as a table are the same numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Look = Literal["paper", "ours", "measured", "reference"]
+Verdict = Literal["reproduced", "sharpened", "refuted"]
+
+PUBLISHED = "the paper's published parameters; no data"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """One line of a panel.
+
+    Attributes:
+        label: what the legend says.
+        x, y: (n,) points; infinite and NaN ones are kept in the table and not drawn.
+        look: the paper's curve, the project's, one counted on readings, or a reference to compare with.
+        shade: which of several curves of one look: another mark and lightness.
+        kind: a line with marks, points alone, a staircase, or bars.
+    """
+
+    label: str
+    x: Floats
+    y: Floats
+    look: Look = "ours"
+    shade: int = 0
+    kind: Literal["line", "points", "steps", "bars"] = "line"
+
+
+def curve(label: str, x: ArrayLike, y: ArrayLike, look: Look = "ours", **more: Any) -> Curve:  # noqa: ANN401
+    """Return a curve of any two sequences of equal length."""
+    along, value = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if along.shape != value.shape or along.ndim != 1:
+        raise ValueError(f"curve {label!r}: {along.shape} places and {value.shape} values")
+    return Curve(label, along, value, look, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One pair of axes with their units; `levels` are horizontal lines (value, what it is)."""
+
+    title: str
+    x: str
+    y: str
+    curves: tuple[Curve, ...]
+    levels: tuple[tuple[float, str], ...] = ()
+    log: str = ""
+    bottom: float | None = None
+    top: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a paper.
+
+    Attributes:
+        name: of its files.
+        shows: which figure of the paper it is.
+        title: the finding.
+        sentence: what one sees, with its numbers.
+        rests_on: the data, or the published parameters.
+        panels: from left to right.
+        erratum: what cannot be reproduced and why, with its place in MATHS; empty if everything can.
+        repeatable: whether a second run gives the same numbers (run times do not).
+    """
+
+    name: str
+    shows: str
+    title: str
+    sentence: str
+    rests_on: str
+    panels: tuple[Panel, ...]
+    erratum: str = ""
+    repeatable: bool = True
+
+    def at(self, label: str, x: float, *, panel: str | None = None) -> float:
+        """Return the value of a curve at one of its places, for a sentence or a verdict."""
+        found = [
+            float(line.y[np.isclose(line.x, x)][0])
+            for one in self.panels
+            for line in one.curves
+            if line.label == label and panel in (None, one.title)
+        ]
+        if len(found) != 1:
+            raise KeyError(f"{len(found)} curves of {self.name} are called {label!r}")
+        return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a paper says, what was found, and where both are looked up.
+
+    Attributes:
+        place: where in the paper.
+        claim: in our words.
+        verdict: reproduced (as printed), sharpened (true, and more is), refuted (false as printed).
+        found: the numbers.
+        maths: the section of the project's mathematics that has the correct form.
+        test: a test that proves it, `file::name`.
+        rests_on: the data, or the published parameters.
+    """
+
+    place: str
+    claim: str
+    verdict: Verdict
+    found: str
+    maths: str
+    test: str
+    rests_on: str = PUBLISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """All of one paper."""
+
+    name: str
+    title: str
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...] = field(default=())

@@ -1,0 +1,146 @@
+"""One style for all figures: readable in print and without colour, the same bytes for the same numbers.
+
+A curve's look (the paper's, ours, measured, reference) has its own colour AND its own dashes; curves of one look
+differ by mark and lightness. Text stays text in SVG, so that a figure is small and can be searched.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agedp_data.errors import RunFileError
+from pipelines.papers.results import Curve, Figure, Panel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+_SHADES = {
+    "paper": ("#b33c00", "#e8722e", "#7a2900", "#f2a56f", "#c9581a"),
+    "ours": ("#0b5394", "#3f8fd2", "#06325a", "#85b9e3", "#1f6fb2"),
+    "measured": ("#1b7f4d", "#4fb07f", "#0d4a2c", "#8ccbac", "#2d9963"),
+    "reference": ("#555555", "#888888", "#222222", "#aaaaaa", "#6b6b6b"),
+}
+"""Okabe-Ito's vermilion, blue and green in five steps each, and grey: told apart by most eyes and in print."""
+
+_DASHES = {"paper": (0, (5, 2)), "ours": "-", "measured": (0, (6, 2, 1, 2)), "reference": (0, (1, 1.5))}
+_MARKS = ("o", "s", "^", "D", "v")
+_MARKED = 8
+_STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.6,
+    "legend.frameon": True,
+    "legend.framealpha": 0.85,
+    "legend.edgecolor": "none",
+    "legend.fontsize": 7.5,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4,
+    "svg.hashsalt": "agedp",
+    "svg.fonttype": "none",
+    "path.simplify": True,
+    "path.simplify_threshold": 0.2,
+}
+_WIDTH, _HEIGHT = 4.4, 3.5
+_NARROWEST = 7.0
+_DPI = 150
+
+
+def drawn(figure: Figure) -> dict[str, bytes]:
+    """Return the figure as SVG and PNG, by the ending of the file's name.
+
+    Raises:
+        RunFileError: matplotlib is not there.
+    """
+    try:
+        import matplotlib as mpl  # noqa: PLC0415  (an extra)
+        from matplotlib.figure import Figure as Drawing  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise RunFileError("figures are drawn by matplotlib: install agedp with its extra `papers`") from None
+    with mpl.rc_context(_STYLE):
+        width = max(_NARROWEST, _WIDTH * len(figure.panels))
+        drawing = Drawing(figsize=(width, _HEIGHT), layout="constrained")
+        for axes, panel in zip(np.ravel(drawing.subplots(1, len(figure.panels))), figure.panels, strict=True):
+            _draw(axes, panel)
+        _write_around(drawing, figure, width)
+        return {ending: _saved(drawing, ending) for ending in ("svg", "png")}
+
+
+def _saved(drawing: Drawing, ending: str) -> bytes:
+    stream = BytesIO()
+    known: dict[str, Any] = {"Date": None, "Creator": None} if ending == "svg" else {"Software": None}
+    drawing.savefig(stream, format=ending, dpi=_DPI, metadata=known, bbox_inches="tight", pad_inches=0.08)
+    return stream.getvalue()
+
+
+def _write_around(drawing: Drawing, figure: Figure, width: float) -> None:
+    """Write the finding above the panels, and below them what they rest on and what cannot be reproduced."""
+    letters = int(width * 14.5)
+    drawing.suptitle(textwrap.fill(figure.title, int(width * 11.5)), fontsize=11, fontweight="bold", x=0.01, ha="left")
+    told = [f"{figure.shows}. Rests on {figure.rests_on}."] + [f"Erratum: {figure.erratum}"] * bool(figure.erratum)
+    lines = [line for text in told for line in textwrap.wrap(text, letters)]
+    drawing.text(0.01, -0.02, "\n".join(lines), fontsize=7.5, color="#333333", va="top", ha="left", linespacing=1.35)
+
+
+def _draw(axes: Axes, panel: Panel) -> None:
+    for line in panel.curves:
+        _add(axes, line)
+    for value, name in panel.levels:
+        axes.axhline(value, color="#222222", lw=0.8, ls=(0, (2, 2)), zorder=1)
+        axes.annotate(
+            name, (1.0, value), xycoords=("axes fraction", "data"), xytext=(-2, 2), textcoords="offset points",
+            ha="right", va="bottom", fontsize=7, color="#222222", zorder=5,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
+        )  # fmt: skip
+    axes.set_title(panel.title, loc="left")
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    if "x" in panel.log:
+        axes.set_xscale("log")
+    if "y" in panel.log:
+        axes.set_yscale("log")
+    axes.set_ylim(bottom=panel.bottom, top=panel.top)
+    if any(line.label for line in panel.curves):
+        axes.legend(loc="best", handlelength=3.2)
+
+
+def _add(axes: Axes, line: Curve) -> None:
+    there = np.isfinite(line.x) & np.isfinite(line.y)
+    x, y = line.x[there], line.y[there]
+    shades = _SHADES[line.look]
+    colour, mark = shades[line.shade % len(shades)], _MARKS[line.shade % len(_MARKS)]
+    dashes: Any = _DASHES[line.look]
+    filled = "none" if line.look == "paper" else colour
+    if line.kind == "bars":
+        wide = float(np.min(np.diff(x), initial=np.inf)) if x.size > 1 else 1.0
+        axes.bar(x, y, width=0.9 * wide, color=colour, label=line.label)
+    elif line.kind == "points":
+        axes.plot(x, y, ls="none", marker=mark, mfc=filled, mec=colour, ms=6, label=line.label, zorder=4)
+    elif line.kind == "steps":
+        axes.step(x, y, where="post", color=colour, ls=dashes, label=line.label)
+    else:
+        axes.plot(
+            x, y, color=colour, ls=dashes, marker=mark, mfc=filled, mec=colour, markevery=_spaced(len(x), line),
+            label=line.label, zorder=3 if line.look == "ours" else 2,
+        )  # fmt: skip
+
+
+def _spaced(count: int, line: Curve) -> Sequence[int]:
+    """Return the places of a few marks, different for curves that may lie on each other."""
+    if count <= _MARKED + 2:
+        return list(range(count))
+    apart = count / _MARKED
+    first = apart * (list(_SHADES).index(line.look) / 4 + line.shade / 20)
+    return sorted({min(count - 1, int(first + i * apart)) for i in range(_MARKED)})
