@@ -55,6 +55,7 @@ class Panel:
     y: str
     curves: tuple[Curve, ...]
     levels: tuple[tuple[float, str], ...] = ()
+    levels_named: Literal["left", "right"] = "right"
     log: str = ""
     bottom: float | None = None
     top: float | None = None
@@ -87,13 +88,14 @@ class Figure:
     def at(self, label: str, x: float, *, panel: str | None = None) -> float:
         """Return the value of a curve at one of its places, for a sentence or a verdict."""
         found = [
-            float(line.y[np.isclose(line.x, x)][0])
+            float(value)
             for one in self.panels
             for line in one.curves
             if line.label == label and panel in (None, one.title)
+            for value in line.y[np.isclose(line.x, x)]
         ]
         if len(found) != 1:
-            raise KeyError(f"{len(found)} curves of {self.name} are called {label!r}")
+            raise KeyError(f"{len(found)} curves {label!r} of {self.name} have a value at {x:g}")
         return found[0]
 
 

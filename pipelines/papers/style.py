@@ -100,8 +100,9 @@ def _draw(axes: Axes, panel: Panel) -> None:
     for value, name in panel.levels:
         axes.axhline(value, color="#222222", lw=0.8, ls=(0, (2, 2)), zorder=1)
         axes.annotate(
-            name, (1.0, value), xycoords=("axes fraction", "data"), xytext=(-2, 2), textcoords="offset points",
-            ha="right", va="bottom", fontsize=7, color="#222222", zorder=5,
+            name, (float(panel.levels_named == "right"), value), xycoords=("axes fraction", "data"),
+            xytext=(-2 if panel.levels_named == "right" else 2, 2), textcoords="offset points",
+            ha=panel.levels_named, va="bottom", fontsize=7, color="#222222", zorder=5,
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
         )  # fmt: skip
     axes.set_title(panel.title, loc="left")

@@ -1,0 +1,142 @@
+"""What the temporal-leakage paper claims, and what was found: numbers by the same code as the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agedp_data.privacy.leakage import leakage
+from agedp_data.privacy.temporal import backward, kernels, limit, pairwise, temporal, user_level
+from pipelines.papers.results import Claim, Figure
+from pipelines.papers.temporal.courses import DRIFT, EXAMPLE_4, TRAP, TURNING, frozen
+from pipelines.papers.temporal.smoothing import smoothed, until
+
+_ERRS = "agedp_data/privacy/test_temporal_where_the_paper_errs.py"
+_TEMPORAL = "agedp_data/privacy/test_temporal.py"
+_BUDGETS = "agedp_data/privacy/test_temporal_budgets.py"
+
+
+def claims(figures: Sequence[Figure]) -> tuple[Claim, ...]:
+    """Return every claim of the paper with its verdict."""
+    by_name = {figure.name: figure for figure in figures}
+    return (*_courses(), *_algorithms(by_name["figure_6"]), *_limits(), *_plans(by_name))
+
+
+def _courses() -> tuple[Claim, ...]:
+    losses = [0.1] * 10
+    (behind,), (ahead,) = kernels(TURNING)
+    apart = [float(each(behind, ahead, [0.5] * 10).max()) for each in (temporal, pairwise)]
+    return (
+        Claim("eqs. 5, 10, 11", "Total leakage equals backward plus forward leakage less the release.", "refuted",
+              f"it is at most that: {apart[0]:.3f} against {apart[1]:.3f} for a chain of three states", "MATHS 4, 9",
+              f"{_ERRS}::test_the_sum_of_both_sides_is_a_bound_and_no_equality"),
+        Claim("Examples 2, 3, Figure 3", "Leakage of ten releases of .1 under strong, moderate and no correlation.",
+              "reproduced", f"BPL ends at {backward(DRIFT, losses)[-1]:.10f}, TPL peaks at"
+              f" {temporal(DRIFT, DRIFT, losses).max():.10f}", "MATHS 10",
+              f"{_TEMPORAL}::test_figure_3_of_the_paper_has_its_reference_values"),
+        Claim("Figure 3", "The moderate matrix serves as forward and as backward correlation.", "refuted",
+              "its chain leaves one place for good and has no reverse", "MATHS 9",
+              f"{_ERRS}::test_figure_3_s_chain_has_no_reverse"),
+        Claim("Remark 1", "0 ≤ L(x) ≤ x.", "reproduced", "and non-decreasing, attained by a mechanism", "MATHS 1",
+              "agedp_data/privacy/test_leakage.py::"
+              "test_disjoint_rows_let_everything_through_and_equal_rows_nothing"),
+        Claim("Theorem 3", "Leakage about one, two or more releases in a row.", "reproduced",
+              "three cases, never exceeded by enumerated mechanisms", "MATHS 4",
+              "agedp_data/privacy/test_temporal_windows.py::test_windows_have_the_paper_s_three_cases"),
+        Claim("Corollary 1", "About the whole series it is the sum, whatever the correlation.", "reproduced",
+              f"ten releases of .1: {float(user_level(losses)):.4f}", "MATHS 4",
+              "agedp_data/privacy/test_temporal_windows.py::"
+              "test_w_event_is_the_largest_window_and_user_level_the_longest"),
+    )  # fmt: skip
+
+
+def _algorithms(figure: Figure) -> tuple[Claim, ...]:
+    values = leakage(np.array(EXAMPLE_4), np.array([0.1, 0.5, 1.0, 2.0, 5.0]))
+    return (
+        Claim("6.1", "Algorithms 1, 3 and 5 give what the linear programmes give.", "reproduced",
+              figure.sentence.rpartition(" and extrapolated; ")[2], "MATHS 1",
+              "agedp_data/privacy/test_leakage.py::test_it_is_the_optimum_of_the_linear_programmes",
+              figure.rests_on),
+        Claim("Figure 6(a), (b)", "They are much quicker than a solver, in O(n³) or after precomputation.", "sharpened",
+              figure.sentence.partition(";")[0], "MATHS 1",
+              "papers/test_temporal.py::test_algorithm_1_and_the_programmes_find_what_the_primitive_finds",
+              figure.rests_on),
+        Claim("Figure 6(c)", "Which algorithm is best depends on the number of releases.", "sharpened",
+              "few releases: no preparation; many: pieces once, then O(log n) each, chosen by themselves", "MATHS 1",
+              "agedp_data/privacy/test_temporal.py::test_random_pairs_of_matrices_leak_as_algorithm_1_says",
+              figure.rests_on),
+        Claim("Corollary 3, Figure 4", "L is the largest of finitely many pieces.", "reproduced",
+              f"Example 4 at .1, .5, 1, 2, 5: {', '.join(f'{value:.10f}' for value in values)}", "MATHS 10",
+              "agedp_data/privacy/test_leakage.py::test_the_reference_example_comes_out"),
+        Claim("Algorithm 4", "It may start at α = 0.", "refuted",
+              "all pieces tie there; the one kept is never the largest", "MATHS 9",
+              f"{_ERRS}::test_algorithm_4_started_at_zero_takes_a_piece_that_is_never_the_largest"),
+        Claim("eq. 24", "L is computed from e^α.", "refuted", "overflows for α above 709; a form in e^-α does not",
+              "MATHS 1, 9", f"{_ERRS}::test_e_to_the_alpha_overflows_as_printed_and_not_here"),
+    )  # fmt: skip
+
+
+def _limits() -> tuple[Claim, ...]:
+    tops = [float(limit(smoothed(0.05, 50), None, loss)) for loss in (0.1, 1.0)]
+    strong = [float(limit(smoothed(0.005, 50), None, loss)) for loss in (0.1, 1.0)]
+    larger = float(limit(smoothed(0.005, 200), None, 0.1))
+    took = [until(0.005, 50, loss, share=0.99) for loss in (1.0, 0.1)]
+    return (
+        Claim("Theorem 11", "The supremum follows from the pair that is the worst.", "refuted",
+              f"printed {frozen(TRAP, 1.0):.8f} where there is no limit: all pairs and sets must be searched",
+              "MATHS 4, 9", f"{_ERRS}::test_theorem_11_with_the_pair_frozen_calls_an_endless_growth_bounded"),
+        Claim("Theorem 11, case 2", "ε ≤ ln(1/q) suffices.", "refuted", "strictly less: at the edge it grows for ever",
+              "MATHS 4, 9", f"{_ERRS}::test_theorem_11_s_second_case_is_strict"),
+        Claim("Theorem 11, case 1", "The root as printed.", "refuted",
+              "loses all digits for small d; a stable root does not", "MATHS 4, 9",
+              f"{_ERRS}::test_theorem_11_s_first_case_loses_all_digits_for_a_small_d"),
+        Claim("Example 5, Figure 5", "Whether there is a supremum, and which.", "reproduced",
+              f"q = .8, d = 0: {float(limit(DRIFT, None, 0.1)):.10f} at loss .1, none at loss .3", "MATHS 10",
+              f"{_TEMPORAL}::test_infinite_limits_are_found_on_either_side"),
+        Claim("Figure 7", "Leakage rises sharply and then stays near a supremum.", "reproduced",
+              f"s = .05, n = 50: {tops[0]:.10f} (loss .1), {tops[1]:.10f} (loss 1)", "MATHS 10",
+              "agedp_data/privacy/test_leakage.py::test_the_smoothed_identity_has_its_reference_supremum"),
+        Claim("Figure 7", "For s = .005 it rises for about 8 releases of loss 1 and about 80 of loss .1.", "refuted",
+              f"to 1 % of the supremum it takes {took[0]} and {took[1]} (n = 50)", "MATHS 10",
+              "papers/test_temporal.py::test_how_long_leakage_rises_is_that_of_a_plain_recursion"),
+        Claim("6.2", "In the long run a loss of .1 is not substantially better than 1 under strong correlation.",
+              "refuted", f"s = .005, n = 50: {strong[0]:.3f} against {strong[1]:.3f}", "MATHS 10",
+              "papers/test_temporal.py::test_how_long_leakage_rises_is_that_of_a_plain_recursion"),
+        Claim("Figure 7", "With the same s more states leak less.", "reproduced",
+              f"s = .005, loss .1: {strong[0]:.4f} for n = 50, {larger:.4f} for n = 200", "MATHS 10",
+              "papers/test_temporal.py::test_how_long_leakage_rises_is_that_of_a_plain_recursion"),
+        Claim("eq. 28", "Smoothing makes matrices of any correlation.", "reproduced",
+              "for experiments; where a risk is planned it is refused, for it lowers the figure", "MATHS 2b",
+              "agedp_data/privacy/test_without_the_chain.py::"
+              "test_smoothing_lowers_the_figure_by_a_power_of_the_age"),
+    )  # fmt: skip
+
+
+def _plans(figures: dict[str, Figure]) -> tuple[Claim, ...]:
+    length = {name: figures["figure_9"].at(name, 5.0, panel="(a) By length, s = .001, α = 2")
+              for name in ("Algorithm 7", "Algorithm 8", "α/T", "best")}  # fmt: skip
+    five = ", ".join(f"{name} {noise:.2f}" for name, noise in length.items())
+    return (
+        Claim("Algorithm 7", "Its constant loss keeps leakage below α for ever.", "refuted",
+              "with the pair frozen it exceeds α by more than 5 %; over all pairs it holds", "MATHS 4",
+              f"{_ERRS}::test_algorithm_7_with_the_pair_frozen_breaks_its_promise_and_the_budget_here_keeps_it"),
+        Claim("Algorithm 8, Figure 8", "It makes leakage α at every release.", "reproduced",
+              figures["figure_8"].sentence, "MATHS 4", f"{_BUDGETS}::test_supremum_and_exact_are_algorithms_7_and_8"),
+        Claim("Algorithm 8", "Its losses are constant on [2, T].", "refuted", "on [2, T - 1]", "MATHS 9",
+              f"{_ERRS}::test_algorithm_8_is_constant_from_the_second_to_the_last_but_one"),
+        Claim("Figure 8", "Its two matrices describe one user.", "refuted",
+              "the one for looking back is not the reverse of the other", "MATHS 9",
+              f"{_ERRS}::test_figure_8_s_backward_matrix_is_not_the_reverse_of_its_forward_one"),
+        Claim("Figure 9(a)", "For short series Algorithm 8 is better than Algorithm 7.", "reproduced",
+              f"T = 5, mean noise scale: {five}", "MATHS 4",
+              f"{_BUDGETS}::test_the_best_is_never_worse_than_algorithms_7_and_8_and_the_even_split"),
+        Claim("Figure 9", "Algorithms 7 and 8 are how to bound leakage.", "refuted",
+              "α/T is always valid and better under strong correlation:"
+              + figures["figure_9"].sentence.partition("Two sticky states")[2], "MATHS 4, 9",
+              f"{_ERRS}::test_algorithm_8_loses_to_an_even_split_under_strong_correlation"),
+        Claim("Figure 9(b)", "Strong correlation asks for much more noise.", "sharpened",
+              f"s = .01: {figures['figure_9'].at('Algorithm 8', 0.01):.2f} by Algorithm 8,"
+              f" {figures['figure_9'].at('best', 0.01):.2f} at best, .5 without correlation", "MATHS 4",
+              f"{_BUDGETS}::test_the_best_is_a_local_optimum_of_all_losses_together"),
+    )  # fmt: skip
