@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agedp_data.errors import AgedpError
-from pipelines.papers import age, temporal
+from pipelines.papers import age, discounted, neighbourhood, temporal
 from pipelines.papers.homes import Data
 from pipelines.papers.page import write_page
 from pipelines.papers.results import Paper
@@ -21,6 +21,8 @@ from pipelines.papers.writing import write
 PAPERS: dict[str, Callable[[Data], Paper]] = {
     "age": age.paper,
     "temporal": temporal.paper,
+    "discounted": discounted.paper,
+    "neighbourhood": neighbourhood.paper,
 }
 
 

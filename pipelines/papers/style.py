@@ -31,6 +31,7 @@ _SHADES = {
 _DASHES = {"paper": (0, (5, 2)), "ours": "-", "measured": (0, (6, 2, 1, 2)), "reference": (0, (1, 1.5))}
 _MARKS = ("o", "s", "^", "D", "v")
 _MARKED = 8
+_RESTLESS = 250
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -40,11 +41,10 @@ _STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#d9d9d9",
     "grid.linewidth": 0.6,
-    "legend.frameon": True,
-    "legend.framealpha": 0.85,
-    "legend.edgecolor": "none",
+    "legend.frameon": False,
     "legend.fontsize": 7.5,
     "lines.linewidth": 1.5,
     "lines.markersize": 4,
@@ -54,7 +54,9 @@ _STYLE: Any = {
     "path.simplify_threshold": 0.2,
 }
 _WIDTH, _HEIGHT = 4.4, 3.5
+_ROW = 0.17
 _NARROWEST = 7.0
+_LABEL = 40
 _DPI = 150
 
 
@@ -71,7 +73,8 @@ def drawn(figure: Figure) -> dict[str, bytes]:
         raise RunFileError("figures are drawn by matplotlib: install agedp with its extra `papers`") from None
     with mpl.rc_context(_STYLE):
         width = max(_NARROWEST, _WIDTH * len(figure.panels))
-        drawing = Drawing(figsize=(width, _HEIGHT), layout="constrained")
+        rows = max(_legend_rows(panel) for panel in figure.panels)
+        drawing = Drawing(figsize=(width, _HEIGHT + _ROW * rows), layout="constrained")
         for axes, panel in zip(np.ravel(drawing.subplots(1, len(figure.panels))), figure.panels, strict=True):
             _draw(axes, panel)
         _write_around(drawing, figure, width)
@@ -107,14 +110,32 @@ def _draw(axes: Axes, panel: Panel) -> None:
         )  # fmt: skip
     axes.set_title(panel.title, loc="left")
     axes.set_xlabel(panel.x)
-    axes.set_ylabel(panel.y)
-    if "x" in panel.log:
-        axes.set_xscale("log")
-    if "y" in panel.log:
-        axes.set_yscale("log")
+    axes.set_ylabel(textwrap.fill(panel.y, _LABEL))
+    for axis in panel.log:
+        _make_logarithmic(axes, axis)
     axes.set_ylim(bottom=panel.bottom, top=panel.top)
-    if any(line.label for line in panel.curves):
-        axes.legend(loc="best", handlelength=3.2)
+    if _legend_rows(panel):
+        columns = _columns(panel)
+        axes.legend(loc="upper left", bbox_to_anchor=(0, -0.17), ncols=columns, handlelength=3.2, borderaxespad=0)
+
+
+def _make_logarithmic(axes: Axes, axis: str) -> None:
+    from matplotlib.ticker import LogFormatter  # noqa: PLC0415
+
+    axes.set(**{f"{axis}scale": "log"})
+    ruler = {"x": axes.xaxis, "y": axes.yaxis}[axis]
+    ruler.set_major_formatter(LogFormatter(labelOnlyBase=False))
+    ruler.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(1.2, 0.4)))
+
+
+def _columns(panel: Panel) -> int:
+    """Return the columns of a legend: two, or one where a label would not fit into half a panel."""
+    return 1 if max(len(line.label) for line in panel.curves) > _LABEL - 8 else 2
+
+
+def _legend_rows(panel: Panel) -> int:
+    named = sum(bool(line.label) for line in panel.curves)
+    return -(-named // _columns(panel))
 
 
 def _add(axes: Axes, line: Curve) -> None:
@@ -122,7 +143,9 @@ def _add(axes: Axes, line: Curve) -> None:
     x, y = line.x[there], line.y[there]
     shades = _SHADES[line.look]
     colour, mark = shades[line.shade % len(shades)], _MARKS[line.shade % len(_MARKS)]
-    dashes: Any = _DASHES[line.look]
+    # Dashes of a curve of hundreds of ups and downs cannot be seen; it is drawn thin, and told apart by its marks.
+    restless = len(x) > _RESTLESS
+    dashes: Any = "-" if restless else _DASHES[line.look]
     filled = "none" if line.look == "paper" else colour
     if line.kind == "bars":
         wide = float(np.min(np.diff(x), initial=np.inf)) if x.size > 1 else 1.0
@@ -134,7 +157,7 @@ def _add(axes: Axes, line: Curve) -> None:
     else:
         axes.plot(
             x, y, color=colour, ls=dashes, marker=mark, mfc=filled, mec=colour, markevery=_spaced(len(x), line),
-            label=line.label, zorder=3 if line.look == "ours" else 2,
+            label=line.label, zorder=3 if line.look == "ours" else 2, lw=0.9 if restless else 1.5,
         )  # fmt: skip
 
 

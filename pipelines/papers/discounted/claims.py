@@ -12,8 +12,8 @@ from pipelines.papers.discounted.reports import printed
 from pipelines.papers.results import Claim, Figure
 
 _TEST = "agedp_data/privacy/test_discounted.py"
-_PROMISE = "papers/test_discounted.py::test_corollary_16_as_printed_breaks_its_promise_at_once_for_high_rates"
-_COSTS = "papers/test_discounted.py::test_a_year_costs_what_the_reference_says"
+_PROMISE = f"{_TEST}::test_where_corollary_16_is_wrong_its_constant_breaks_the_promise_and_is_refused"
+_COSTS = f"{_TEST}::test_mean_noise_over_a_year_is_that_of_the_reference"
 
 
 def claims(figures: Sequence[Figure]) -> tuple[Claim, ...]:
@@ -31,11 +31,12 @@ def claims(figures: Sequence[Figure]) -> tuple[Claim, ...]:
               "papers/test_discounted.py::test_an_endless_classical_series_never_comes_to_more_than_epsilon"),
         Claim("Definitions 10, 14", "The discounted sum at t is at most ε.", "sharpened",
               "needed at every t; renewal meets every one with equality", "MATHS 5, 9",
-              "papers/test_discounted.py::test_the_renewal_schedule_meets_every_sum"),
+              f"{_TEST}::test_long_renewal_continues_the_short_one_and_meets_every_bound_with_equality"),
         Claim("after Definition 13", "The factor of release k is 1/(1 + βk).", "refuted", "1/(1 + β(t - k))", "MATHS 9",
-              "papers/test_discounted.py::test_the_renewal_schedule_meets_every_sum"),
+              f"{_TEST}::test_it_is_the_sum_term_by_term_and_never_below_it"),
         Claim("Corollary 12", "Constant noise 1/(ε(1 - α)) suffices.", "sharpened",
-              f"α = .9, a year: {gentle['paper']:.2f}; renewal {gentle['renewal']:.2f}, optimum {gentle['optimal']:.2f}",
+              f"α = .9, a year: {gentle['paper']:.2f}; renewal {gentle['renewal']:.2f}, optimum"
+              f" {gentle['optimal']:.2f}",
               "MATHS 10", _COSTS),
         Claim("Corollary 16", "Its constant keeps the promise for every β.", "refuted",
               f"the sum comes to {broken(8.0):.3f} at β = 8; below 1 from β = 3.65384757680581916 on, too small below"
@@ -48,10 +49,12 @@ def claims(figures: Sequence[Figure]) -> tuple[Claim, ...]:
               "a bound must be declared and not read off the data", "MATHS 7, 9",
               "papers/test_discounted.py::test_the_means_are_those_of_a_plain_loop", one.rests_on),
         Claim("Figure 2", "Undiscounted reports get worse and worse.", "reproduced",
-              f"day 1: {two.panels[0].curves[0].y[0]:.2f}, last day: {two.panels[0].curves[0].y[-1]:.0f} times the mean",
+              f"day 1: {two.panels[0].curves[0].y[0]:.2f}, last day: {two.panels[0].curves[0].y[-1]:.0f} times the"
+              " mean",
               "MATHS 5", "papers/test_discounted.py::test_the_errors_are_scale_over_mean", two.rests_on),
         Claim("Figure 2", "Hyperbolic noise grows too slowly to be seen within a year.", "refuted",
-              f"19-fold over 365 days; from day 30 on {np.sqrt(365 / 30):.1f}-fold, by renewal {_growth(Hyperbolic(0.1)):.1f}-fold", "MATHS 5",
+              f"19-fold over 365 days; from day 30 on {np.sqrt(365 / 30):.1f}-fold, by renewal"
+              f" {_growth(Hyperbolic(0.1)):.1f}-fold", "MATHS 5",
               "papers/test_discounted.py::test_hyperbolic_noise_grows_visibly_within_a_year", two.rests_on),
         Claim("Figure 3", "Stronger discounting lowers the average error.", "reproduced",
               f"exponential, from the slowest to the fastest: {fewer[-1]:.3g} to {fewer[0]:.3g}", "MATHS 5",

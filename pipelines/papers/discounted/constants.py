@@ -34,7 +34,8 @@ def constants() -> Figure:
         "constants",
         "Corollary 16",
         "Corollary 16's constant is too large for usual rates, and too small for high and tiny ones",
-        f"The discounted loss of an ε of 1 comes to {broken(_SHOWN):.3f} at β = {_SHOWN:g}, already at the first release;"
+        f"The discounted loss of an ε of 1 comes to {broken(_SHOWN):.3f} at β = {_SHOWN:g}, already at the first"
+        " release;"
         f" from β = {TURNS:.6f} on the constant is below 1. At β = 1 it is {printed_constant(1.0):.3f} where"
         f" {certified_constant(1.0):.4f} is enough, at β = .01 {printed_constant(0.01):.2f} for"
         f" {certified_constant(0.01):.3f}.",
@@ -64,6 +65,7 @@ def constants() -> Figure:
                 bottom=0,
             ),
         ),
-        "a run with the printed constant breaks its promise for β > 3.6538 and β < 1.2203e-5; the run file refuses it there"
+        "a run with the printed constant breaks its promise for β > 3.6538 and β < 1.2203e-5; the run file refuses it"
+        " there"
         " (MATHS 5, 9).",
     )

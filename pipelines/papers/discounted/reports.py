@@ -13,7 +13,7 @@ import numpy as np
 from agedp_data.errors import ChainError
 from agedp_data.privacy.discounted import Discount, Exponential, Hyperbolic, endless, schedule
 from pipelines.papers.homes import Data, Homes
-from pipelines.papers.results import Curve, Figure, Floats, Look, Panel, curve
+from pipelines.papers.results import Figure, Floats, Look, Panel, curve
 
 CLAMP_KWH, EPSILON = 200.0, 1.0
 ALPHA, BETA = 0.9, 0.1
@@ -21,7 +21,7 @@ ERROR = "expected relative error [-]"
 _ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 _BETAS = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5)
 METHODS: tuple[tuple[str, str, Look, int], ...] = (
-    ("paper", "paper, certified constant", "paper", 1),
+    ("paper", "Corollary 12, or 16 with its certified constant", "paper", 1),
     ("renewal", "renewal, no horizon needed", "ours", 1),
     ("optimal", "optimum of the year", "ours", 0),
 )
@@ -60,7 +60,8 @@ def figure_1(data: Data) -> Figure:
         "figure_1",
         "Figure 1",
         "A bound of 200 kWh for a day is far above what homes use",
-        f"{daily.size} household-days: the largest is {daily.max():.1f} kWh, 99.9 % are below {quantile:.1f}; daily means are"
+        f"{daily.size} household-days: the largest is {daily.max():.1f} kWh, 99.9 % are below {quantile:.1f}; daily"
+        " means are"
         f" {means.min():.1f} to {means.max():.1f} kWh. A public bound near the bulk would cut the noise fourfold.",
         homes.name,
         (
@@ -100,7 +101,9 @@ def figure_2(data: Data) -> Figure:
             for method, name, look, shade in METHODS
         ]
         if isinstance(discount, Hyperbolic):
-            lines.insert(0, curve("Corollary 16 as printed", at, error(printed(discount, count), means, number), "paper"))
+            lines.insert(
+                0, curve("Corollary 16 as printed", at, error(printed(discount, count), means, number), "paper")
+            )
         panels.append(Panel(title, "day [-]", ERROR, tuple(lines), bottom=0))
     costs = {
         (discount, method): float((1 / schedule(discount, epsilon=EPSILON, horizon=count, method=method)).mean())
@@ -111,10 +114,13 @@ def figure_2(data: Data) -> Figure:
         "figure_2",
         "Figure 2",
         "Discounted losses keep the error level; the renewal schedule halves it without knowing the end",
-        f"Mean noise scale for a discounted loss of {EPSILON:g}: exponential {costs[gentle, 'paper']:.2f} by Corollary 12,"
+        f"Mean noise scale for a discounted loss of {EPSILON:g}: exponential {costs[gentle, 'paper']:.2f} by Corollary"
+        " 12,"
         f" {costs[gentle, 'renewal']:.2f} by renewal, {costs[gentle, 'optimal']:.2f} at best; hyperbolic"
-        f" {float((1 / printed(slow, count)).mean()):.1f} by Corollary 16, {costs[slow, 'paper']:.1f} with the certified"
-        f" constant, {costs[slow, 'renewal']:.1f} by renewal, {costs[slow, 'optimal']:.1f} at best. Undiscounted the year"
+        f" {float((1 / printed(slow, count)).mean()):.1f} by Corollary 16, {costs[slow, 'paper']:.1f} with the"
+        " certified"
+        f" constant, {costs[slow, 'renewal']:.1f} by renewal, {costs[slow, 'optimal']:.1f} at best. Undiscounted the"
+        " year"
         f" comes to {_total(gentle, count):.1f} and {_total(slow, count):.1f} (renewal).",
         f"{data.ausgrid_homes.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
         tuple(panels),
@@ -129,7 +135,13 @@ def figure_3(data: Data) -> Figure:
     alphas = _ALPHAS[2::3] if data.small else _ALPHAS
     betas = _BETAS[2::3] if data.small else _BETAS
     of_alpha = [
-        curve(name, alphas, _average([Exponential(a) for a in alphas], method, means, number), look, shade=shade)
+        curve(
+            name,
+            1 - np.array(alphas),
+            _average([Exponential(a) for a in alphas], method, means, number),
+            look,
+            shade=shade,
+        )
         for method, name, look, shade in METHODS
     ]
     of_beta = [
@@ -145,10 +157,11 @@ def figure_3(data: Data) -> Figure:
         "Stronger discounting lowers the error, and better schedules lower it further",
         f"At β = {betas[-1]:g} the best schedule has {1 / gain:.0%} of the error of Corollary 16; for slow exponential"
         f" discounting (α = {alphas[-1]:g}) the optimum of the year has"
-        f" {float(of_alpha[-1].y[-1] / of_alpha[0].y[-1]):.0%} of the error of Corollary 12, for a year is short beside it.",
+        f" {float(of_alpha[-1].y[-1] / of_alpha[0].y[-1]):.0%} of the error of Corollary 12, for a year is short"
+        " beside it.",
         f"{data.ausgrid_homes.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
         (
-            Panel("Exponential", "discount factor α [-]", f"average {ERROR}", tuple(of_alpha), log="y"),
+            Panel("Exponential", "forgotten in a day, 1 - α [-]", f"average {ERROR}", tuple(of_alpha), log="xy"),
             Panel("Hyperbolic", "discounting coefficient β [-]", f"average {ERROR}", tuple(of_beta), log="xy"),
         ),
     )

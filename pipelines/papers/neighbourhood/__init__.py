@@ -1,0 +1,17 @@
+"""delta-neighbourhood (slides of 2014): edit distances, histograms of one and two dimensions, sustained release."""
+
+from __future__ import annotations
+
+from pipelines.papers.homes import Data
+from pipelines.papers.neighbourhood.claims import claims
+from pipelines.papers.neighbourhood.distances import distances
+from pipelines.papers.neighbourhood.histograms import one_dimension
+from pipelines.papers.neighbourhood.planes import two_dimensions
+from pipelines.papers.neighbourhood.sustained import sustained
+from pipelines.papers.results import Paper
+
+
+def paper(data: Data) -> Paper:
+    """Return every figure and claim of the slides."""
+    made = [distances(), one_dimension(data), two_dimensions(data), sustained(data)]
+    return Paper("neighbourhood", "δ-neighbourhood", tuple(made), claims(made))
