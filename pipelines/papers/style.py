@@ -78,6 +78,9 @@ def drawn(figure: Figure) -> dict[str, bytes]:
         for axes, panel in zip(np.ravel(drawing.subplots(1, len(figure.panels))), figure.panels, strict=True):
             _draw(axes, panel)
         _write_around(drawing, figure, width)
+        # Laid out once; saving would do it again for each format.
+        drawing.draw_without_rendering()
+        drawing.set_layout_engine("none")
         return {ending: _saved(drawing, ending) for ending in ("svg", "png")}
 
 

@@ -52,8 +52,7 @@ def figure_8() -> Figure:
         "Figure 8",
         "A continuous state ages like a chain, once it is clipped and its distance is exact",
         f"For states {WIDTH:g} apart eq. 89 gives a fresh output of loss 1 a loss of {fresh:.2f}, more than the"
-        " mechanism"
-        f" has; the exact total variation starts at 1 and reaches"
+        " mechanism has; the exact total variation starts at 1 and reaches"
         f" {float(risk(10, 1.0, width=WIDTH, rate=RATE, noise=NOISE)):.3f} after ten steps, eq. 89"
         f" {float(printed_risk(np.array([10.0]), 1.0)[0]):.3f}.",
         f"{PUBLISHED} (ρ = {RATE:g}, σ = {NOISE:g}, I = {AGENTS}, range {WIDTH:g} are ours: the paper prints none)",
@@ -63,8 +62,7 @@ def figure_8() -> Figure:
             _trade(),
         ),
         "eqs. 88 and 89 are not clipped at the loss itself, eq. 90 adds noise to a mean without sensitivity, and eq."
-        " 92 has"
-        " half the variance of Laplace noise (MATHS 9).",
+        " 92 has half the variance of Laplace noise (MATHS 9).",
     )
 
 

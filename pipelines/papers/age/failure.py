@@ -92,10 +92,9 @@ def figure_5() -> Figure:
         "Figure 5",
         "Ageing lowers the failure rate for lucky starts only; averaged, noise alone is as good",
         f"Without information the rate is {limit:.5f}. Given that {_START} of {AGENTS} agents were at 1, ageing fails"
-        " up to"
-        f" {gain[_START]:.0%} less often at the same loss, the third of the paper; given 10 up to {gain[10]:.0%},"
-        " given 17"
-        f" up to {gain[17]:.0%}. Averaged over all starts the largest gain is {float((1 - aged / alone).max()):.1%}.",
+        f" up to {gain[_START]:.0%} less often at the same loss, the third of the paper; given 10 up to"
+        f" {gain[10]:.0%}, given 17 up to {gain[17]:.0%}. Averaged over all starts the largest gain is"
+        f" {float((1 - aged / alone).max()):.1%}.",
         f"{PUBLISHED} (p = q = .1, I = 20)",
         (
             Panel(

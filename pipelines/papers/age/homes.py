@@ -133,10 +133,8 @@ def figure_7(data: Data) -> Figure:
             _trade_panel(found, drift, number),
         ),
         "eq. 55 holds for reversible chains only and is drawn as printed; the paper gives no clamp, so its error has"
-        " no scale."
-        " Counted directly the homes do not forget as their chains do (MATHS 2b), and the error does not stay level"
-        " after"
-        " its first rise: it falls again towards 24 hours.",
+        " no scale. Counted directly the homes do not forget as their chains do (MATHS 2b), and the error does not"
+        " stay level after its first rise: it falls again towards 24 hours.",
     )
 
 

@@ -56,15 +56,15 @@ def continuous(penalty: Penalty, allowed: Floats, *, losses: Floats, longest: fl
 
 def figure_6a(data: Data) -> Figure:
     """Return the frontier of the mean square error."""
-    allowed = np.linspace(0.03, 0.11, 9 if data.small else 17)
-    losses = np.geomspace(0.2, 5.0, 40 if data.small else 200)
+    allowed = np.linspace(0.03, 0.11, 5 if data.small else 17)
+    losses, horizon = np.geomspace(0.2, 5.0, 40 if data.small else 200), 12 if data.small else 40
     printed = [
         _risk(plan)
-        for plan in plans(SQUARE_ERROR, np.array([0.084, 0.0995]), horizon=40, method="total_variation", max_loss=10.0)
+        for plan in plans(SQUARE_ERROR, np.array([0.084, 0.0995]), horizon=24, method="total_variation", max_loss=10.0)
     ]
     panels = _panels("mean square error, peak [states²]", allowed, [
-        plans(SQUARE_ERROR, allowed, horizon=40, method="total_variation", max_loss=10.0),
-        plans(SQUARE_ERROR, allowed, horizon=40, method="tight", max_loss=10.0),
+        plans(SQUARE_ERROR, allowed, horizon=horizon, method="total_variation", max_loss=10.0),
+        plans(SQUARE_ERROR, allowed, horizon=horizon, method="tight", max_loss=10.0),
         continuous(SQUARE_ERROR, allowed, losses=losses, longest=60.0),
     ])  # fmt: skip
     return Figure(
@@ -72,21 +72,19 @@ def figure_6a(data: Data) -> Figure:
         "Figure 6(a), Algorithms 1 and 2",
         "More error allowed does buy a smaller peak risk: there is a trade-off",
         f"Allowing an error of .084 the least peak by eq. 30 is {printed[0]:.3f}, allowing .0995 it is"
-        f" {printed[1]:.3f}; the"
-        " paper says that no such trade exists. The tight peak is lower throughout, and finite where eq. 30 diverges.",
+        f" {printed[1]:.3f}; the paper says that no such trade exists. The tight peak is lower throughout, and finite"
+        " where eq. 30 diverges.",
         _RESTS_ON,
         panels,
         "Corollary 3 does not apply to the mean square error, so the paper's single best pair does not exist;"
-        " Algorithms 1"
-        " and 2 as printed never enter their loops (MATHS 9) and are drawn repaired.",
+        " Algorithms 1 and 2 as printed never enter their loops (MATHS 9) and are drawn repaired.",
     )
 
 
 def figure_6b(data: Data) -> Figure:
     """Return the frontier of the failure rate."""
-    allowed = np.linspace(0.2, 0.4, 5 if data.small else 11)
-    losses = np.geomspace(0.2, 8.0, 8 if data.small else 30)
-    horizon = 8 if data.small else 16
+    allowed = np.linspace(0.2, 0.4, 3 if data.small else 11)
+    losses, horizon = np.geomspace(0.2, 8.0, 5 if data.small else 30), 6 if data.small else 16
     found = [
         plans(rate, allowed, horizon=horizon, method="total_variation", max_loss=10.0),
         plans(rate, allowed, horizon=horizon, method="tight", max_loss=10.0),

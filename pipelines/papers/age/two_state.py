@@ -35,8 +35,7 @@ def motivating() -> Figure:
         "Motivating example, eqs. 7 and 8",
         "An attack on an old output is soon no better than a guess",
         f"After 3, 6 and 10 days the attack is right in {exact[3]:.1%}, {exact[6]:.1%} and {exact[10]:.1%} of all"
-        " cases;"
-        f" the tight loss gives these very numbers, Theorem 1 only {classic[3]:.1%}, {classic[6]:.1%} and"
+        f" cases; the tight loss gives these very numbers, Theorem 1 only {classic[3]:.1%}, {classic[6]:.1%} and"
         f" {classic[10]:.1%}. An output of loss 2 that is six days old tells as much as a fresh one of {equal:.3f}.",
         PUBLISHED,
         (
@@ -80,10 +79,8 @@ def figure_2() -> Figure:
         "Figure 2",
         "Every publication makes the loss spike and the information fresh",
         f"Three outputs of loss 1: the loss about the present jumps to {tight[4]:.2f}, {tight[7]:.2f} and"
-        f" {tight[13]:.2f}"
-        f" (total variation alone: {classic[4]:.2f}, {classic[7]:.2f} and {classic[13]:.2f}) and fades in between,"
-        " while"
-        " the age of information falls at each publication to that of its input.",
+        f" {tight[13]:.2f} (total variation alone: {classic[4]:.2f}, {classic[7]:.2f} and {classic[13]:.2f}) and fades"
+        " in between, while the age of information falls at each publication to that of its input.",
         f"{PUBLISHED} (the schedule is ours: the paper's drawing has no numbers)",
         (
             Panel(

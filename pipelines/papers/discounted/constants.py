@@ -25,7 +25,7 @@ def broken(beta: float) -> float:
     return certified_constant(beta) / printed_constant(beta)
 
 
-def constants() -> Figure:
+def corollary_16() -> Figure:
     """Return both constants by rate, and the sums of a series that breaks its promise."""
     at = np.arange(1, 61)
     fast, losses = Hyperbolic(_SHOWN), printed(Hyperbolic(_SHOWN), at.size)
@@ -35,8 +35,7 @@ def constants() -> Figure:
         "Corollary 16",
         "Corollary 16's constant is too large for usual rates, and too small for high and tiny ones",
         f"The discounted loss of an ε of 1 comes to {broken(_SHOWN):.3f} at β = {_SHOWN:g}, already at the first"
-        " release;"
-        f" from β = {TURNS:.6f} on the constant is below 1. At β = 1 it is {printed_constant(1.0):.3f} where"
+        f" release; from β = {TURNS:.6f} on the constant is below 1. At β = 1 it is {printed_constant(1.0):.3f} where"
         f" {certified_constant(1.0):.4f} is enough, at β = .01 {printed_constant(0.01):.2f} for"
         f" {certified_constant(0.01):.3f}.",
         PUBLISHED,
@@ -66,6 +65,5 @@ def constants() -> Figure:
             ),
         ),
         "a run with the printed constant breaks its promise for β > 3.6538 and β < 1.2203e-5; the run file refuses it"
-        " there"
-        " (MATHS 5, 9).",
+        " there (MATHS 5, 9).",
     )

@@ -61,8 +61,8 @@ def figure_1(data: Data) -> Figure:
         "Figure 1",
         "A bound of 200 kWh for a day is far above what homes use",
         f"{daily.size} household-days: the largest is {daily.max():.1f} kWh, 99.9 % are below {quantile:.1f}; daily"
-        " means are"
-        f" {means.min():.1f} to {means.max():.1f} kWh. A public bound near the bulk would cut the noise fourfold.",
+        f" means are {means.min():.1f} to {means.max():.1f} kWh. A public bound near the bulk would cut the noise"
+        " fourfold.",
         homes.name,
         (
             Panel(
@@ -115,13 +115,10 @@ def figure_2(data: Data) -> Figure:
         "Figure 2",
         "Discounted losses keep the error level; the renewal schedule halves it without knowing the end",
         f"Mean noise scale for a discounted loss of {EPSILON:g}: exponential {costs[gentle, 'paper']:.2f} by Corollary"
-        " 12,"
-        f" {costs[gentle, 'renewal']:.2f} by renewal, {costs[gentle, 'optimal']:.2f} at best; hyperbolic"
+        f" 12, {costs[gentle, 'renewal']:.2f} by renewal, {costs[gentle, 'optimal']:.2f} at best; hyperbolic"
         f" {float((1 / printed(slow, count)).mean()):.1f} by Corollary 16, {costs[slow, 'paper']:.1f} with the"
-        " certified"
-        f" constant, {costs[slow, 'renewal']:.1f} by renewal, {costs[slow, 'optimal']:.1f} at best. Undiscounted the"
-        " year"
-        f" comes to {_total(gentle, count):.1f} and {_total(slow, count):.1f} (renewal).",
+        f" certified constant, {costs[slow, 'renewal']:.1f} by renewal, {costs[slow, 'optimal']:.1f} at best."
+        f" Undiscounted the year comes to {_total(gentle, count):.1f} and {_total(slow, count):.1f} (renewal).",
         f"{data.ausgrid_homes.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
         tuple(panels),
         f"under hyperbolic discounting the noise does grow within the year, {_growth(slow, count):.0f}-fold under"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pipelines.papers.homes import Data
 from pipelines.papers.neighbourhood.claims import claims
-from pipelines.papers.neighbourhood.distances import distances
+from pipelines.papers.neighbourhood.distances import edit_distances
 from pipelines.papers.neighbourhood.histograms import one_dimension
 from pipelines.papers.neighbourhood.planes import two_dimensions
-from pipelines.papers.neighbourhood.sustained import sustained
+from pipelines.papers.neighbourhood.sustained import sustained_release
 from pipelines.papers.results import Paper
 
 
 def paper(data: Data) -> Paper:
     """Return every figure and claim of the slides."""
-    made = [distances(), one_dimension(data), two_dimensions(data), sustained(data)]
+    made = [edit_distances(), one_dimension(data), two_dimensions(data), sustained_release(data)]
     return Paper("neighbourhood", "δ-neighbourhood", tuple(made), claims(made))

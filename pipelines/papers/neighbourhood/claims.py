@@ -57,8 +57,8 @@ def _counts(figures: dict[str, Figure]) -> tuple[Claim, ...]:
     plane = [float(planes.deviation(k)[side - 1]) for k in (1, 4)]
     return (
         Claim("Histogram publishing", "Its sensitivity is 2 under either notion.", "sharpened",
-              f"{histogram_sensitivity(Move(1), edges=[0, 5, 9])} for a move, "
-              f"{histogram_sensitivity('replacement', edges=[0, 5, 9])} for a replacement;"
+              f"{histogram_sensitivity(Move(1), edges=[0, 5, 9])} for a move,"
+              f" {histogram_sensitivity('replacement', edges=[0, 5, 9])} for a replacement;"
               f" {histogram_sensitivity('arrival', edges=[0, 5, 9])} for an arrival", "MATHS 6",
               f"{_COUNTS}::test_the_sensitivity_of_a_histogram_is_not_2_regardless_of_the_neighbourhood"),
         Claim("Proposed method", "Of k shifted histograms it is still 2.", "refuted",

@@ -25,7 +25,7 @@ def rows() -> list[tuple[int, int, int]]:
     ]
 
 
-def distances() -> Figure:
+def edit_distances() -> Figure:
     """Return the steps of one change by its size, and what the same noise says about it."""
     whole, size = np.arange(21), np.linspace(0, 20, 201)
     change = np.linspace(0, CLAMP_KWH, 201)
@@ -37,11 +37,9 @@ def distances() -> Figure:
         "Table and Scenario 3",
         "Small changes are protected well, larger ones in proportion",
         f"From {{0,0,0,0}} to {{0,0,1,1}}: {table[0][0]} steps by replacement, {table[0][1]} by moves shorter than 5;"
-        " to"
-        f" {{0,0,0,9}}: {table[1][0]}, and {table[1][1]} on whole numbers or {table[1][2]} on the line. The noise that"
-        " gives"
-        f" a change of 2 kWh a loss of {EPSILON:g} gives one of 4 kWh {2 * EPSILON:g} and a whole day of 50 kWh"
-        f" {full:g}.",
+        f" to {{0,0,0,9}}: {table[1][0]}, and {table[1][1]} on whole numbers or {table[1][2]} on the line. The noise"
+        f" that gives a change of 2 kWh a loss of {EPSILON:g} gives one of 4 kWh {2 * EPSILON:g} and a whole day of 50"
+        f" kWh {full:g}.",
         PUBLISHED,
         (
             Panel(
@@ -69,6 +67,5 @@ def distances() -> Figure:
             ),
         ),
         "with moves strictly shorter than δ a change of 2δ takes three steps, one of δ two, and on whole numbers one"
-        " of 9"
-        " three at δ = 5; 'bounded' and 'unbounded' are swapped in the slides (MATHS 9).",
+        " of 9 three at δ = 5; 'bounded' and 'unbounded' are swapped in the slides (MATHS 9).",
     )

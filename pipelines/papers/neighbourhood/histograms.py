@@ -78,18 +78,15 @@ def one_dimension(data: Data) -> Figure:
         "Shifted histograms help long ranges, and cumulative counts help all of them",
         f"Counting homes in a range of {wide * DELTA} kWh (ε = {EPSILON:g}, moves shorter than {DELTA} kWh): standard"
         f" deviation {deviation(1, move)[wide - 1]:.2f} by one histogram of cells, {deviation(4, move)[wide - 1]:.2f}"
-        " by four"
-        f" shifted ones, {cumulative(move)[wide - 1]:.2f} by cumulative counts. If a whole day may be replaced the"
-        " shifted"
-        f" ones have {deviation(4, replaced)[wide - 1]:.2f}.",
+        f" by four shifted ones, {cumulative(move)[wide - 1]:.2f} by cumulative counts. If a whole day may be replaced"
+        f" the shifted ones have {deviation(4, replaced)[wide - 1]:.2f}.",
         f"{homes.name}, one day (the simulated points); the curves follow from the method alone",
         (
             Panel(f"By length, δ = {DELTA} kWh", "length of the range [cells of 2 kWh]", _ERROR, tuple(lines), log="y"),
             Panel("By number of shifted histograms", "shifted histograms k = w/δ [-]", _ERROR, tuple(shown), bottom=0),
         ),
         "the sensitivity of all shifted histograms is 2 for moves of up to δ only; an arrival moves k of them, a"
-        " replacement"
-        " 2k (MATHS 6, 9).",
+        " replacement 2k (MATHS 6, 9).",
     )  # fmt: skip
 
 

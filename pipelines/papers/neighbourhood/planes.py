@@ -69,11 +69,9 @@ def two_dimensions(data: Data) -> Figure:
         "Experiment with points of two dimensions",
         "In the plane shifted histograms pay for large squares only",
         f"Counting homes in a square of {side} cells a side (ε = {EPSILON:g}): standard deviation"
-        f" {every[0][side - 1]:.1f}"
-        f" by one histogram of cells, {every[3][side - 1]:.1f} by 4 × 4 shifted ones,"
-        f" {every.min(axis=0)[side - 1]:.1f} with"
-        f" the best number; in a square of 2 cells {every[0][1]:.1f} and {every[3][1]:.1f}. Shifts pay from a side of"
-        f" {int(SIDES[best > 0][0])} cells on.",
+        f" {every[0][side - 1]:.1f} by one histogram of cells, {every[3][side - 1]:.1f} by 4 × 4 shifted ones,"
+        f" {every.min(axis=0)[side - 1]:.1f} with the best number; in a square of 2 cells {every[0][1]:.1f} and"
+        f" {every[3][1]:.1f}. Shifts pay from a side of {int(SIDES[best > 0][0])} cells on.",
         f"{homes.name}, one day, use before and from 3 p.m. (the simulated points); the curves follow from the method"
         " alone",
         (
@@ -89,8 +87,7 @@ def two_dimensions(data: Data) -> Figure:
             ),
         ),
         "the slides' experiment has no numbers, and 'the sensitivity is still 2' fails in the plane: a move crosses a"
-        " line"
-        " each way and changes 2k - 1 of k × k histograms (MATHS 6, 9).",
+        " line each way and changes 2k - 1 of k × k histograms (MATHS 6, 9).",
     )
 
 

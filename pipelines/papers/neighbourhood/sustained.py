@@ -37,7 +37,7 @@ def chosen_fraction(rate: float, samples: int, *, days: int = DAYS) -> float:
     return _FRACTIONS[int(np.argmin(cost))]
 
 
-def sustained(data: Data) -> Figure:
+def sustained_release(data: Data) -> Figure:
     """Return the losses of one series of requests, and the noise by how often they come."""
     days, samples = (56, 2) if data.small else (DAYS, 8)
     rates = _RATES[1:4] if data.small else _RATES
@@ -72,14 +72,12 @@ def sustained(data: Data) -> Figure:
     return Figure(
         "sustained_release",
         "Dynamic datasets, offline and online",
-        "A bound by window sustains release; to know the checkpoints spares"
-        f" {1 - ways['offline'][at] / online:.0%} of the noise",
+        f"A bound by window sustains release; to know the checkpoints spares {1 - ways['offline'][at] / online:.0%} of"
+        " the noise",
         f"With {_SHOWN} requests in a window of {WINDOW:g} days on average, and ε = {EPSILON:g} for every window, the"
-        " mean"
-        f" noise scale is {ways['offline'][at]:.2f} if all checkpoints are known, {online:.2f} online"
+        f" mean noise scale is {ways['offline'][at]:.2f} if all checkpoints are known, {online:.2f} online"
         f" ({online / ways['offline'][at]:.2f} times that), and {ways['whole series under one ε'][at]:.0f} if one ε"
-        " has to"
-        f" do for the whole series of {days} days.",
+        f" has to do for the whole series of {days} days.",
         "requests at random times, made up; no data",
         (
             Panel("By how often requests come", "requests in a window on average [-]", "mean noise scale, 1/ε [-]",

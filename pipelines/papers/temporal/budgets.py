@@ -37,8 +37,8 @@ def figure_8() -> Figure:
         "Figure 8, Algorithms 7 and 8",
         "Algorithm 8 uses up what Algorithm 7 leaves at both ends of the series",
         f"Mean noise scale of {_RELEASES} releases: {cost['supremum']:.2f} by Algorithm 7, {cost['exact']:.2f} by"
-        " Algorithm 8,"
-        f" {cost['even']:.2f} by even shares, {cost['best']:.2f} for the best plan found; none leaks more than 1.",
+        f" Algorithm 8, {cost['even']:.2f} by even shares, {cost['best']:.2f} for the best plan found; none leaks more"
+        " than 1.",
         PUBLISHED,
         (
             Panel("Loss of each release", "release [-]", "loss ε [-]", tuple(losses), bottom=0),
@@ -46,8 +46,7 @@ def figure_8() -> Figure:
                   bottom=0),
         ),
         "the matrix for looking back is not the Bayes reverse of the one for looking ahead, and the middle of"
-        " Algorithm 8 is"
-        " constant on [2, T - 1], not [2, T] (MATHS 9).",
+        " Algorithm 8 is constant on [2, T - 1], not [2, T] (MATHS 9).",
     )  # fmt: skip
 
 
@@ -67,8 +66,7 @@ def figure_9(data: Data) -> Figure:
         f"Under strong correlation (s = .001) {horizons[1]} releases need a mean noise scale of"
         f" {by_length['supremum'][1]:.2f} by Algorithm 7, {by_length['exact'][1]:.2f} by Algorithm 8,"
         f" {by_length['even'][1]:.2f} by even shares and {by_length['best'][1]:.2f} at best. Two sticky states (stay"
-        " .98,"
-        f" T = 10, α = 1): {sticky['exact']:.1f} by Algorithm 8, {sticky['even']:.1f} by even shares,"
+        f" .98, T = 10, α = 1): {sticky['exact']:.1f} by Algorithm 8, {sticky['even']:.1f} by even shares,"
         f" {sticky['best']:.1f} at best.",
         f"{PUBLISHED} (n = {states}: the paper prints none)",
         (

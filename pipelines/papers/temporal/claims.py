@@ -39,8 +39,7 @@ def _courses() -> tuple[Claim, ...]:
               "its chain leaves one place for good and has no reverse", "MATHS 9",
               f"{_ERRS}::test_figure_3_s_chain_has_no_reverse"),
         Claim("Remark 1", "0 ≤ L(x) ≤ x.", "reproduced", "and non-decreasing, attained by a mechanism", "MATHS 1",
-              "agedp_data/privacy/test_leakage.py::"
-              "test_disjoint_rows_let_everything_through_and_equal_rows_nothing"),
+              "agedp_data/privacy/test_leakage.py::test_disjoint_rows_let_everything_through_and_equal_rows_nothing"),
         Claim("Theorem 3", "Leakage about one, two or more releases in a row.", "reproduced",
               "three cases, never exceeded by enumerated mechanisms", "MATHS 4",
               "agedp_data/privacy/test_temporal_windows.py::test_windows_have_the_paper_s_three_cases"),
@@ -108,8 +107,7 @@ def _limits() -> tuple[Claim, ...]:
               "papers/test_temporal.py::test_how_long_leakage_rises_is_that_of_a_plain_recursion"),
         Claim("eq. 28", "Smoothing makes matrices of any correlation.", "reproduced",
               "for experiments; where a risk is planned it is refused, for it lowers the figure", "MATHS 2b",
-              "agedp_data/privacy/test_without_the_chain.py::"
-              "test_smoothing_lowers_the_figure_by_a_power_of_the_age"),
+              "agedp_data/privacy/test_without_the_chain.py::test_smoothing_lowers_the_figure_by_a_power_of_the_age"),
     )  # fmt: skip
 
 

@@ -57,10 +57,9 @@ def figure_3() -> Figure:
         "Figure 3",
         "What all releases tell of one grows with time in both directions",
         "Ten releases of loss .1 under moderate correlation: backward leakage ends at"
-        f" {backward(DRIFT, losses)[-1]:.7f},"
-        f" all releases together tell at most {total.max():.7f} of one in the middle. Eq. 10 adds the worst of each"
-        f" direction; if both are about the same two values the chain on the right leaks {sharper.max():.3f} and not"
-        f" {temporal(behind, ahead, more).max():.3f}.",
+        f" {backward(DRIFT, losses)[-1]:.7f}, all releases together tell at most {total.max():.7f} of one in the"
+        " middle. Eq. 10 adds the worst of each direction; if both are about the same two values the chain on the"
+        f" right leaks {sharper.max():.3f} and not {temporal(behind, ahead, more).max():.3f}.",
         f"{PUBLISHED} (the chain on the right is ours)",
         tuple(panels),
         "eqs. 5, 10 and 11 are bounds and no equalities; the moderate chain leaves its first place for good, so no"
@@ -85,8 +84,8 @@ def figure_4() -> Figure:
         "Figure 4, Example 4",
         "What passes through a kernel is the largest of a few smooth pieces",
         f"L is {', '.join(f'{value:.4f}' for value in values)} at .1, .5, 1, 2 and 5. One sort for each pair of rows"
-        " finds"
-        f" the pieces that are ever the largest; here they take over at {', '.join(f'{turn:.3f}' for turn in turns)}.",
+        " finds the pieces that are ever the largest; here they take over at"
+        f" {', '.join(f'{turn:.3f}' for turn in turns)}.",
         PUBLISHED,
         (
             Panel("Example 4", "loss before, α [-]", "L(α) [-]", (*lines, whole), bottom=0),
@@ -115,9 +114,8 @@ def figure_5() -> Figure:
         "Figure 5, Theorem 11",
         "Whether leakage has a limit is decided by all pairs and sets, not by the worst of today",
         f"Releases without end come to {limit(DRIFT, None, 0.1):.10f} for q = .8, d = 0 and loss .1, and grow for ever"
-        " at"
-        f" loss .3. For the kernel on the right Theorem 11, read at the worst pair of one release, says {printed:.4f};"
-        f" a hundred releases have come to {grown[-1]:.2f}, and there is no limit.",
+        " at loss .3. For the kernel on the right Theorem 11, read at the worst pair of one release, says"
+        f" {printed:.4f}; a hundred releases have come to {grown[-1]:.2f}, and there is no limit.",
         f"{PUBLISHED} (the kernel on the right is ours)",
         (
             Panel("Backward leakage and its supremum", "release [-]", f"BPL, {LEAKAGE}", tuple(lines), log="y"),

@@ -54,10 +54,9 @@ def figure_6(data: Data) -> Figure:
         "Figure 6",
         "One sort for each pair of rows replaces a linear programme, thousands of times quicker",
         f"At n = {n} one evaluation takes {_told(last[0])}, Algorithm 1 {_told(last[1])}, and the {n * (n - 1)}"
-        " programmes"
-        f" {_told(last[2])}; {count} releases at n = {asked.many} take {_told(year[0])}, {_told(year[1])} and"
-        f" {_told(year[2])}. Of the programmes {asked.pairs} pairs were solved each time (releases: at three steps) and"
-        f" extrapolated; they agree with the primitive within {max(apart):.0e}.",
+        f" programmes {_told(last[2])}; {count} releases at n = {asked.many} take {_told(year[0])}, {_told(year[1])}"
+        f" and {_told(year[2])}. Of the programmes {asked.pairs} pairs were solved each time (releases: at three"
+        f" steps) and extrapolated; they agree with the primitive within {max(apart):.0e}.",
         "random matrices, as in the paper; run times of this machine, which differ from run to run",
         (
             _panel("(a), (b) One evaluation, α = .1", "number of states n [-]", asked.states, list(once.values()),

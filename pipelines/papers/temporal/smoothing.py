@@ -41,10 +41,8 @@ def figure_7(data: Data) -> Figure:
         "Figure 7",
         "Leakage grows to a limit, later for smaller losses and higher for stronger correlation",
         f"The suprema for s = .05, n = 50 are {tops[0.05, 50, 0.1]:.10f} (loss .1) and {tops[0.05, 50, 1.0]:.10f}"
-        " (loss 1);"
-        f" for s = .005 they are {tops[0.005, 50, 0.1]:.2f} and {tops[0.005, 50, 1.0]:.2f}, reached to 1 % after"
-        f" {near[1]}"
-        f" and {near[0]} releases.",
+        f" (loss 1); for s = .005 they are {tops[0.005, 50, 0.1]:.2f} and {tops[0.005, 50, 1.0]:.2f}, reached to 1 %"
+        f" after {near[1]} and {near[0]} releases.",
         PUBLISHED,
         tuple(panels),
     )

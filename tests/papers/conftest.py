@@ -1,0 +1,28 @@
+"""All four papers on a few made-up homes, computed once for all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="figures need agedp[papers]")
+
+from pipelines.papers.__main__ import PAPERS
+from pipelines.papers.homes import Data
+from pipelines.papers.results import Claim, Figure, Paper
+
+
+@pytest.fixture(scope="session")
+def small() -> dict[str, Paper]:
+    data = Data(small=True)
+    return {name: make(data) for name, make in PAPERS.items()}
+
+
+@pytest.fixture(scope="session")
+def figures(small: dict[str, Paper]) -> dict[str, Figure]:
+    """Every figure by paper and name."""
+    return {f"{paper.name}-{figure.name}": figure for paper in small.values() for figure in paper.figures}
+
+
+@pytest.fixture(scope="session")
+def claims(small: dict[str, Paper]) -> list[Claim]:
+    return [claim for paper in small.values() for claim in paper.claims]

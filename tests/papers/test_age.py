@@ -1,0 +1,59 @@
+"""What the age-dependent figures add to the library: rates given the start, inverses, eq. 55 as printed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from agedp_data.privacy.ageing import risk
+from agedp_data.privacy.two_state import failure_rate, noise_scale
+from pipelines.papers.age.failure import by_start
+from pipelines.papers.age.planning import SQUARE_ERROR, continuous, plans
+from pipelines.papers.age.two_state import CHAIN, unaged
+
+
+@pytest.mark.parametrize("tight", [True, False])
+def test_what_ages_to_a_target_ages_to_it(tight: bool) -> None:
+    method = "tight" if tight else "total_variation"
+    for age in (0, 1, 5):
+        loss = unaged(0.3, age, tight=tight)
+        assert risk(CHAIN, loss, [age], method=method)[0] == pytest.approx(0.3, rel=1e-9)
+    # .8^20 left: whatever the mechanism, less than .3 is told.
+    assert unaged(0.3, 20, tight=True) == np.inf
+    assert risk(CHAIN, np.inf, [20], method="tight")[0] < 0.3
+
+
+@pytest.mark.parametrize(("age", "loss"), [(0, 0.05), (0, 0.5), (3, 2.0), (20, 1.0)])
+def test_failure_rates_by_start_average_to_that_of_all_starts(age: int, loss: float) -> None:
+    weight = binom.pmf(np.arange(21), 20, 0.5)
+    assert weight @ by_start(age, loss) == pytest.approx(failure_rate(age, loss, agents=20, move=0.1), abs=1e-6)
+
+
+def test_failure_rates_by_start_are_those_of_a_simulated_mechanism() -> None:
+    rng, tries = np.random.default_rng(3), 200_000
+    age, loss, start = 4, 1.0, 14
+    stays = (1 + 0.8**age) / 2
+    now = rng.binomial(start, stays, tries) + rng.binomial(20 - start, 1 - stays, tries)
+    output = (2 * start - 20) / 20 + rng.laplace(0, noise_scale(loss, agents=20), tries)
+    # The likelier answer for starts at random, from its own simulation in narrow bins.
+    every = rng.binomial(20, 0.5, tries)
+    later = rng.binomial(every, stays) + rng.binomial(20 - every, 1 - stays)
+    edges = np.linspace(-2, 2, 81)
+    seen = np.searchsorted(edges, (2 * every - 20) / 20 + rng.laplace(0, noise_scale(loss, agents=20), tries))
+    yes = np.bincount(seen, later >= 10, 82) / np.maximum(np.bincount(seen, minlength=82), 1) >= 0.5
+    wrong = (yes[np.searchsorted(edges, output)] != (now >= 10)).mean()
+    assert by_start(age, loss)[start] == pytest.approx(wrong, abs=0.015)
+
+
+def test_whole_steps_are_never_better_than_the_continuous_reference() -> None:
+    allowed = np.array([0.09, 0.0995])
+    whole = plans(SQUARE_ERROR, allowed, horizon=20, method="total_variation", max_loss=10.0)
+    free = continuous(SQUARE_ERROR, allowed, losses=np.geomspace(0.2, 5.0, 200), longest=60.0)
+    tight = plans(SQUARE_ERROR, allowed, horizon=20, method="tight", max_loss=10.0)
+    for one, other, sharper in zip(whole, free, tight, strict=True):
+        assert one is not None
+        assert other is not None
+        assert sharper is not None
+        assert other.risk <= one.risk * 1.01
+        assert sharper.risk < one.risk

@@ -1,0 +1,76 @@
+"""Every claim has a verdict with its number, and the reference values of MATHS 10 stand among them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agedp_data.privacy.ageing import compose
+from pipelines.papers.age.two_state import CHAIN
+from pipelines.papers.results import Claim, Figure, Paper
+
+TESTS = Path(__file__).parents[1]
+
+
+def found(papers: dict[str, Paper], paper: str, place: str, verdict: str) -> str:
+    """What was found about the claims of a place with this verdict."""
+    texts = [one.found for one in papers[paper].claims if one.place == place and one.verdict == verdict]
+    assert texts, f"{paper}: no claim of {place} is {verdict}"
+    return " | ".join(texts)
+
+
+def test_every_claim_points_to_a_test_that_exists(claims: list[Claim]) -> None:
+    for claim in claims:
+        file, _, name = claim.test.partition("::")
+        assert re.search(rf"def {name}\(", (TESTS / file).read_text()), claim.test
+
+
+def test_every_claim_says_where_what_and_on_which_data(claims: list[Claim]) -> None:
+    assert len(claims) > 80
+    assert {claim.verdict for claim in claims} == {"reproduced", "sharpened", "refuted"}
+    for claim in claims:
+        assert all((claim.place, claim.claim, claim.found, claim.rests_on)), claim
+        assert claim.maths.startswith("MATHS "), claim
+        assert not re.search(r"\bnan\b", claim.found), claim
+
+
+@pytest.mark.parametrize(
+    ("paper", "place", "verdict", "numbers"),
+    [
+        ("age", "after eq. 8", "refuted", ["69.5, 60.0, 54.1 %", "0.4047"]),
+        ("age", "Theorem 1", "sharpened", ["1.4519, 0.9839, 0.5224", "0.8234, 0.4047, 0.1639"]),
+        ("age", "Theorem 3, eq. 25", "refuted", ["0.1927", "0.3557487386", "0.6221"]),
+        ("age", "Proposition 3, Figure 3", "sharpened", ["0.823616566146"]),
+        ("age", "eq. 31", "refuted", ["2.749726736"]),
+        ("age", "eq. 24, before eq. 28", "refuted", ["it is 5"]),
+        ("age", "eq. 48", "refuted", ["0.0800, 0.1000, 0.1160, 0.1288"]),
+        ("age", "Figure 5(a)", "refuted", ["0.41190"]),
+        ("age", "Figure 5(c)", "refuted", ["33% less often", "largest gain is 0.0%"]),
+        ("age", "Corollary 3, Figure 6(a)", "refuted", ["4.454", "1.581"]),
+        ("temporal", "Examples 2, 3, Figure 3", "reproduced", ["0.4963885968", "0.6368412821"]),
+        ("temporal", "Corollary 3, Figure 4", "reproduced",
+         ["0.0502197640, 0.2523992317, 0.4943335145, 0.9397521224, 1.557279325"]),
+        ("temporal", "Theorem 11", "refuted", ["2.12120651"]),
+        ("temporal", "Example 5, Figure 5", "reproduced", ["0.6459066161"]),
+        ("temporal", "Figure 7", "reproduced", ["0.1428444242", "1.9502132968"]),
+        ("temporal", "Figure 9", "refuted", ["38.0 by Algorithm 8", "10.0 by even shares", "9.0 at best"]),
+        ("discounted", "Corollary 12", "sharpened", ["10.00", "9.98", "9.90"]),
+        ("discounted", "Corollary 16", "refuted", ["3.65384757680581916"]),
+        ("discounted", "Corollary 16", "sharpened", ["74.6", "3.8916", "34.2", "32.9"]),
+        ("neighbourhood", "Table", "refuted", ["3 with whole numbers", "2 on the line"]),
+        ("neighbourhood", "Proposed method", "refuted", ["2 for moves of up to δ", "4 for an arrival", "8 for a"]),
+    ],
+)  # fmt: skip
+def test_reference_values_stand_in_the_table_of_claims(small, paper, place, verdict, numbers) -> None:
+    text = found(small, paper, place, verdict)
+    for number in numbers:
+        assert number in text
+
+
+def test_the_fifth_publication_is_a_tenth_below_the_peak(figures: dict[str, Figure]) -> None:
+    # By hand: z_1 = .5, z_k = .5 + ln(1 + .8^4 (e^z - 1)), and .8^2 at the end; peak .8236 (MATHS 10).
+    fifth = compose(CHAIN, [4, 8, 12, 16, 20], [2] * 5, [0.5] * 5, [20], method="total_variation")[0]
+    assert fifth == pytest.approx(0.9 * 0.8236, abs=0.005)
+    assert figures["age-figure_3"].at("total variation", 20.0) == pytest.approx(fifth, rel=1e-12)

@@ -1,0 +1,163 @@
+"""The command: what it leaves, that a second run leaves the same, and that the page of the docs is what it writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.papers.__main__ import PAPERS, main
+from pipelines.papers.homes import Data
+from pipelines.papers.page import page_of, picture, section
+from pipelines.papers.results import Figure, Panel, Paper, curve
+from pipelines.papers.style import drawn
+
+DOCS = Path(__file__).parents[2] / "docs"
+ASK_MORE = {
+    "age-figure_6a", "age-figure_6b", "age-figure_7", "temporal-figure_6", "temporal-figure_7", "temporal-figure_9",
+    "discounted-figure_1", "discounted-figure_2", "discounted-figure_3", "neighbourhood-histograms_1d",
+    "neighbourhood-histograms_2d", "neighbourhood-sustained_release",
+}  # fmt: skip
+"""Figures of which a small run has other numbers, since it has fewer homes, days or tries."""
+
+
+def without_numbers(text: str) -> str:
+    return re.sub(r"\d[\d.,]*|inf", "#", text)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("papers")
+    assert main(["neighbourhood", "--small", "--out", str(out), "--docs", str(out / "docs")]) == 0
+    return out
+
+
+def test_every_figure_has_a_table_two_pictures_and_its_origin_in_them(written: Path, small) -> None:
+    folder = written / "neighbourhood"
+    for figure in small["neighbourhood"].figures:
+        table = pq.read_table(folder / f"{figure.name}.parquet")
+        told = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+        assert told["rests on"] == figure.rests_on
+        assert told["erratum"] == figure.erratum
+        points = [
+            (line.label, x, y)
+            for panel in figure.panels
+            for line in panel.curves
+            for x, y in zip(line.x, line.y, strict=True)
+        ]
+        assert list(zip(*(table[name].to_pylist() for name in ("curve", "x", "y")), strict=True)) == points
+        svg = (folder / f"{figure.name}.svg").read_text()
+        shown = re.sub(r"\s+", " ", " ".join(re.findall(r">([^<>]+)<", svg)))
+        assert figure.rests_on.split(",")[0][:30] in shown
+        assert (folder / f"{figure.name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_claims_are_written_as_json_and_as_a_table(written: Path, small) -> None:
+    claims = json.loads((written / "neighbourhood" / "claims.json").read_text())
+    assert claims == pq.read_table(written / "neighbourhood" / "claims.parquet").to_pylist()
+    assert [one["found"] for one in claims] == [one.found for one in small["neighbourhood"].claims]
+
+
+def test_the_page_shows_every_figure_with_its_sentence_and_its_picture_is_there(written: Path, small) -> None:
+    page = (written / "docs" / "papers.md").read_text()
+    assert page == page_of([small["neighbourhood"]])
+    for figure in small["neighbourhood"].figures:
+        assert figure.sentence in page
+        assert (written / "docs" / "papers" / picture(small["neighbourhood"], figure)).exists()
+
+
+def test_the_same_numbers_give_the_same_bytes() -> None:
+    figure = Figure(
+        "one",
+        "Figure 0",
+        "A line rises",
+        "It does.",
+        "nothing",
+        (Panel("P", "x [-]", "y [-]", (curve("a", [0, 1], [0, 1]),)),),
+    )
+    assert drawn(figure) == drawn(figure)
+    assert b"<dc:date>" not in drawn(figure)["svg"]
+
+
+def test_points_that_are_not_finite_are_in_the_table_and_not_drawn() -> None:
+    lines = (curve("a", [0, 1, 2], [0, np.inf, np.nan], kind="points"),)
+    figure = Figure("one", "Figure 0", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", lines),))
+    assert drawn(figure)["svg"].count(b"<use ") < drawn(figure_with(lines[0].x, [0, 1, 2]))["svg"].count(b"<use ")
+
+
+def figure_with(x: np.ndarray, y: list[float]) -> Figure:
+    return Figure(
+        "one", "Figure 0", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", (curve("a", x, y, kind="points"),)),)
+    )
+
+
+def test_axes_have_units_and_titles_findings(figures: dict[str, Figure]) -> None:
+    for name, figure in figures.items():
+        assert len(figure.title.split()) >= 5, name
+        assert figure.sentence.endswith("."), name
+        for panel in figure.panels:
+            assert re.search(r"\[[^\]]+\]", panel.x), (name, panel.title)
+            assert re.search(r"\[[^\]]+\]", panel.y), (name, panel.title)
+
+
+def test_curves_of_a_panel_differ_by_more_than_colour(figures: dict[str, Figure]) -> None:
+    for name, figure in figures.items():
+        for panel in figure.panels:
+            marks = [(line.look, line.shade, line.kind) for line in panel.curves]
+            assert len(marks) == len(set(marks)), (name, panel.title)
+
+
+def test_figures_on_published_parameters_are_on_the_page_of_the_docs_word_for_word(small: dict[str, Paper]) -> None:
+    page = (DOCS / "papers.md").read_text()
+    for paper in small.values():
+        for figure in paper.figures:
+            if f"{paper.name}-{figure.name}" not in ASK_MORE:
+                assert section(paper, figure) in page, f"run the command again: {paper.name} {figure.name}"
+
+
+def test_the_page_of_the_docs_has_the_figures_and_claims_of_the_command_and_no_others(small: dict[str, Paper]) -> None:
+    page = (DOCS / "papers.md").read_text()
+    here = page_of(list(small.values()))
+    marked = re.compile(r"^(?:#+ |!\[.*\]\(|\| [^|]+\|[^|]+\|).*$", re.MULTILINE)
+
+    def skeleton(text: str) -> list[str]:
+        cut = [
+            re.sub(r"^(###? [^:]+):.*|!\[.*\]|^(\|[^|]+\|[^|]+\|).*", r"\1\2", line) for line in marked.findall(text)
+        ]
+        return [without_numbers(line) for line in cut]
+
+    assert skeleton(page) == skeleton(here)
+
+
+def test_the_pictures_of_the_docs_are_those_of_the_page_and_small(small: dict[str, Paper]) -> None:
+    expected = {picture(paper, figure) for paper in small.values() for figure in paper.figures}
+    there = list((DOCS / "papers").iterdir())
+    assert {path.name for path in there} == expected
+    assert sum(path.stat().st_size for path in there) < 1_500_000
+
+
+def test_a_file_that_is_none_is_one_line_and_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.csv").write_text("nothing,known\n1,2\n")
+    assert main(["discounted", "--small", "--out", str(tmp_path), "--ausgrid", str(tmp_path / "x.csv")]) == 2
+    error = capsys.readouterr().err
+    assert "x.csv" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.long
+def test_the_page_of_the_docs_is_what_the_command_writes_on_the_named_data(real_data: Path) -> None:
+    data = Data(london=(str(real_data / "london" / "kaggle" / "*.csv"),))
+    page = (DOCS / "papers.md").read_text()
+    for make in PAPERS.values():
+        paper = make(data)
+        for figure in paper.figures:
+            if figure.repeatable:
+                assert section(paper, figure) in page, figure.name
+                assert drawn(figure)["svg"] == (DOCS / "papers" / picture(paper, figure)).read_bytes(), figure.name
+        for claim in paper.claims:
+            if "run times" not in claim.rests_on:
+                assert claim.found.replace("|", "\\|") in page, claim

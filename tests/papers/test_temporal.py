@@ -1,0 +1,51 @@
+"""What the temporal figures add to the library: [T]'s Algorithm 1, programmes of HiGHS, and how long leakage rises."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from agedp_data.privacy.leakage import leakage
+from agedp_data.privacy.temporal import limit
+from pipelines.papers.temporal.courses import TRAP, frozen
+from pipelines.papers.temporal.run_times import random_kernel
+from pipelines.papers.temporal.smoothing import until
+from pipelines.papers.temporal.solvers import algorithm_1, programme
+
+
+@pytest.mark.parametrize("loss", [0.1, 2.0, 12.0])
+def test_algorithm_1_and_the_programmes_find_what_the_primitive_finds(loss: float) -> None:
+    kernel = random_kernel(6, np.random.default_rng(1))
+    exact = float(leakage(kernel, loss))
+    assert algorithm_1(kernel, loss) == pytest.approx(exact, rel=1e-9)
+    assert max(programme(kernel[x], kernel[y], loss) for x, y in permutations(range(6), 2)) == pytest.approx(
+        exact, rel=1e-6
+    )
+
+
+def smoothed_recursion(s: float, n: int, loss: float, count: int) -> list[float]:
+    """BPL of the smoothed identity: q = (1 + s)/(1 + ns) against d = s/(1 + ns), one column, by hand."""
+    q, d = (1 + s) / (1 + n * s), s / (1 + n * s)
+    course = [loss]
+    for _ in range(count - 1):
+        gain = np.expm1(course[-1])
+        course.append(loss + float(np.log((1 + gain * q) / (1 + gain * d))))
+    return course
+
+
+@pytest.mark.parametrize("loss", [0.1, 1.0])
+def test_how_long_leakage_rises_is_that_of_a_plain_recursion(loss: float) -> None:
+    course = np.array(smoothed_recursion(0.005, 50, loss, 600))
+    assert until(0.005, 50, loss, share=0.99) == int(np.argmax(course >= 0.99 * course[-1])) + 1
+    # Figure 7 and 6.2: rises for 11 and 34 releases, and a small loss stays far below a large one.
+    assert {0.1: 34, 1.0: 11}[loss] == until(0.005, 50, loss, share=0.99)
+    assert course[-1] == pytest.approx({0.1: 0.633, 1.0: 5.698}[loss], abs=2e-3)
+    larger = smoothed_recursion(0.005, 200, loss, 600)[-1]
+    assert larger < course[-1]
+
+
+def test_the_frozen_pair_of_theorem_11_is_printed_as_bounded_where_nothing_bounds() -> None:
+    assert frozen(TRAP, 1.0) == pytest.approx(2.12120651, abs=1e-8)  # MATHS 10
+    assert limit(TRAP, None, 1.0) == np.inf
