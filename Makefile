@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 OUT    ?= out
 
-.PHONY: run test check long clean
+.PHONY: run test check long papers clean
 
 run: $(VENV)/.run
 	@$(BIN)/agedp sample london $(OUT)/london --households 300 --days 60 --seed 7
@@ -21,6 +21,9 @@ check: $(VENV)/.test
 
 long: $(VENV)/.test
 	@$(BIN)/python -m pytest -m long
+
+papers: $(VENV)/.test
+	@$(BIN)/python -m pipelines.papers all --out $(OUT)/papers
 
 clean:
 	rm -rf $(VENV) $(OUT)

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(f"{name}: {len(made[-1].figures)} figures, {len(made[-1].claims)} claims in {folder}"
                  f" ({time.perf_counter() - begin:.0f} s)")  # fmt: skip
         if given.docs:
-            _say(f"page: {write_page(made, given.docs)}")
+            _say(f"page: {write_page(made, given.docs, out=given.out)}")
     except AgedpError as error:
         sys.stderr.write(f"{error.private}\n")
         return error.exit_status

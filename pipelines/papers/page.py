@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pipelines import folders
 from pipelines.papers.results import Claim, Figure, Paper
-from pipelines.papers.style import drawn
 
 _READABLE = 0o644
 
@@ -28,13 +27,14 @@ This page is written by the command, never by hand:
 so. The folder `papers` then holds every figure as SVG, PNG and Parquet, and the claims as JSON and Parquet."""
 
 
-def write_page(papers: Sequence[Paper], docs: Path) -> Path:
-    """Write papers.md, and each figure as SVG into papers/, and return the page."""
+def write_page(papers: Sequence[Paper], docs: Path, *, out: Path) -> Path:
+    """Write papers.md, copy each figure's SVG from `out` into papers/, and return the page."""
     folder = docs / "papers"
     folder.mkdir(parents=True, exist_ok=True)
     for paper in papers:
         for figure in paper.figures:
-            folders.write(folder / picture(paper, figure), drawn(figure)["svg"], mode=_READABLE)
+            drawn = (out / paper.name / f"{figure.name}.svg").read_bytes()
+            folders.write(folder / picture(paper, figure), drawn, mode=_READABLE)
     page = docs / "papers.md"
     folders.write(page, page_of(papers).encode(), mode=_READABLE)
     return page

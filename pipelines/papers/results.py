@@ -55,7 +55,7 @@ class Panel:
     y: str
     curves: tuple[Curve, ...]
     levels: tuple[tuple[float, str], ...] = ()
-    levels_named: Literal["left", "right"] = "right"
+    levels_named: Literal["left", "right", "below"] = "right"
     log: str = ""
     bottom: float | None = None
     top: float | None = None

@@ -32,6 +32,7 @@ _DASHES = {"paper": (0, (5, 2)), "ours": "-", "measured": (0, (6, 2, 1, 2)), "re
 _MARKS = ("o", "s", "^", "D", "v")
 _MARKED = 8
 _RESTLESS = 250
+_FEW_DECADES = 20
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -56,7 +57,8 @@ _STYLE: Any = {
 _WIDTH, _HEIGHT = 4.4, 3.5
 _ROW = 0.17
 _NARROWEST = 7.0
-_LABEL = 40
+_ACROSS = 3
+_LABEL = 46
 _DPI = 150
 
 
@@ -72,10 +74,11 @@ def drawn(figure: Figure) -> dict[str, bytes]:
     except ModuleNotFoundError:
         raise RunFileError("figures are drawn by matplotlib: install agedp with its extra `papers`") from None
     with mpl.rc_context(_STYLE):
-        width = max(_NARROWEST, _WIDTH * len(figure.panels))
-        rows = max(_legend_rows(panel) for panel in figure.panels)
-        drawing = Drawing(figsize=(width, _HEIGHT + _ROW * rows), layout="constrained")
-        for axes, panel in zip(np.ravel(drawing.subplots(1, len(figure.panels))), figure.panels, strict=True):
+        across = len(figure.panels) if len(figure.panels) <= _ACROSS else 2
+        down = -(-len(figure.panels) // across)
+        width, named = max(_NARROWEST, _WIDTH * across), max(_legend_rows(panel) for panel in figure.panels)
+        drawing = Drawing(figsize=(width, down * (_HEIGHT + _ROW * named)), layout="constrained")
+        for axes, panel in zip(np.ravel(drawing.subplots(down, across)), figure.panels, strict=True):
             _draw(axes, panel)
         _write_around(drawing, figure, width)
         # Laid out once; saving would do it again for each format.
@@ -105,35 +108,43 @@ def _draw(axes: Axes, panel: Panel) -> None:
         _add(axes, line)
     for value, name in panel.levels:
         axes.axhline(value, color="#222222", lw=0.8, ls=(0, (2, 2)), zorder=1)
+        left, below = panel.levels_named == "left", panel.levels_named == "below"
         axes.annotate(
-            name, (float(panel.levels_named == "right"), value), xycoords=("axes fraction", "data"),
-            xytext=(-2 if panel.levels_named == "right" else 2, 2), textcoords="offset points",
-            ha=panel.levels_named, va="bottom", fontsize=7, color="#222222", zorder=5,
+            name, (0.0 if left else 1.0, value), xycoords=("axes fraction", "data"),
+            xytext=(2 if left else -2, -2 if below else 2), textcoords="offset points",
+            ha="left" if left else "right", va="top" if below else "bottom", fontsize=7, color="#222222", zorder=5,
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
         )  # fmt: skip
     axes.set_title(panel.title, loc="left")
     axes.set_xlabel(panel.x)
     axes.set_ylabel(textwrap.fill(panel.y, _LABEL))
-    for axis in panel.log:
-        _make_logarithmic(axes, axis)
+    _number_axes(axes, panel)
     axes.set_ylim(bottom=panel.bottom, top=panel.top)
     if _legend_rows(panel):
         columns = _columns(panel)
         axes.legend(loc="upper left", bbox_to_anchor=(0, -0.17), ncols=columns, handlelength=3.2, borderaxespad=0)
 
 
-def _make_logarithmic(axes: Axes, axis: str) -> None:
-    from matplotlib.ticker import LogFormatter  # noqa: PLC0415
+def _number_axes(axes: Axes, panel: Panel) -> None:
+    """Write plain numbers at logarithmic axes, and whole ones where every place is whole."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter  # noqa: PLC0415
 
-    axes.set(**{f"{axis}scale": "log"})
-    ruler = {"x": axes.xaxis, "y": axes.yaxis}[axis]
-    ruler.set_major_formatter(LogFormatter(labelOnlyBase=False))
-    ruler.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(1.2, 0.4)))
+    def plain(value: float, _place: int | None) -> str:
+        return f"{value:g}"
+
+    for axis in panel.log:
+        axes.set(**{f"{axis}scale": "log"})
+        ruler = {"x": axes.xaxis, "y": axes.yaxis}[axis]
+        low, high = ruler.get_view_interval()
+        ruler.set_major_formatter(FuncFormatter(plain))
+        ruler.set_minor_formatter(FuncFormatter(plain) if high < _FEW_DECADES * low else NullFormatter())
+    if "x" not in panel.log and all((line.x == np.rint(line.x)).all() for line in panel.curves):
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
 
 
 def _columns(panel: Panel) -> int:
     """Return the columns of a legend: two, or one where a label would not fit into half a panel."""
-    return 1 if max(len(line.label) for line in panel.curves) > _LABEL - 8 else 2
+    return 1 if max(len(line.label) for line in panel.curves) > 32 else 2
 
 
 def _legend_rows(panel: Panel) -> int:

@@ -164,7 +164,7 @@ def _risk_panel(found: Forgetting, place: int) -> Panel:
 
 
 def _trade_panel(found: Forgetting, drift: Floats, number: int) -> Panel:
-    targets = np.geomspace(0.05, 4.0, 40)
+    targets = np.sort(LOSSES[LOSSES <= 4])
     total = drift + _noise(LOSSES, number)[:, None]
     # An output stays public: what is counted at an age is the largest of all later ages.
     later = np.maximum.accumulate(found.counted[:, ::-1], axis=1)[:, ::-1]

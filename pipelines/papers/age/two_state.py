@@ -150,7 +150,15 @@ def figure_4() -> Figure:
         " multiple of the aged mean is never worse than that.",
         f"{PUBLISHED} (p = q = .1, I = 20)",
         (
-            Panel("(a) Error", STEPS, ERROR, tuple(drift), levels=((0.1, "limit without noise, 2/I"),), bottom=0),
+            Panel(
+                "(a) Error",
+                STEPS,
+                ERROR,
+                tuple(drift),
+                levels=((0.1, "limit without noise, 2/I"),),
+                levels_named="below",
+                bottom=0,
+            ),
             Panel("(b) Privacy risk", STEPS, RISK, tuple(losses), bottom=0),
             _trade(),
         ),

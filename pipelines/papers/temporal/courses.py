@@ -51,16 +51,16 @@ def figure_3() -> Figure:
         curve("both sides about one pair", at, sharper),
     ]
     title = "A chain of three states, loss .5"
-    panels.append(Panel(title, "release [-]", f"TPL, {LEAKAGE}", tuple(lines), bottom=0))
+    panels.append(Panel(title, "release [-]", f"TPL, {LEAKAGE}", tuple(lines), bottom=0, top=3.5))
     return Figure(
         "figure_3",
         "Figure 3",
         "What all releases tell of one grows with time in both directions",
         "Ten releases of loss .1 under moderate correlation: backward leakage ends at"
         f" {backward(DRIFT, losses)[-1]:.7f}, all releases together tell at most {total.max():.7f} of one in the"
-        " middle. Eq. 10 adds the worst of each direction; if both are about the same two values the chain on the"
-        f" right leaks {sharper.max():.3f} and not {temporal(behind, ahead, more).max():.3f}.",
-        f"{PUBLISHED} (the chain on the right is ours)",
+        " middle. Eq. 10 adds the worst of each direction; if both are about the same two values the chain of"
+        f" three states leaks {sharper.max():.3f} and not {temporal(behind, ahead, more).max():.3f}.",
+        f"{PUBLISHED} (the chain of three states is ours)",
         tuple(panels),
         "eqs. 5, 10 and 11 are bounds and no equalities; the moderate chain leaves its first place for good, so no"
         " backward kernel belongs to it: the same matrix serves both ways, as in the paper (MATHS 9).",

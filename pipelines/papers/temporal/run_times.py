@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 
 from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.stacked import StackedLeakage
 from agedp_data.privacy.temporal import backward
 from pipelines.papers.homes import Data
 from pipelines.papers.results import Figure, Floats, Panel, curve
@@ -93,7 +92,7 @@ def _series(
     some = np.unique(np.linspace(0, count - 1, 3).round().astype(np.int64))
     theirs = [_best_of(partial(algorithm_1, kernel, float(course[t])), times=1) for t in some]
     solved = [_solver(kernel, float(course[t]), pairs, rng, apart) for t in some]
-    mine = _best_of(lambda: StackedLeakage(kernel) and backward(kernel, [_LOSS] * count), times=1)
+    mine = _best_of(lambda: backward(kernel, [_LOSS] * count), times=1)
     return mine, float(np.mean(theirs)) * count, float(np.mean(solved)) * count
 
 
