@@ -32,7 +32,7 @@ _DASHES = {"paper": (0, (5, 2)), "ours": "-", "measured": (0, (6, 2, 1, 2)), "re
 _MARKS = ("o", "s", "^", "D", "v")
 _MARKED = 8
 _RESTLESS = 250
-_FEW_DECADES = 20
+_FEW_DECADES = 150
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -132,12 +132,15 @@ def _number_axes(axes: Axes, panel: Panel) -> None:
     def plain(value: float, _place: int | None) -> str:
         return f"{value:g}"
 
+    def between(value: float, _place: int | None) -> str:
+        return f"{value:g}" if f"{value:e}"[0] in "25" else ""
+
     for axis in panel.log:
         axes.set(**{f"{axis}scale": "log"})
         ruler = {"x": axes.xaxis, "y": axes.yaxis}[axis]
         low, high = ruler.get_view_interval()
         ruler.set_major_formatter(FuncFormatter(plain))
-        ruler.set_minor_formatter(FuncFormatter(plain) if high < _FEW_DECADES * low else NullFormatter())
+        ruler.set_minor_formatter(FuncFormatter(between) if high < _FEW_DECADES * low else NullFormatter())
     if "x" not in panel.log and all((line.x == np.rint(line.x)).all() for line in panel.curves):
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
 

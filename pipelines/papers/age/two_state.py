@@ -44,11 +44,12 @@ def motivating() -> Figure:
                 "age of the output [days]",
                 "probability of a right guess [-]",
                 (
-                    curve("Theorem 1", ages, classic, "reference"),
+                    curve("Theorem 1", ages, classic, "paper", shade=2),
                     curve("tight loss, and exact (eq. 8)", ages, tight),
                     curve("printed in the paper", [3, 6, 10], [0.65, 0.58, 0.53], "paper", kind="points"),
                 ),
                 levels=((float(success(np.array(2.0))), "classical bound"), (0.5, "guess")),
+                levels_named="below",
                 bottom=0.45,
             ),
             Panel(

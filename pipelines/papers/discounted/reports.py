@@ -21,10 +21,14 @@ ERROR = "expected relative error [-]"
 _ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 _BETAS = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5)
 METHODS: tuple[tuple[str, str, Look, int], ...] = (
-    ("paper", "Corollary 12, or 16 with its certified constant", "paper", 1),
+    ("paper", "Corollary {}", "paper", 1),
     ("renewal", "renewal, no horizon needed", "ours", 1),
     ("optimal", "optimum of the year", "ours", 0),
 )
+
+
+def _named(name: str, discount: type[Discount]) -> str:
+    return name.format("12" if discount is Exponential else "16, certified constant")
 
 
 def daily_means(homes: Homes) -> tuple[Floats, int]:
@@ -103,7 +107,9 @@ def figure_2(data: Data) -> Figure:
     panels = [Panel("Differential privacy", "day [-]", ERROR, tuple(classical), log="y")]
     for discount, title in ((gentle, f"Exponential, α = {ALPHA:g}"), (slow, f"Hyperbolic, β = {BETA:g}")):
         lines = [
-            curve(name, at, error(year(discount, method, count), means, number), look, shade=shade)
+            curve(
+                _named(name, type(discount)), at, error(year(discount, method, count), means, number), look, shade=shade
+            )
             for method, name, look, shade in METHODS
         ]
         if isinstance(discount, Hyperbolic):
@@ -139,7 +145,7 @@ def figure_3(data: Data) -> Figure:
     betas = _BETAS[2::3] if data.small else _BETAS
     of_alpha = [
         curve(
-            name,
+            _named(name, Exponential),
             1 - np.array(alphas),
             _average([Exponential(a) for a in alphas], method, means, number),
             look,
@@ -148,7 +154,13 @@ def figure_3(data: Data) -> Figure:
         for method, name, look, shade in METHODS
     ]
     of_beta = [
-        curve(name, betas, _average([Hyperbolic(b) for b in betas], method, means, number), look, shade=shade)
+        curve(
+            _named(name, Hyperbolic),
+            betas,
+            _average([Hyperbolic(b) for b in betas], method, means, number),
+            look,
+            shade=shade,
+        )
         for method, name, look, shade in METHODS
     ]
     first = [float(error(printed(Hyperbolic(b), means.size), means, number).mean()) for b in betas]

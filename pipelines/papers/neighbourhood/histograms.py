@@ -19,7 +19,7 @@ CELLS = cell_count(delta=DELTA, low=LOW, high=HIGH)
 LENGTHS = np.arange(1, CELLS)
 _REPLACED: Change = "replacement"
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
-_ERROR = "standard deviation of a range count [homes]"
+_ERROR = "error of a range count [homes]"
 
 
 def deviation(rows: int, change: Change) -> Floats:

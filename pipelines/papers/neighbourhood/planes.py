@@ -19,7 +19,7 @@ CELLS = cell_count(delta=DELTA, low=LOW, high=HIGH)
 SIDES = np.arange(1, CELLS)
 _ROWS = (1, 2, 4, 8)
 _ALL_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
-_ERROR = "standard deviation of a count in a square [homes]"
+_ERROR = "error of a count in a square [homes]"
 
 
 def sensitivity(rows: int) -> int:
