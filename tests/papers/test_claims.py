@@ -11,6 +11,8 @@ from agedp_data.privacy.ageing import compose
 from pipelines.papers.age.two_state import CHAIN
 from pipelines.papers.results import Claim, Figure, Paper
 
+pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
+
 TESTS = Path(__file__).parents[1]
 
 

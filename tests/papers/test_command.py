@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from pipelines.papers.homes import Data
 from pipelines.papers.page import page_of, picture, section
 from pipelines.papers.results import Figure, Panel, Paper, curve
 from pipelines.papers.style import drawn
+
+pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
 DOCS = Path(__file__).parents[2] / "docs"
 ASK_MORE = {
@@ -152,12 +155,15 @@ def test_a_file_that_is_none_is_one_line_and_no_traceback(tmp_path: Path, capsys
 def test_the_page_of_the_docs_is_what_the_command_writes_on_the_named_data(real_data: Path) -> None:
     data = Data(london=(str(real_data / "london" / "kaggle" / "*.csv"),))
     page = (DOCS / "papers.md").read_text()
+    pinned = f"matplotlib=={version('matplotlib')}\n" in (DOCS.parent / "constraints.txt").read_text()
     for make in PAPERS.values():
         paper = make(data)
         for figure in paper.figures:
             if figure.repeatable:
                 assert section(paper, figure) in page, figure.name
-                assert drawn(figure)["svg"] == (DOCS / "papers" / picture(paper, figure)).read_bytes(), figure.name
+                if pinned:  # another version may draw the same numbers otherwise
+                    shown = (DOCS / "papers" / picture(paper, figure)).read_bytes()
+                    assert drawn(figure)["svg"] == shown, figure.name
         for claim in paper.claims:
             if "run times" not in claim.rests_on:
                 assert claim.found.replace("|", "\\|") in page, claim

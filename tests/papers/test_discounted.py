@@ -10,6 +10,8 @@ from pipelines.papers.discounted.reports import CLAMP_KWH, daily_means, error, p
 from pipelines.papers.homes import Homes
 from pipelines.papers.results import Figure
 
+pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
+
 
 def test_the_means_are_those_of_a_plain_loop() -> None:
     rng = np.random.default_rng(2)

@@ -8,6 +8,8 @@ import pytest
 from agedp_data.privacy.windows import window_budgets
 from pipelines.papers.neighbourhood import histograms, planes, sustained
 
+pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
+
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
 def test_the_plane_s_sensitivity_is_that_of_all_moves_tried(rows: int) -> None:
