@@ -39,10 +39,17 @@ class Input(Block):
     """What the datasets have in common; `file_order` is None where files that disagree are set aside."""
 
     dataset: str
+    """Which layout the files have; see the tutorial for the two datasets and own-data for all others."""
     files: Annotated[ListOf[Pattern], PLACE, FREE]
+    """Globs, paths or URLs of the input files: `.csv`, `.gz`, `.zip`, `.zst`, in any order."""
     corrections: Literal["set-aside", "later-file"] = "set-aside"
+    """What holds if two files disagree about a reading: neither, or what the later file says."""
     file_order: Order | None = Field(default_factory=_order)
+    """Which file is the later one: by name, numbers compared as numbers, or by time of change; only for "later-file",
+    then "name".
+    """
     max_half_hour_kwh: PositiveKwh = exact(50)
+    """A reading above this is set aside."""
 
     @property
     def max_half_hour_wh(self) -> int:
@@ -71,14 +78,23 @@ class LongColumns(Block):
     """[input.columns]: how a table with one row per household and half-hour is to be understood."""
 
     household: Text
+    """Column that names the household."""
     time: Text
+    """Column of the time stamp."""
     time_format: Text = "%Y-%m-%d %H:%M:%S"
+    """How the stamp is written, in the words of `strptime`, or "iso"."""
     stamp: Literal["end", "start"]
+    """Whether the stamp is the end or the start of its half-hour."""
     zone: Zone
+    """Time zone in which the stamps are written."""
     day_zone: Zone
+    """Time zone whose midnight ends a day."""
     energy: Text
+    """Column of the energy of the half-hour."""
     unit: Literal["kWh", "Wh"]
+    """Unit of that column."""
     missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
+    """Texts in that column that mean: no reading."""
 
     @field_validator("time_format")
     @classmethod

@@ -32,7 +32,9 @@ class Model(Block):
     """What both sources have in common."""
 
     source: str
+    """Stated by you, or counted from readings by `agedp calibrate`."""
     assume: Literal["curve", "markov"]
+    """What is assumed: a curve of forgetting alone, or the Markov property, from which compositions follow."""
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -62,9 +64,13 @@ class Declared(Model):
 
     source: Literal["declared"]
     curve: OptionalPlace = None
+    """File `age_days,total_variation`, never rising."""
     kernel: OptionalPlace = None
+    """File of a transition matrix; instead of `curve`."""
     step: Step | None = Field(default_factory=_kernel_step)
+    """Step of the kernel; a day if it is left out."""
     basis: Text
+    """Where curve or kernel come from; quoted in the statement."""
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -120,17 +126,30 @@ class Estimated(Model):
 
     source: Literal["estimated"]
     file: Place
+    """Where `agedp calibrate` puts the model."""
     period: Annotated[tuple[date, date], PlainValidator(_period)]
+    """First and last day whose readings it is counted from."""
     step: Step
+    """Step of the chain."""
     states: Annotated[int, Field(ge=2, le=1000)] = 12
+    """Number of states."""
     edges: Annotated[str | tuple[Decimal, ...], PlainValidator(_edges)]
+    """Where one state ends: by each home's own quantiles, its own range, or public kWh values, one fewer than states.
+    """
     chain: Literal["homogeneous", "cyclic"]
+    """One kernel, or one for each half-hour of the day."""
     memory: Memory = "one"
+    """What a state remembers: one step, a pair of days, or also whether the last week was high or low."""
     min_visits: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    """A state seen fewer times counts as never forgotten."""
     confidence: Literal["plug-in", "sampling-bound"]
+    """Counts taken as they are, or with a bound on their sampling error."""
     level: Fraction01 | None = None
+    """Level of that bound; must be there for "sampling-bound"."""
     ages_days: Annotated[tuple[int, ...], PlainValidator(_ages)] = (1, 2, 3, 7, 14, 28)
+    """Ages and gaps at which the envelope is tabulated and the chain is checked."""
     publish: Literal["envelope"]
+    """Says knowingly: the envelope comes from readings and is published without noise."""
 
     @property
     def chain_states(self) -> int:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from agedp_data.config.input import AnyInput, LongColumns, LongInput
 from agedp_data.config.messages import refusal
 from agedp_data.config.run import RunFile
+from agedp_data.config.surroundings import Engine
 from agedp_data.errors import RunFileError
 from agedp_data.notions.parameters import Block
 from agedp_data.shown import shown
@@ -81,6 +82,19 @@ def read_columns(keys: Mapping[str, Any]) -> LongColumns:
     if not isinstance(asked, LongInput):
         raise TypeError("dataset long is LongInput")
     return asked.columns
+
+
+def read_scheduler(written: object) -> str:
+    """Return where the data work is done, if a run file could say so.
+
+    Raises:
+        RunFileError: it could not; a slip of the pen must not wait for a cluster to answer.
+    """
+    raw = {"engine": {"scheduler": written}}
+    try:
+        return Engine.model_validate(raw["engine"]).scheduler
+    except ValidationError as error:
+        raise refusal(error, raw, name="scheduler") from None
 
 
 def _toml(text: str, name: str) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class RunFile(Block):
     """One population, one promise, one or more series that share each day's loss."""
 
     version: Annotated[int, PlainValidator(_version)]
+    """Format of this file."""
     input: AnyInput
     output: Output
     population: Population

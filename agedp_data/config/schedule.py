@@ -53,8 +53,13 @@ class Schedule(Block):
     """What the modes have in common."""
 
     mode: str
+    """When days are due: "archive" all of the period now; "live" each at its age, by the system clock; "rehearsal" the
+    same by a simulated clock.
+    """
     first_day: Day
+    """First day of the series."""
     last_day: Day | None = None
+    """Last day of the series; an archive must have one."""
 
     @property
     def days(self) -> int | None:
@@ -96,7 +101,9 @@ class Rehearsal(Schedule):
 
     mode: Literal["rehearsal"]
     wait_for: DayMarker | None = None
+    """File that a delivery leaves, `{day}` standing for the date; without it age alone decides."""
     give_up_days: Days | None = Field(default_factory=_patience)
+    """A day without its marker this long after it was due is skipped; nothing is spent. 14 if there is a marker."""
 
     @model_validator(mode="after")
     def _patience_needs_a_marker(self) -> Self:
@@ -114,9 +121,13 @@ class Live(Schedule):
 
     mode: Literal["live"]
     wait_for: DayMarker | None = None
+    """File that a delivery leaves, `{day}` standing for the date; without it age alone decides."""
     give_up_days: Days | None = Field(default_factory=_patience)
+    """A day without its marker this long after it was due is skipped; nothing is spent. 14 if there is a marker."""
     cron: Annotated[Cron | None, FREE] = None
+    """When `agedp serve` runs."""
     zone: Annotated[Zone | None, FREE] = Field(default_factory=_zone)
+    """Time zone of the cron line; UTC if it is left out."""
 
     @model_validator(mode="after")
     def _parts_go_together(self) -> Self:

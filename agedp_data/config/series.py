@@ -55,11 +55,17 @@ class Series(Block):
     """What the statistics have in common; a missing household-day counts as `missing_kwh`."""
 
     statistic: str
+    """What is published of a day."""
     share: Share | None = None
+    """Part of each day's epsilon; must be there if there are several series, and the shares add up to 1."""
     clamp_kwh: PositiveKwh
+    """A household's day counts at most this. A public figure, never read off the data."""
     by: Text | None = None
+    """Group column of the roster: one figure for each group."""
     max_missing: Missing = 2
+    """A day that lacks more of its readings than this counts as missing."""
     missing_kwh: Kwh = exact(0)
+    """What a missing household-day counts as."""
 
     @property
     def clamp_wh(self) -> int:
@@ -89,6 +95,7 @@ class Mean(Series):
 
     statistic: Literal["mean"]
     values: Literal["readings", "states"] = "readings"
+    """Readings as they are, or public representatives of their states."""
 
     def sensitivity(self, change: Change) -> int:
         """Return how far one household moves the sum, Wh: by the clamp at most."""
@@ -121,7 +128,9 @@ class Distribution(Series):
 
     statistic: Literal["distribution"]
     form: Literal["histogram", "cumulative"] = "histogram"
+    """Counts of each bin, or of all below an edge."""
     bins_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_bins)]
+    """Edges of the bins, from 0 to `clamp_kwh`; public."""
 
     @property
     def bins_wh(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Age-dependent privacy: what old data say about the present (Zhang, Sun et al., IEEE TIT 2024: [A])."""
+"""Age-dependent privacy: what old data say about the present (Zhang, Wei, Berry and Huang, IEEE TIT 2024: [A])."""
 
 from __future__ import annotations
 
@@ -45,9 +45,13 @@ class AgeDependent(Enforced):
     notion: Literal["age-dependent"]
     age_days: AgeDays
     epsilon_per_day: Epsilon | None = None
+    """What one day spends; this or `risk`."""
     risk: Epsilon | None = None
+    """Target about the present; the loss of a day is solved from the model's public part, within the caps."""
     method: Method
+    """How the risk is read off the model; the first is the sharpest, a declared curve allows "total_variation" only."""
     secret: Secret
+    """What the figure is about: the total of the current day, or one half-hour."""
 
     _solved: Solved[tuple[Forgetting, int, Forgotten]] = PrivateAttr(default_factory=Solved)
 

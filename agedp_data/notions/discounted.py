@@ -82,11 +82,17 @@ class Discounted(Enforced):
 
     notion: Literal["discounted"]
     discount: DiscountName
+    """How an old loss counts after j days: rate^j, or 1 / (1 + rate j)."""
     rate: Amount
+    """The rate of that; below 1 if exponential."""
     epsilon: Epsilon
+    """What the discounted sum is at most, on every day."""
     schedule: ScheduleName
+    """How the losses are spread: see notions."""
     horizon_days: Days | None = None
+    """The series closes after so many releases; must be there for "optimal"."""
     clock: Clock
+    """Whether age is counted from the day of the data or from the day of publication."""
 
     _published: DayLosses = PrivateAttr(default_factory=lambda: DayLosses("published_on"))
 

@@ -72,10 +72,15 @@ class Neighbourhood(Enforced):
 
     notion: Literal["neighbourhood"]
     delta_kwh: PositiveKwh
+    """Size of change that is protected."""
     window_days: Days
+    """Length of the window."""
     epsilon_per_window: Epsilon
+    """What a window spends on changes below `delta_kwh`."""
     spend: Spend
+    """A fraction of what is left, a window_days-th for each day, or a plan for known days."""
     fraction: Fraction01 | None = None
+    """The fraction, for spend = "fraction"."""
 
     _publication: Publication = PrivateAttr(default=_UNBOUND)
     _small: SmallLosses = PrivateAttr()

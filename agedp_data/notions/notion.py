@@ -184,9 +184,13 @@ class Promise(Block):
     slides: ClassVar[bool] = False
 
     notion: str
+    """Which promise is made; one of six."""
     age_days: AgeDays | None = None
+    """A day is released when it is this old; must be there for "live", "rehearsal" and "age-dependent"."""
     max_day_epsilon: Epsilon
+    """Cap of any one day. No model, age or discount ever buys a day more."""
     epsilon_total: Total
+    """Sum over all days at which the series ends."""
 
     @property
     def day_cap(self) -> int:

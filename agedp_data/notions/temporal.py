@@ -60,8 +60,11 @@ class Temporal(Enforced):
 
     notion: Literal["temporal"]
     alpha: Epsilon
+    """What all releases together may say about any one day."""
     horizon_days: Horizon
+    """The series closes after so many releases; "unlimited" leaves it open."""
     budget: Budget
+    """How alpha is spread over the days."""
 
     _known: Solved[tuple[Forgetting, Leaked, Plan]] = PrivateAttr(default_factory=Solved)
 

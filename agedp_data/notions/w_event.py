@@ -31,8 +31,11 @@ class WEvent(Enforced):
 
     notion: Literal["w-event"]
     window_days: Days
+    """Length of the window."""
     epsilon_per_window: Epsilon
+    """What any so many days in a row spend together."""
     spend: Spend
+    """A window_days-th each day, or half of what is left in the window."""
 
     @model_validator(mode="after")
     def _first_day_fits(self) -> Self:

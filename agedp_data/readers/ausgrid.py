@@ -61,7 +61,11 @@ class AusgridKeys(Block):
     """What [input] says of Ausgrid solar homes: a household's use is the sum of its `categories`."""
 
     categories: ListOf[Category] = ("GC", "CL")
+    """Which rows add up to a household's use: general consumption, controlled load, or generation alone."""
     missing_controlled_load: Absent | None = Field(default_factory=_absent)
+    """A day with general consumption and no controlled load: "zero" or "missing"; "zero" where both categories are
+    read.
+    """
 
     @model_validator(mode="after")
     def _categories_add_up(self) -> Self:
