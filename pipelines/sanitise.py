@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from agedp_data.errors import LedgerError, RunFileError
@@ -34,22 +34,32 @@ from pipelines.work import Work, begin, follow
 Stage = Callable[[Work], None]
 
 
-def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date | None = None) -> ReleaseFolder:
+def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date | str | None = None) -> ReleaseFolder:
     """Release every due day of a run file and return its release folder.
 
     Args:
         run_file: path of the run file.
         scheduler: as [engine] scheduler; goes before the run file's.
-        as_of: in rehearsals, the simulated date up to which days are released; if not given, the date on which
-            the last day of the period is due.
+        as_of: in rehearsals, the simulated date up to which days are released, such as "2026-04-01"; of an instant
+            its date counts. If not given, the date on which the last day of the period is due.
 
     Raises:
         AgedpError: one line that says what, where and what would help; what was committed stays committed and
             is published.
     """
-    work = begin(run_file, scheduler=scheduler, as_of=as_of)
+    work = begin(run_file, scheduler=scheduler, as_of=_date(as_of))
     run_stages(lambda _, stage: stage(work))
     return ReleaseFolder(Path(work.run.output.release))
+
+
+def _date(given: date | str | None) -> date | None:
+    """Return the date that is meant; data frames hold instants, and people write text."""
+    if isinstance(given, str):
+        try:
+            return date.fromisoformat(given)
+        except ValueError:
+            raise RunFileError(f'as_of = {given!r}: must be a date such as "2026-04-01"') from None
+    return given.date() if isinstance(given, datetime) else given
 
 
 def run_stages(call: Callable[[str, Stage], None]) -> None:

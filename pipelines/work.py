@@ -12,6 +12,7 @@ from typing import Any
 from agedp_data import clock
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config import RunFile, contract, load, not_yet
+from agedp_data.config.reading import read_scheduler
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger, Release
 from agedp_data.model import Model, model_of
@@ -230,7 +231,7 @@ def engine_of(run: RunFile, scheduler: str | None, told: Told = SILENT) -> Engin
     """Return how the data work is run; `scheduler` goes before the run file's, and what Dask is told behind it."""
     written = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
     return Engine(
-        scheduler or written,
+        written if scheduler is None else read_scheduler(scheduler),
         run.engine.workers,
         run.engine.block_mib * 2**20,
         progress=told.progress,

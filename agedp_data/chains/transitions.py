@@ -28,7 +28,7 @@ def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int, *
     Args:
         states: states 0..k-1 in order of time, negative if missing.
         contiguous: which readings are followed by the next one step later.
-        n_states: k.
+        n_states: number of states k.
         every: with 6, the transitions of the series read every sixth step only, begun anew after each gap.
 
     Raises:
