@@ -1,11 +1,12 @@
 # `make run`: set up and publish two rehearsals of made-up homes. `make test`: set up and pass the tests.
+# `make docs`: the pages as a site, docs/_build/index.html; asks no network once it is set up.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 OUT    ?= out
 
-.PHONY: run test check long papers clean
+.PHONY: run test check long papers docs clean
 
 run: $(VENV)/.run
 	@$(BIN)/agedp sample london $(OUT)/london --households 300 --days 60 --seed 7
@@ -25,8 +26,11 @@ long: $(VENV)/.test
 papers: $(VENV)/.test
 	@$(BIN)/python -m pipelines.papers all --out $(OUT)/papers
 
+docs: $(VENV)/.docs
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build && echo docs/_build/index.html
+
 clean:
-	rm -rf $(VENV) $(OUT)
+	rm -rf $(VENV) $(OUT) docs/_build
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12" >&2; exit 1; }
@@ -40,4 +44,9 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.test: $(VENV)/.run
 	@echo "Adding the test tools ..."
 	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	@echo "Adding the tools for the pages ..."
+	@$(PIP) --editable '.[docs]'
 	@touch $@

@@ -1,0 +1,89 @@
+"""What pages are made of besides their text: parts made from the code, pages beside the code, the notebook."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commands import commands_page
+from myst_parser.parsers.sphinx_ import MystParser
+from run_file import run_file_page
+
+if TYPE_CHECKING:
+    from docutils.nodes import document
+    from sphinx.application import Sphinx
+
+HERE = Path(__file__).parents[1]
+_ELSEWHERE = {
+    "README.md": "index.md",
+    "SECURITY.md": "security.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changes.md",
+    "data/README.md": "data-dictionary.md",
+}
+"""Pages that lie beside the code, and under which name the site has them."""
+
+MADE = {"commands": commands_page, "run-file": run_file_page}
+_MARK = re.compile(r"^<!-- made from the code: ([a-z-]+) -->$", re.MULTILINE)
+_PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./]+)\) <!-- the page itself -->$", re.MULTILINE)
+_LINK = re.compile(r"(?<=\]\()(?P<to>[\w./-]+)")
+_OUTSIDE = re.compile(r"https?://[^\s)>\"'`]+")
+
+
+class NotebookParser(MystParser):
+    """A notebook as a page: its texts, its code, and what the code said when it was run."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring: str, document: document) -> None:
+        """Parse the Markdown that a notebook amounts to."""
+        super().parse("\n\n".join(_cell(cell) for cell in json.loads(inputstring)["cells"]), document)
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return source
+    return "\n\n".join([f"```python\n{source}\n```", *(_output(each) for each in cell["outputs"])])
+
+
+def _output(said: dict[str, Any]) -> str:
+    data = said.get("data", {"text/plain": said.get("text", [])})
+    for kind in ("image/svg+xml", "text/html"):
+        if kind in data:
+            return f"```{{raw}} html\n{''.join(data[kind])}\n```"
+    return f"```text\n{''.join(data['text/plain'])}\n```"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register what pages are made of."""
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
+    app.connect("source-read", _make)
+    app.connect("build-finished", _list_outside)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _make(app: Sphinx, _: str, source: list[str]) -> None:
+    """Put what is made from the code in its place; it is read anew by every build."""
+    if _MARK.search(source[0]):
+        app.env.note_reread()
+        source[0] = _MARK.sub(lambda found: MADE[found[1]](), source[0])
+    source[0] = _PAGE.sub(lambda found: _page(app, found["path"]), source[0])
+
+
+def _page(app: Sphinx, path: str) -> str:
+    """Return a page that lies beside the code, its links turned to where the site has what they name."""
+    app.env.note_dependency(str(HERE.parent / path))
+    text = (HERE.parent / path).read_text("utf-8")
+    return _LINK.sub(lambda found: _ELSEWHERE.get(found["to"], found["to"].removeprefix("docs/")), text)
+
+
+def _list_outside(app: Sphinx, error: Exception | None) -> None:
+    """List what the pages point to elsewhere; nothing asks there."""
+    if error is None:
+        pages = (Path(app.env.doc2path(name)) for name in sorted(app.env.found_docs))
+        found = {link.rstrip(".,;") for page in pages for link in _OUTSIDE.findall(page.read_text("utf-8"))}
+        (Path(app.outdir) / "outside_links.txt").write_text("".join(f"{link}\n" for link in sorted(found)), "utf-8")

@@ -1,0 +1,126 @@
+"""What the documents name is there: commands, files, headings, run files, tests, keys."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+
+import pytest
+import typer
+
+from agedp_data.config import parse
+from tests.documents.pages import ROOT, blocks, pages
+
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+
+from commands import every_command
+from run_file import TABLES, every_key, meaning, run_file_page
+
+PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+_LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<to>[^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} (?P<text>.+)$", re.MULTILINE)
+
+
+def without_blocks(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> set[str]:
+    """The addresses of the headings of a page, as GitHub and MyST make them."""
+    titles = _HEADING.findall(without_blocks(text))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def called(text: str) -> list[str]:
+    """The calls of agedp in the shell blocks of a page."""
+    lines = [line for block in blocks(text) if block.language == "sh" for line in block.text.splitlines()]
+    return [line.partition("  #")[0] for line in lines if line.startswith("agedp ")]
+
+
+def refused(call: str) -> str:
+    """What agedp has against the words of a call, "" if nothing."""
+    words = shlex.split(call)
+    known = dict(every_command())
+    name = next((" ".join(words[:n]) for n in (3, 2) if " ".join(words[:n]) in known), None)
+    if name is None:
+        return "no such command"
+    try:
+        known[name].make_context(name, words[len(name.split()) :]).close()
+    except typer.Exit:  # after --help
+        return ""
+    except Exception as error:
+        return str(error.format_message())  # typer has a click of its own, whose errors have no public name
+    return ""
+
+
+@PAGES
+def test_every_command_of_a_page_is_one_that_there_is(page):
+    assert {call: said for call in called(page.read_text("utf-8")) if (said := refused(call))} == {}
+
+
+@pytest.mark.parametrize(
+    "call", ["agedp plann run.toml", "agedp run --flo run.toml", "agedp verify", "agedp ledger shaw x"]
+)
+def test_a_command_that_there_is_not_is_found(call):
+    assert refused(call)
+
+
+@PAGES
+def test_every_link_of_a_page_to_another_leads_somewhere(page):
+    lost = []
+    for to in _LINK.findall(without_blocks(page.read_text("utf-8"))):
+        path, _, anchor = to.partition("#")
+        if re.match(r"https?://|mailto:", to):
+            continue
+        there = page if not path else (page.parent / path).resolve()
+        if not there.exists() or (anchor and anchor not in anchors(there.read_text("utf-8"))):
+            lost.append(to)
+    assert lost == []
+
+
+@PAGES
+def test_every_run_file_on_a_page_can_be_read(page):
+    for block in blocks(page.read_text("utf-8")):
+        if block.language == "toml" and block.text.startswith("version = 1"):
+            parse(block.text, base=ROOT, name=f"line {block.line}")
+
+
+def test_every_test_that_the_errata_point_to_is_there():
+    named = set(re.findall(r"`(test_[a-z0-9_]+)`", (ROOT / "docs" / "errata.md").read_text("utf-8")))
+    folder = ROOT / "tests" / "agedp_data" / "privacy"
+    there = {name for path in folder.glob("*.py") for name in re.findall(r"def (test_\w+)\(", path.read_text("utf-8"))}
+    assert len(named) >= 40
+    assert named - there == set()
+
+
+def test_every_test_that_is_about_an_erratum_is_named_there():
+    said = (ROOT / "docs" / "errata.md").read_text("utf-8")
+    text = (ROOT / "tests" / "agedp_data" / "privacy" / "test_where_the_paper_errs.py").read_text("utf-8")
+    named = re.findall(r"def (test_(?:eq|after|fig|algorithm|theorem|corollary|the_bracket)\w+)\(", text)
+    assert len(named) >= 25
+    assert [name for name in named if f"`{name}`" not in said] == []
+
+
+def test_every_key_of_a_run_file_has_a_meaning_and_stands_on_its_page():
+    page = run_file_page()
+    for block, key in every_key():
+        assert meaning(block, key).endswith((".", '"'))
+        assert key == "version" or f"`{key}`" in page or f"### {key} = " in page
+
+
+def test_every_table_of_a_run_file_stands_on_its_page():
+    from agedp_data.config.run import RunFile
+
+    tables = {name.partition(".")[0] for name in TABLES}
+    assert tables == set(RunFile.model_fields) - {"version"}
+
+
+def test_a_key_without_a_meaning_is_an_error():
+    from agedp_data.notions.parameters import Block
+
+    class Bare(Block):
+        key: int
+
+    with pytest.raises(LookupError, match=r"Bare\.key has no text"):
+        meaning(Bare, "key")

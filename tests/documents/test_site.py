@@ -1,0 +1,73 @@
+"""The pages as a site: built without a warning, complete without a network, readable on a phone and a desk."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.documents.pages import ROOT
+from tests.reports.browser import CHROMIUM, Browser, browser
+
+pytest.importorskip("sphinx", reason="no Sphinx to build the pages with (extra docs)")
+pytestmark = pytest.mark.xdist_group("site")
+
+LOADED = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=["'](?P<to>[^"']+)""")
+LOOKED_AT = ["index", "tutorial", "notions", "errata", "run-file", "commands", "mathematics", "notebook"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "sphinx", "-q", "-E", "--fail-on-warning", "--keep-going"]
+    built = subprocess.run([*words, "docs", folder], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium to look at pages with (Debian package chromium)")
+    with browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+def test_every_page_is_built_and_none_loads_anything_from_elsewhere(site):
+    pages = {path.stem for path in site.glob("*.html")}
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} <= pages
+    loaded = {to for path in site.glob("*.html") for to in LOADED.findall(path.read_text("utf-8"))}
+    assert len(loaded) > 5
+    assert [to for to in loaded if re.match(r"(https?:)?//", to)] == []
+
+
+def test_formulas_are_there_without_a_script(site):
+    notions = (site / "notions.html").read_text("utf-8")
+    assert notions.count("<math ") > 20
+    assert re.findall(r"<script[^>]*mathjax", notions, re.IGNORECASE) == []
+
+
+def test_what_is_made_from_the_code_is_on_its_page(site):
+    keys, commands = ((site / f"{name}.html").read_text("utf-8") for name in ("run-file", "commands"))
+    assert "max_day_epsilon" in keys
+    assert "agedp ledger amend" in commands
+    assert "made from the code" not in keys + commands
+
+
+def test_what_lies_outside_is_listed_and_nobody_asks_there(site):
+    listed = (site / "outside_links.txt").read_text("utf-8").splitlines()
+    assert listed == sorted(set(listed))
+    assert all(link.startswith("http") for link in listed)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_pages_fit_their_window_and_ask_the_network_for_nothing(tab: Browser, site: Path, width: int) -> None:
+    for name in LOOKED_AT:
+        tab.look(site / f"{name}.html", width=width)
+        assert tab.run("document.documentElement.scrollWidth") <= width, name
+        assert [to for to in tab.requests if not to.startswith(("file:", "data:"))] == [], name
+        assert tab.complaints == [], name
