@@ -41,13 +41,14 @@ def _lines(path: str, command: TyperCommand) -> Iterator[str]:
     said, _, example = inspect.cleandoc(command.help or "").partition(_EXAMPLE)
     usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece)
     yield from (f"## {path}", "", said.strip(), "", "```text", f"{path} {usage}", "```", "")
-    records = [found for each in command.get_params(context) if (found := each.get_help_record(context)) is not None]
+    named = [each for each in command.get_params(context) if each.name != "help"]
+    records = [found for each in named if (found := each.get_help_record(context)) is not None]
     if records:
         yield from ("{.keys}", "| | |", "|---|---|")
         yield from (f"| `{_cell(name)}` | {_cell(_plain(about))} |" for name, about in records)
         yield ""
     if example:
-        yield from ("```sh", *(line.strip() for line in example.strip().splitlines()), "```", "")
+        yield from ("For example:", "", "```sh", *(line.strip() for line in example.strip().splitlines()), "```", "")
 
 
 def _cell(text: str) -> str:

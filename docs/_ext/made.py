@@ -53,7 +53,7 @@ def _output(said: dict[str, Any]) -> str:
     data = said.get("data", {"text/plain": said.get("text", [])})
     for kind in ("image/svg+xml", "text/html"):
         if kind in data:
-            return f"```{{raw}} html\n{''.join(data[kind])}\n```"
+            return f'```{{raw}} html\n<div class="frame">{"".join(data[kind])}</div>\n```'
     return f"```text\n{''.join(data['text/plain'])}\n```"
 
 
