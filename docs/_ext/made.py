@@ -29,6 +29,8 @@ MADE = {"commands": commands_page, "run-file": run_file_page}
 _MARK = re.compile(r"^<!-- made from the code: ([a-z-]+) -->$", re.MULTILINE)
 _PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./]+)\) <!-- the page itself -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?P<to>[\w./-]+)")
+_NAMED = re.compile(r"^(?:[^\n<`]+<)?([\w-]+)>?$", re.MULTILINE)
+_OTHERS = "... and every page that is named nowhere else"
 _OUTSIDE = re.compile(r"https?://[^\s)>\"'`]+")
 
 
@@ -66,11 +68,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _make(app: Sphinx, _: str, source: list[str]) -> None:
+def _make(app: Sphinx, name: str, source: list[str]) -> None:
     """Put what is made from the code in its place; it is read anew by every build."""
     if _MARK.search(source[0]):
         app.env.note_reread()
         source[0] = _MARK.sub(lambda found: MADE[found[1]](), source[0])
+    if name == app.config.root_doc:
+        named = set(_NAMED.findall(source[0])) | {name}
+        source[0] = source[0].replace(_OTHERS, "\n".join(sorted(app.env.found_docs - named)))
     source[0] = _PAGE.sub(lambda found: _page(app, found["path"]), source[0])
 
 
