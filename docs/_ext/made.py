@@ -29,6 +29,7 @@ MADE = {"commands": commands_page, "run-file": run_file_page}
 _MARK = re.compile(r"^<!-- made from the code: ([a-z-]+) -->$", re.MULTILINE)
 _PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./]+)\) <!-- the page itself -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?P<to>[\w./-]+)")
+_BESIDE = re.compile(r"(?<=\]\()\.\./(?P<to>[\w./-]+)")
 _NAMED = re.compile(r"^(?:[^\n<`]+<)?([\w-]+)>?$", re.MULTILINE)
 _OTHERS = "... and every page that is named nowhere else"
 _OUTSIDE = re.compile(r"https?://[^\s)>\"'`]+")
@@ -77,6 +78,7 @@ def _make(app: Sphinx, name: str, source: list[str]) -> None:
         named = set(_NAMED.findall(source[0])) | {name}
         source[0] = source[0].replace(_OTHERS, "\n".join(sorted(app.env.found_docs - named)))
     source[0] = _PAGE.sub(lambda found: _page(app, found["path"]), source[0])
+    source[0] = _BESIDE.sub(lambda found: _ELSEWHERE.get(found["to"], found[0]), source[0])
 
 
 def _page(app: Sphinx, path: str) -> str:
