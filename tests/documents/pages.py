@@ -24,7 +24,7 @@ from typing import Any
 from flows import command
 
 ROOT = Path(__file__).parents[2]
-_FENCE = re.compile(r"^(?P<tick>`{3,})(?P<language>\w+)(?P<marks>[^\n]*)\n(?P<text>.*?)^(?P=tick)$", re.M | re.S)
+_FENCE = re.compile(r"^(?P<tick>`{3,})(?P<language>\w*)(?P<marks>[^\n]*)\n(?P<text>.*?)^(?P=tick)$", re.M | re.S)
 _PLAIN_CALL = re.compile(r"agedp( ('[^']*'|[^\s'|<>&;$*\"()]+))+")
 _CONTINUED = re.compile(r" *\\\n\s*")
 _ANY = r"-?[0-9][0-9,.]*(e[-+]?[0-9]+)?"

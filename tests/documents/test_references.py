@@ -34,7 +34,7 @@ def anchors(text: str) -> set[str]:
 
 def called(text: str) -> list[str]:
     """The calls of agedp in the shell blocks of a page."""
-    lines = [line for block in blocks(text) if block.language == "sh" for line in block.text.splitlines()]
+    lines = [line for block in blocks(text) if block.language in ("", "sh") for line in block.text.splitlines()]
     return [line.partition("  #")[0] for line in lines if line.startswith("agedp ")]
 
 
