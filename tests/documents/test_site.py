@@ -60,8 +60,9 @@ def test_what_is_made_from_the_code_is_on_its_page(site):
 
 def test_what_lies_outside_is_listed_and_nobody_asks_there(site):
     listed = (site / "outside_links.txt").read_text("utf-8").splitlines()
+    assert "https://doi.org/10.1109/TKDE.2018.2824328" in listed
     assert listed == sorted(set(listed))
-    assert all(link.startswith("http") for link in listed)
+    assert all(re.fullmatch(r"https?://[^\s)]+", link) for link in listed)
 
 
 @pytest.mark.parametrize("width", [390, 1280])
