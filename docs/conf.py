@@ -41,5 +41,6 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
 html_copy_source = False
+html_show_search_summary = False  # it would be fetched, which a page opened from a disk may not
 pygments_style = "tango"
 pygments_dark_style = "monokai"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.documents.pages import ROOT
-from tests.reports.browser import CHROMIUM, Browser, browser
+from tests.reports.browser import CHROMIUM, PATIENCE_SECONDS, Browser, browser
 
 pytest.importorskip("sphinx", reason="no Sphinx to build the pages with (extra docs)")
 pytestmark = pytest.mark.xdist_group("site")
@@ -72,3 +73,14 @@ def test_pages_fit_their_window_and_ask_the_network_for_nothing(tab: Browser, si
         assert tab.run("document.documentElement.scrollWidth") <= width, name
         assert [to for to in tab.requests if not to.startswith(("file:", "data:"))] == [], name
         assert tab.complaints == [], name
+
+
+def test_the_search_works_from_a_disk(tab: Browser, site: Path) -> None:
+    tab.look(site / "index.html", width=1280)
+    tab.run("location.href = 'search.html?q=epsilon_total'")
+    found = "document.querySelectorAll('#search-results li a').length"
+    end = time.monotonic() + PATIENCE_SECONDS
+    while tab.run(found) < 3:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert tab.complaints == []
