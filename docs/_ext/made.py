@@ -74,6 +74,7 @@ def _make(app: Sphinx, name: str, source: list[str]) -> None:
     if _MARK.search(source[0]):
         app.env.note_reread()
         source[0] = _MARK.sub(lambda found: MADE[found[1]](), source[0])
+    source[0] = source[0].replace("\n| where |", "\n{.keys .erratum}\n| where |")
     if name == app.config.root_doc:
         named = set(_NAMED.findall(source[0])) | {name}
         source[0] = source[0].replace(_OTHERS, "\n".join(sorted(app.env.found_docs - named)))

@@ -15,6 +15,7 @@ from tests.documents.pages import ROOT, blocks, pages
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 from commands import every_command
+from docstrings import written
 from run_file import TABLES, every_key, meaning, run_file_page
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -124,3 +125,12 @@ def test_a_key_without_a_meaning_is_an_error():
 
     with pytest.raises(LookupError, match=r"Bare\.key has no text"):
         meaning(Bare, "key")
+
+
+def test_a_formula_of_a_docstring_stands_as_written_and_signs_are_no_markup():
+    lines = ["Return |x|_1 of `a|b`:", "    x_1 = *y*", "and more.", "", "Args:", "    x: a value", "", ">>> f(1) * 2"]
+    assert list(written(lines)) == [
+        r"Return \|x\|_1 of `a|b`:",
+        *["", "::", "", "    x_1 = *y*", ""],
+        *["and more.", "", "Args:", "    x: a value", "", ">>> f(1) * 2"],
+    ]
