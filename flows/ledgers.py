@@ -10,7 +10,7 @@ from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Fault, Ledger, Statement
-from agedp_data.ledger.storage import MEND
+from agedp_data.ledger.database import MEND
 from agedp_data.losses import epsilon
 from pipelines.compare import verify_against
 from pipelines.ledger_moves import export_ledger

@@ -19,7 +19,7 @@ from agedp_data.ledger import Contract, Ledger, Release, Statement, canonical
 from agedp_data.ledger.marks import Recovered, mark_of
 from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, taken_over, whole_of
 from agedp_data.ledger.rows import Row
-from agedp_data.ledger.storage import nothing_left
+from agedp_data.ledger.storage import database_at
 from pipelines import folders
 from pipelines.compare import figures_in, require_same, told
 from pipelines.received import ROWS, ReleaseFolder, open_release
@@ -41,7 +41,7 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
     written: list[Row] = []
 
     def write(rows: tuple[Row, ...]) -> None:
-        written.extend(rows)
+        written[:] = rows
         if not path.exists():
             folders.write(path, _exported(rows, closed=False))
             return
@@ -133,7 +133,7 @@ def _newest(found: Rows) -> str:
 
 
 def _fill(url: str, rows: tuple[Row, ...]) -> None:
-    with nothing_left(url), Ledger.open(url, create=True) as ledger:
+    with database_at(url).unmade(), Ledger.open(url, create=True) as ledger:
         ledger.fill(rows)
 
 

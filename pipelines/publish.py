@@ -73,8 +73,7 @@ def project(work: Work, ledger: Ledger) -> None:
     ledger.require_unchanged(work.promise, population=work.population)
     if ledger.rows(work.population):
         with locks.alone(made(Path(work.run.output.release))):
-            with ledger.transaction():
-                files = _stated(work, ledger)
+            files = ledger.together(lambda: _stated(work, ledger))
             publish(Path(work.run.output.release), files)
 
 

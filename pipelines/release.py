@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -40,13 +41,13 @@ def release(
     """
     rows: list[Release] = []
     for start in range(0, len(due), DAYS_TOGETHER):
-        with ledger.transaction():
-            rows += [
-                _one(ledger, terms, one, series, sums, before_draw=before_draw)
-                for one in due[start : start + DAYS_TOGETHER]
-                for series in one.series
-            ]
+        days = due[start : start + DAYS_TOGETHER]
+        rows += ledger.together(partial(_released, ledger, terms, days, sums, before_draw))
     return tuple(rows)
+
+
+def _released(ledger: Ledger, terms: Terms, due: Sequence[Due], sums: Sums, before_draw: BeforeDraw) -> list[Release]:
+    return [_one(ledger, terms, one, series, sums, before_draw=before_draw) for one in due for series in one.series]
 
 
 def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Sums, *, before_draw: BeforeDraw) -> Release:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agedp_data.errors import AgedpError, InputError, LedgerError
-from agedp_data.ledger.storage import path_of
+from agedp_data.ledger.storage import database_at
 from pipelines import folders
 
 _LEAST_BYTES = 2**16
@@ -20,13 +20,14 @@ def require_room(release: Path, ledger: str) -> None:
 
     Raises:
         InputError: the release folder cannot.
-        LedgerError: the folder of the ledger at this address cannot.
+        LedgerError: the folder of the ledger at this address cannot; what a server has room for, it says itself.
     """
     with _refused("[output] release: the folder", InputError, release):
         folders.try_writing(release, _LEAST_BYTES + _largest(release))  # each file is written beside the old one
-    place = path_of(ledger).parent
-    with _refused("[output] ledger: its folder", LedgerError, place):
-        folders.try_writing(place, _LEAST_BYTES)
+    place = database_at(ledger).folder
+    if place is not None:
+        with _refused("[output] ledger: its folder", LedgerError, place):
+            folders.try_writing(place, _LEAST_BYTES)
 
 
 def _largest(folder: Path) -> int:

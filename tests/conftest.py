@@ -12,6 +12,8 @@ from hypothesis import settings
 settings.register_profile("agedp", deadline=None)  # what a busy machine takes for one example says nothing
 settings.load_profile("agedp")
 
+from tests.postgresql import PostgreSQL, binaries
+
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
@@ -20,6 +22,18 @@ def real_data() -> Path:
     if not named:
         pytest.skip("AGEDP_REAL_DATA names no folder of real extracts")
     return Path(named)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A PostgreSQL server of the tests' own; tests that need it are skipped where there is none to start."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    programs = binaries()
+    if programs is None:
+        pytest.skip("there are no programs of a PostgreSQL server (Debian: apt-get install postgresql)")
+    server = PostgreSQL(programs)
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,6 @@ def _elsewhere(value: object) -> bool:
 PENDING = (
     Pending("output", "release", _elsewhere),
     Pending("output", "confidential", _elsewhere),
-    Pending("output", "ledger", lambda url: url.startswith("postgresql")),
     Pending("population", "roster", _elsewhere),
     Pending("series", "values", _is("states")),
     Pending("model", "file", _elsewhere),

@@ -2,7 +2,8 @@
 
 A release is looked up, admitted against the whole history of its population, drawn and stored inside one
 write transaction. Killed before the commit, nothing was drawn as far as anybody can see; after it, the same
-values are read for ever. Of two runs at once, one draws and the other reads.
+values are read for ever. Of two runs at once, one draws and the other reads. A transaction that a server gave up is
+carried out again from its beginning, which is to look the release up: what was stored after all is found there.
 
 `at` of a release is its `published_on` unless the admitted row says otherwise. Rows are checked on their way
 in by the rules that `verify` applies (`chain`), and on their way out: an edited row stops whoever reads it.
@@ -11,10 +12,10 @@ in by the rules that `verify` applies (`chain`), and on their way out: an edited
 from __future__ import annotations
 
 import operator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, SupportsIndex, TypeVar, cast
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -36,14 +37,35 @@ from agedp_data.ledger.rows import (
     sha256,
     table_of,
 )
+from agedp_data.ledger.transactions import carried_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def _writes(
+    method: Callable[Concatenate[Ledger, _Given], _Result],
+) -> Callable[Concatenate[Ledger, _Given], _Result]:
+    """Carry out a method in a write transaction, with all rows known: in the one that is held, or one of its own."""
+
+    @wraps(method)
+    def in_transaction(self: Ledger, /, *args: _Given.args, **more: _Given.kwargs) -> _Result:
+        def work() -> _Result:
+            self._refresh(self._writing)
+            return method(self, *args, **more)
+
+        return self.together(work) if self._held is None else work()
+
+    return in_transaction
 
 
 class Ledger(Reading):
-    """The append-only record of one or more populations, in one SQLite file."""
+    """The append-only record of one or more populations, in one database."""
 
+    @_writes
     def register(
         self, contract: Mapping[str, Any], *, population: str | None = None, at: str | date | None = None
     ) -> Contract:
@@ -56,13 +78,13 @@ class Ledger(Reading):
             TypeError: a contract with anything but strings, integers, booleans, lists and objects.
         """
         people = str(contract["population"]["name"]) if population is None else population
-        with self._writing() as connection:
-            known = self._chain.contracts.get(people)
-            if known:
-                return unchanged(known[-1], contract)
-            day = _day(clock.today() if at is None else at)
-            return self._store(connection, Contract(people, canonical(contract), at=day))
+        known = self._chain.contracts.get(people)
+        if known:
+            return unchanged(known[-1], contract)
+        day = _day(clock.today() if at is None else at)
+        return self._store(Contract(people, canonical(contract), at=day))
 
+    @_writes
     def amend(
         self, contract: Mapping[str, Any], *, population: str, at: str | date, after: str | None = None
     ) -> Contract:
@@ -74,38 +96,38 @@ class Ledger(Reading):
         Raises:
             LedgerError: nothing was promised to the population yet, or another contract came in between.
         """
-        with self._writing() as connection:
-            known = self._chain.contracts.get(population)
-            if not known:
-                raise LedgerError(
-                    f"nothing was promised to {population!r} yet; the first `agedp run` registers the run file"
-                )
-            if after is not None and known[-1].hash != after:
-                raise LedgerError("the contract was amended meanwhile; look at the difference again")
-            promise = canonical(contract)
-            if known[-1].promise == promise:
-                return known[-1]
-            return self._store(connection, Contract(population, promise, at=_day(at)))
+        known = self._chain.contracts.get(population)
+        if not known:
+            raise LedgerError(
+                f"nothing was promised to {population!r} yet; the first `agedp run` registers the run file"
+            )
+        promise = canonical(contract)
+        if known[-1].promise == promise:
+            return known[-1]
+        if after is not None and known[-1].hash != after:
+            raise LedgerError("the contract was amended meanwhile; look at the difference again")
+        return self._store(Contract(population, promise, at=_day(at)))
 
+    @_writes
     def adopt(self, envelope: str, *, at: str | date) -> Model:
         """Return the model whose public part is `envelope`, stored if it is not there yet."""
         name = sha256(envelope)
-        with self._writing() as connection:
-            known = self._chain.models.get(name)
-            return known or self._store(connection, Model(name, envelope, at=_day(at)))
+        known = self._chain.models.get(name)
+        return known or self._store(Model(name, envelope, at=_day(at)))
 
+    @_writes
     def record(
         self, claim: str, *, population: str, files: Mapping[str, str], software: str, at: str | date
     ) -> Statement:
         """Return the statement with this claim and these files, stored unless it is the newest already."""
         named = tuple(sorted(files.items()))
-        with self._writing() as connection:
-            known = self._chain.statements.get(population)
-            if known and (known[-1].claim, known[-1].files) == (claim, named):
-                return known[-1]
-            row = Statement(population, claim, named, software, at=_day(at))
-            return self._store(connection, row)
+        known = self._chain.statements.get(population)
+        if known and (known[-1].claim, known[-1].files) == (claim, named):
+            return known[-1]
+        row = Statement(population, claim, named, software, at=_day(at))
+        return self._store(row)
 
+    @_writes
     def release(
         self,
         population: str,
@@ -125,61 +147,66 @@ class Ledger(Reading):
             LedgerError: the admitted release breaks a rule of the ledger; nothing is stored.
         """
         key = (population, series, _day(day), 0)
-        with self._writing() as connection:
-            stored = self._chain.by_key.get(key)
-            if stored is not None:
-                return stored
-            planned = admit(tuple(self._chain.releases.get(population, ())))
-            if key_of(planned) != key or planned.values:
-                raise LedgerError(f"asked to release {key}, admitted {key_of(planned)} or values before the draw")
-            planned = replace(planned, seq=0, at=planned.at or planned.published_on, hash="")
-            if planned.state == "skipped":
-                return self._store(connection, planned)
-            # No draw for what cannot be stored: every rule is tried with zeros in place of the values.
-            self._require(connection, replace(planned, values=(0,) * len(planned.cells)))
-            values = tuple(operator.index(value) for value in draw(planned))
-            return self._store(connection, replace(planned, values=values))
+        stored = self._chain.by_key.get(key)
+        if stored is not None:
+            return stored
+        planned = admit(tuple(self._chain.releases.get(population, ())))
+        if key_of(planned) != key or planned.values:
+            raise LedgerError(f"asked to release {key}, admitted {key_of(planned)} or values before the draw")
+        planned = replace(planned, seq=0, at=planned.at or planned.published_on, hash="")
+        if planned.state == "skipped":
+            return self._store(planned)
+        # No draw for what cannot be stored: every rule is tried with zeros in place of the values.
+        self._require(replace(planned, values=(0,) * len(planned.cells)))
+        values = tuple(operator.index(value) for value in draw(planned))
+        return self._store(replace(planned, values=values))
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Hold one write transaction over everything inside: read as of one moment, stored at once at its end.
+    def together(self, work: Callable[[], _Result]) -> _Result:
+        """Return what `work` makes, all in one write transaction: read as of one moment, stored at once at its end.
 
         What raises inside has stored nothing itself, and what was stored before it stays. Of a process that is killed
-        inside nothing stays, and nothing that it drew was seen by anybody.
+        inside nothing stays, and nothing that it drew was seen by anybody. `work` is done again from its beginning if
+        a server gave the transaction up; it then reads what was stored by then.
         """
-        failed: Exception | None = None
+
+        def held(connection: Connection) -> tuple[_Result, None] | tuple[None, Exception]:
+            self._held = connection
+            try:
+                return work(), None
+            except DBAPIError:
+                raise
+            except Exception as error:  # raised again behind the commit
+                return None, error
+            finally:
+                self._held = None
+
         with self._lock:
             if self._held is not None:
                 raise RuntimeError("a transaction is held already")
             try:
-                with self._writing() as self._held:
-                    try:
-                        yield
-                    except DBAPIError:
-                        raise
-                    except Exception as error:  # raised again behind the commit
-                        failed = error
+                made, failed = carried_out(self._database, self._anew(held), write=True)
             except BaseException:
-                self._chain = Chain()  # it may know rows that were never committed
+                self._forget()  # it may know rows that were never committed
                 raise
-            finally:
-                self._held = None
+            if self._chain.length:
+                self._seen = self._chain.head
         if failed is not None:
             raise failed
+        return cast(_Result, made)
 
+    @_writes
     def hand_over(self, write: Callable[[tuple[Row, ...]], None], *, at: str | date) -> None:
         """Give all rows to `write` and close the ledger, in one transaction; closed already, `write` them again.
 
         What is handed over lacks the closing row, or the copy could not go on.
         """
-        with self._writing() as connection:
-            rows = self._everything()
-            if self._chain.closed:
-                write(rows[:-1])
-                return
-            write(rows)
-            mark = Closed(self._chain.head, self._chain.length)
-            self._store(connection, Statement(OF_LEDGER, claim_of(mark), (), "", at=_day(at)))
+        rows = self._everything()
+        if self._chain.closed:
+            write(rows[:-1])
+            return
+        write(rows)
+        mark = Closed(self._chain.head, self._chain.length)
+        self._store(Statement(OF_LEDGER, claim_of(mark), (), "", at=_day(at)))
 
     def fill(self, rows: Sequence[Row]) -> None:
         """Store sealed rows as the whole of an empty ledger, every hash recomputed.
@@ -193,33 +220,44 @@ class Ledger(Reading):
             raise LedgerError(
                 f"the rows make no ledger: row {faults[0].seq} ({faults[0].table}): {faults[0].what}; take a good copy"
             )
-        with self._writing() as connection:
-            if self._chain.length:
+        begun = False
+
+        def work() -> None:
+            nonlocal begun
+            if begun and self.head() == chain.head:
+                return  # stored, and the answer was lost
+            begun = True
+            if self.length():
                 raise LedgerError("that ledger holds rows already; name a new one")
             for row in rows:
-                connection.execute(schema.TABLES[table_of(row)].insert().values(columns_of(row)))
+                self._insert(row)
 
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """Hold the only write transaction there is, with all rows known."""
-        with self._lock, self._connected(write=True) as connection:
-            self._refresh(connection)
-            yield connection
+        self.together(work)
 
-    def _store(self, connection: Connection, row: AnyRow) -> AnyRow:
-        """Seal a row and insert it; memory takes it from the file with the next look at it, not before."""
+    def _store(self, row: AnyRow) -> AnyRow:
+        """Seal a row and insert it; memory takes it from the database with the next look at it, not before."""
         row = replace(row, seq=self._chain.length + 1)
         row = replace(row, hash=self._chain.sealed(row))
-        self._require(connection, row)
-        connection.execute(schema.TABLES[table_of(row)].insert().values(columns_of(row)))
+        self._require(row)
+        self._insert(row)
         return row
 
-    def _require(self, connection: Connection, row: Row) -> None:
-        """Refuse a row that breaks a rule, or any row if the file cannot be written."""
-        schema.require_writable(connection)
+    def _require(self, row: Row) -> None:
+        """Refuse a row that breaks a rule, or any row if the database cannot be written."""
+        self._database.require_writable(self._writing)
         flaws = self._chain.flaws(row)
         if flaws:
             raise LedgerError(f"the ledger cannot take this {table_of(row)}: {'; '.join(flaws)}")
+
+    def _insert(self, row: Row) -> None:
+        self._writing.execute(schema.TABLES[table_of(row)].insert().values(columns_of(row)))
+
+    @property
+    def _writing(self) -> Connection:
+        """Return the connection of the write transaction that is held."""
+        if self._held is None:
+            raise RuntimeError("no transaction is held")
+        return self._held
 
 
 def _day(value: str | date) -> str:

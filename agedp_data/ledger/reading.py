@@ -1,22 +1,22 @@
 """What a ledger says: its rows read once, checked on their way out, and found again by their hashes.
 
 Only the rows that came since the last look are read, and the last one seen must still be there: an edited row,
-or a file that was put back from a copy, stops whoever reads it.
+a file that was put back from a copy, or a standby that lacks what its primary had, stops whoever reads it.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import schema, storage
 from agedp_data.ledger.chain import Chain
+from agedp_data.ledger.database import Database, GivenUp
 from agedp_data.ledger.marks import OF_LEDGER, Recovered, TakenOver, mark_of
 from agedp_data.ledger.rows import (
     NO_HASH,
@@ -29,48 +29,50 @@ from agedp_data.ledger.rows import (
     canonical,
     differences,
 )
+from agedp_data.ledger.transactions import carried_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
 History = tuple[Release, ...]
 AnyRow = TypeVar("AnyRow", Contract, Model, Release, Statement)
+_Result = TypeVar("_Result")
 
 
 class Reading:
-    """The rows of one SQLite file, of one or more populations."""
+    """The rows of one database, of one or more populations."""
 
-    def __init__(self, engine: Engine, path: Path) -> None:
-        self._engine = engine
-        self._path = path
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._chain = Chain()
+        self._seen = NO_HASH
         self._lock = threading.RLock()
         self._held: Connection | None = None
 
     @classmethod
     def open(cls, url: str, *, create: bool = False) -> Self:
-        """Open the ledger at `url`, or make it (mode 0600) if `create` and there is none.
+        """Open the ledger at `url`, or make it (a file with mode 0600) if `create` and there is none.
 
         Raises:
-            LedgerError: an address or a file that cannot be used; one line says why and what would help.
+            LedgerError: an address, file or server that cannot be used; one line says why and what would help.
         """
-        path = storage.path_of(url)
-        return cls(storage.prepared(path, create=create), path)
+        database = storage.database_at(url)
+        storage.require_made(database, create=create)
+        return cls(database)
 
     @staticmethod
     def exists(url: str) -> bool:
         """Tell whether there is a ledger at `url`; an empty file, or one whose making was cut off, is none.
 
         Raises:
-            LedgerError: an address that cannot be used, or a file that is no ledger.
+            LedgerError: an address that cannot be used, a file that is no ledger, a server that cannot be asked.
         """
-        return storage.is_made(storage.path_of(url))
+        return storage.is_made(storage.database_at(url))
 
     def close(self) -> None:
-        """Let go of the file and of what was read from it."""
-        self._engine.dispose()
-        self._chain = Chain()
+        """Let go of the database and of what was read from it."""
+        self._database.engine.dispose()
+        self._chain, self._seen = Chain(), NO_HASH
 
     def __enter__(self) -> Self:
         return self
@@ -147,30 +149,43 @@ class Reading:
         return self._everything()
 
     def verify(self) -> tuple[Fault, ...]:
-        """Return everything that is wrong with the file, and with all rows, recomputed from their columns.
+        """Return everything that is wrong with the database, and with all rows, recomputed from their columns.
 
         Rows cut off at the end leave a valid, shorter chain: `contains` a published head shows that.
 
         Raises:
-            LedgerError: the file cannot be read at all.
+            LedgerError: it cannot be read at all.
         """
-        with storage.transaction(self._engine, self._path, write=False) as connection:
-            return (*_faults_of_rows(connection), *_faults_of_file(connection))
+        return carried_out(self._database, self._faults, write=False)
+
+    def _faults(self, connection: Connection) -> tuple[Fault, ...]:
+        return (*_faults_of_rows(self._database, connection), *_faults_of_parts(self._database, connection))
 
     def _read(self) -> Chain:
-        """Return the chain with all rows that are in the file now."""
-        with self._lock, self._connected(write=False) as connection:
-            self._refresh(connection)
+        """Return the chain with all rows that are stored now."""
+        with self._lock:
+            if self._held is not None:
+                self._refresh(self._held)
+            else:
+                carried_out(self._database, self._anew(self._refresh), write=False)
+                self._seen = self._chain.head
             return self._chain
 
-    @contextmanager
-    def _connected(self, *, write: bool) -> Iterator[Connection]:
-        """Give the transaction that is held already, or one of its own."""
-        if self._held is not None:
-            yield self._held
-        else:
-            with storage.transaction(self._engine, self._path, write=write) as connection:
-                yield connection
+    def _anew(self, work: Callable[[Connection], _Result]) -> Callable[[Connection], _Result]:
+        """Return `work` so that each further attempt forgets what the one before it may have read and not stored."""
+        begun = False
+
+        def attempt(connection: Connection) -> _Result:
+            nonlocal begun
+            if begun:
+                self._forget()
+            begun = True
+            return work(connection)
+
+        return attempt
+
+    def _forget(self) -> None:
+        self._chain = Chain()
 
     def _everything(self) -> tuple[Row, ...]:
         """Return the rows that are known."""
@@ -183,7 +198,7 @@ class Reading:
         """Read the rows that came since the last look, and check that the last one seen is still there."""
         newer = schema.newer(connection, self._chain.length)
         if self._chain.length and (not newer or newer.pop(0)[1]["hash"] != self._chain.head):
-            raise LedgerBehind("the ledger was replaced or shortened while it was open; put back the newest copy")
+            raise _behind()
         for table, columns in newer:
             faults = self._chain.add(table, columns)
             if faults:
@@ -192,33 +207,47 @@ class Reading:
                     f"row {faults[0].seq} of the ledger was changed or damaged ({faults[0].what});"
                     " put back a good copy; `agedp ledger verify` tells more"
                 )
+        if self._seen != NO_HASH and self._seen not in self._chain.heads:
+            raise _behind()
 
 
-def _faults_of_rows(connection: Connection) -> list[Fault]:
+def _behind() -> LedgerBehind:
+    return LedgerBehind("the ledger was replaced or shortened while it was open; put back the newest copy")
+
+
+def _faults_of_rows(database: Database, connection: Connection) -> list[Fault]:
     chain, found, faults = Chain(), list[schema.Found](), list[Fault]()
     for name in schema.TABLES:
         try:
-            found += schema.rows_of(connection, name, 0)
+            with connection.begin_nested():  # or one table that cannot be read would hide the others
+                found += schema.rows_of(connection, name, 0)
         except DBAPIError as error:
-            faults.append(Fault(0, f"table {name}", f"cannot be read: {storage.in_words(error)}"))
+            faults.append(Fault(0, f"table {name}", f"cannot be read: {_lasting(database, error)}"))
     for table, columns in schema.in_order(found):
         faults += chain.add(table, columns)
     return faults
 
 
-def _faults_of_file(connection: Connection) -> list[Fault]:
+def _faults_of_parts(database: Database, connection: Connection) -> list[Fault]:
     """Return what is wrong with anything but the rows: triggers, indices, tables, the schema version, the pages."""
     try:
-        faults = [Fault(0, what, how) for what, how in schema.oddities(connection)]
-        whole = schema.is_whole(connection)
+        faults = [Fault(0, what, how) for what, how in database.oddities(connection)]
+        whole = database.is_whole(connection)
         meta = [(name, content) for name, content in connection.execute(select(schema.META))]
     except DBAPIError as error:
-        return [Fault(0, "file", storage.in_words(error))]
+        return [Fault(0, "file", _lasting(database, error))]
     if not whole:
         faults.append(Fault(0, "file", "the database is damaged"))
     if meta != [("version", schema.VERSION)]:
         faults.append(Fault(0, "table meta", "holds something other than the schema version"))
     return faults
+
+
+def _lasting(database: Database, error: DBAPIError) -> str:
+    """Return what an error says of the ledger; one that says nothing about it is raised on."""
+    if isinstance(database.refusal(error), GivenUp):
+        raise error
+    return database.in_words(error)
 
 
 def unchanged(known: Contract, contract: Mapping[str, Any]) -> Contract:

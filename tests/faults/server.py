@@ -69,7 +69,7 @@ def _child(order: dict[str, Any], scratch: Path, streams: tuple[int, int]) -> No
 
 def _arrange(order: dict[str, Any], scratch: Path) -> None:
     from agedp_data import clock
-    from agedp_data.ledger import storage
+    from agedp_data.ledger import postgresql, sqlite
     from tests.faults.boundaries import Boundaries
 
     os.chdir(order["house"])
@@ -79,7 +79,7 @@ def _arrange(order: dict[str, Any], scratch: Path) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     moment = datetime.fromisoformat(order["now"])
     clock.now = lambda: moment
-    storage.BUSY_SECONDS = order.get("patience", 60.0)
+    sqlite.BUSY_SECONDS = postgresql.BUSY_SECONDS = order.get("patience", 60.0)
     sys.argv = ["agedp", *order["words"]]
     if "file_bytes" in order:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.errors import ContractChanged, InputError, LedgerError
-from agedp_data.ledger import Ledger, storage
+from agedp_data.ledger import Ledger, sqlite
 from pipelines import publish as publishing
 from pipelines.amend import foresee_amendment, record
 from pipelines.as_it_stood import project_as_of, project_statement
@@ -195,7 +195,7 @@ def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, mon
         return stated(facts)
 
     monkeypatch.setattr(publishing, "statement", others_try)
-    monkeypatch.setattr(storage, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
     by_hand(homes, project, 5)
     assert len(refused) == 1
     assert "another process has held it" in refused[0]

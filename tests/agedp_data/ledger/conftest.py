@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from itertools import count
+from pathlib import Path
 
 import pytest
 
 from agedp_data.ledger import Ledger, Release
 from tests.agedp_data.ledger.texts import ENVELOPE, claim, promise
+from tests.postgresql import ROLE, PostgreSQL
 
-if TYPE_CHECKING:
-    from pathlib import Path
+PLACES = ("sqlite", "postgresql")
+_NUMBERS = count(1)
 
 
 @dataclass
 class Book:
     """A place for a ledger, and releases of two cells: sensitivity 3 at scale 4, a loss of exactly 0.75."""
 
-    path: Path
+    url: str
     contract: str = ""
     homes = "london-homes"
     promise = promise()
@@ -27,8 +29,10 @@ class Book:
     digest = "ab" * 32
 
     @property
-    def url(self) -> str:
-        return f"sqlite:///{self.path}"
+    def path(self) -> Path:
+        """The file, of a ledger that is one."""
+        assert self.url.startswith("sqlite:///")
+        return Path(self.url.removeprefix("sqlite:///"))
 
     def open(self) -> Ledger:
         return Ledger.open(self.url)
@@ -73,10 +77,38 @@ class Book:
         raise LookupError("this must not be called")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try the tests of a module that says EVERYWHERE in each kind of database."""
+    if "place" in metafunc.fixturenames and getattr(metafunc.module, "EVERYWHERE", False):
+        metafunc.parametrize("place", PLACES, indirect=True)
+
+
 @pytest.fixture
-def book(tmp_path: Path) -> Book:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a ledger that is still to be made: in a file, unless the test is tried everywhere."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    return str(request.getfixturevalue("new_schema"))
+
+
+@pytest.fixture(scope="session")
+def shared_database(postgresql: PostgreSQL) -> str:
+    """A database in which each test has a schema of its own."""
+    return postgresql.database()
+
+
+@pytest.fixture
+def new_schema(postgresql: PostgreSQL, shared_database: str) -> str:
+    """The address of an empty schema."""
+    name = f"book_{next(_NUMBERS)}"
+    postgresql.admin(f"CREATE SCHEMA {name} AUTHORIZATION {ROLE}", database=shared_database)
+    return postgresql.url(shared_database, options=f"-csearch_path%3D{name}")
+
+
+@pytest.fixture
+def book(place: str) -> Book:
     """A ledger with a contract and nothing else."""
-    book = Book(tmp_path / "ledger.sqlite")
+    book = Book(place)
     with Ledger.open(book.url, create=True) as ledger:
         book.contract = ledger.register(book.promise, population=book.homes, at=book.day(7)).hash
     return book

@@ -14,8 +14,9 @@ import pytest
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
-from agedp_data.errors import LedgerError
-from agedp_data.ledger import Ledger, schema, storage
+from agedp_data.errors import LedgerBehind, LedgerError
+from agedp_data.ledger import Ledger, schema, sqlite
+from agedp_data.ledger.transactions import transaction
 
 CHILD = """
 import os, sys, time
@@ -103,7 +104,7 @@ def test_a_process_killed_at_any_instant_leaves_a_valid_ledger(book):
 
 
 def test_a_writer_that_waits_in_vain_says_so_in_one_line(book, monkeypatch):
-    monkeypatch.setattr(storage, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(book.path, isolation_level=None)) as other, book.open() as ledger:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerError, match="another process has held it"):
@@ -164,7 +165,7 @@ def test_a_file_deleted_while_open_is_not_made_anew(book):
 
 
 def test_a_ledger_that_cannot_be_written_is_read_and_refuses_to_draw(full, monkeypatch):
-    monkeypatch.setattr(storage, "MODE", "ro")  # file permissions do not bind the superuser
+    monkeypatch.setattr(sqlite, "MODE", "ro")  # file permissions do not bind the superuser
     with full.open() as ledger:
         assert len(ledger.rows()) == 3
         assert ledger.verify() == ()
@@ -182,12 +183,14 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgresql+psycopg://agedp@ledger.internal/agedp", "PostgreSQL are not built yet"),
+        ("postgresql+psycopg2://agedp@ledger.internal/agedp", "no ledger on 'postgresql.psycopg2'"),
+        ("postgresql://agedp@ledger.internal", "names no database"),
+        ("postgresql://ledger.internal/agedp?host=a&host=b", "says a thing twice"),
         ("postgresql://agedp:hunter2@ledger.internal/agedp", "password"),
         ("sqlite://u:hunter2@h/ledger.sqlite", "password"),
         ("postgresql://ledger.internal/agedp?password=hunter2", "password"),
         ("mysql://ledger.internal/agedp", "no ledger on 'mysql'"),
-        ("sqlite+aiosqlite:///ledger.sqlite", "no ledger on 'sqlite'"),
+        ("sqlite+aiosqlite:///ledger.sqlite", "no ledger on 'sqlite.aiosqlite'"),
         ("sqlite://", "a file of its own"),
         ("sqlite:///:memory:", "a file of its own"),
         ("sqlite:///ledger.sqlite?mode=ro", "a file of its own"),
@@ -211,9 +214,19 @@ def test_the_tables_are_ready_for_postgresql():
 
 
 def test_every_connection_waits_for_the_disk(full):
-    with storage.transaction(storage.prepared(full.path, create=False), full.path, write=True) as connection:
+    with transaction(sqlite.File(full.path), write=True) as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 3
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
+
+
+def test_a_ledger_put_back_from_an_older_copy_is_noticed_while_it_is_open(book):
+    with book.open() as ledger:
+        older = book.path.read_bytes()
+        book.add(ledger, 0)
+        ledger.rows()
+        book.path.write_bytes(older)
+        with pytest.raises(LedgerBehind, match="replaced or shortened"):
+            book.add(ledger, 1)
 
 
 def test_a_damaged_file_says_so_and_what_helps_and_never_to_verify_it_once_more(full):

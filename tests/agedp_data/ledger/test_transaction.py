@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Connection
+from sqlalchemy.exc import DatabaseError
 
 from agedp_data.errors import LedgerError, Refused
-from agedp_data.ledger import Ledger, Release, schema
+from agedp_data.ledger import Release
+from agedp_data.ledger.database import Database
+from agedp_data.ledger.storage import database_at
 
 if TYPE_CHECKING:
     from tests.agedp_data.ledger.conftest import Book
+
+EVERYWHERE = True
 
 
 def days(ledger):
@@ -20,11 +25,14 @@ def days(ledger):
 
 def test_what_is_released_together_is_read_inside_and_seen_by_others_at_its_end(book: Book) -> None:
     with book.open() as ledger, book.open() as other:
-        with ledger.transaction():
+
+        def three_days() -> None:
             for number in range(3):
                 book.add(ledger, number)
                 assert days(ledger) == [book.day(i) for i in range(number + 1)]
             assert days(other) == []
+
+        ledger.together(three_days)
         assert days(ledger) == days(other) == [book.day(i) for i in range(3)]
         assert not other.verify()
 
@@ -33,15 +41,14 @@ def test_a_refusal_keeps_what_was_released_before_it(book: Book) -> None:
     def refuse(_: object) -> Release:
         raise Refused("no more")
 
-    def two_days(ledger: Ledger) -> None:
-        with ledger.transaction():
-            book.add(ledger, 0)
-            row = book.planned(1)
-            ledger.release(row.population, row.series, row.day, draw=book.never, admit=refuse)
+    def two_days() -> None:
+        book.add(ledger, 0)
+        row = book.planned(1)
+        ledger.release(row.population, row.series, row.day, draw=book.never, admit=refuse)
 
     with book.open() as ledger:
         with pytest.raises(Refused, match="no more"):
-            two_days(ledger)
+            ledger.together(two_days)
         assert days(ledger) == [book.day(0)]
         book.add(ledger, 1)
     with book.open() as ledger:
@@ -49,17 +56,16 @@ def test_a_refusal_keeps_what_was_released_before_it(book: Book) -> None:
         assert not ledger.verify()
 
 
-def test_of_an_interrupted_one_nothing_stays_neither_in_the_file_nor_in_memory(book: Book) -> None:
-    def interrupted(ledger: Ledger) -> None:
-        with ledger.transaction():
-            book.add(ledger, 0)
-            assert days(ledger) == [book.day(0)]
-            raise KeyboardInterrupt
+def test_of_an_interrupted_one_nothing_stays_neither_stored_nor_in_memory(book: Book) -> None:
+    def interrupted() -> None:
+        book.add(ledger, 0)
+        assert days(ledger) == [book.day(0)]
+        raise KeyboardInterrupt
 
     with book.open() as ledger:
         before = ledger.head()
         with pytest.raises(KeyboardInterrupt):
-            interrupted(ledger)
+            ledger.together(interrupted)
         assert (days(ledger), ledger.head()) == ([], before)
         book.add(ledger, 0)
         assert not ledger.verify()
@@ -68,23 +74,23 @@ def test_of_an_interrupted_one_nothing_stays_neither_in_the_file_nor_in_memory(b
 def test_when_the_disk_fails_nothing_of_it_stays_and_the_next_one_goes_on(
     book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound, asked = schema.require_writable, []
+    kind = type(database_at(book.url))
+    sound, asked = kind.require_writable, []
 
-    def fails_late(connection: object) -> None:
+    def fails_late(database: Database, connection: Connection) -> None:
         asked.append(connection)
         if len(asked) > 4:
-            raise OperationalError("INSERT", {}, OSError("the disk is full"))
-        sound(connection)
+            raise DatabaseError("INSERT", {}, OSError("the disk is full"))
+        sound(database, connection)
 
-    def three_days(ledger: Ledger) -> None:
-        with ledger.transaction():
-            for number in range(3):
-                book.add(ledger, number)
+    def three_days() -> None:
+        for number in range(3):
+            book.add(ledger, number)
 
     with book.open() as ledger:
-        monkeypatch.setattr(schema, "require_writable", fails_late)
-        with pytest.raises(LedgerError, match="the database refused"):
-            three_days(ledger)
+        monkeypatch.setattr(kind, "require_writable", fails_late)
+        with pytest.raises(LedgerError, match="refused"):
+            ledger.together(three_days)
         monkeypatch.undo()
         assert days(ledger) == []
         book.add(ledger, 0)
@@ -93,8 +99,7 @@ def test_when_the_disk_fails_nothing_of_it_stays_and_the_next_one_goes_on(
 
 def test_a_second_one_inside_is_a_mistake_of_whoever_writes_it(book: Book) -> None:
     with book.open() as ledger:
-        with pytest.raises(RuntimeError, match="held already"), ledger.transaction(), ledger.transaction():
-            pass
-        with ledger.transaction():
-            book.add(ledger, 0)
+        with pytest.raises(RuntimeError, match="held already"):
+            ledger.together(lambda: ledger.together(lambda: None))
+        ledger.together(lambda: book.add(ledger, 0))
         assert days(ledger) == [book.day(0)]

@@ -1,0 +1,146 @@
+"""What a schema of PostgreSQL must be made of to be a ledger: the tables, and triggers that keep them append-only.
+
+Triggers guard against slips, not against whoever owns the tables. They fire ALWAYS, also for what a replication
+applies. Each is a statement of its own here, and is compared with what the server's catalogue says of it: columns and
+keys by name, functions by their source. A table that a crash empties (UNLOGGED), shows a part of its rows (row
+security, rules) or those of others (inheritance) is not a ledger's either. What belongs to an extension is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Column, Connection, PrimaryKeyConstraint, Table, Text, UniqueConstraint
+
+from agedp_data.ledger import schema
+from agedp_data.ledger.oddities import Parts, compared
+
+_FUNCTIONS: Final = {
+    "kept": """CREATE FUNCTION ledger_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = 'restrict_violation';
+END $$""",
+    "next": """CREATE FUNCTION ledger_next() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    place text := quote_ident(TG_TABLE_SCHEMA);
+    newest bigint;
+BEGIN
+    EXECUTE 'SELECT greatest('
+        || 'coalesce((SELECT max(seq) FROM ' || place || '.contract), 0), '
+        || 'coalesce((SELECT max(seq) FROM ' || place || '.model), 0), '
+        || 'coalesce((SELECT max(seq) FROM ' || place || '.release), 0), '
+        || 'coalesce((SELECT max(seq) FROM ' || place || '.statement), 0))' INTO newest;
+    IF NEW.seq IS DISTINCT FROM newest + 1 THEN
+        RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+END $$""",
+}
+_ROW, _BEFORE, _INSERT, _DELETE, _UPDATE, _TRUNCATE = 1, 2, 4, 8, 16, 32
+"""Of pg_trigger.tgtype."""
+
+_TABLES: Final = """
+    WITH own AS (
+        SELECT * FROM pg_class AS c WHERE relnamespace = quote_ident(current_schema())::regnamespace
+        AND relkind IN ('r', 'v', 'm', 'p', 'f', 'S')
+        AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e')
+    ), fields AS (
+        SELECT attrelid, string_agg(
+            attname || ' ' || format_type(atttypid, atttypmod) || CASE WHEN attnotnull THEN '' ELSE ' null' END
+            || CASE WHEN atthasdef OR attidentity <> '' THEN ' default' ELSE '' END, ', ' ORDER BY attnum) AS said
+        FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped GROUP BY attrelid
+    ), keys AS (
+        SELECT conrelid, CASE WHEN contype IN ('p', 'u') THEN contype::text ELSE conname END || ' '
+            || (SELECT coalesce(string_agg(attname, ', ' ORDER BY attname), '') FROM pg_attribute
+                WHERE attrelid = conrelid AND attnum = ANY (conkey)) AS said
+        FROM pg_constraint WHERE contype <> 'n'
+    )
+    SELECT relname, relkind::text || relpersistence::text, relrowsecurity
+        OR EXISTS (SELECT FROM pg_inherits WHERE own.oid IN (inhrelid, inhparent)),
+        (SELECT said FROM fields WHERE attrelid = own.oid),
+        (SELECT string_agg(said, '; ' ORDER BY said COLLATE "C") FROM keys WHERE conrelid = own.oid)
+    FROM own"""
+_OTHERS: Final = """
+    SELECT 'index', relname::text, '' FROM pg_class AS c
+    WHERE relkind IN ('i', 'I') AND relnamespace = quote_ident(current_schema())::regnamespace
+    AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = c.oid)
+    AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e')
+    UNION ALL
+    SELECT 'rule', rulename::text, relname::text FROM pg_rewrite JOIN pg_class AS c ON c.oid = ev_class
+    WHERE relkind IN ('r', 'p') AND relnamespace = quote_ident(current_schema())::regnamespace"""
+_TRIGGERS: Final = """
+    SELECT tgname, relname, tgtype, tgenabled::text, tgqual IS NULL AND tgnargs = 0 AND proconfig IS NULL, prosrc
+    FROM pg_trigger JOIN pg_class AS c ON c.oid = tgrelid JOIN pg_proc AS p ON p.oid = tgfoid
+    WHERE NOT tgisinternal AND relnamespace = quote_ident(current_schema())::regnamespace"""
+_KINDS: Final = {"v": "view", "m": "view", "S": "sequence"}
+
+
+def create(connection: Connection) -> None:
+    """Create tables, triggers and version in an empty schema, inside the caller's transaction."""
+    schema.create(connection)
+    for statement in (*_FUNCTIONS.values(), *_triggers()):
+        connection.exec_driver_sql(statement)
+
+
+def remove(connection: Connection) -> None:
+    """Drop what `create` made, inside the caller's transaction."""
+    schema.METADATA.drop_all(connection, checkfirst=False)
+    connection.exec_driver_sql("DROP FUNCTION ledger_kept(), ledger_next()")
+
+
+def _triggers() -> list[str]:
+    """Return the statements that make PostgreSQL refuse changes, deletions and rows out of turn."""
+    made = []
+    for name in ("meta", *schema.TABLES):
+        made += [
+            f"CREATE TRIGGER {name}_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON {name} EXECUTE FUNCTION ledger_kept()",
+            f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER {name}_kept",
+        ]
+    for name in schema.TABLES:
+        made += [
+            f"CREATE TRIGGER {name}_next BEFORE INSERT ON {name} FOR EACH ROW EXECUTE FUNCTION ledger_next()",
+            f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER {name}_next",
+        ]
+    return made
+
+
+def oddities(connection: Connection) -> tuple[tuple[str, str], ...]:
+    """Return (what, how) of every table, index, trigger and rule that is not as `create` made it."""
+    return compared(_made(), _found(connection))
+
+
+def _made() -> Parts:
+    triggers = {f"{name}_kept": (name, _BEFORE | _DELETE | _UPDATE | _TRUNCATE) for name in ("meta", *schema.TABLES)}
+    triggers |= {f"{name}_next": (name, _ROW | _BEFORE | _INSERT) for name in schema.TABLES}
+    return {
+        **{("table", name): _form(table) for name, table in schema.METADATA.tables.items()},
+        **{
+            ("trigger", name): repr((table, kind, "A", True, _FUNCTIONS[name.rpartition("_")[2]].split("$$")[1]))
+            for name, (table, kind) in triggers.items()
+        },
+    }
+
+
+def _form(table: Table) -> str:
+    columns = ", ".join(f"{each.name} {_type(each)}" for each in table.columns)
+    keys = [
+        f"{'p' if isinstance(each, PrimaryKeyConstraint) else 'u'} {', '.join(sorted(each.columns.keys()))}"
+        for each in table.constraints
+        if isinstance(each, PrimaryKeyConstraint | UniqueConstraint)
+    ]
+    return repr(("rp", False, columns, "; ".join(sorted(keys))))
+
+
+def _type(column: Column[Any]) -> str:
+    return "text" if isinstance(column.type, Text) else "bigint"
+
+
+def _found(connection: Connection) -> Parts:
+    found: dict[tuple[str, str], str] = {}
+    for name, kind, *said in connection.exec_driver_sql(_TABLES):
+        found[_KINDS.get(kind[0], "table"), name] = repr((kind, *said))
+    for name, *said in connection.exec_driver_sql(_TRIGGERS):
+        found["trigger", name] = repr(tuple(said))
+    for kind, name, of in connection.exec_driver_sql(_OTHERS):
+        found[kind, name] = of
+    return found

@@ -1,0 +1,86 @@
+"""What PostgreSQL's errors mean to the user; a server's own text is never quoted: it may hold what was written."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agedp_data.ledger.database import BUSY, MEND
+
+_LOST: Final = ("08", "57P01", "57P02", "57P03")
+_CONFLICTS: Final = ("40001", "40P01")
+
+_LOST_WORDS: Final = (
+    "the connection to the server was lost again and again; what was stored is read before anything is drawn, so "
+    "start again when the server is there"
+)
+_DAMAGED: Final = f"its tables are not those of a ledger, or are damaged; {MEND}"
+
+_BY_CODE: Final = {
+    "55P03": BUSY,
+    **dict.fromkeys(_CONFLICTS, "another transaction came in between again and again; start again"),
+    **dict.fromkeys(_LOST, _LOST_WORDS),
+    "53100": "the server's disk is full; nothing was stored",
+    "53": "the server has no room or no connections left; nothing was stored",
+    "57014": "the server stopped a statement that took longer than it permits; nothing was stored",
+    "25006": "it cannot be written: the server, the database or the role is read-only",
+    "0A000": "it cannot be written: the server is a standby; name its primary",
+    "42501": "the role lacks a right; docs/postgresql.md names those that it needs",
+    "42": _DAMAGED,
+    "3F": _DAMAGED,
+    "XX": f"the server finds the tables damaged; {MEND}",
+    "58": "the server's disk fails to read or write; nothing was stored",
+    "23": "it refused a row that does not continue it; run `agedp ledger verify`",
+    "22": "it refused a text that it cannot store; nothing was stored",
+}
+
+_BY_TEXT: Final = (
+    ("password authentication failed", "the server refuses the password; check ~/.pgpass (mode 0600) or PGSERVICE"),
+    ("no password supplied", "the server asks for a password; put it into ~/.pgpass (mode 0600)"),
+    ("authentication failed", "the server does not believe who this is; check the role and pg_hba.conf"),
+    ("no pg_hba.conf entry", "the server does not let this role in from here; check pg_hba.conf"),
+    ('role "', "the server knows no such role, or it may not log in; create it (docs/postgresql.md)"),
+    ('database "', "the server has no such database; create it (docs/postgresql.md)"),
+    ("definition of service", "the service is not in ~/.pg_service.conf"),
+    ("connection option", "the address has an option that the driver does not know"),
+    ("permission denied for database", "the role may not connect to the database; grant it CONNECT"),
+    ("starting up", "the server is starting; start again in a moment"),
+    ("shutting down", "the server is shutting down; start again when it is back"),
+    ("recovery mode", "the server is recovering from a crash; start again in a moment"),
+    ("too many", "the server has no connections left; start again later"),
+    ("connection slots", "the server has no connections left; start again later"),
+    ("could not translate host name", "there is no server of that name; check the address"),
+    ("failed to resolve host", "there is no server of that name; check the address"),
+    ("timeout expired", "the server does not answer; check the address and the network"),
+    ("SSL", "the server and this side do not agree on encryption; check sslmode"),
+    ("Connection refused", "no server listens there; check host and port, and whether it runs"),
+    ("No such file", "no server listens there; check host and port, and whether it runs"),
+)
+"""By a part of libpq's own text: it has no codes for a connection that did not come about."""
+
+
+def of_code(error: BaseException | None) -> str:
+    """Return what an error of a statement means, by its SQLSTATE."""
+    code = str(getattr(error, "sqlstate", None) or ("08" if _is_lost(error) else "22"))
+    words = next((_BY_CODE[code[:length]] for length in (5, 2) if code[:length] in _BY_CODE), None)
+    return words or f"the server refused ({code}); nothing was stored"
+
+
+def of_refusal(error: BaseException) -> str:
+    """Return why there is no connection."""
+    said = str(error)
+    return next(
+        (words for part, words in _BY_TEXT if part in said),
+        "there is no connection to the server; try `psql` with the same address",
+    )
+
+
+def may_be_mended(error: BaseException | None) -> bool:
+    """Tell whether another attempt may succeed: the server gave the transaction up, or the connection was lost."""
+    return _is_lost(error) or getattr(error, "sqlstate", None) in _CONFLICTS
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    code = getattr(error, "sqlstate", None)
+    if code is not None:
+        return str(code).startswith(_LOST)
+    return type(error).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown", "CrashShutdown")

@@ -1,0 +1,506 @@
+"""A ledger on a PostgreSQL server: drawn once whatever the server, the network and other writers do."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from agedp_data.errors import LedgerBehind, LedgerError
+from agedp_data.ledger import Ledger, postgresql, transactions
+from agedp_data.ledger.storage import database_at
+from agedp_data.ledger.transactions import transaction
+from pipelines.ledger_moves import export_ledger, import_ledger
+from tests.agedp_data.ledger.behind import raw
+from tests.agedp_data.ledger.conftest import Book
+from tests.agedp_data.ledger.lossy import AFTER, BEFORE, LATE, Lossy
+from tests.postgresql import PASSWORD, ROLE, PostgreSQL
+
+CHILD = """
+import sys
+from pathlib import Path
+from agedp_data.ledger import Ledger, Release, postgresql
+
+url, contract, draws, days, locked = sys.argv[1:]
+if not int(locked):
+    postgresql._LOCK = "SELECT 1"
+
+def draw(planned):
+    with Path(draws).open("a") as noted:
+        noted.write(planned.day + "\\n")
+    return [len(Path(draws).read_text())]
+
+ledger = Ledger.open(url)
+for number in range(int(days)):
+    day = f"2025-01-{number + 1:02d}"
+    planned = Release("london-homes", "mean", day, 0, "released", ("all",), (), (3,), 1, 2.0,
+                      "discrete-laplace", 500_000_000, f"{day}T23:30:00Z", "2025-02-10", contract, "")
+    stored = ledger.release("london-homes", "mean", day, draw=draw, admit=lambda history: planned)
+    print(day, stored.values[0])
+"""
+
+
+@pytest.fixture
+def place(new_schema: str) -> str:
+    return new_schema
+
+
+@pytest.fixture
+def server(postgresql: PostgreSQL) -> PostgreSQL:
+    return postgresql
+
+
+@pytest.fixture
+def own(server: PostgreSQL) -> Iterator[str]:
+    """A database of this test alone."""
+    name = server.database()
+    yield name
+    server.drop(name)
+
+
+# ------------------------------------------------------------------------------------------------ at once
+
+
+@pytest.mark.parametrize("locked", [1, 0])
+def test_of_several_processes_at_once_one_draws_each_day_and_all_read_the_same(
+    book: Book, tmp_path: Path, locked: int
+) -> None:
+    """Without the lock the transactions are serialisable still: what was drawn in vain was seen by nobody."""
+    words = [sys.executable, "-c", CHILD, book.url, book.contract, str(tmp_path / "draws"), "8", str(locked)]
+    runs = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [run.communicate(timeout=120) for run in runs]
+    assert [error for _, error in said] == ["", "", ""]
+    assert len({out for out, _ in said}) == 1
+    drawn = (tmp_path / "draws").read_text().split()
+    assert sorted(set(drawn)) == [f"2025-01-{number + 1:02d}" for number in range(8)]
+    assert len(drawn) == 8 or not locked
+    with book.open() as ledger:
+        assert ledger.verify() == ()
+        assert ledger.length() == 9
+
+
+def test_a_writer_that_waits_in_vain_says_so_and_reading_goes_on(
+    book: Book, server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "BUSY_SECONDS", 0.1)
+    with transaction(database_at(book.url), write=True), book.open() as ledger:
+        with pytest.raises(LedgerError, match="another process has held it"):
+            book.add(ledger, 0)
+        assert ledger.length() == 1
+
+
+def test_ledgers_in_two_schemas_of_a_database_do_not_wait_for_each_other(
+    book: Book, server: PostgreSQL, shared_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "BUSY_SECONDS", 0.1)
+    server.admin(f"CREATE SCHEMA IF NOT EXISTS beside AUTHORIZATION {ROLE}", database=shared_database)
+    other = Book(server.url(shared_database, options="-csearch_path%3Dbeside"))
+    with transaction(database_at(book.url), write=True), Ledger.open(other.url, create=True) as ledger:
+        other.contract = ledger.register(other.promise, at=other.day(7)).hash
+        other.add(ledger, 0)
+        assert ledger.length() == 2
+    with book.open() as ledger:
+        assert ledger.length() == 1
+
+
+def test_what_another_serialisable_writer_undid_is_carried_out_again(
+    book: Book, server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other writer goes past the lock and stores a row while ours is being drawn."""
+    monkeypatch.setattr(postgresql, "_LOCK", "SELECT 1")
+    monkeypatch.setattr(transactions, "PAUSES", (0.0, 0.0))
+    drawn = []
+    with book.open() as ledger, book.open() as other:
+
+        def draw(_: object) -> list[int]:
+            drawn.append(1)
+            if len(drawn) == 1:
+                other.adopt(book.envelope, at=book.day(7))
+            return [len(drawn), 0]
+
+        row = book.planned(0)
+        stored = ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+        assert (stored.values, stored.seq, len(drawn)) == ((2, 0), 3, 2)
+        assert ledger.verify() == ()
+
+
+# ------------------------------------------------------------------------------------------------ lost connections
+
+
+@pytest.fixture
+def lossy(server: PostgreSQL, book: Book) -> Iterator[Callable[..., tuple[Lossy, Book]]]:
+    made: list[Lossy] = []
+
+    def over(*fates: str, **more: float) -> tuple[Lossy, Book]:
+        made.append(Lossy(str(server.folder / f".s.PGSQL.{server.port}"), list(fates), **more))
+        far = book.url.replace("@/", f"@127.0.0.1:{made[-1].port}/").replace(f"host={server.folder}&", "")
+        return made[-1], Book(far.replace(f"port={server.port}&", ""), book.contract)
+
+    yield over
+    for each in made:
+        each.close()
+
+
+@pytest.mark.parametrize(("fates", "draws"), [([BEFORE], 2), ([AFTER], 1), ([LATE], 1), ([BEFORE, AFTER], 2)])
+def test_a_lost_commit_is_looked_up_before_anything_is_drawn_again(
+    lossy: Callable[..., tuple[Lossy, Book]], book: Book, fates: list[str], draws: int
+) -> None:
+    network, far = lossy()
+    drawn = []
+
+    def draw(_: object) -> list[int]:
+        drawn.append(1)
+        return [len(drawn), 0]
+
+    with far.open() as ledger:
+        network.fates += fates
+        row = book.planned(0)
+        stored = ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+    assert network.fates == []
+    assert (len(drawn), stored.values) == (draws, (draws, 0))
+    with book.open() as ledger:
+        assert ledger.rows() == (stored,)
+        assert ledger.verify() == ()
+
+
+@pytest.mark.parametrize("fate", [BEFORE, AFTER])
+def test_whatever_is_written_survives_a_lost_commit(
+    lossy: Callable[..., tuple[Lossy, Book]], book: Book, fate: str, tmp_path: Path
+) -> None:
+    network, far = lossy()
+    handed = []
+    with far.open() as ledger:
+        for change in (
+            lambda: far.add(ledger, 0),
+            lambda: ledger.adopt(book.envelope, at=book.day(7)),
+            lambda: ledger.record(book.claim("a"), population=book.homes, files={}, software="1", at=book.day(8)),
+            lambda: ledger.amend(
+                {**book.promise, "tags": ["new"]}, population=book.homes, at=book.day(9), after=book.contract
+            ),
+            lambda: ledger.hand_over(handed.append, at=book.day(10)),
+        ):
+            length = ledger.length()
+            network.fates.append(fate)
+            change()
+            assert network.fates == []
+            assert ledger.length() == length + 1
+        assert ledger.verify() == ()
+        assert handed[-1] == ledger.everything()[:-1]
+
+
+@pytest.mark.parametrize("fate", [BEFORE, AFTER])
+def test_a_ledger_is_filled_once_although_the_commit_was_lost(
+    lossy: Callable[..., tuple[Lossy, Book]], server: PostgreSQL, full: Book, fate: str, tmp_path: Path
+) -> None:
+    network, _ = lossy()
+    server.admin(
+        "DROP SCHEMA IF EXISTS filled CASCADE", f"CREATE SCHEMA filled AUTHORIZATION {ROLE}", database="postgres"
+    )
+    with (
+        full.open() as ledger,
+        Ledger.open(
+            f"postgresql+psycopg://{ROLE}@127.0.0.1:{network.port}/postgres?options=-csearch_path%3Dfilled", create=True
+        ) as copy,
+    ):
+        network.fates.append(fate)
+        copy.fill(ledger.everything())
+        assert copy.everything() == ledger.everything()
+        with pytest.raises(LedgerError, match="holds rows already"):
+            copy.fill(ledger.everything())
+
+
+def test_a_server_that_does_not_come_back_is_one_line_and_the_next_run_finds_what_was_stored(
+    lossy: Callable[..., tuple[Lossy, Book]], book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "PAUSES", (0.0, 0.0))
+    network, far = lossy()
+    with far.open() as ledger:
+        network.fates += [AFTER]
+
+        def draw(_: object) -> list[int]:
+            network.stop_listening()
+            return [5, 0]
+
+        row = book.planned(0)
+        with pytest.raises(LedgerError, match="what was stored is read before anything is drawn") as caught:
+            ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+    assert "\n" not in str(caught.value)
+    with book.open() as ledger:
+        found = ledger.release(row.population, row.series, row.day, draw=book.never, admit=book.never)
+        assert found.values == (5, 0)
+
+
+def test_a_backend_killed_within_a_transaction_costs_time_alone(server: PostgreSQL, own: str) -> None:
+    book = Book(server.url(own))
+    with Ledger.open(book.url, create=True) as ledger:
+        book.contract = ledger.register(book.promise, at=book.day(7)).hash
+        killed = []
+
+        def days() -> list[int]:
+            book.add(ledger, 0)
+            if not killed:
+                killed.append(server.backends(own))
+                server.kill(own)
+            return [book.add(ledger, number).seq for number in range(1, 4)]
+
+        assert ledger.together(days) == [3, 4, 5]
+        assert len(killed[0]) == 1
+        assert [row.seq for row in ledger.rows()] == [2, 3, 4, 5]
+        assert ledger.verify() == ()
+
+
+def test_a_server_that_is_restarted_within_a_transaction_costs_time_alone(server: PostgreSQL, own: str) -> None:
+    book = Book(server.url(own))
+    with Ledger.open(book.url, create=True) as ledger:
+        book.contract = ledger.register(book.promise, at=book.day(7)).hash
+        restarted = []
+
+        def days() -> None:
+            book.add(ledger, 0)
+            if not restarted:
+                restarted.append(1)
+                server.stop()
+                server.start()
+            book.add(ledger, 1)
+
+        ledger.together(days)
+        assert [row.seq for row in ledger.rows()] == [2, 3]
+
+
+def test_a_server_that_lacks_what_was_read_from_it_before_is_refused(
+    book: Book, server: PostgreSQL, lossy: Callable[..., tuple[Lossy, Book]]
+) -> None:
+    """As a standby that took over without the newest rows: within the attempts of one transaction."""
+    network, far = lossy()
+    with far.open() as ledger:
+        far.add(ledger, 0)
+        assert ledger.length() == 2
+        network.fates.append(BEFORE)
+
+        def draw(_: object) -> list[int]:
+            assert network.fates
+            raw(server, book, "DELETE FROM release")
+            return [1, 1]
+
+        row = book.planned(1)
+        with pytest.raises(LedgerBehind, match="replaced or shortened"):
+            ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+
+
+def test_a_commit_behind_a_failed_statement_is_an_error_and_not_a_silent_rollback(book: Book) -> None:
+    with (
+        pytest.raises(RuntimeError, match="nothing of it can be stored"),
+        transaction(database_at(book.url), write=True) as connection,
+        pytest.raises(Exception, match="does not exist"),
+    ):
+        connection.exec_driver_sql("SELECT * FROM nowhere")
+
+
+# ------------------------------------------------------------------------------------------------ no connection
+
+
+def refused(url: str) -> str:
+    with pytest.raises(LedgerError) as caught:
+        Ledger.open(url, create=True)
+    for said in (str(caught.value), caught.value.private):
+        assert "\n" not in said
+        assert PASSWORD not in said
+        assert len(said) < 300
+    assert "127.0.0.1" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return str(caught.value)
+
+
+def test_each_reason_for_no_connection_is_a_line_of_its_own(
+    server: PostgreSQL, own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passwords = tmp_path / "pgpass"
+    passwords.write_text(f"127.0.0.1:{server.port}:*:*:wrong\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    assert "refuses the password" in refused(server.url_over_tcp(own))
+    passwords.write_text(f"127.0.0.1:{server.port}:*:*:{PASSWORD}\n")
+    assert "no such database" in refused(server.url_over_tcp("nowhere"))
+    with Ledger.open(server.url_over_tcp(own), create=True) as ledger:
+        assert ledger.length() == 0
+    passwords.unlink()
+    assert "asks for a password" in refused(server.url_over_tcp(own))
+    assert "no such role" in refused(server.url(own).replace(ROLE, "nobody-here"))
+    assert "no server listens" in refused(f"postgresql+psycopg://{ROLE}@127.0.0.1:1/{own}")
+    assert "no server listens" in refused(f"postgresql+psycopg://{ROLE}@/{own}?host={tmp_path}")
+    assert "no server of that name" in refused(f"postgresql+psycopg://{ROLE}@nowhere.invalid/{own}")
+    assert "service is not in" in refused(f"postgresql+psycopg:///{own}?service=none")
+    assert "option that the driver does not know" in refused(server.url(own, colour="red"))
+
+
+def test_a_server_that_does_not_answer_is_given_up(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgresql, "CONNECT_SECONDS", 2)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        begun = time.monotonic()
+        assert "does not answer" in refused(f"postgresql+psycopg://{ROLE}@127.0.0.1:{deaf.getsockname()[1]}/{own}")
+        assert time.monotonic() - begun < 30
+
+
+def test_the_server_is_found_by_a_service_and_the_password_by_pgpass(
+    server: PostgreSQL, own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "services").write_text(f"[agedp]\nhost=127.0.0.1\nport={server.port}\nuser={ROLE}\n")
+    (tmp_path / "pgpass").write_text(f"127.0.0.1:{server.port}:{own}:{ROLE}:{PASSWORD}\n")
+    (tmp_path / "pgpass").chmod(0o600)
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
+    monkeypatch.setenv("PGSERVICE", "agedp")
+    Ledger.open(f"postgresql+psycopg:///{own}", create=True).close()
+    assert Ledger.exists(server.url(own))
+
+
+def test_without_the_driver_it_says_which_extra_to_install(own: str, server: PostgreSQL) -> None:
+    program = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from agedp_data.errors import LedgerError\nfrom agedp_data.ledger import Ledger\n"
+        "try:\n    Ledger.open(sys.argv[1])\nexcept LedgerError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, server.url(own)], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (
+        "a ledger on PostgreSQL needs the driver psycopg; install agedp[postgresql]\n", "",
+    )  # fmt: skip
+
+
+def test_nothing_of_the_driver_is_loaded_for_a_file() -> None:
+    program = (
+        "import sys\nfrom agedp_data.ledger import Ledger\nLedger.exists('sqlite:////nowhere/x')\n"
+        "print('psycopg' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout == b"False\n"
+
+
+# ------------------------------------------------------------------------------------------------ what it will not use
+
+
+def test_a_database_of_another_encoding_a_server_without_fsync_and_a_schema_that_is_taken_are_refused(
+    server: PostgreSQL, own: str
+) -> None:
+    server.admin("DROP DATABASE IF EXISTS latin", "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    assert "of encoding LATIN1" in refused(server.url("latin"))
+    assert "no schema that this role may use" in refused(server.url(own, options="-csearch_path%3Dnone"))
+    server.admin("CREATE TABLE public.orders (id int)", database=own)
+    assert "is not a ledger" in refused(server.url(own))
+    server.admin("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+    try:
+        time.sleep(0.3)
+        assert "fsync = off" in refused(server.url(own))
+    finally:
+        server.admin("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
+        time.sleep(0.3)
+
+
+def test_a_newer_schema_version_and_an_empty_schema_are_refused(book: Book, server: PostgreSQL, own: str) -> None:
+    raw(server, book, "UPDATE meta SET content = '99'")
+    with pytest.raises(LedgerError, match="schema version 99, this agedp knows 1"):
+        book.open()
+    with pytest.raises(LedgerError, match="the schema is empty"):
+        Ledger.open(server.url(own))
+    assert not Ledger.exists(server.url(own))
+
+
+def test_a_role_with_the_rights_of_the_how_to_page_writes_and_one_with_fewer_does_not_draw(
+    server: PostgreSQL, own: str
+) -> None:
+    book = Book(server.url(own))
+    with Ledger.open(book.url, create=True) as ledger:
+        book.contract = ledger.register(book.promise, at=book.day(7)).hash
+    server.admin(
+        f"REASSIGN OWNED BY {ROLE} TO admin",
+        f"ALTER DATABASE {own} OWNER TO admin",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {ROLE}",
+        database=own,
+    )
+    with book.open() as ledger:
+        assert ledger.length() == 1
+        row = book.planned(0)
+        with pytest.raises(LedgerError, match="lacks INSERT"):
+            ledger.release(row.population, row.series, row.day, draw=book.never, admit=lambda _: row)
+        server.admin(f"GRANT INSERT ON contract, model, release, statement TO {ROLE}", database=own)
+        book.add(ledger, 0)
+        assert ledger.verify() == ()
+    with server.connection(own, ROLE) as connection:
+        for statement in (b"DELETE FROM release", b"TRUNCATE release", b"DROP TRIGGER release_kept ON release"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
+
+
+def test_a_read_only_role_reads_and_does_not_draw(book: Book, server: PostgreSQL) -> None:
+    with Ledger.open(book.url + "%20-cdefault_transaction_read_only%3Don") as ledger:
+        assert ledger.length() == 1
+        row = book.planned(0)
+        with pytest.raises(LedgerError, match="read-only"):
+            ledger.release(row.population, row.series, row.day, draw=book.never, admit=lambda _: row)
+
+
+def test_every_transaction_that_writes_is_serialisable_and_waits_for_the_disk(book: Book) -> None:
+    with transaction(database_at(book.url + "%20-csynchronous_commit%3Doff"), write=True) as connection:
+        said = [
+            connection.exec_driver_sql(f"SHOW {name}").scalar()
+            for name in ("transaction_isolation", "synchronous_commit")
+        ]
+    assert said == ["serializable", "on"]
+
+
+# ------------------------------------------------------------------------------------------------ moving
+
+
+def test_a_ledger_moves_from_a_file_to_a_server_and_back_with_the_same_heads(
+    full: Book, server: PostgreSQL, own: str, tmp_path: Path
+) -> None:
+    first, second = (f"sqlite:///{tmp_path / name}.sqlite" for name in ("first", "second"))
+    with full.open() as ledger, Ledger.open(first, create=True) as copy:
+        copy.fill(ledger.everything())
+    heads = []
+    for number, (here, there) in enumerate([(first, server.url(own)), (server.url(own), second)]):
+        with Ledger.open(here) as ledger:
+            full.add(ledger, 10 + number)
+            head, rows = ledger.head(), ledger.everything()
+        rows_read = export_ledger(here, tmp_path / f"{number}.jsonl", closed_at=date(2025, 2, 1))
+        assert import_ledger(tmp_path / f"{number}.jsonl", there) == rows_read == len(rows)
+        with Ledger.open(there) as ledger, Ledger.open(here) as old:
+            assert (ledger.head(), ledger.everything(), ledger.verify()) == (head, rows, ())
+            assert (old.closed(), ledger.closed()) == (True, False)
+            assert ledger.contains(head)
+            with pytest.raises(LedgerError, match="goes on elsewhere"):
+                full.add(old, 20)
+        heads.append(head)
+    assert len(set(heads)) == 2
+
+
+def test_a_ledger_that_cannot_be_filled_is_taken_back(server: PostgreSQL, full: Book, own: str, tmp_path: Path) -> None:
+    export_ledger(full.url, tmp_path / "rows.jsonl", closed_at=date(2025, 2, 1))
+    text = (tmp_path / "rows.jsonl").read_text()
+    (tmp_path / "rows.jsonl").write_text(text.replace('\\"london-homes\\"', '\\"london-hones\\"'))
+    with pytest.raises(LedgerError):
+        import_ledger(tmp_path / "rows.jsonl", server.url(own))
+    assert not Ledger.exists(server.url(own))
+    left = "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+    assert server.admin(left, database=own) == []
+
+
+def test_a_dump_that_is_restored_is_the_same_ledger(server: PostgreSQL, own: str) -> None:
+    book = Book(server.url(own))
+    with Ledger.open(book.url, create=True) as ledger:
+        book.contract = ledger.register(book.promise, at=book.day(7)).hash
+        book.add(ledger, 0)
+        head = ledger.head()
+    restored = server.restored(server.dumped(own))
+    try:
+        copy = Book(server.url(restored), book.contract)
+        with copy.open() as ledger:
+            assert (ledger.head(), ledger.verify()) == (head, ())
+            copy.add(ledger, 1)
+    finally:
+        server.drop(restored)
