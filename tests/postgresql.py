@@ -49,9 +49,9 @@ class PostgreSQL:
         self.programs = programs
         self.folder = folder or Path(tempfile.mkdtemp(prefix="pg-"))
         self.data = self.folder / "data"
-        self._user = _user()
-        if self._user:
-            shutil.chown(self.folder, self._user)
+        self.user = _user()
+        if self.user:
+            shutil.chown(self.folder, self.user)
         self.folder.chmod(0o755)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -66,7 +66,7 @@ class PostgreSQL:
     def _call(self, program: str, *words: str) -> str:
         done = subprocess.run(
             [self.programs / program, *words],
-            user=self._user,
+            user=self.user,
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -80,7 +80,7 @@ class PostgreSQL:
         words += ["-c", "recovery_init_sync_method=syncfs"]  # or a crash costs a sync of every file
         with (self.folder / "log").open("ab") as log:
             self._guard = subprocess.Popen(
-                [sys.executable, "-c", _GUARD, self._user or "", str(self.programs / "postgres"), *words],
+                [sys.executable, "-c", _GUARD, self.user or "", str(self.programs / "postgres"), *words],
                 cwd=self.folder,
                 stdin=subprocess.PIPE,
                 stdout=log,

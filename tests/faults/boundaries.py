@@ -26,14 +26,27 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 class Boundaries:
-    """Notes each boundary below `house` as a line of `log`; the `kill_at`-th like `like` is the last, or a pause."""
+    """Notes each boundary below `house` as a line of `log`.
 
-    def __init__(self, house: Path, log: Path, *, kill_at: int = 0, like: str = "*", pauses: float = 0) -> None:
+    The `kill_at`-th like `like` is the last one, a pause, or where something is done `instead`.
+    """
+
+    def __init__(
+        self,
+        house: Path,
+        log: Path,
+        *,
+        kill_at: int = 0,
+        like: str = "*",
+        pauses: float = 0,
+        instead: Callable[[], None] | None = None,
+    ) -> None:
         self._house = str(house)
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         self._kill_at = kill_at
         self._like = like
         self._pauses = pauses
+        self._instead = instead
         self._passed = 0
         self._writing = False
         self._lock = threading.Lock()
@@ -65,9 +78,12 @@ class Boundaries:
             self._passed += counts
             os.write(self._log, what.encode() + b"\n")
             if counts and self._passed == self._kill_at:
-                if not self._pauses:
+                if self._instead is not None:
+                    self._instead()
+                elif not self._pauses:
                     os.kill(os.getpid(), signal.SIGKILL)
-                time.sleep(self._pauses)
+                else:
+                    time.sleep(self._pauses)
 
     def _audit(self, name: str, given: tuple[Any, ...]) -> None:
         if name == "open":

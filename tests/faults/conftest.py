@@ -19,14 +19,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
 
 
 @pytest.fixture(scope="session")
-def scene(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Scene]:
-    """A scene by its name, made once."""
-    made: dict[str, Scene] = {}
+def scene(runs: Runs, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[..., Scene]:
+    """A scene by its name, made once; its ledgers lie in files unless they are asked for `on_server`."""
+    made: dict[tuple[str, bool], Scene] = {}
 
-    def of(name: str) -> Scene:
-        if name not in made:
-            made[name] = SCENES[name](runs, tmp_path_factory.mktemp("scene"))
-        made[name].restore()
-        return made[name]
+    def of(name: str, *, on_server: bool = False) -> Scene:
+        if (name, on_server) not in made:
+            server = request.getfixturevalue("postgresql") if on_server else None
+            made[name, on_server] = SCENES[name](runs, tmp_path_factory.mktemp("scene"), server)
+        made[name, on_server].restore()
+        return made[name, on_server]
 
     return of

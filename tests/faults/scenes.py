@@ -21,7 +21,9 @@ from agedp_data.ledger.rows import Row
 from pipelines.compare import verify_against
 from pipelines.received import open_release
 from tests.faults.runs import End, Runs
+from tests.faults.shelves import InFiles, OnServer
 from tests.nights.keyed import draws
+from tests.postgresql import PostgreSQL
 
 FIRST = date(2026, 1, 29)
 BEFORE, NOW = "2026-01-31T06:00:00+00:00", "2026-02-03T06:00:00+00:00"
@@ -37,7 +39,7 @@ corrections = "later-file"
 [output]
 release = "release"
 confidential = "confidential"
-ledger = "sqlite:///book/ledger.sqlite"
+ledger = "{ledger}"
 [population]
 name = "homes"
 roster = "roster.csv"
@@ -101,9 +103,10 @@ def deliver(house: Path, name: str, days: range, *, seed: int, homes: tuple[str,
     (house / "incoming" / name).write_text("\n".join(lines) + "\n")
 
 
-def write_house(house: Path, *, epsilon: str = "0.5", model: str = DECLARED, first: date = FIRST) -> None:
+def write_house(scene: Scene, *, epsilon: str = "0.5", model: str = DECLARED, first: date = FIRST) -> None:
+    house, ledger = scene.house, scene.shelf.written("book/ledger.sqlite")
     (house / "book").mkdir(parents=True, exist_ok=True)
-    (house / "run.toml").write_text(RUN.format(epsilon=epsilon, model=model, first=first))
+    (house / "run.toml").write_text(RUN.format(epsilon=epsilon, model=model, first=first, ledger=ledger))
     (house / "curve.csv").write_text("age_days,total_variation\n1,0.9\n7,0.5\n")
     rows = [f"{home},2026-01-01,,{'even' if i % 2 else 'odd'}" for i, home in enumerate(HOMES)]
     (house / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *rows]) + "\n")
@@ -116,6 +119,7 @@ class Scene:
     runs: Runs
     folder: Path
     words: tuple[str, ...]
+    server: PostgreSQL | None = None
     now: str = NOW
     ledger: str = "book/ledger.sqlite"
     again: tuple[tuple[int, str], ...] = ()
@@ -123,6 +127,9 @@ class Scene:
     files: dict[str, bytes] = field(default_factory=dict)
     rows: tuple[Row, ...] = ()
     drawn: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.shelf = InFiles(self.house) if self.server is None else OnServer(self.server)
 
     @property
     def house(self) -> Path:
@@ -144,11 +151,13 @@ class Scene:
     def restore(self) -> None:
         shutil.rmtree(self.house, ignore_errors=True)
         shutil.copytree(self.base, self.house)
+        self.shelf.restore()
         self.journal.unlink(missing_ok=True)
 
     def learn(self) -> None:
         """Run the command undisturbed and keep what it makes."""
         shutil.copytree(self.house, self.base)
+        self.shelf.keep()
         self.restore()
         end = self.runs.one(self.order())
         assert (end.status, end.err) == (0, ""), end
@@ -167,7 +176,7 @@ class Scene:
         return {name: b"" if name.endswith(_NOT_BY_BYTES) else content for name, content in kept.items()}
 
     def everything(self) -> tuple[Row, ...]:
-        url = f"sqlite:///{self.house / self.ledger}"
+        url = self.shelf.url(self.ledger)
         if not Ledger.exists(url):
             return ()
         with Ledger.open(url) as ledger:
@@ -215,14 +224,14 @@ class Scene:
     def verified(self) -> None:
         folder = open_release(self.house / "release")
         folder.verify()
-        with Ledger.open(f"sqlite:///{self.house / self.ledger}") as ledger:
+        with Ledger.open(self.shelf.url(self.ledger)) as ledger:
             verify_against(folder, ledger)
 
 
-def first_run(runs: Runs, folder: Path) -> Scene:
+def first_run(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """Nothing was ever released."""
-    scene = Scene(runs, folder, ("run", "run.toml"), now=BEFORE)
-    write_house(scene.house)
+    scene = Scene(runs, folder, ("run", "run.toml"), server, now=BEFORE)
+    write_house(scene)
     deliver(scene.house, "1.csv", range(2), seed=1)
     scene.learn()
     return scene
@@ -230,27 +239,27 @@ def first_run(runs: Runs, folder: Path) -> Scene:
 
 def lived(scene: Scene) -> None:
     """One day is released; the promise was amended; three days came, and a correction."""
-    write_house(scene.house)
+    write_house(scene)
     deliver(scene.house, "1.csv", range(2), seed=1)
     for words, epsilon in ((("run", "run.toml"), "0.5"), (("ledger", "amend", "run.toml", "--yes"), "0.4")):
-        write_house(scene.house, epsilon=epsilon)
+        write_house(scene, epsilon=epsilon)
         end = scene.runs.one(scene.order(*words) | {"now": BEFORE})
         assert end.status == 0, end
     deliver(scene.house, "2.csv", range(1, 4), seed=2)
     deliver(scene.house, "3.csv", range(2, 3), seed=3, homes=HOMES[:2])
 
 
-def night(runs: Runs, folder: Path) -> Scene:
+def night(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """Three days of two series are due, under an amended promise; then a month of readings is let go."""
-    scene = Scene(runs, folder, ("run", "run.toml"))
+    scene = Scene(runs, folder, ("run", "run.toml"), server)
     lived(scene)
     scene.learn()
     return scene
 
 
-def by_hand(runs: Runs, folder: Path) -> Scene:
+def by_hand(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """The release folder lies there as an older ledger had it."""
-    scene = Scene(runs, folder, ("publish", "run.toml"))
+    scene = Scene(runs, folder, ("publish", "run.toml"), server)
     lived(scene)
     shutil.copytree(scene.house / "release", scene.folder / "old")
     assert runs.one(scene.order("run", "run.toml")).status == 0
@@ -260,49 +269,49 @@ def by_hand(runs: Runs, folder: Path) -> Scene:
     return scene
 
 
-def calibration(runs: Runs, folder: Path) -> Scene:
+def calibration(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """A model is to be estimated; once it is there it is never estimated anew."""
-    scene = Scene(runs, folder, ("calibrate", "run.toml"), again=((2, "a model is there already"),))
-    write_house(scene.house, model=ESTIMATED, first=date(2026, 2, 2))
+    scene = Scene(runs, folder, ("calibrate", "run.toml"), server, again=((2, "a model is there already"),))
+    write_house(scene, model=ESTIMATED, first=date(2026, 2, 2))
     deliver(scene.house, "1.csv", range(4), seed=1)
     scene.learn()
     return scene
 
 
-def amendment(runs: Runs, folder: Path) -> Scene:
+def amendment(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """A smaller epsilon and another model are to be recorded."""
-    scene = Scene(runs, folder, ("ledger", "amend", "run.toml", "--yes"))
+    scene = Scene(runs, folder, ("ledger", "amend", "run.toml", "--yes"), server)
     lived(scene)
-    write_house(scene.house, epsilon="0.3")
+    write_house(scene, epsilon="0.3")
     (scene.house / "curve.csv").write_text("age_days,total_variation\n1,0.8\n7,0.4\n")
     scene.learn()
     return scene
 
 
-def export(runs: Runs, folder: Path) -> Scene:
+def export(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """The ledger is to be closed and to go on elsewhere."""
-    scene = Scene(runs, folder, ("ledger", "export", "run.toml", "rows.jsonl", "--close"))
+    scene = Scene(runs, folder, ("ledger", "export", "run.toml", "rows.jsonl", "--close"), server)
     lived(scene)
     scene.learn()
     return scene
 
 
-def importing(runs: Runs, folder: Path) -> Scene:
+def importing(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """An exported file is to become a ledger; when it is one, it is not filled again."""
-    scene = Scene(runs, folder, (), ledger="new.sqlite", again=((3, "holds rows already"),))
+    scene = Scene(runs, folder, (), server, ledger="new.sqlite", again=((3, "holds rows already"),))
     lived(scene)
-    scene.words = ("ledger", "import", "rows.jsonl", "--to", f"sqlite:///{scene.house / scene.ledger}")
+    scene.words = ("ledger", "import", "rows.jsonl", "--to", scene.shelf.url(scene.ledger))
     assert runs.one(scene.order("ledger", "export", "run.toml", "rows.jsonl", "--close")).status == 0
     scene.learn()
     return scene
 
 
-def recovery(runs: Runs, folder: Path) -> Scene:
+def recovery(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """The ledger was lost; when it is restored, it is not filled again."""
-    scene = Scene(runs, folder, (), again=((3, "holds rows already"),))
+    scene = Scene(runs, folder, (), server, again=((3, "holds rows already"),))
     lived(scene)
-    scene.words = ("ledger", "recover", "release", "--to", f"sqlite:///{scene.house / scene.ledger}")
-    (scene.house / scene.ledger).unlink()
+    scene.words = ("ledger", "recover", "release", "--to", scene.shelf.url(scene.ledger))
+    scene.shelf.lose(scene.ledger)
     scene.learn()
     return scene
 

@@ -20,6 +20,7 @@ import time
 import traceback
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,20 @@ def _child(order: dict[str, Any], scratch: Path, streams: tuple[int, int]) -> No
     os._exit(status)
 
 
+def _cut(cut: dict[str, Any]) -> None:
+    """End what serves this run's ledger, as an administrator does or as a crash."""
+    import psycopg
+
+    said = "SELECT pid FROM pg_stat_activity WHERE application_name = 'agedp' AND datname = %s"
+    where = {"host": cut["host"], "port": cut["port"], "user": "admin", "dbname": "postgres"}
+    with psycopg.connect(**where, autocommit=True) as connection:
+        for (pid,) in connection.execute(said, (cut["database"],)).fetchall():
+            if cut["how"] == "terminate":
+                connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            else:
+                os.kill(pid, signal.SIGKILL)
+
+
 def _arrange(order: dict[str, Any], scratch: Path) -> None:
     from agedp_data import clock
     from agedp_data.ledger import postgresql, sqlite
@@ -88,7 +103,8 @@ def _arrange(order: dict[str, Any], scratch: Path) -> None:
         _let_permissions_bind()
     if order.get("boundaries", True):
         where = {key: order[key] for key in ("kill_at", "like", "pauses") if key in order}
-        Boundaries(Path(order["house"]), scratch / "log", **where).watch()
+        instead = partial(_cut, order["cut"]) if "cut" in order else None
+        Boundaries(Path(order["house"]), scratch / "log", instead=instead, **where).watch()
     if "kill_in_ledger" in order:
         os.kill(os.getpid(), signal.SIGSTOP)
 

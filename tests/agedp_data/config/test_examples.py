@@ -63,7 +63,6 @@ STATES = MODEL.replace('"quantile"', "[0.1, 0.2, 0.3]\nstates = 4")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"sqlite:///out/ledger.sqlite"', '"postgresql://h/d"', "[output] ledger"),
         ('"out/release"', '"s3://b/release"', "[output] release"),
     ],
 )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -14,7 +19,7 @@ import psycopg
 import pytest
 
 from agedp_data.errors import LedgerBehind, LedgerError
-from agedp_data.ledger import Ledger, postgresql, transactions
+from agedp_data.ledger import Ledger, Release, postgresql, transactions
 from agedp_data.ledger.storage import database_at
 from agedp_data.ledger.transactions import transaction
 from pipelines.ledger_moves import export_ledger, import_ledger
@@ -23,28 +28,7 @@ from tests.agedp_data.ledger.conftest import Book
 from tests.agedp_data.ledger.lossy import AFTER, BEFORE, LATE, Lossy
 from tests.postgresql import PASSWORD, ROLE, PostgreSQL
 
-CHILD = """
-import sys
-from pathlib import Path
-from agedp_data.ledger import Ledger, Release, postgresql
-
-url, contract, draws, days, locked = sys.argv[1:]
-if not int(locked):
-    postgresql._LOCK = "SELECT 1"
-
-def draw(planned):
-    with Path(draws).open("a") as noted:
-        noted.write(planned.day + "\\n")
-    return [len(Path(draws).read_text())]
-
-ledger = Ledger.open(url)
-for number in range(int(days)):
-    day = f"2025-01-{number + 1:02d}"
-    planned = Release("london-homes", "mean", day, 0, "released", ("all",), (), (3,), 1, 2.0,
-                      "discrete-laplace", 500_000_000, f"{day}T23:30:00Z", "2025-02-10", contract, "")
-    stored = ledger.release("london-homes", "mean", day, draw=draw, admit=lambda history: planned)
-    print(day, stored.values[0])
-"""
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -68,22 +52,36 @@ def own(server: PostgreSQL) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------ at once
 
 
-@pytest.mark.parametrize("locked", [1, 0])
-def test_of_several_processes_at_once_one_draws_each_day_and_all_read_the_same(
-    book: Book, tmp_path: Path, locked: int
+@pytest.mark.parametrize("locked", [True, False])
+def test_of_several_writers_at_once_one_draws_each_day_and_all_read_the_same(
+    book: Book, monkeypatch: pytest.MonkeyPatch, locked: bool
 ) -> None:
     """Without the lock the transactions are serialisable still: what was drawn in vain was seen by nobody."""
-    words = [sys.executable, "-c", CHILD, book.url, book.contract, str(tmp_path / "draws"), "8", str(locked)]
-    runs = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    said = [run.communicate(timeout=120) for run in runs]
-    assert [error for _, error in said] == ["", "", ""]
-    assert len({out for out, _ in said}) == 1
-    drawn = (tmp_path / "draws").read_text().split()
-    assert sorted(set(drawn)) == [f"2025-01-{number + 1:02d}" for number in range(8)]
-    assert len(drawn) == 8 or not locked
+    if not locked:
+        monkeypatch.setattr(postgresql, "_LOCK", "SELECT 1")
+        monkeypatch.setattr(transactions, "PAUSES", (0.01,) * 50)
+    days, drawn = range(6), []
+
+    def write(_: int) -> list[Release]:
+        with book.open() as ledger:
+            return [released(ledger, number) for number in days]
+
+    def released(ledger: Ledger, number: int) -> Release:
+        def draw(row: Release) -> list[int]:
+            drawn.append(row.day)
+            return [len(drawn), 0]
+
+        row = book.planned(number, published_on="2025-02-01")
+        return ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+
+    with ThreadPoolExecutor(3) as threads:
+        first, *others = threads.map(write, range(3))
+    assert others == [first, first]
+    assert set(drawn) == {book.day(number) for number in days}
+    assert len(drawn) == len(days) or not locked
     with book.open() as ledger:
         assert ledger.verify() == ()
-        assert ledger.length() == 9
+        assert list(ledger.rows()) == sorted(first, key=lambda row: row.seq)
 
 
 def test_a_writer_that_waits_in_vain_says_so_and_reading_goes_on(
@@ -410,28 +408,35 @@ def test_a_newer_schema_version_and_an_empty_schema_are_refused(book: Book, serv
     assert not Ledger.exists(server.url(own))
 
 
-def test_a_role_with_the_rights_of_the_how_to_page_writes_and_one_with_fewer_does_not_draw(
-    server: PostgreSQL, own: str
-) -> None:
-    book = Book(server.url(own))
+def on_the_page(number: int, role: str) -> list[str]:
+    """Return the statements of the n-th block of SQL on the how-to page, for another role."""
+    text = (ROOT / "docs" / "postgresql.md").read_text(encoding="utf-8")
+    block = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)[number]
+    lines = [line for line in block.splitlines() if not line.startswith("--")]
+    return [each.strip() for each in re.sub(r"\bagedp", role, " ".join(lines)).split(";") if each.strip()]
+
+
+def test_with_the_statements_of_the_how_to_page_a_role_adds_rows_and_can_change_none(server: PostgreSQL) -> None:
+    server.admin(*on_the_page(0, "keeper"))
+    book = Book(server.url("keeper").replace(f"//{ROLE}@", "//keeper@"))
     with Ledger.open(book.url, create=True) as ledger:
         book.contract = ledger.register(book.promise, at=book.day(7)).hash
-    server.admin(
-        f"REASSIGN OWNED BY {ROLE} TO admin",
-        f"ALTER DATABASE {own} OWNER TO admin",
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {ROLE}",
-        database=own,
-    )
+    *before, grant_insert = on_the_page(1, "keeper")
+    assert grant_insert.startswith("GRANT INSERT")
+    server.admin(*before, database="keeper")
     with book.open() as ledger:
-        assert ledger.length() == 1
         row = book.planned(0)
         with pytest.raises(LedgerError, match="lacks INSERT"):
             ledger.release(row.population, row.series, row.day, draw=book.never, admit=lambda _: row)
-        server.admin(f"GRANT INSERT ON contract, model, release, statement TO {ROLE}", database=own)
+        server.admin(grant_insert, database="keeper")
         book.add(ledger, 0)
         assert ledger.verify() == ()
-    with server.connection(own, ROLE) as connection:
-        for statement in (b"DELETE FROM release", b"TRUNCATE release", b"DROP TRIGGER release_kept ON release"):
+    with server.connection("keeper", "keeper") as connection:
+        for statement in (
+            *(b"DELETE FROM release", b"TRUNCATE release", b"UPDATE model SET at = at"),
+            *(b"DROP TRIGGER release_kept ON release", b"ALTER TABLE release DISABLE TRIGGER ALL", b"DROP TABLE model"),
+            *(b"INSERT INTO meta VALUES ('x', 'y')", b"CREATE OR REPLACE FUNCTION ledger_kept() RETURNS trigger AS ''"),
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
 
@@ -451,6 +456,33 @@ def test_every_transaction_that_writes_is_serialisable_and_waits_for_the_disk(bo
             for name in ("transaction_isolation", "synchronous_commit")
         ]
     assert said == ["serializable", "on"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+def test_where_the_servers_disk_is_full_nothing_is_stored_and_it_says_so(server: PostgreSQL, tmp_path: Path) -> None:
+    disk = server.folder / "small"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "small", disk], check=False).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        shutil.chown(disk, server.user)
+        server.admin(f"CREATE TABLESPACE small LOCATION '{disk}'", "CREATE DATABASE full_up TABLESPACE small")
+        server.admin(f"GRANT ALL ON SCHEMA public TO {ROLE}", database="full_up")
+        book = Book(server.url("full_up"))
+        with Ledger.open(book.url, create=True) as ledger:
+            book.contract = ledger.register(book.promise, at=book.day(7)).hash
+            with (disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+                while True:
+                    ballast.write(bytes(4096))
+            with pytest.raises(LedgerError, match="disk is full; nothing was stored"):
+                book.add(ledger, 0)
+            assert ledger.length() == 1
+            (disk / "ballast").unlink()
+            book.add(ledger, 0)
+            assert ledger.verify() == ()
+        server.admin("DROP DATABASE full_up WITH (FORCE)", "DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 # ------------------------------------------------------------------------------------------------ moving
