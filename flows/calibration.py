@@ -76,7 +76,7 @@ def _memory_lines(found: Remembered | None, *, cyclic: bool) -> list[str]:
         _line(f"{name.partition(',')[0]}: {found.loss:g} left", found.median(name, "loss_left"))
         for name in (DAY_TOLD, HALF_HOUR_TOLD)
     ]
-    return [*lines, f"The report, for the house alone: {shown(found.page)}", ""]
+    return [*lines, f"The report, for the house alone: {shown(str(found.page))}", ""]
 
 
 _COMPARED = (("powers, median home", "powers"), ("counted, median home", "direct"), ("noise of a count", "floor"))

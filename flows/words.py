@@ -17,6 +17,7 @@ from agedp_data import noise
 from agedp_data.config.series import AnySeries
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
+from agedp_data.readers.storage import is_url
 from agedp_data.statement import markdown
 from pipelines.outlook import Skip
 from pipelines.received import DISTRIBUTION, ReleaseFolder
@@ -29,7 +30,7 @@ _YARDSTICK_DAY_KWH, _YARDSTICK_CHANGE_KWH = 10.0, 1.0
 
 def statement_words(work: Work) -> str:
     """Return the statement of the release folder in plain words."""
-    folder = ReleaseFolder(Path(work.run.output.release))
+    folder = ReleaseFolder(work.release)
     return markdown(folder.statement) if (folder.path / "statement.json").exists() else "Nothing was due yet."
 
 
@@ -42,7 +43,7 @@ def result(work: Work) -> dict[str, Any]:
         "released": [{"series": row.series, "day": row.day, "epsilon": epsilon(row.loss)} for row in done],
         "waiting": [day.isoformat() for day in work.agenda.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
-        "folder": shown(Path(work.run.output.release)),
+        "folder": shown(work.run.output.release),
     }
 
 
@@ -60,11 +61,11 @@ def result_lines(work: Work) -> list[str]:
     lines += waiting_lines(work.agenda.waiting)
     if (end := ends_soon(work)) is not None:
         lines.append(f"the promise ends soon: {end} is the last day it permits")
-    folder = ReleaseFolder(Path(work.run.output.release))
+    folder = ReleaseFolder(work.release)
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
         lines += [_figure_line(figure) for figure in folder.statement["figures"][:2]]
-        lines.append(f"release folder: {shown(folder.path)}")
+        lines.append(f"release folder: {shown(work.run.output.release)}")
     return lines
 
 
@@ -90,9 +91,10 @@ def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     ]
 
 
-def shown(path: Path) -> str:
-    """Return a path as it is reached from the current folder, where it lies below it."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+def shown(place: str) -> str:
+    """Return a path as it is reached from the current folder, where it lies below it; a URL as it stands."""
+    path = Path(place)
+    return str(path.relative_to(Path.cwd())) if not is_url(place) and path.is_relative_to(Path.cwd()) else place
 
 
 def waiting_lines(days: Sequence[date]) -> list[str]:

@@ -60,8 +60,10 @@ def _project(work: Work, ledger: Ledger, kept: Statement) -> bool:
     same = sums(files) == dict(kept.files)
     if not same:
         _require_sound(files)
-    with locks.alone(made(Path(work.run.output.release))):
-        publish(Path(work.run.output.release), files)
+    with locks.alone(made(work.release)):
+        publish(work.release, files)
+        if work.outbox is not None:
+            work.outbox.put(files)
     return same
 
 

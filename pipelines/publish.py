@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from agedp_data import noise, tables
 from agedp_data.config.series import AnySeries, Distribution, series_in
 from agedp_data.datapackage import datapackage
+from agedp_data.errors import InputError
 from agedp_data.ledger import Contract, Ledger, Release, Statement
 from agedp_data.ledger.moves import lines, published_rows
 from agedp_data.losses import number
@@ -59,6 +60,7 @@ __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
 
 SOFTWARE = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
 _READABLE = 0o644
+_ATTEMPTS = 5
 
 
 def project(work: Work, ledger: Ledger) -> None:
@@ -72,9 +74,14 @@ def project(work: Work, ledger: Ledger) -> None:
     """
     ledger.require_unchanged(work.promise, population=work.population)
     if ledger.rows(work.population):
-        with locks.alone(made(Path(work.run.output.release))):
-            files = ledger.together(lambda: _stated(work, ledger))
-            publish(Path(work.run.output.release), files)
+        with locks.alone(made(work.release)):
+            for _ in range(_ATTEMPTS):
+                files = ledger.together(lambda: _stated(work, ledger))
+                publish(work.release, files)
+                head = ledger.head()
+                if work.outbox is None or (work.outbox.put(files) and ledger.head() == head):
+                    return
+        raise InputError("[output] release: another run writes there at the same time, again and again; run again")
 
 
 def _stated(work: Work, ledger: Ledger) -> dict[str, bytes]:

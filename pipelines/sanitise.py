@@ -49,7 +49,7 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
     """
     work = begin(run_file, scheduler=scheduler, as_of=_date(as_of))
     run_stages(lambda _, stage: stage(work))
-    return ReleaseFolder(Path(work.run.output.release))
+    return ReleaseFolder(work.release)
 
 
 def _date(given: date | str | None) -> date | None:
@@ -77,7 +77,9 @@ def plan(work: Work) -> None:
     """Compare the run file with the contract, if there is one, find the due days, and see whether there is room."""
     work.agenda, _ = _agenda(work)
     if work.agenda.due:
-        require_room(Path(work.run.output.release), work.run.output.ledger)
+        if work.outbox is not None:
+            work.outbox.try_writing()
+        require_room(work.release, work.run.output.ledger)
 
 
 def _agenda(work: Work) -> tuple[planning.Agenda, View]:

@@ -17,11 +17,13 @@ from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger, Release
 from agedp_data.model import Model, model_of
 from agedp_data.readers.layout import NamedColumns, Rules
+from agedp_data.readers.storage import is_url
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.aggregate import Sum
 from pipelines.blocks import SILENT, Engine, Told, default_scheduler
 from pipelines.in_force import binding_models, series_by_contract
+from pipelines.outbox import Outbox
 from pipelines.plan import Agenda, Terms, last_as_of
 from pipelines.read import Delivery
 from pipelines.released_rosters import Counted, Notes
@@ -48,10 +50,13 @@ class Work:
     late_rows: int = 0
     alone: ExitStack = field(default_factory=ExitStack)
     counted: Counted = field(init=False)
+    outbox: Outbox | None = field(init=False)
     _opened: Ledger | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.counted = Counted(self.roster)
+        place = self.run.output.release
+        self.outbox = Outbox(place, self.confidential / "release") if is_url(place) else None
 
     @property
     def today(self) -> date:
@@ -83,6 +88,11 @@ class Work:
     def confidential(self) -> Path:
         """Return the folder that stays in the house."""
         return Path(self.run.output.confidential)
+
+    @property
+    def release(self) -> Path:
+        """Return the release folder; of one that lies at a URL, its copy inside the house."""
+        return Path(self.run.output.release) if self.outbox is None else self.outbox.copy
 
     @property
     def true_means(self) -> Path:
@@ -126,7 +136,9 @@ class Work:
         Raises:
             RunFileError: it is another population's.
         """
-        found = signs_in(Path(self.run.output.release))
+        if self.outbox is not None:
+            self.outbox.fetch()
+        found = signs_in(self.release)
         others = {sign.population for sign in found} - {self.population, ""}
         if others:
             raise RunFileError(f"[output] release holds the release of population {min(others)!r}; name another folder")

@@ -32,7 +32,6 @@ def _elsewhere(value: object) -> bool:
 
 
 PENDING = (
-    Pending("output", "release", _elsewhere),
     Pending("output", "confidential", _elsewhere),
     Pending("population", "roster", _elsewhere),
     Pending("series", "values", _is("states")),

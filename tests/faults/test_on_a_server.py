@@ -22,13 +22,13 @@ NAMED = {
 """The n-th of the boundaries that are named so."""
 CUTS = (
     ("a night", "commit", 1),
+    ("import", "commit", 2),
     ("a night", "execute INSERT INTO release*", 2),
     ("a night", "committed", 1),
     ("amend", "commit", 1),
     ("export", "commit", 1),
-    ("import", "commit", 2),
 )
-FEW = (CUTS[0], *(pytest.param(*cut, marks=pytest.mark.long) for cut in CUTS[1:]))
+FEW = (*CUTS[:2], *(pytest.param(*cut, marks=pytest.mark.long) for cut in CUTS[2:]))
 
 
 @pytest.mark.parametrize("name", NAMED)

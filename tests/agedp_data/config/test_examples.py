@@ -63,7 +63,7 @@ STATES = MODEL.replace('"quantile"', "[0.1, 0.2, 0.3]\nstates = 4")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"out/release"', '"s3://b/release"', "[output] release"),
+        ('"out/confidential"', '"s3://b/confidential"', "[output] confidential"),
     ],
 )
 def test_what_is_not_built_yet_is_named_with_table_key_and_value(old, new, said):
