@@ -16,7 +16,6 @@ from tests.nights.keyed import draws
 
 Scenes = Callable[..., Scene]
 NAMED = {
-    "the first run": {"execute CREATE TRIGGER*": 1},
     "a night": {"execute INSERT INTO release*": 2, "committed": 1},
 }
 """The n-th of the boundaries that are named so."""
@@ -67,8 +66,9 @@ def test_a_run_whose_connection_is_ended_goes_on_by_itself(scene: Scenes, name: 
     goes_on(scene(name, on_server=True), "terminate", like=like, kill_at=nth)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may kill a process of the server's user")
-@pytest.mark.parametrize(("name", "like", "nth"), FEW)
+@pytest.mark.parametrize(("name", "like", "nth"), CUTS)
 def test_a_run_goes_on_when_its_server_has_crashed(scene: Scenes, name: str, like: str, nth: int) -> None:
     goes_on(scene(name, on_server=True), "kill", like=like, kill_at=nth)
 

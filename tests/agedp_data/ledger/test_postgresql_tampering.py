@@ -47,7 +47,9 @@ def test_an_untouched_ledger_has_no_faults(full: Book, postgresql: PostgreSQL) -
     assert faults(full) == []
 
 
-@pytest.mark.parametrize("said", PARTS)
+@pytest.mark.parametrize(
+    "said", [said if i % 3 == 1 else pytest.param(said, marks=pytest.mark.long) for i, said in enumerate(PARTS)]
+)
 def test_whatever_is_missing_changed_or_added_beside_the_rows_is_named_and_stops_writing(
     full: Book, postgresql: PostgreSQL, said: str
 ) -> None:
@@ -70,7 +72,7 @@ def test_a_function_with_another_source_and_rows_of_another_table_are_found(full
     ]
 
 
-@pytest.mark.parametrize("table", ["meta", *TABLES])
+@pytest.mark.parametrize("table", ["meta", "release"])
 @pytest.mark.parametrize("statement", ["UPDATE {0} SET {1} = {1}", "DELETE FROM {0}", "TRUNCATE {0}"])
 def test_the_tables_are_append_only_even_for_a_superuser(
     full: Book, postgresql: PostgreSQL, table: str, statement: str
@@ -117,7 +119,7 @@ def test_every_edit_of_every_column_is_found_at_its_row(full: Book, postgresql: 
     assert tried == sum(len(table.c) for table in schema.TABLES.values())
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", TABLES[2:3])
 def test_a_table_that_cannot_be_read_is_named_with_what_helps(full: Book, postgresql: PostgreSQL, table: str) -> None:
     raw(postgresql, full, f"ALTER TABLE {table} RENAME COLUMN at TO on_day")
     said = [fault for fault in faults(full) if fault.startswith(f"0 table {table} ")]
