@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Ledger, Statement
 from pipelines import locks
-from pipelines.publish import files_of, made, publish, sums
+from pipelines.publish import files_of, made, publish, sums, with_sums
 from pipelines.received import ReleaseFolder
 from pipelines.work import Work
 
@@ -63,7 +63,7 @@ def _project(work: Work, ledger: Ledger, kept: Statement) -> bool:
     with locks.alone(made(work.release)):
         publish(work.release, files)
         if work.outbox is not None:
-            work.outbox.put(files)
+            work.outbox.put(with_sums(files))
     return same
 
 

@@ -16,7 +16,7 @@ import fsspec
 
 from agedp_data.readers.storage import answered
 from pipelines import folders
-from pipelines.received import SUMS, is_of_release
+from pipelines.received import is_of_release
 
 _LABEL: Final = "[output] release:"
 _TRIAL: Final = ".agedp-trial"
@@ -41,33 +41,33 @@ class Outbox:
             found = self._listed()
             for path in self.copy.iterdir():
                 if is_of_release(path.name) and path.name not in found:
-                    path.unlink()
+                    path.unlink(missing_ok=True)
             for name, stamp in found.items():
                 if self._stamps.get(name) != stamp or not (self.copy / name).exists():
                     folders.write(self.copy / name, self._read(name))
             self._stamps = found
 
     def put(self, files: Mapping[str, bytes]) -> bool:
-        """Put the files out as they lie in the copy, SHA256SUMS last, and remove what the copy no longer has.
+        """Put the files out in their order, and remove what the copy no longer has before the last, their checksums.
 
         Return whether just that lies there in the end: somebody else may have put out other files meanwhile.
 
         Raises:
             InputError: nobody answers, or nothing may be written there.
         """
-        wanted = {**files, SUMS: (self.copy / SUMS).read_bytes()}
         with answered(_LABEL, self.url):
             there = {name: self._read(name) for name in self._listed()}
-            if self._is_whole(there, wanted):
+            if self._is_whole(there, files):
                 return True
             system, root = self._root()
-            for name, content in files.items():
-                if there.get(name) != content:
-                    system.pipe_file(f"{root}/{name}", content)
+            *figures, sums = files
+            for name in figures:
+                if there.get(name) != files[name]:
+                    system.pipe_file(f"{root}/{name}", files[name])
             for name in self._gone(there):
                 system.rm_file(f"{root}/{name}")
-            system.pipe_file(f"{root}/{SUMS}", wanted[SUMS])
-            return self._is_whole({name: self._read(name) for name in self._listed()}, wanted)
+            system.pipe_file(f"{root}/{sums}", files[sums])
+            return self._is_whole({name: self._read(name) for name in self._listed()}, files)
 
     def _is_whole(self, there: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> bool:
         return not self._gone(there) and all(there.get(name) == content for name, content in wanted.items())

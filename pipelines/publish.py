@@ -79,7 +79,7 @@ def project(work: Work, ledger: Ledger) -> None:
                 files = ledger.together(lambda: _stated(work, ledger))
                 publish(work.release, files)
                 head = ledger.head()
-                if work.outbox is None or (work.outbox.put(files) and ledger.head() == head):
+                if work.outbox is None or (work.outbox.put(with_sums(files)) and ledger.head() == head):
                     return
         raise InputError("[output] release: another run writes there at the same time, again and again; run again")
 
@@ -277,17 +277,23 @@ def sums(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def publish(folder: Path, files: Mapping[str, bytes]) -> None:
     """Put the files in place, SHA256SUMS last, and remove those of another release; nothing if they lie there whole."""
-    listing = "".join(f"{digest}  {name}\n" for name, digest in sums(files).items()).encode()
+    whole = with_sums(files)
     folders.sweep(made(folder))
-    of_another = [path for path in published_in(folder) if path.name not in {*files, SUMS}]
-    if not of_another and _holds(folder, {**files, SUMS: listing}):
+    of_another = [path for path in published_in(folder) if path.name not in whole]
+    if not of_another and _holds(folder, whole):
         return
     for name, content in files.items():
         folders.write(folder / name, content, mode=_READABLE)
     with folders.readable(folder):
         for path in of_another:
             path.unlink(missing_ok=True)
-    folders.write(folder / SUMS, listing, mode=_READABLE)
+    folders.write(folder / SUMS, whole[SUMS], mode=_READABLE)
+
+
+def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a release and, last, their checksums."""
+    listing = "".join(f"{digest}  {name}\n" for name, digest in sums(files).items())
+    return {**files, SUMS: listing.encode()}
 
 
 def made(folder: Path) -> Path:

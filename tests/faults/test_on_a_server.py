@@ -16,7 +16,7 @@ from tests.nights.keyed import draws
 
 Scenes = Callable[..., Scene]
 NAMED = {
-    "a night": {"execute INSERT INTO release*": 2, "committed": 1},
+    "a night": {"execute INSERT INTO release*": 2},
 }
 """The n-th of the boundaries that are named so."""
 CUTS = (
