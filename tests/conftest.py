@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.postgresql import PostgreSQL, binaries
+
 settings.register_profile("agedp", deadline=None)  # what a busy machine takes for one example says nothing
 settings.load_profile("agedp")
-
-from tests.postgresql import PostgreSQL, binaries
 
 
 @pytest.fixture(scope="session")
