@@ -9,7 +9,7 @@ from agedp_data.losses import epsilon
 from agedp_data.notions.notion import Figure
 from flows.words import skips_json, skips_text
 from pipelines.amend import Amendment
-from pipelines.outlook import Outlook
+from pipelines.promise.outlook import Outlook
 
 
 def amendment_json(found: Amendment, *, recorded: bool) -> dict[str, Any]:

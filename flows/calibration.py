@@ -9,8 +9,8 @@ import numpy as np
 from agedp_data.chains.envelope import Envelope
 from flows.words import shown
 from pipelines.bound import Calibration
-from pipelines.forgetting import Remembered
-from pipelines.memory import DAY_TOLD, HALF_HOUR_TOLD, HALF_HOURS
+from pipelines.models.forgetting import Remembered
+from pipelines.models.memory import DAY_TOLD, HALF_HOUR_TOLD, HALF_HOURS
 from pipelines.reports.forgetting import verdict
 
 _LOSS = 0.5

@@ -227,7 +227,7 @@ def verify(
     Example: agedp verify out/release
     """
     from flows.ledgers import verified_against
-    from pipelines.received import open_release
+    from pipelines.handover.received import open_release
 
     found = open_release(folder)
     found.verify()
@@ -337,7 +337,7 @@ def ledger_import(
     Example: agedp ledger import ledger.jsonl --to sqlite:///new/ledger.sqlite
     """
     from agedp_data import clock
-    from pipelines.ledger_moves import import_ledger
+    from pipelines.handover.ledger_moves import import_ledger
 
     rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
     _say(f"{rows} rows, every hash as it was written; name this ledger in [output] ledger")
@@ -352,7 +352,7 @@ def ledger_recover(
     Example: agedp ledger recover out/release --to sqlite:///out/ledger.sqlite
     """
     from agedp_data import clock
-    from pipelines.ledger_moves import recover
+    from pipelines.handover.ledger_moves import recover
 
     rows = recover(folder, to, at=clock.today())
     _say(f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up")

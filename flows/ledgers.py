@@ -12,9 +12,9 @@ from agedp_data.errors import LedgerError
 from agedp_data.ledger import Fault, Ledger, Statement
 from agedp_data.ledger.database import MEND
 from agedp_data.losses import epsilon
-from pipelines.compare import verify_against
-from pipelines.ledger_moves import export_ledger
-from pipelines.received import ReleaseFolder
+from pipelines.handover.compare import verify_against
+from pipelines.handover.ledger_moves import export_ledger
+from pipelines.handover.received import ReleaseFolder
 
 _TOLD = 5
 """How many faults a line tells of."""

@@ -11,11 +11,11 @@ from agedp_data.errors import RunFileError
 from agedp_data.losses import epsilon
 from flows.promising import promises_json, promises_lines
 from flows.words import deviation, skips_json, skips_text, waiting_lines, yardstick_line
-from pipelines.frontier import Choice, Frontier, foresee_frontier
-from pipelines.grant import DAYS_NEAR
-from pipelines.offers import Target
-from pipelines.outlook import Skip
 from pipelines.plan import Planned
+from pipelines.promise.frontier import Choice, Frontier, foresee_frontier
+from pipelines.promise.grant import DAYS_NEAR
+from pipelines.promise.offers import Target
+from pipelines.promise.outlook import Skip
 from pipelines.sanitise import Prospect, foresee
 from pipelines.work import Work
 

@@ -12,8 +12,8 @@ from agedp_data.errors import RunFileError
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, Figure
 from agedp_data.notions.parameters import LARGEST, exact_text
-from pipelines.offers import Comparison, Needs, Offer, Series, Target
-from pipelines.promises import compare_promises
+from pipelines.promise.offers import Comparison, Needs, Offer, Series, Target
+from pipelines.promise.promises import compare_promises
 from pipelines.work import Work
 
 _WIDTH = 118

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from agedp_data.errors import InputError
-from pipelines.as_it_stood import project_as_of, project_statement
+from pipelines.handover.as_it_stood import project_as_of, project_statement
 from pipelines.publish import project
 from pipelines.work import begin
 

@@ -19,8 +19,8 @@ from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from agedp_data.readers.storage import is_url
 from agedp_data.statement import markdown
-from pipelines.outlook import Skip
-from pipelines.received import DISTRIBUTION, ReleaseFolder
+from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
+from pipelines.promise.outlook import Skip
 from pipelines.sanitise import ends_soon
 from pipelines.work import Work
 

@@ -23,9 +23,9 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import Ints, Layout, expected_readings
 from agedp_data.roster import Roster
 from pipelines import folders
-from pipelines.days import read_days
 from pipelines.read import Delivery
-from pipelines.store import Store, months_between
+from pipelines.readings.days import read_days
+from pipelines.readings.store import Store, months_between
 
 _EPOCH = date(1970, 1, 1)
 _ABSENT = -1

@@ -20,9 +20,9 @@ from agedp_data.config.amendments import Change, amendment
 from agedp_data.config.contracts import promise_of
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.ledger import Contract, Ledger, canonical
-from pipelines.grant import Binding
-from pipelines.in_force import binding_models, series_by_contract
-from pipelines.outlook import Outlook, Side, View, outlook
+from pipelines.promise.grant import Binding
+from pipelines.promise.in_force import binding_models, series_by_contract
+from pipelines.promise.outlook import Outlook, Side, View, outlook
 from pipelines.work import Work
 
 

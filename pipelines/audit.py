@@ -33,8 +33,8 @@ from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.measured import noticed_loss, proven_loss
 from agedp_data.readers.layout import SLOTS
 from agedp_data.roster import read_roster
+from pipelines.handover.received import METADATA_KEY, ReleaseFolder
 from pipelines.plan import last_as_of
-from pipelines.received import METADATA_KEY, ReleaseFolder
 from pipelines.sanitise import Stage, run_stages
 from pipelines.work import Work, engine_of
 

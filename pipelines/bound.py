@@ -29,12 +29,12 @@ from agedp_data.model import PUBLIC, Model, facts_of, public_text
 from agedp_data.readers.layout import Flags, Ints
 from agedp_data.roster import Roster
 from pipelines import folders
-from pipelines.envelopes import Tabulated, tabulated
 from pipelines.estimate import Transitions
+from pipelines.models.envelopes import Tabulated, tabulated
 from pipelines.quantize import Floats
 
 if TYPE_CHECKING:
-    from pipelines.forgetting import Remembered
+    from pipelines.models.forgetting import Remembered
 
 _EPOCH = date(1970, 1, 1)
 

@@ -14,10 +14,10 @@ from agedp_data.roster import read_roster
 from pipelines import folders, locks
 from pipelines.blocks import SILENT, Engine, Told
 from pipelines.bound import Calibration, bound
-from pipelines.envelopes import phases_of, read_every
 from pipelines.estimate import Transitions, estimate
-from pipelines.forgetting import asked_of, remember
-from pipelines.longer_memory import estimate_longer
+from pipelines.models.envelopes import phases_of, read_every
+from pipelines.models.forgetting import asked_of, remember
+from pipelines.models.longer_memory import estimate_longer
 from pipelines.quantize import Floats, Period, quantize
 from pipelines.read import read
 from pipelines.work import checked, engine_of, store_of

@@ -23,8 +23,8 @@ from agedp_data.config.model import Step
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
 from pipelines.blocks import Engine, few_at_a_time
 from pipelines.quantize import Floats, MonthReadings, Period
-from pipelines.runs import NONE, add_by_phase, join_runs, runs_and_counts, states_by_household
-from pipelines.store import day_of
+from pipelines.readings.runs import NONE, add_by_phase, join_runs, runs_and_counts, states_by_household
+from pipelines.readings.store import day_of
 
 _TABLES_BYTES = 2**28
 

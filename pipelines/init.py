@@ -18,10 +18,10 @@ from agedp_data.readers.layout import SLOTS, Rules
 from agedp_data.roster import roster_text
 from pipelines import folders
 from pipelines.blocks import Engine
-from pipelines.days import read_days
-from pipelines.opening import recognised
 from pipelines.read import Delivery, read
-from pipelines.store import Store
+from pipelines.readings.days import read_days
+from pipelines.readings.opening import recognised
+from pipelines.readings.store import Store
 
 _TEMPLATE = """# run.toml: written by `agedp init`. Lines that begin with "# decide:" have no default: whatever decides
 # privacy is yours to say. Uncomment them, then `agedp plan run.toml` says what both figures mean.

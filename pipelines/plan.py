@@ -28,7 +28,7 @@ from agedp_data.readers import storage
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import Layout
 from agedp_data.roster import Roster
-from pipelines.grant import Binding
+from pipelines.promise.grant import Binding
 
 RELEASED, SKIPPED = "released", "skipped"
 MECHANISM = "discrete-laplace"

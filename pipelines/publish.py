@@ -30,7 +30,7 @@ from agedp_data.notions.notion import Figure
 from agedp_data.readers.datasets import layout_of
 from agedp_data.statement import Facts, markdown, statement
 from pipelines import folders, locks
-from pipelines.received import (
+from pipelines.handover.received import (
     METADATA_KEY,
     PACKAGE,
     REPORT,
@@ -41,10 +41,9 @@ from pipelines.received import (
     ReleaseFolder,
     open_release,
 )
-from pipelines.reports.public import report_of
-from pipelines.series_files import PublishedSeries, series_in_order
-from pipelines.signs import published_in
-from pipelines.stated import (
+from pipelines.handover.series_files import PublishedSeries, series_in_order
+from pipelines.handover.signs import published_in
+from pipelines.handover.stated import (
     ending_of,
     figures_of,
     figures_with_others,
@@ -54,6 +53,7 @@ from pipelines.stated import (
     titles_of,
     versions_of,
 )
+from pipelines.reports.public import report_of
 from pipelines.work import Work, follow
 
 __all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]

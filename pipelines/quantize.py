@@ -25,11 +25,11 @@ from agedp_data.config.model import Step
 from agedp_data.readers.layout import SLOTS, Ints, expected_readings
 from agedp_data.roster import Roster
 from pipelines.blocks import Engine, map_each
-from pipelines.days import read_days
-from pipelines.months import month_in_pieces
 from pipelines.read import Delivery
-from pipelines.runs import firsts_of
-from pipelines.store import Store, day_of, months_between
+from pipelines.readings.days import read_days
+from pipelines.readings.months import month_in_pieces
+from pipelines.readings.runs import firsts_of
+from pipelines.readings.store import Store, day_of, months_between
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]

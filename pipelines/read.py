@@ -27,15 +27,15 @@ from agedp_data.readers.parse import Parsed, parse
 from agedp_data.readers.settle import Readings
 from pipelines import folders
 from pipelines.blocks import Engine, map_each, map_merge, require_shared
-from pipelines.days import Aside, settle_month
-from pipelines.manifest import Manifest, Part
-from pipelines.months import month_readings
-from pipelines.opening import Identified, Opened, identify, open_file
-from pipelines.parts import write_part
-from pipelines.quality import by_reason, write_quality
-from pipelines.quarantine import number_quarantined
-from pipelines.remembered import remembered, require_there
-from pipelines.store import Store
+from pipelines.readings.days import Aside, settle_month
+from pipelines.readings.manifest import Manifest, Part
+from pipelines.readings.months import month_readings
+from pipelines.readings.opening import Identified, Opened, identify, open_file
+from pipelines.readings.parts import write_part
+from pipelines.readings.quality import by_reason, write_quality
+from pipelines.readings.quarantine import number_quarantined
+from pipelines.readings.remembered import remembered, require_there
+from pipelines.readings.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd

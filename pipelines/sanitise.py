@@ -18,17 +18,17 @@ from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines import plan as planning
 from pipelines.aggregate import aggregate
-from pipelines.coverage import COVERAGE
-from pipelines.in_force import done_by
-from pipelines.outlook import Outlook, Side, View, outlook
+from pipelines.handover.received import ReleaseFolder
+from pipelines.notes.coverage import COVERAGE
+from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS, noted
+from pipelines.promise.in_force import done_by
+from pipelines.promise.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
 from pipelines.read import Delivery, read
-from pipelines.received import ReleaseFolder
+from pipelines.readings.retention import forget, late_rows
 from pipelines.release import release
 from pipelines.reports.confidential import write_confidential_report
-from pipelines.retention import forget, late_rows
 from pipelines.room import require_room
-from pipelines.true_means import TRUE_COUNTS, TRUE_MEANS, noted
 from pipelines.work import Work, begin, follow
 
 Stage = Callable[[Work], None]

@@ -24,13 +24,13 @@ from agedp_data.readers.layout import SLOTS, Ints, Rules
 from agedp_data.readers.settle import Readings, Rows, joined, settle
 from pipelines.blocks import Engine, map_each
 from pipelines.estimate import repeated
-from pipelines.household_days import among, distinct, firsts, packed, totals, unpacked
-from pipelines.months import month_readings
-from pipelines.opening import Identified, Opened, open_file
-from pipelines.parts import Kept, kept_of
 from pipelines.read import blocks_of, parsed, read
-from pipelines.runs import NONE, join_runs, runs_and_counts
-from pipelines.store import Store
+from pipelines.readings.household_days import among, distinct, firsts, packed, totals, unpacked
+from pipelines.readings.months import month_readings
+from pipelines.readings.opening import Identified, Opened, open_file
+from pipelines.readings.parts import Kept, kept_of
+from pipelines.readings.runs import NONE, join_runs, runs_and_counts
+from pipelines.readings.store import Store
 
 _NONE = np.zeros(0, np.int64)
 _MOST_CELLS = 2**18

@@ -22,13 +22,13 @@ from agedp_data.roster import Roster, read_roster
 from pipelines import folders
 from pipelines.aggregate import Sum
 from pipelines.blocks import SILENT, Engine, Told, default_scheduler
-from pipelines.in_force import binding_models, series_by_contract
-from pipelines.outbox import Outbox
+from pipelines.handover.outbox import Outbox
+from pipelines.handover.signs import Sign, require_not_behind, signs_in
+from pipelines.notes.released_rosters import Counted, Notes
 from pipelines.plan import Agenda, Terms, last_as_of
+from pipelines.promise.in_force import binding_models, series_by_contract
 from pipelines.read import Delivery
-from pipelines.released_rosters import Counted, Notes
-from pipelines.signs import Sign, require_not_behind, signs_in
-from pipelines.store import Order, Store
+from pipelines.readings.store import Order, Store
 
 
 @dataclass(slots=True)

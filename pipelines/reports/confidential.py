@@ -21,13 +21,13 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, in_short, paragraph, section, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
 from pipelines import folders
-from pipelines.coverage import COVERAGE
+from pipelines.notes.coverage import COVERAGE
+from pipelines.notes.true_means import TRUE_MEANS
 from pipelines.reports.at_the_clamp import Clamped, at_the_clamp
 from pipelines.reports.households import clamp_parts, model_parts
 from pipelines.reports.series import percent, published
 from pipelines.reports.true_counts import count_parts
 from pipelines.reports.utility import Day, Key, Utility, paired, utility
-from pipelines.true_means import TRUE_MEANS
 from pipelines.work import Work
 
 REPORT = "report.html"

@@ -17,11 +17,11 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, paragraph, section, table
 from agedp_data.pictures.scales import linear, named
 from agedp_data.privacy.leakage import through_distance
-from pipelines.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, LEVEL
+from pipelines.models.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, LEVEL
 from pipelines.quantize import Floats
 
 if TYPE_CHECKING:
-    from pipelines.forgetting import Remembered
+    from pipelines.models.forgetting import Remembered
 
 COVERED_DAYS = (1, 2, 7, 14, 28)
 COVERAGE = {

@@ -23,7 +23,7 @@ from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import plain
 from agedp_data.privacy.temporal import blocks
 from pipelines import folders
-from pipelines.envelopes import steps_per_day
+from pipelines.models.envelopes import steps_per_day
 from pipelines.quantize import Floats
 
 _NEWEST: Final = 60

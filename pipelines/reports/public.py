@@ -28,7 +28,7 @@ from agedp_data.pictures.scales import plain
 from agedp_data.pictures.words import html_of
 from agedp_data.statement import markdown
 from agedp_data.statement_words import title_of
-from pipelines.in_force import series_by_contract
+from pipelines.promise.in_force import series_by_contract
 from pipelines.reports.courses import courses, noise_of, noise_times
 from pipelines.reports.distributions import distribution_parts
 from pipelines.reports.leakage import leakage_parts

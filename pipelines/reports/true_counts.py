@@ -12,9 +12,9 @@ from agedp_data.ledger import Release
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import linear, plain
+from pipelines.notes.true_means import TRUE_COUNTS
 from pipelines.reports.distributions import places, range_names, whiskers
 from pipelines.reports.series import percent
-from pipelines.true_means import TRUE_COUNTS
 from pipelines.work import Work
 
 _GROUPS = 12

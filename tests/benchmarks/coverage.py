@@ -19,7 +19,7 @@ import numpy as np
 
 from agedp_data.chains.calendar import given_calendar
 from agedp_data.chains.forgetting import check_markov
-from pipelines.memory import parts_of_calendar
+from pipelines.models.memory import parts_of_calendar
 
 LAGS = np.array([1, 2, 7, 14, 28])
 HEAD = """# Is the chain true? The report, and how far its intervals can be trusted

@@ -18,8 +18,8 @@ import numpy as np
 
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.rows import Row
-from pipelines.compare import verify_against
-from pipelines.received import open_release
+from pipelines.handover.compare import verify_against
+from pipelines.handover.received import open_release
 from tests.faults.runs import End, Runs
 from tests.faults.shelves import InFiles, OnServer
 from tests.nights.keyed import draws

@@ -14,8 +14,8 @@ import pytest
 from agedp_data.errors import AgedpError
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.rows import Row
-from pipelines.compare import verify_against
-from pipelines.received import open_release
+from pipelines.handover.compare import verify_against
+from pipelines.handover.received import open_release
 from tests.agedp_data.ledger.texts import promise
 from tests.faults.scenes import Scene
 from tests.nights.keyed import draws

@@ -13,7 +13,7 @@ import pytest
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_ausgrid, write_roster
 from flows.command import main
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 from tests.flows.worlds import DECLARED, make
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "ausgrid.toml"

@@ -15,7 +15,7 @@ from agedp_data.ledger import Ledger
 from agedp_data.privacy.longer_memory import leaping
 from agedp_data.readers.synthetic import write_ausgrid, write_roster
 from flows.command import main
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 from tests.flows.worlds import DECLARED, World, make
 from tests.reports.html import Page, faults_of
 

@@ -13,8 +13,8 @@ from agedp_data.readers.cutting import rows as stretches
 from agedp_data.readers.layout import Reason, Rules
 from agedp_data.readers.parse import parse
 from agedp_data.readers.settle import Rows, settle
-from pipelines.opening import recognised
-from pipelines.store import Store
+from pipelines.readings.opening import recognised
+from pipelines.readings.store import Store
 
 
 @dataclass

@@ -16,7 +16,7 @@ from agedp_data.readers.files import list_sources, numeric
 from agedp_data.readers.layout import Rules
 from pipelines.blocks import Engine
 from pipelines.read import read
-from pipelines.store import Store
+from pipelines.readings.store import Store
 from tests.fuzz.originals import originals
 from tests.fuzz.test_input_files import in_time
 

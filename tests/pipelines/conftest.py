@@ -14,8 +14,8 @@ from agedp_data.readers.layout import Rules
 from agedp_data.roster import Roster, read_roster
 from pipelines.blocks import Engine
 from pipelines.read import Delivery, read
+from pipelines.readings.store import Store
 from pipelines.sanitise import run_stages
-from pipelines.store import Store
 from pipelines.work import Work, begin
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from agedp_data.errors import ContractChanged, InputError, LedgerError
 from agedp_data.ledger import Ledger, sqlite
 from pipelines import publish as publishing
 from pipelines.amend import foresee_amendment, record
-from pipelines.as_it_stood import project_as_of, project_statement
-from pipelines.compare import verify_against
+from pipelines.handover.as_it_stood import project_as_of, project_statement
+from pipelines.handover.compare import verify_against
+from pipelines.handover.received import METADATA_KEY, open_release
 from pipelines.publish import project
-from pipelines.received import METADATA_KEY, open_release
 from pipelines.work import begin
 
 FIRST = date(2026, 3, 1)

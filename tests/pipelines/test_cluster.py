@@ -22,10 +22,10 @@ from agedp_data.readers.layout import Rules
 from agedp_data.readers.synthetic import write_london
 from pipelines import cluster
 from pipelines.blocks import Engine, map_each
-from pipelines.days import read_days
-from pipelines.months import month_readings
 from pipelines.read import read
-from pipelines.store import Store
+from pipelines.readings.days import read_days
+from pipelines.readings.months import month_readings
+from pipelines.readings.store import Store
 from tests.pipelines.dask_processes import Processes
 
 pytestmark = pytest.mark.xdist_group("cluster")

@@ -13,9 +13,9 @@ import pytest
 
 from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
-from pipelines.compare import require_same, told, verify_against
-from pipelines.received import AVERAGES, open_release
-from pipelines.signs import require_not_behind, signs_in
+from pipelines.handover.compare import require_same, told, verify_against
+from pipelines.handover.received import AVERAGES, open_release
+from pipelines.handover.signs import require_not_behind, signs_in
 from tests.agedp_data.ledger.texts import ENVELOPE
 
 FIRST = date(2013, 1, 1)

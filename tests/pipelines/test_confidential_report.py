@@ -15,7 +15,7 @@ import pytest
 from agedp_data.errors import InputError
 from pipelines import folders
 from pipelines.calibrate import calibrate
-from pipelines.coverage import COVERAGE
+from pipelines.notes.coverage import COVERAGE
 from pipelines.reports.at_the_clamp import at_the_clamp
 from pipelines.reports.series import Published
 from pipelines.reports.utility import Day, paired, utility

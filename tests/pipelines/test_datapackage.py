@@ -13,7 +13,7 @@ from frictionless import FrictionlessException, Package, Resource
 
 from agedp_data import tables
 from agedp_data.datapackage import datapackage
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 
 FIRST = date(2013, 1, 1)
 CREDITS = (

@@ -15,10 +15,10 @@ from agedp_data.readers.layout import Rules
 from agedp_data.readers.settle import Readings
 from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london
 from pipelines.blocks import Engine
-from pipelines.days import days_path, read_days
-from pipelines.household_days import distinct, packed, totals, unpacked
 from pipelines.read import read
-from pipelines.store import Store
+from pipelines.readings.days import days_path, read_days
+from pipelines.readings.household_days import distinct, packed, totals, unpacked
+from pipelines.readings.store import Store
 
 NOTHING = np.zeros(0, np.int64)
 

@@ -22,10 +22,10 @@ from flows.planning import plan_lines
 from flows.words import result_lines
 from pipelines import audit, folders
 from pipelines.amend import amend
-from pipelines.as_it_stood import project_as_of
-from pipelines.compare import verify_against
-from pipelines.ledger_moves import recover
-from pipelines.received import open_release
+from pipelines.handover.as_it_stood import project_as_of
+from pipelines.handover.compare import verify_against
+from pipelines.handover.ledger_moves import recover
+from pipelines.handover.received import open_release
 from pipelines.work import begin
 from tests.pipelines.resealed import reseal
 from tests.reports.html import Page, faults_of

@@ -15,10 +15,10 @@ import pytest
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger
 from agedp_data.statement import markdown
-from pipelines.as_it_stood import project_statement
-from pipelines.compare import verify_against
-from pipelines.ledger_moves import recover
-from pipelines.received import open_release
+from pipelines.handover.as_it_stood import project_statement
+from pipelines.handover.compare import verify_against
+from pipelines.handover.ledger_moves import recover
+from pipelines.handover.received import open_release
 from pipelines.work import begin
 from tests.pipelines.resealed import reseal
 

@@ -17,8 +17,8 @@ from agedp_data.config.model import Estimated
 from agedp_data.privacy.leakage import leakage
 from agedp_data.roster import Roster
 from pipelines.bound import bound
-from pipelines.envelopes import forgetting_households
 from pipelines.estimate import Transitions
+from pipelines.models.envelopes import forgetting_households
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 EPOCH = date(1970, 1, 1)

@@ -19,8 +19,8 @@ from distributed import Client
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_london
 from pipelines import cluster
-from pipelines.compare import verify_against
-from pipelines.received import ReleaseFolder
+from pipelines.handover.compare import verify_against
+from pipelines.handover.received import ReleaseFolder
 from tests.pipelines.dask_processes import Processes
 from tests.postgresql import PASSWORD, PostgreSQL
 

@@ -15,8 +15,8 @@ import pytest
 from agedp_data.config.model import Estimated
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines.blocks import Engine
-from pipelines.forgetting import SAMPLE, Check, Remembered, remember
-from pipelines.memory import Asked, Held, _days_wh, hold, parts_of_calendar
+from pipelines.models.forgetting import SAMPLE, Check, Remembered, remember
+from pipelines.models.memory import Asked, Held, _days_wh, hold, parts_of_calendar
 from pipelines.quantize import Period
 from pipelines.read import readings
 
@@ -190,7 +190,7 @@ def test_a_half_hour_that_the_clock_passes_twice_counts_in_its_day_alone(house):
 
 
 def test_only_a_sample_is_checked_half_hour_by_half_hour_evenly_over_the_roster(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.forgetting.SAMPLE", 3)
+    monkeypatch.setattr("pipelines.models.forgetting.SAMPLE", 3)
     found = found_of(made, tmp_path)
     _, london = made
     homes = sorted(london.household_ids[:-1])
@@ -205,7 +205,7 @@ def test_only_a_sample_is_checked_half_hour_by_half_hour_evenly_over_the_roster(
 
 def test_hundreds_of_states_are_taken_together_before_they_are_compared(made, tmp_path, monkeypatch):
     # 48 states by twos are the 24 that are compared; all 48 would lie further apart.
-    monkeypatch.setattr("pipelines.memory._MOST_STATES", 48)
+    monkeypatch.setattr("pipelines.models.memory._MOST_STATES", 48)
     found_of(made, tmp_path, states=48, min_visits=1)
     fine = rows_of(tmp_path, "chain of half-hours")
     monkeypatch.undo()

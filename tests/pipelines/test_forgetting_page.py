@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.forgetting import Remembered
-from pipelines.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, VALUES
+from pipelines.models.forgetting import Remembered
+from pipelines.models.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, VALUES
 from pipelines.reports.forgetting import COVERAGE, COVERED_DAYS, _from_then_on, page
 
 VOID = {"meta", "link"}

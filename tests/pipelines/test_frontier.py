@@ -15,7 +15,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.privacy.ageing import peak
 from flows.command import main
 from flows.planning import frontier_lines
-from pipelines.frontier import change_of, foresee_frontier
+from pipelines.promise.frontier import change_of, foresee_frontier
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)

@@ -12,7 +12,7 @@ from agedp_data.readers.layout import Rules
 from pipelines.blocks import Engine
 from pipelines.plan import agenda
 from pipelines.read import read
-from pipelines.store import Order, Store
+from pipelines.readings.store import Order, Store
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)

@@ -11,9 +11,9 @@ from agedp_data.errors import Refused
 from agedp_data.ledger import Contract, Ledger, Release
 from flows.amending import amendment_lines
 from pipelines.amend import amend, foresee_amendment
-from pipelines.in_force import done_by
+from pipelines.handover.received import open_release
+from pipelines.promise.in_force import done_by
 from pipelines.publish import project
-from pipelines.received import open_release
 from pipelines.sanitise import ends_soon, foresee, plan, sanitise
 from pipelines.work import begin
 

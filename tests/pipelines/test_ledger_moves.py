@@ -14,10 +14,10 @@ from agedp_data.ledger import Ledger
 from agedp_data.ledger.moves import lines, published_rows
 from agedp_data.statement import TAKEN_OVER
 from pipelines.amend import amend
-from pipelines.compare import verify_against
-from pipelines.ledger_moves import export_ledger, import_ledger, recover
-from pipelines.received import ROWS, open_release
-from pipelines.signs import require_not_behind, signs_in
+from pipelines.handover.compare import verify_against
+from pipelines.handover.ledger_moves import export_ledger, import_ledger, recover
+from pipelines.handover.received import ROWS, open_release
+from pipelines.handover.signs import require_not_behind, signs_in
 from pipelines.work import begin
 from tests.pipelines.resealed import reseal
 

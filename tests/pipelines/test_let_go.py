@@ -13,8 +13,8 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import Rules
 from pipelines.blocks import Engine
 from pipelines.read import Delivery, read
-from pipelines.retention import forget
-from pipelines.store import Order, Store
+from pipelines.readings.retention import forget
+from pipelines.readings.store import Order, Store
 
 PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 60\n'
 JANUARY, APRIL = date(2013, 1, 1), date(2013, 4, 1)

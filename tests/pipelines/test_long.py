@@ -20,10 +20,10 @@ from agedp_data.roster import read_roster
 from pipelines.aggregate import aggregate
 from pipelines.blocks import Engine
 from pipelines.estimate import estimate
+from pipelines.handover.received import ReleaseFolder
 from pipelines.quantize import Period, quantize
 from pipelines.read import read, readings
-from pipelines.received import ReleaseFolder
-from pipelines.store import Store
+from pipelines.readings.store import Store
 
 KEYS = {
     "household": "meter_id",

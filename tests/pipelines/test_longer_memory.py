@@ -16,7 +16,7 @@ from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.temporal import kernels, temporal
 from pipelines.blocks import Engine
 from pipelines.calibrate import calibrate
-from pipelines.longer_memory import estimate_longer
+from pipelines.models.longer_memory import estimate_longer
 from pipelines.quantize import Period, quantize
 from tests.pipelines.recomputed import Release
 

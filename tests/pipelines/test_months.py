@@ -15,10 +15,10 @@ from agedp_data.readers.layout import Reason, Rules
 from agedp_data.readers.parse import parse
 from agedp_data.readers.settle import Readings, Rows, settle
 from pipelines.blocks import Engine
-from pipelines.days import read_days, settle_month
-from pipelines.months import month_readings
 from pipelines.read import Delivery, read
-from pipelines.store import Order, Store
+from pipelines.readings.days import read_days, settle_month
+from pipelines.readings.months import month_readings
+from pipelines.readings.store import Order, Store
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
 FIRST = datetime(2013, 1, 30, 23)
@@ -104,7 +104,7 @@ def test_only_contested_household_days_are_read_again(tmp_path: Path, monkeypatc
         (tmp_path / f"{i}.csv").write_bytes(text(rows))
     store = Store(tmp_path / "c" / "store", "london", Rules(), Order("name"))
     asked: list[str] = []
-    from pipelines import months
+    from pipelines.readings import months
 
     original = months.rows_of
     monkeypatch.setattr(months, "rows_of", lambda *args: asked.append(args[2].content) or original(*args))

@@ -14,7 +14,7 @@ from agedp_data.ledger import Ledger
 from flows.planning import plan_lines
 from pipelines import audit
 from pipelines.amend import amend, foresee_amendment
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 from pipelines.work import begin
 from tests.reports.html import Page, faults_of
 

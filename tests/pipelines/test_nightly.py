@@ -9,7 +9,7 @@ import pytest
 from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from pipelines.amend import amend
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 from pipelines.sanitise import run_stages
 from pipelines.work import begin
 

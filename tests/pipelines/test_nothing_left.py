@@ -12,7 +12,7 @@ from agedp_data.ledger import Ledger
 from flows.amending import amendment_json, amendment_lines
 from flows.planning import plan_json, plan_lines
 from pipelines.amend import amend, foresee_amendment
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 from pipelines.sanitise import ends_soon, plan
 from pipelines.work import begin
 

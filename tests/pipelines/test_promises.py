@@ -19,9 +19,9 @@ from agedp_data.notions import NOTIONS, Classical
 from agedp_data.notions.candidate import Candidate
 from agedp_data.privacy.ageing import peak
 from flows.command import main
-from pipelines.amounts import amount_at, least_amount
-from pipelines.offers import Target
-from pipelines.promises import compare_promises
+from pipelines.promise.amounts import amount_at, least_amount
+from pipelines.promise.offers import Target
+from pipelines.promise.promises import compare_promises
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)
@@ -288,7 +288,7 @@ class Doubled(Classical):
 
 
 def test_a_notion_that_nothing_else_knows_is_a_row(house, monkeypatch):
-    monkeypatch.setattr("pipelines.promises.NOTIONS", (*NOTIONS, Doubled))
+    monkeypatch.setattr("pipelines.promise.promises.NOTIONS", (*NOTIONS, Doubled))
     _, rows = offers(begun(house), risk=Decimal("0.6"))
     assert set(rows["doubled", "halves"].series.losses) == {300_000_000}
     assert rows["doubled", "halves"].keys["epsilon_per_day"] == "0.3"

@@ -19,10 +19,10 @@ from agedp_data.readers.layout import Rules
 from agedp_data.readers.synthetic import write_london
 from pipelines import read as reading
 from pipelines.blocks import Engine
-from pipelines.days import read_days
-from pipelines.months import month_readings
 from pipelines.read import Delivery, read, readings
-from pipelines.store import Store
+from pipelines.readings.days import read_days
+from pipelines.readings.months import month_readings
+from pipelines.readings.store import Store
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
 ONE = Engine("synchronous", 1)

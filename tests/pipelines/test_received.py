@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.errors import InputError
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 from tests.pipelines.resealed import reseal
 
 FIRST = date(2013, 1, 1)

@@ -19,7 +19,7 @@ import pytest
 from agedp_data.errors import Refused
 from agedp_data.statement import schema
 from pipelines.amend import amend
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 from pipelines.work import begin
 from tests.pipelines import recomputed
 from tests.pipelines.recomputed import NANO, Memory, Release

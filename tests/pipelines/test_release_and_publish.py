@@ -17,7 +17,7 @@ from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError, Refuse
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_london, write_roster
 from pipelines import folders
-from pipelines.received import open_release
+from pipelines.handover.received import open_release
 
 FIRST, DAYS = date(2013, 1, 28), 9
 TODAY = date(2026, 1, 1)

@@ -12,9 +12,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
-from pipelines.outbox import Outbox
+from pipelines.handover.outbox import Outbox
+from pipelines.handover.received import SUMS, ReleaseFolder
 from pipelines.publish import project
-from pipelines.received import SUMS, ReleaseFolder
 from pipelines.sanitise import sanitise
 from pipelines.work import begin
 from tests.pipelines.conftest import House

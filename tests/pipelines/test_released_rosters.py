@@ -16,7 +16,7 @@ from agedp_data.ledger import Ledger
 from agedp_data.ledger.chain import Chain
 from agedp_data.roster import Roster
 from pipelines.amend import amend
-from pipelines.released_rosters import Counted, Notes
+from pipelines.notes.released_rosters import Counted, Notes
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)

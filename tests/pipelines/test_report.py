@@ -19,9 +19,9 @@ from agedp_data.config.contracts import promise_of
 from agedp_data.ledger import Ledger
 from agedp_data.losses import NANO
 from agedp_data.notions.w_event import WindowLoss
-from pipelines.as_it_stood import project_statement
+from pipelines.handover.as_it_stood import project_statement
+from pipelines.handover.received import open_release
 from pipelines.publish import project
-from pipelines.received import open_release
 from pipelines.reports.courses import courses, key_of, noise_times
 from pipelines.reports.public import Told, page
 from pipelines.reports.series import published, series_parts

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from agedp_data.readers.layout import Rules
-from pipelines import retention
 from pipelines.blocks import Engine
 from pipelines.read import read
-from pipelines.store import Order, Store
+from pipelines.readings import retention
+from pipelines.readings.store import Order, Store
 
 SPOILT = "A,2013-01-05 soon,0.1"
 FILES = {

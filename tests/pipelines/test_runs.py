@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agedp_data.chains.states import states
-from pipelines.runs import join_runs, runs_and_counts, states_by_household
+from pipelines.readings.runs import join_runs, runs_and_counts, states_by_household
 
 HOMES, STATES = 3, 4
 READINGS = st.dictionaries(
@@ -50,7 +50,7 @@ EDGES = st.lists(st.floats(0, 3000), min_size=3, max_size=3).map(sorted)
     st.sampled_from([1, 5000, 2**22]),
 )
 def test_states_through_tables_are_those_of_each_households_own_cuts(edges, readings, at_once):
-    import pipelines.runs as module
+    import pipelines.readings.runs as module
 
     readings = sorted(readings, key=lambda one: one[0])
     home = np.array([one for one, _ in readings], np.int64)

@@ -16,7 +16,7 @@ from agedp_data.readers.layout import Rules
 from pipelines import cluster
 from pipelines.blocks import Engine, default_scheduler, map_each
 from pipelines.read import read
-from pipelines.store import Store
+from pipelines.readings.store import Store
 from pipelines.work import begin, engine_of
 
 D = date(2013, 1, 1)

@@ -14,9 +14,9 @@ import pytest
 from agedp_data.errors import InputError, LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger
 from pipelines.amend import foresee_amendment, record
+from pipelines.handover.received import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
+from pipelines.handover.signs import Sign, published_in, require_not_behind, signs_in
 from pipelines.publish import project
-from pipelines.received import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
-from pipelines.signs import Sign, published_in, require_not_behind, signs_in
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)

@@ -20,11 +20,12 @@ from agedp_data.errors import InputError
 from agedp_data.readers.ausgrid import AusgridKeys
 from agedp_data.readers.layout import Rules
 from agedp_data.readers.synthetic import write_ausgrid, write_london
-from pipelines import days, folders, read
+from pipelines import folders, read
 from pipelines.blocks import Engine
-from pipelines.months import month_readings
 from pipelines.read import Delivery
-from pipelines.store import Store, month_name, month_of, months_between
+from pipelines.readings import days
+from pipelines.readings.months import month_readings
+from pipelines.readings.store import Store, month_name, month_of, months_between
 
 ONE = Engine("synchronous", 1)
 

@@ -13,7 +13,7 @@ import pytest
 from agedp_data.readers.layout import Rules
 from pipelines import read as reading
 from pipelines.blocks import Engine
-from pipelines.store import Store
+from pipelines.readings.store import Store
 
 
 @pytest.mark.parametrize("block_bytes", [2**24, 2**16, 1000])

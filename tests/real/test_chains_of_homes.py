@@ -15,11 +15,11 @@ from agedp_data.readers.layout import Rules
 from agedp_data.roster import read_roster
 from pipelines.blocks import Engine
 from pipelines.bound import bound
-from pipelines.envelopes import phases_of, read_every
 from pipelines.estimate import estimate
+from pipelines.models.envelopes import phases_of, read_every
 from pipelines.quantize import Period, quantize
 from pipelines.read import Delivery, read
-from pipelines.store import Store
+from pipelines.readings.store import Store
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 ENGINE = Engine()

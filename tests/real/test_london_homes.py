@@ -17,7 +17,7 @@ from pipelines.aggregate import aggregate, days_of
 from pipelines.blocks import Engine
 from pipelines.init import init
 from pipelines.read import read
-from pipelines.store import Store
+from pipelines.readings.store import Store
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 CLAMP_WH = 50_000

@@ -22,7 +22,7 @@ from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger, Release, postgresql, transactions
 from agedp_data.ledger.storage import database_at
 from agedp_data.ledger.transactions import transaction
-from pipelines.ledger_moves import export_ledger, import_ledger
+from pipelines.handover.ledger_moves import export_ledger, import_ledger
 from tests.agedp_data.ledger.behind import raw
 from tests.agedp_data.ledger.conftest import Book
 from tests.agedp_data.ledger.lossy import AFTER, BEFORE, LATE, Lossy

@@ -20,10 +20,10 @@ from agedp_data.readers.layout import NamedColumns, Reason, Rules, expected_read
 from agedp_data.roster import read_roster
 from pipelines.blocks import Engine
 from pipelines.estimate import estimate
-from pipelines.months import month_readings
 from pipelines.quantize import Period
 from pipelines.read import read
-from pipelines.store import Store
+from pipelines.readings.months import month_readings
+from pipelines.readings.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

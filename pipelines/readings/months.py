@@ -19,8 +19,8 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS, Flags, Ints
 from agedp_data.readers.settle import Readings, Rows, joined, settle
 from pipelines import folders
-from pipelines.household_days import among, firsts, packed
-from pipelines.store import Piece, Store
+from pipelines.readings.household_days import among, firsts, packed
+from pipelines.readings.store import Piece, Store
 
 _NONE = np.zeros(0, np.int64)
 

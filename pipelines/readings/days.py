@@ -21,9 +21,9 @@ from agedp_data import tables
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS, Flags, Ints
 from pipelines import folders
-from pipelines.household_days import among, distinct, packed, totals, unpacked
-from pipelines.months import Alone, alone, contested_rows, load, settle_rows
-from pipelines.store import Piece, Store
+from pipelines.readings.household_days import among, distinct, packed, totals, unpacked
+from pipelines.readings.months import Alone, alone, contested_rows, load, settle_rows
+from pipelines.readings.store import Piece, Store
 
 Aside = tuple[Ints, Ints, Ints]
 """Rows that settling set aside: file (its place in the files' order), data row of the file, reason."""

@@ -16,7 +16,7 @@ import fsspec
 
 from agedp_data.readers.storage import answered
 from pipelines import folders
-from pipelines.received import is_of_release
+from pipelines.handover.received import is_of_release
 
 _LABEL: Final = "[output] release:"
 _TRIAL: Final = ".agedp-trial"

@@ -23,7 +23,7 @@ from agedp_data.readers.layout import Ints
 from pipelines.blocks import Engine, map_each
 from pipelines.estimate import Transitions
 from pipelines.quantize import Floats, MonthReadings, Period
-from pipelines.runs import states_by_household
+from pipelines.readings.runs import states_by_household
 
 _EPOCH: Final = date(1970, 1, 1)
 _WEEK: Final = 7

@@ -11,10 +11,10 @@ import pyarrow as pa
 from agedp_data import tables
 from agedp_data.readers.layout import Ints, Reason
 from pipelines import folders
-from pipelines.days import Aside
-from pipelines.manifest import Manifest
-from pipelines.opening import Identified
-from pipelines.store import Store
+from pipelines.readings.days import Aside
+from pipelines.readings.manifest import Manifest
+from pipelines.readings.opening import Identified
+from pipelines.readings.store import Store
 
 
 def by_reason(reason: Ints) -> dict[str, int]:

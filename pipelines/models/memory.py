@@ -28,7 +28,7 @@ from agedp_data.readers.layout import SLOTS, Flags, Ints, expected_readings
 from pipelines.blocks import Engine, few_at_a_time
 from pipelines.estimate import repeated
 from pipelines.quantize import Floats, Period
-from pipelines.store import day_of
+from pipelines.readings.store import day_of
 
 DAY_TOTALS, HALF_HOURS = "chain of day totals", "chain of half-hours"
 DAY_TOLD, HALF_HOUR_TOLD = "day, given the calendar", "half-hour, given the calendar"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agedp_data.ledger import Contract, Release
-from pipelines.received import DISTRIBUTION, MEANS
+from pipelines.handover.received import DISTRIBUTION, MEANS
 
 FILES: Final[Mapping[str, str]] = {"mean": MEANS, "distribution": DISTRIBUTION}
 """By statistic, what its files are called."""

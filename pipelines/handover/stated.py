@@ -27,7 +27,7 @@ from agedp_data.statement import (
     Ending,
     Version,
 )
-from pipelines.outlook import Side, View, outlook
+from pipelines.promise.outlook import Side, View, outlook
 from pipelines.work import Work
 
 _DAYS_AHEAD: Final = 366

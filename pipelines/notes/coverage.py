@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from agedp_data import tables
 from agedp_data.ledger import Release
 from pipelines.aggregate import Sum
-from pipelines.cell_notes import CellNotes, Line
+from pipelines.notes.cell_notes import CellNotes, Line
 
 
 def _told(row: Release, true: Sum) -> Iterator[Line]:

@@ -18,8 +18,8 @@ from agedp_data.notions.notion import Figure
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.readers.datasets import layout_of
 from agedp_data.roster import ALL, Roster
-from pipelines.grant import WHOLE_DAY, Binding
-from pipelines.in_force import done_by
+from pipelines.promise.grant import WHOLE_DAY, Binding
+from pipelines.promise.in_force import done_by
 
 _FURTHEST_DAYS = 3652
 """How far ahead the end of a promise is looked for: ten years, one if epsilon_total sets it no end."""

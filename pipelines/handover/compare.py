@@ -13,8 +13,8 @@ from agedp_data import losses
 from agedp_data.config.series import Distribution
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Contract, Ledger, Release
-from pipelines.in_force import series_by_contract
-from pipelines.received import ReleaseFolder
+from pipelines.handover.received import ReleaseFolder
+from pipelines.promise.in_force import series_by_contract
 
 
 class Said(NamedTuple):

@@ -18,7 +18,7 @@ from agedp_data import datapackage, losses
 from agedp_data.errors import InputError
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.statement import SCHEMA, factor
-from pipelines.checked_figures import METADATA_KEY, checked_averages, checked_counts
+from pipelines.handover.checked_figures import METADATA_KEY, checked_averages, checked_counts
 
 if TYPE_CHECKING:
     import pandas as pd

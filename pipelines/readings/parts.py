@@ -24,10 +24,10 @@ from agedp_data.readers.layout import SLOTS, Ints, Layout, Reason
 from agedp_data.readers.parse import Parsed
 from agedp_data.readers.settle import Rows, settle
 from pipelines import folders
-from pipelines.household_days import distinct, packed, totals, unpacked
-from pipelines.manifest import Part
-from pipelines.quarantine import Line, set_aside, write_quarantine
-from pipelines.store import Store, month_name, month_of
+from pipelines.readings.household_days import distinct, packed, totals, unpacked
+from pipelines.readings.manifest import Part
+from pipelines.readings.quarantine import Line, set_aside, write_quarantine
+from pipelines.readings.store import Store, month_name, month_of
 
 _MOST_ROWS = 2**31 - 1
 # Nobody asks these files for their smallest and largest values, and finding them takes a fifth of the writing.

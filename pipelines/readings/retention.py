@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines import folders
-from pipelines.manifest import Manifest
-from pipelines.months import load
-from pipelines.store import Store
+from pipelines.readings.manifest import Manifest
+from pipelines.readings.months import load
+from pipelines.readings.store import Store
 
 _PLACES = ("days", "part_days", "quarantine", ".")
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agedp_data.errors import InputError
-from pipelines.manifest import Manifest
-from pipelines.opening import Identified
-from pipelines.store import Store
+from pipelines.readings.manifest import Manifest
+from pipelines.readings.opening import Identified
+from pipelines.readings.store import Store
 
 _AGAIN = "put the files back in [input] files"
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
-from pipelines.received import (
+from pipelines.handover.received import (
     AVERAGES,
     DISTRIBUTION,
     MEANS,

@@ -22,10 +22,10 @@ from agedp_data.ledger import Release
 from agedp_data.losses import NANO, recorded
 from agedp_data.notions import Promise
 from agedp_data.roster import Roster
-from pipelines.frontier import change_of
-from pipelines.grant import Binding
-from pipelines.offers import Series
-from pipelines.outlook import Course, Side, View, coming_days, course_of
+from pipelines.promise.frontier import change_of
+from pipelines.promise.grant import Binding
+from pipelines.promise.offers import Series
+from pipelines.promise.outlook import Course, Side, View, coming_days, course_of
 from pipelines.work import Work, follow
 
 _AHEAD: Final = 366

@@ -30,9 +30,9 @@ from agedp_data.losses import NANO, granted
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.candidate import Candidate, unknown
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
-from pipelines.amounts import least_amount
-from pipelines.offers import Comparison, Needs, Offer, Series, Target, marked
-from pipelines.promised_days import PromisedDays
+from pipelines.promise.amounts import least_amount
+from pipelines.promise.offers import Comparison, Needs, Offer, Series, Target, marked
+from pipelines.promise.promised_days import PromisedDays
 from pipelines.work import Work
 
 _NEXT_TO_NOTHING: Final = 1000

@@ -13,7 +13,7 @@ from agedp_data import tables
 from agedp_data.config.series import Distribution
 from agedp_data.ledger import Release
 from pipelines.aggregate import Sum
-from pipelines.cell_notes import CellNotes, Line
+from pipelines.notes.cell_notes import CellNotes, Line
 
 
 def _means(row: Release, true: Sum) -> Iterator[Line]:

@@ -21,7 +21,7 @@ from agedp_data.readers.layout import Header, Layout
 from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import Engine, map_merge, seen_by_workers
-from pipelines.store import Store
+from pipelines.readings.store import Store
 
 _DESCRIBE = 'correct the header line, or describe the table with dataset = "long"'
 _UNSURE_NS = 2 * 10**9

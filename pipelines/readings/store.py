@@ -32,7 +32,7 @@ from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.files import numeric
 from agedp_data.readers.layout import Ints, Layout, Rules
 from pipelines import folders
-from pipelines.manifest import Manifest
+from pipelines.readings.manifest import Manifest
 
 FORMAT = 4
 _EPOCH = date(1970, 1, 1)

@@ -21,8 +21,8 @@ from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, taken_ov
 from agedp_data.ledger.rows import Row
 from agedp_data.ledger.storage import database_at
 from pipelines import folders
-from pipelines.compare import figures_in, require_same, told
-from pipelines.received import ROWS, ReleaseFolder, open_release
+from pipelines.handover.compare import figures_in, require_same, told
+from pipelines.handover.received import ROWS, ReleaseFolder, open_release
 
 
 def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int:

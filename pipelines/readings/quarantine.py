@@ -21,8 +21,8 @@ from agedp_data import tables
 from agedp_data.readers.layout import Reason
 from agedp_data.readers.parse import Parsed
 from pipelines import folders
-from pipelines.manifest import Part
-from pipelines.store import Store, month_name, month_of
+from pipelines.readings.manifest import Part
+from pipelines.readings.store import Store, month_name, month_of
 
 UNDATED = ""
 

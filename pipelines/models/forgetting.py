@@ -27,7 +27,18 @@ from agedp_data.config.model import Estimated
 from agedp_data.readers.layout import Ints
 from pipelines import folders
 from pipelines.blocks import Engine, map_each
-from pipelines.memory import DAY_TOTALS, HALF_HOURS, LEVEL, VALUES, Asked, Figures, Held, hold, of_group, of_sample
+from pipelines.models.memory import (
+    DAY_TOTALS,
+    HALF_HOURS,
+    LEVEL,
+    VALUES,
+    Asked,
+    Figures,
+    Held,
+    hold,
+    of_group,
+    of_sample,
+)
 from pipelines.quantize import Floats, Period
 from pipelines.reports.forgetting import page
 
