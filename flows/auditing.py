@@ -1,12 +1,11 @@
-"""What `agedp audit` says: what is promised, what made-up households prove, and what would have shown."""
+"""What `agedp audit` says: what is promised, what made-up households prove, and which faults would have shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from agedp_data.errors import AgedpError
-from pipelines.audit import CONFIDENCE, Measured
+from pipelines.audit import CONFIDENCE, Audit
 
 
 class Broken(AgedpError):
@@ -15,32 +14,42 @@ class Broken(AgedpError):
     exit_status = 3
 
 
-def audit_json(found: Sequence[Measured]) -> dict[str, Any]:
+def audit_json(found: Audit) -> dict[str, Any]:
     """Return the audit for machines."""
     return {
         "confidence": str(CONFIDENCE),
-        "kept": all(one.kept for one in found),
+        "households": found.households,
+        "kept": found.kept,
         "measured": [
             {"about": one.about, "promised": one.promised, "proven": one.proven, "noticed": _number(one.noticed)}
-            for one in found
+            for one in found.measured
         ],
+        "cannot_show": list(found.unseen),
     }
 
 
-def audit_lines(found: Sequence[Measured]) -> list[str]:
+def audit_lines(found: Audit) -> list[str]:
     """Return the audit for people."""
-    width = max(len(one.about) for one in found)
+    width = max(len(one.about) for one in found.measured)
     lines = [f"{'':{width}}  promised  proven at least  would have shown from"]
     lines += [
-        f"{one.about:{width}}  {one.promised:8.4g}  {one.proven:15.4g}  {_shown(one.noticed):>21}" for one in found
+        f"{one.about:{width}}  {one.promised:8.4g}  {one.proven:15.4g}  {_shown(one.noticed):>21}"
+        for one in found.measured
     ]
-    kept = "kept: nothing was proven beyond the promise" if all(one.kept for one in found) else "BROKEN"
-    return [*lines, f"{kept} (each bound at confidence {CONFIDENCE:.1%}, made-up households, the real way)"]
+    kept = "kept: nothing was proven beyond the promise" if found.kept else "BROKEN"
+    lines.append(
+        f"{kept} (each bound at confidence {CONFIDENCE:.1%}, {found.households:,} made-up households, the real way)"
+    )
+    if found.unseen:
+        lines.append(
+            f"too few draws to show at losses so small, or so large, and so not ruled out: {', '.join(found.unseen)}"
+        )
+    return lines
 
 
-def require_kept(found: Sequence[Measured]) -> None:
+def require_kept(found: Audit) -> None:
     """Raise Broken, naming the first figure beyond its promise, if there is one."""
-    for one in found:
+    for one in found.measured:
         if not one.kept:
             raise Broken(
                 f"the promise is broken: {one.about} prove a loss of {one.proven:.4g}, {one.promised:.4g} is promised; "

@@ -33,15 +33,16 @@ from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.measured import noticed_loss, proven_loss
 from agedp_data.readers.layout import SLOTS
 from agedp_data.roster import read_roster
+from pipelines.audit_faults import Charged, fewest, parts_of, unseen
 from pipelines.handover.received import METADATA_KEY, ReleaseFolder
 from pipelines.plan import last_as_of
 from pipelines.sanitise import Stage, run_stages
 from pipelines.work import Work, engine_of
 
 CONFIDENCE = 0.999
-HOUSEHOLDS = 20_000
 _FIRST, _DAYS = date(2013, 1, 1), 2
 _TIMES_CLAMP = 3
+_PROBED = 2
 _GROUP = "household"
 
 
@@ -61,16 +62,37 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Audit:
+    """What so many made-up households prove, and the faults that they would not show at these losses."""
+
+    measured: tuple[Measured, ...]
+    households: int
+    unseen: tuple[str, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Tell whether nothing beyond the promise was proven."""
+        return all(one.kept for one in self.measured)
+
+
+@dataclass(frozen=True, slots=True)
 class _Published:
     """What a world published, by (run, day and series, household): 0 is as nothing used, 1 as much, in S/epsilon."""
 
     values: Floats
-    epsilon: Floats
+    releases: tuple[Charged, ...]
     total: float
 
+    @property
+    def epsilon(self) -> Floats:
+        """Return the loss of each release."""
+        return np.array([each.epsilon for each in self.releases])
 
-def audit(run_file: str | Path, *, households: int = HOUSEHOLDS) -> tuple[Measured, ...]:
+
+def audit(run_file: str | Path, *, households: int | None = None) -> Audit:
     """Return what is measured of one release and of all releases of two days, of households that the run file fits.
+
+    Without a number of them as few as show what can be shown at the losses of this run file.
 
     Raises:
         RunFileError: the run file.
@@ -80,14 +102,20 @@ def audit(run_file: str | Path, *, households: int = HOUSEHOLDS) -> tuple[Measur
     not_yet(run)
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
         worlds = _worlds(run)
-        none, much = (_world(run, Path(folder) / name, households, wh, much_wh=worlds[1][1]) for name, wh in worlds)
+        most = worlds[1][1]
+        if households is None:
+            probe = _world(run, Path(folder) / "probe", _PROBED, 0, much_wh=most, nights=1)
+            households = fewest(probe.releases, confidence=CONFIDENCE)
+        none, much = (_world(run, Path(folder) / name, households, wh, much_wh=most) for name, wh in worlds)
     found = []
     for about, which in (("one release", slice(0, 1)), (f"all releases of {_DAYS} days", slice(None))):
-        promised = float(none.epsilon[0]) if which.stop == 1 else none.total
+        promised = none.releases[0].epsilon if which.stop == 1 else none.total
         one, other = (_evidence(world, which) for world in (none, much))
         proven = proven_loss(one, other, confidence=CONFIDENCE)
-        found.append(Measured(about, promised, proven, noticed_loss(promised, households, confidence=CONFIDENCE)))
-    return tuple(found)
+        parts = parts_of(none.releases[which])
+        noticed = noticed_loss(promised, households, parts=parts, confidence=CONFIDENCE)
+        found.append(Measured(about, promised, proven, noticed))
+    return Audit(tuple(found), households, unseen(none.releases, households, confidence=CONFIDENCE))
 
 
 def _worlds(run: RunFile) -> tuple[tuple[str, int], tuple[str, int]]:
@@ -108,8 +136,8 @@ def _evidence(world: _Published, which: slice) -> Floats:
     return found
 
 
-def _world(run: RunFile, folder: Path, households: int, wh: int, *, much_wh: int) -> _Published:
-    """Run a world twice, as two nights would, and return what it published."""
+def _world(run: RunFile, folder: Path, households: int, wh: int, *, much_wh: int, nights: int = 2) -> _Published:
+    """Run a world once for each night and return what it published."""
     folder.mkdir()
     ids = [f"home{i:07d}" for i in range(households)]
     lines = [f"household_id,from,to,{_GROUP}", *(f"{name},{_FIRST},,{name}" for name in ids)]
@@ -117,14 +145,14 @@ def _world(run: RunFile, folder: Path, households: int, wh: int, *, much_wh: int
     _readings(folder / "readings.csv", ids, wh)
     fitted, model, roster = _fitted(run, folder), model_of(run), read_roster(folder / "roster.csv")
     as_of = last_as_of(fitted) if fitted.schedule.mode == "rehearsal" else None
-    nights = []
-    for _ in range(2):
+    found = []
+    for _ in range(nights):
         work = Work(fitted, clock.now(), as_of, engine_of(fitted, None), roster, model)
         with suppress(Refused):  # the promise may permit one day only
             run_stages(partial(_call, work))
-        nights.append(_published(ReleaseFolder(folder / "release"), fitted, SLOTS * much_wh))
-    (first, epsilon, total), (second, _, _) = nights
-    return _Published(np.stack([first, second]), epsilon, total)
+        found.append(_published(ReleaseFolder(folder / "release"), fitted, SLOTS * much_wh))
+    _, releases, total = found[0]
+    return _Published(np.stack([values for values, _, _ in found]), releases, total)
 
 
 def _call(work: Work, _: str, stage: Stage) -> None:
@@ -175,20 +203,33 @@ def _parts(of_day: pa.Table, series: AnySeries, much_wh: int) -> Floats:
     """
     if not isinstance(series, Distribution):
         return np.asarray(of_day["noisy_sum_wh"].to_numpy() / series.clamp_wh)
-    none, much = (np.array(series.exact(np.array([min(wh, series.clamp_wh)]))) for wh in (0, much_wh))
+    none, much = _counts(series, much_wh)
     counts = of_day["households_noisy"].to_numpy().reshape(-1, len(none))
     way = np.clip((counts - none) * (much - none), 0, 1).sum(axis=1)
     return np.asarray(way / series.sensitivity("replacement"))
 
 
-def _published(folder: ReleaseFolder, run: RunFile, much_wh: int) -> tuple[Floats, Floats, float]:
-    """Return by release and household where its values lie between the worlds, the losses, and the total told."""
-    values, epsilons = [], []
+def _counts(series: Distribution, much_wh: int) -> tuple[Floats, Floats]:
+    """Return the counts of a single household that uses nothing, and of one that uses much."""
+    none, much = (np.array(series.exact(np.array([min(wh, series.clamp_wh)]))) for wh in (0, much_wh))
+    return none, much
+
+
+def _charged(day: date, epsilon: float, series: AnySeries, much_wh: int) -> Charged:
+    if not isinstance(series, Distribution):
+        return Charged(day.isoformat(), epsilon, 1, much_wh / series.clamp_wh)
+    none, much = _counts(series, much_wh)
+    return Charged(day.isoformat(), epsilon, int(np.count_nonzero(none != much)), 1.0)
+
+
+def _published(folder: ReleaseFolder, run: RunFile, much_wh: int) -> tuple[Floats, tuple[Charged, ...], float]:
+    """Return by release and household where its values lie between the worlds, what was charged, and the total told."""
+    values, charged = [], []
     for table in [*folder.averages().values(), *folder.distributions().values()]:
         series = run.series[json.loads(table.schema.metadata[METADATA_KEY])["of"]]
         for day in pc.unique(table["day"]):
             of_day = table.filter(pc.equal(table["day"], day))
             values.append(_parts(of_day, series, much_wh))
-            epsilons.append(of_day["epsilon"][0].as_py())
+            charged.append(_charged(day.as_py(), of_day["epsilon"][0].as_py(), series, much_wh))
     told = {figure["name"]: figure["epsilon"] for figure in folder.statement["figures"]}
-    return np.stack(values), np.array(epsilons), float(told["total"])
+    return np.stack(values), tuple(charged), float(told["total"])

@@ -8,15 +8,18 @@ by Clopper and Pearson (1934).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from agedp_data.privacy.kernel import Floats
 
 _THRESHOLDS = 25
 _LARGEST_LOSS = 50.0
+_GRID = 1024
+_UNLUCKY = 0.025  # on either side: both at once 1 time in 20 at most
 
 
 def proven_loss(one: ArrayLike, other: ArrayLike, *, confidence: float) -> float:
@@ -51,24 +54,70 @@ def least_loss(hits: int, of: int, other_hits: int, of_other: int, *, confidence
     return math.log(low / high) if low > 0 else -math.inf
 
 
-def noticed_loss(promised: float, draws: int, *, confidence: float) -> float:
-    """Return the least loss of a Laplace mechanism of which so many draws a side would prove more than is promised.
+def shows(losses: Sequence[float], promised: float, draws: int, *, confidence: float, reach: ArrayLike = 1.0) -> bool:
+    """Tell whether draws of composed Laplace mechanisms prove more than is promised, 19 times out of 20.
 
-    inf if there is none up to 50: with so few draws nothing would be noticed. Units: [-].
+    So many draws a side of the sum of the mechanisms' log likelihood ratios, each a value x + Laplace(1/loss) clipped
+    to 0..1: x = 0 under one input and `reach` under the other. A sum of draws is weaker evidence than one draw of the
+    same loss: all parts must come out far for it to be told. Hits are taken at the edge of their law.
     """
-    of = draws // 2
+    none, much = _composed(np.asarray(losses, np.float64), np.broadcast_to(reach, len(losses)))
+    below = np.cumsum(none + much) / 2
+    cuts = np.unique(np.searchsorted(below, np.linspace(0, 1, _THRESHOLDS + 2)[1:-1]))
+    of, below_none, below_much = draws // 2, np.cumsum(none)[cuts], np.cumsum(much)[cuts]
+    for first, second in ((below_none, below_much), (1 - below_much, 1 - below_none)):
+        hits, others = _law(_UNLUCKY, of, first), _law(1 - _UNLUCKY, of, second)
+        for hit, other in zip(hits, others, strict=True):
+            if least_loss(int(hit), of, int(other), of, confidence=confidence) > promised:
+                return True
+    return False
+
+
+def noticed_loss(promised: float, draws: int, *, parts: Sequence[float] = (1.0,), confidence: float) -> float:
+    """Return the least loss, composed of `parts` in proportion, of which draws would prove more than is promised.
+
+    As `shows` tells. inf if there is none up to 50: with so few draws nothing would be noticed. Units: [-].
+
+    >>> noticed_loss(0.2, 20_000, confidence=0.999) < noticed_loss(0.2, 20_000, parts=(1, 1), confidence=0.999)
+    True
+    """
+    each = np.asarray(parts, np.float64) / math.fsum(parts)
 
     def proves(loss: float) -> bool:
-        hits, others = round(of / 2), round(of / 2 * math.exp(-loss))
-        return least_loss(hits, of, others, of, confidence=confidence) > promised
+        return shows((each * loss).tolist(), promised, draws, confidence=confidence)
 
-    if not proves(_LARGEST_LOSS):
-        return math.inf
-    low, high = promised, _LARGEST_LOSS
+    low = high = promised
+    while not proves(high):  # doubled, for a sum of many parts is told worse again where each of them is large
+        if high >= _LARGEST_LOSS:
+            return math.inf
+        low, high = high, min(2 * high, _LARGEST_LOSS)
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if proves(middle) else (middle, high)
     return high
+
+
+def _law(at: float, of: int, probability: Floats) -> Floats:
+    """Return a quantile of how often an event comes."""
+    found: Floats = np.asarray(binom.ppf(at, of, np.clip(probability, 0.0, 1.0)))
+    return found
+
+
+def _composed(losses: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    """Return the law of the sum under both inputs, on a grid."""
+    none = much = np.ones(1)
+    steps = np.maximum(1, np.rint(_GRID * losses / losses.sum())).astype(int)
+    for loss, far, count in zip(losses.tolist(), reach.tolist(), steps.tolist(), strict=True):
+        edges = (np.arange(count) + 0.5) * loss / count
+        none = np.convolve(none, np.diff(_laplace(edges), prepend=0, append=1))
+        much = np.convolve(much, np.diff(_laplace(edges - far * loss), prepend=0, append=1))
+    return none, much
+
+
+def _laplace(values: Floats) -> Floats:
+    """Return the distribution function of Laplace's law of scale 1."""
+    tail = np.exp(-np.abs(values)) / 2
+    return np.where(values < 0, tail, 1 - tail)
 
 
 def _bound(draws: list[Floats], event: tuple[float, bool, int], confidence: float) -> float:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from agedp_data import noise
+from flows.auditing import audit_json, audit_lines
 from pipelines import aggregate, audit, publish
-from pipelines.audit import Measured
+from pipelines.audit import Audit, Measured
+from pipelines.audit_faults import CHOICES, Charged, fewest, unseen
 
 HOMES = 3000
 CLASSICAL = 'notion = "classical"\nepsilon_per_day = 2\nmax_day_epsilon = 2\nepsilon_total = "unlimited"\n'
@@ -29,7 +31,7 @@ def run_file(house):
 
 
 def measured(run_file: Path) -> tuple[Measured, Measured]:
-    one, series = audit.audit(run_file, households=HOMES)
+    one, series = audit.audit(run_file, households=HOMES).measured
     return one, series
 
 
@@ -99,3 +101,44 @@ def test_a_composition_that_forgets_a_release_is_exposed(run_file, monkeypatch):
     assert one.kept
     assert series.promised == 2.0
     assert not series.kept
+
+
+def charged(*days: tuple[float, ...], parts: int = 1) -> list[Charged]:
+    """Releases of so many days, by series."""
+    return [Charged(f"2013-01-0{i}", each, parts, 3.0) for i, day in enumerate(days, 1) for each in day]
+
+
+def test_what_small_losses_hide_is_named_and_larger_ones_hide_nothing():
+    kept = Audit(
+        (Measured("one release", 0.07, 0.0, 0.18),), 20_000, unseen(charged((0.07, 0.03)), 20_000, confidence=0.999)
+    )
+    assert "half the noise" not in unseen(charged((0.5,), (0.5,)), 5_000, confidence=0.999)
+    assert kept.unseen == ("half the noise", "fresh noise on a second run")
+    assert kept.kept
+    assert audit_lines(kept)[-1].endswith("not ruled out: half the noise, fresh noise on a second run")
+    assert audit_json(kept)["cannot_show"] == list(kept.unseen)
+
+
+def test_a_day_of_two_that_is_not_counted_shows_where_the_days_spend_enough():
+    assert "a day left out of the total" in unseen(charged((0.07, 0.03), (0.07, 0.03)), 20_000, confidence=0.999)
+    assert unseen(charged((0.5,), (0.5,)), 20_000, confidence=0.999) == ()
+    assert "a day left out of the total" not in unseen(charged((0.5,)), 1_000, confidence=0.999)  # there is one day
+
+
+def test_counts_told_in_many_parts_need_more_homes():
+    one, many = (unseen(charged((0.2,), (0.2,), parts=parts), 10_000, confidence=0.999) for parts in (1, 20))
+    assert set(one) < set(many)
+
+
+def test_there_are_as_few_homes_as_show_what_the_most_would_show():
+    found = fewest(charged((0.5,), (0.5,)), confidence=0.999)
+    assert found < 20_000 < fewest(charged((0.12,), (0.12,)), confidence=0.999) == CHOICES[-1]
+    less = CHOICES[max(0, CHOICES.index(found) - 1)]
+    assert found == CHOICES[0] or unseen(charged((0.5,), (0.5,)), less, confidence=0.999)
+
+
+def test_without_a_number_the_losses_of_the_run_file_decide_how_many_homes(run_file, monkeypatch):
+    asked = []
+    monkeypatch.setattr(audit, "fewest", lambda releases, **_: asked.append([each.epsilon for each in releases]) or 300)
+    assert audit.audit(run_file).households == 300
+    assert asked == [[2.0, 2.0]]

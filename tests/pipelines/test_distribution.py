@@ -372,9 +372,9 @@ def test_the_audit_passes_counts_and_exposes_too_small_a_sensitivity(house, monk
     start = text.index("[promise]")
     end = text.index("[series", start) if "[series" in text[start:] else len(text)
     house.run_file.write_text(text[:start] + "[promise]\n" + AUDITED + text[end:])
-    one, _ = audit.audit(house.run_file, households=400)
+    one, _ = audit.audit(house.run_file, households=400).measured
     assert one.promised == 2.0
     assert 0.5 < one.proven <= 2.0
     monkeypatch.setattr(statistics, f"{name}_sensitivity", lambda change, *, edges: 1)
-    one, _ = audit.audit(house.run_file, households=400)
+    one, _ = audit.audit(house.run_file, households=400).measured
     assert not one.kept

@@ -183,6 +183,6 @@ def test_a_day_between_days_that_filled_their_window_is_skipped_and_the_days_beh
 
 def test_the_audit_keeps_what_is_promised_of_a_change_of_any_size(homes):
     write(homes, promised("per-request", epsilon="0.32"))
-    one, _ = audit.audit(homes.run_file, households=400)
+    one, _ = audit.audit(homes.run_file, households=400).measured
     assert one.promised == 2.0
     assert 0.5 < one.proven <= 2.0
