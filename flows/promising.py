@@ -18,9 +18,10 @@ from pipelines.work import Work
 
 _WIDTH = 118
 _HEADING = (
-    "   notion         method                      promises of  epsilon a day  noise kWh of change   first day   "
-    "last day"
+    "   {notion:14s} {method:{width}s}  promises of  epsilon a day  noise kWh of change   first day   last day"
 )
+_NEEDED = "   {notion:14s} {method:{width}s}    homes     figure  epsilon a day   last day"
+_LEAST_WIDTH = 26
 _WORDS = (
     "promises: the most that the figure may come to; of: what that is about. epsilon a day: mean over the days, "
     "~ where they differ. noise: standard deviation of what is added to a mean, kWh a home, root mean square over "
@@ -141,8 +142,8 @@ def promises_lines(work: Work, target: Target) -> list[str]:
     about = _about(had)
     return [
         *_head_lines(found),
-        _HEADING,
-        *(_offer_line(one, found, about) for one in had),
+        _HEADING.format(notion="notion", method="method", width=_width(had)),
+        *(_offer_line(one, found, about, width=_width(had)) for one in had),
         *_about_lines(about),
         *_mark_lines(found),
         *_ended_lines(had),
@@ -180,7 +181,11 @@ def _key(figure: Figure) -> tuple[str, str, str]:
     return figure.about, figure.kind, figure.assumption.partition(" (method")[0]
 
 
-def _offer_line(one: Offer, found: Comparison, about: dict[tuple[str, str, str], str]) -> str:
+def _width(offers: list[Offer]) -> int:
+    return max([_LEAST_WIDTH, *(len(one.method) for one in offers)])
+
+
+def _offer_line(one: Offer, found: Comparison, about: dict[tuple[str, str, str], str], *, width: int) -> str:
     series, figure = one.series, one.figure
     if series is None or figure is None:
         raise RuntimeError("an offer without a series has no line")
@@ -188,7 +193,7 @@ def _offer_line(one: Offer, found: Comparison, about: dict[tuple[str, str, str],
     day = ("~" if min(series.losses) < max(series.losses) else "") + _round(series.epsilon)
     of_change = series.noise_kwh / found.change_kwh
     return (
-        f"{mark} {one.notion:14s} {one.method:26s} {_short(one.amount):>9s} {about[_key(figure)]:2s} {day:>14s} "
+        f"{mark} {one.notion:14s} {one.method:{width}s} {_short(one.amount):>9s} {about[_key(figure)]:2s} {day:>14s} "
         f"{_kwh(series.noise_kwh):>10s} {_kwh(of_change):>9s}{'!' if of_change > 1 else ' '}  {series.first_day}  "
         f"{series.last_day}{'+' if series.beyond else ''}"
     )
@@ -239,10 +244,11 @@ def _unusable_lines(found: Comparison) -> Iterator[str]:
     where = "in the smallest group" if found.groups else "on the roster"
     yield f"!  unusable: the noise exceeds what a mean changes by from day to day. So many homes {where} would mend"
     yield "   it, or so large a figure under the same caps (none: they, or the model, permit none):"
-    yield "   notion         method                        homes     figure  epsilon a day   last day"
+    width = _width(unusable)
+    yield _NEEDED.format(notion="notion", method="method", width=width)
     for one in unusable:
         if one.needs is not None:
-            start = f"   {one.notion:14s} {one.method:26s} {one.needs.homes:8,d} "
+            start = f"   {one.notion:14s} {one.method:{width}s} {one.needs.homes:8,d} "
             figure = _short(one.needs.figure)
             yield f"{start} {figure:>9s} {_round(one.needs.epsilon):>14s}   {one.needs.last_day or ''}".rstrip()
 

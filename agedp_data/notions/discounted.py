@@ -68,6 +68,7 @@ _OPENING: dict[Clock, str] = {
         "published; days of the data that were published together are not discounted against each other."
     ),
 }
+_BY_CLOCK: dict[Clock, str] = {"data-day": "", "publication-day": " by publication"}
 _OF_CLOCK: dict[Clock, str] = {"data-day": "days of the data", "publication-day": "days of publication"}
 
 
@@ -289,7 +290,7 @@ class DiscountedLoss:
     @property
     def names(self) -> tuple[str, str]:
         """Return the names of its figures: on the worst day, on the newest one."""
-        worst = f"discounted sum ({self.discount} {self.rate})"
+        worst = f"discounted sum ({self.discount} {self.rate}{_BY_CLOCK[self.clock]})"
         return worst, f"{worst} on the newest day"
 
 
@@ -299,7 +300,7 @@ def _candidate(
     keys: dict[str, object] = {"discount": discount, "rate": rate, "schedule": schedule, "clock": clock}
     if horizon is not None:
         keys["horizon_days"] = horizon
-    return Candidate(f"{discount} {rate}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
+    return Candidate(f"{discount} {rate}{_BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
 
 
 def _hard_to_solve(days: int | None) -> str:

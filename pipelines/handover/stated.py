@@ -50,6 +50,8 @@ def _as_promised(work: Work, rows: Sequence[Release], accounts: Sequence[Account
     for model, envelope in work.earlier_models.items():
         last = max((i for i, row in enumerate(rows) if row.model == model), default=None)
         charged, said = (rows, "by an earlier model") if last is None else (rows[: last + 1], "as promised")
+        if len(work.earlier_models) > 1:  # each by a name of its own
+            said += f" ({model[:8]})"
         of_model = [figure for one in accounts for figure in one.figures(charged, envelope, None)]
         found += [
             replace(figure, name=f"{figure.name} {said}", assumption=f"{figure.assumption}, by model {model[:16]}")

@@ -274,8 +274,9 @@ def bounds(promise):
         found[f"{of_delta}, window of {terms['window_days']} days"] = terms["epsilon_per_window"]
     if terms["notion"] == "discounted":
         found["day"] = least(found["day"], terms["epsilon"])
+        clock = "" if terms["clock"] == "data-day" else " by publication"
         for where in ("", " on the newest day"):
-            found[f"discounted sum ({terms['discount']} {terms['rate']}){where}"] = terms["epsilon"]
+            found[f"discounted sum ({terms['discount']} {terms['rate']}{clock}){where}"] = terms["epsilon"]
     if terms["notion"] == "temporal":
         found["day"], found["temporal leakage"] = least(found["day"], terms["alpha"]), terms["alpha"]
     if terms["notion"] == "age-dependent" and "risk" in terms:

@@ -89,6 +89,20 @@ def test_a_statement_tells_what_a_model_says_that_bound_while_nothing_was_releas
     assert said["risk"] < 5 * 10**8
 
 
+def test_what_several_models_said_while_they_bound_bears_the_name_of_each(homes):
+    (homes.folder / "slower.csv").write_text("1,0.96\n2,0.95\n7,0.9\n")
+    write(homes, "fast")
+    homes.run(as_of=day(4))
+    amended(homes, "slow")
+    amended(homes, "slower")
+    amended(homes, "fast")
+    work = begin(homes.run_file, as_of=day(9))
+    project(work, work.checked_ledger())
+    names = [figure["name"] for figure in open_release(homes.folder / "release").statement["figures"]]
+    assert len(set(names)) == len(names)
+    assert sum(name.startswith("risk by an earlier model (") for name in names) == 2
+
+
 def test_the_outlook_of_an_amendment_is_that_of_the_run_behind_it(homes):
     write(homes, "fast", assume="curve")
     with pytest.raises(Refused, match="this model"):

@@ -213,7 +213,7 @@ def discounts(scene, release):
         on_dates = {}
         for _, on, loss in recomputed.published(release):
             on_dates[on] = on_dates.get(on, 0) + loss
-        yield discounted(f"hyperbolic {terms['rate']}", on_dates, recomputed.hyperbolic(terms["rate"]))
+        yield discounted(f"hyperbolic {terms['rate']} by publication", on_dates, recomputed.hyperbolic(terms["rate"]))
 
 
 def discounted(name, losses, weight):

@@ -90,7 +90,8 @@ class TestKept:
         assert found <= NANO
         figures = {figure.name: figure.value for figure in made.figures(rows, None, None)}
         # the figure is the sum, rounded up: weights to 2^-64, the whole to 1e-9
-        assert found <= figures[f"discounted sum ({fading[0]} {fading[1]})"] <= found + 2
+        by = "" if clock == "data-day" else " by publication"
+        assert found <= figures[f"discounted sum ({fading[0]} {fading[1]}{by})"] <= found + 2
         assert figures["total"] == sum(row.loss for row in rows)
 
     def test_a_day_published_on_two_dates_is_limited_by_its_cap_where_the_sum_goes_by_publication(self):
@@ -228,6 +229,21 @@ class TestFigures:
             "discounted sum (hyperbolic 1)": 400,
             "discounted sum (hyperbolic 1) on the newest day": 300,
         }
+
+    @pytest.mark.parametrize(("discount", "rate"), [("exponential", "0.5"), ("hyperbolic", "1.0")])
+    def test_the_same_discount_by_another_clock_has_names_and_a_limit_of_its_own(self, discount, rate):
+        text = (EXAMPLES / "london.toml").read_text("utf-8")
+        run = parse(text + f"\n[compare]\n{discount} = {rate}\n", base=Path("/house"), name="r.toml")
+        made = promise(discount=discount, rate=Decimal(rate), clock="publication-day", schedule="renewal")
+        run = run.promising(made)
+        rows = [Line("2013-01-01", 400, "2013-02-01"), Line("2013-01-02", 100, "2013-03-01")]
+        accounts = [made, *Discounted.compared(run)]
+        figures = [figure for account in accounts for figure in account.figures(rows, None, None)]
+        assert len({figure.name for figure in figures}) == len(figures) == 6
+        by_data = [figure for figure in figures if "days of the data ago" in figure.about]
+        assert [figure.name in made.limits for figure in by_data] == [False, False]
+        methods = [one.method for one in Discounted.candidates(run)]
+        assert len(set(methods)) == len(methods) == 4  # two schedules by either clock
 
     def test_what_is_promised_is_not_compared_with_itself(self):
         text = (EXAMPLES / "ausgrid.toml").read_text("utf-8")
