@@ -1,12 +1,14 @@
 """datapackage.json: what lies in a release folder, for catalogues and tools (Frictionless Data Package 2.0).
 
-Every file but the checksums and this one is a resource with its size and SHA-256; of a Parquet table every column
+Every file but the checksums and this one is a resource with its SHA-256; of a Parquet table every column
 stands there with type, unit and meaning, read off the file itself (`tables` declares them). Source, licence and
 contact are the run file's: attribution that the licence asks for is the text of `sources`.
 
 Decisions. Units are a property of the project's own beside Frictionless's, in SI symbols, "1" for what has none. The
 licence is named as it is written if that can be an identifier such as CC-BY-4.0, else it is its own title under
-"other". No date of creation: it would be finer than what may be known, or made up.
+"other". No date of creation: it would be finer than what may be known, or made up. Recipients check a package with
+`Package("datapackage.json").validate()`: it reads the Parquet tables and holds them against their columns, but counts
+no bytes of them, and takes a size that is told for a fault; so tables have none, and what is no table is a "file".
 """
 
 from __future__ import annotations
@@ -114,11 +116,12 @@ def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
         about = (_COUNTS if "bin_low_kwh" in _read(content).names else _AVERAGES) if table else _ABOUT.get(path)
         yield {
             "name": name,
+            "type": "table" if table else "file",
             "path": path,
             "format": kind,
             "mediatype": media,
             **({"description": about} if about else {}),
-            "bytes": len(content),
+            **({} if table else {"bytes": len(content)}),
             "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
             **({"schema": _schema(_read(content))} if table else {}),
         }
@@ -176,7 +179,10 @@ def faults(found: Mapping[str, Any], claim: Mapping[str, Any], files: Mapping[st
         return
     for path, content in files.items():
         told = there[path]
-        if (told["bytes"], told["hash"]) != (len(content), f"sha256:{hashlib.sha256(content).hexdigest()}"):
+        if (told.get("bytes", len(content)), told["hash"]) != (
+            len(content),
+            f"sha256:{hashlib.sha256(content).hexdigest()}",
+        ):
             yield f"gives another size or checksum of {path}"
         if path.endswith(".parquet") and _columns(told["schema"]) != _columns(_schema(_read(content))):
             yield f"gives other columns of {path}"

@@ -17,9 +17,7 @@ from pipelines.promise.promises import compare_promises
 from pipelines.work import Work
 
 _WIDTH = 118
-_HEADING = (
-    "   {notion:14s} {method:{width}s}  promises of  epsilon a day  noise kWh of change   first day   last day"
-)
+_HEADING = "   {notion:14s} {method:{width}s}  promises of  epsilon a day  noise kWh of change   first day   last day"
 _NEEDED = "   {notion:14s} {method:{width}s}    homes     figure  epsilon a day   last day"
 _LEAST_WIDTH = 26
 _WORDS = (
