@@ -31,9 +31,9 @@ from agedp_data.errors import Refused
 from agedp_data.model import model_of
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.measured import noticed_loss, proven_loss
+from agedp_data.privacy.shown_faults import Charged, fewest, parts_of, unseen
 from agedp_data.readers.layout import SLOTS
 from agedp_data.roster import read_roster
-from pipelines.audit_faults import Charged, fewest, parts_of, unseen
 from pipelines.handover.received import METADATA_KEY, ReleaseFolder
 from pipelines.plan import last_as_of
 from pipelines.sanitise import Stage, run_stages

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from agedp_data import noise
+from agedp_data.privacy.shown_faults import CHOICES, Charged, fewest, unseen
 from flows.auditing import audit_json, audit_lines
 from pipelines import aggregate, audit, publish
 from pipelines.audit import Audit, Measured
-from pipelines.audit_faults import CHOICES, Charged, fewest, unseen
 
 HOMES = 3000
 CLASSICAL = 'notion = "classical"\nepsilon_per_day = 2\nmax_day_epsilon = 2\nepsilon_total = "unlimited"\n'

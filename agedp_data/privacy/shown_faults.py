@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from agedp_data.privacy.measured import shows
 
-CHOICES = (5_000, 10_000, 20_000, 40_000)
+CHOICES: Final = (5_000, 10_000, 20_000, 40_000)
 """Homes of a made-up world; more take more than a minute."""
 
 
