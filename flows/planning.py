@@ -10,7 +10,7 @@ from typing import Any
 from agedp_data.errors import RunFileError
 from agedp_data.losses import epsilon
 from flows.promising import promises_json, promises_lines
-from flows.words import deviation, skips_json, skips_text, waiting_lines, yardstick_line
+from flows.words import change_json, change_words, deviation, skips_json, skips_text, waiting_lines, yardstick_line
 from pipelines.plan import Planned
 from pipelines.promise.frontier import Choice, Frontier, foresee_frontier
 from pipelines.promise.grant import DAYS_NEAR
@@ -85,7 +85,7 @@ def plan_lines(work: Work) -> list[str]:
         *filter(None, [work.run.notion.remark]),
         *_alternatives_lines(work, found),
         *(["risk against error over age, interval and loss: `agedp plan --frontier`"] if work.model else []),
-        *_notions_lines(work),
+        *([] if found.outlook.next_day is None else _notions_lines(work)),
         "contract, as it will be registered:",
         *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
     ]
@@ -150,7 +150,7 @@ def _spent_lines(work: Work, found: Prospect) -> list[str]:
         lines.append(f"the promise ends: last possible day {last}; then {found.now.refused}")
     elif ahead.next_day is not None:
         end = "the promise ends there" if ahead.ended_by_promise else "as far as the period, or ten years, go"
-        lines.append(f"last possible day, released one by one: {ahead.last_day or 'none'} ({end})")
+        lines.append(f"last possible day, if each is released when it is due: {ahead.last_day or 'none'} ({end})")
     if later := _skipped_ahead(found):
         lines.append(f"days that will be skipped later ({DAYS_NEAR}): {skips_text(later)}")
     return lines
@@ -184,8 +184,7 @@ def frontier_json(work: Work) -> dict[str, Any]:
         "households": found.homes,
         "method": found.method,
         "target_risk": _finite(found.target),
-        "change_kwh": found.change_kwh,
-        "change_from": "published series" if found.change_measured else "yardstick",
+        **change_json(found.change),
         "choices": [_choice_json(one) for one in found.choices],
     }
 
@@ -213,10 +212,10 @@ def _finite(value: float | None) -> float | None:
 def frontier_lines(work: Work) -> list[str]:
     """Return the frontier for people."""
     found = foresee_frontier(work)
-    changes = "from the published series" if found.change_measured else "assumed before there is a published series"
     return [
         f"least risk for each error, {found.series}, {found.homes} homes, method {found.method}, losses up to the cap",
-        f"error: noise, and {found.change_kwh:.2f} kWh a home that a mean moves from day to day ({changes})",
+        f"error: noise, and {found.change.kwh:.2f} kWh a home that a mean moves from day to day,",
+        f"   {change_words(found.change)}",
         "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
         *(_choice_line(one) for one in found.choices),
         *_marked_lines(found),

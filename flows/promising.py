@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
@@ -12,6 +13,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, Figure
 from agedp_data.notions.parameters import LARGEST, exact_text
+from flows.words import change_json, change_words
 from pipelines.promise.offers import Comparison, Needs, Offer, Series, Target
 from pipelines.promise.promises import compare_promises
 from pipelines.work import Work
@@ -25,6 +27,7 @@ _WORDS = (
     "~ where they differ. noise: standard deviation of what is added to a mean, kWh a home, root mean square over "
     "the days; it is all that an interval in the release covers. +: goes on."
 )
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -43,7 +46,7 @@ def target_of(risk: str | None, error_kwh: str | None) -> Target:
 
 def _amount(option: str, written: str) -> Decimal:
     try:
-        amount = Decimal(written)
+        amount = Decimal(written) if _NUMBER.fullmatch(written) else Decimal("nan")
         if not amount.is_finite() or not Decimal("0.000001") <= amount <= LARGEST:
             raise InvalidOperation
     except InvalidOperation:
@@ -60,8 +63,7 @@ def promises_json(work: Work, target: Target) -> dict[str, Any]:
         "by": found.groups,
         "households": found.homes,
         "days": len(found.days),
-        "change_kwh": found.change_kwh,
-        "change_from": "published series" if found.change_measured else "yardstick",
+        **change_json(found.change),
         "offers": [_offer_json(one, found) for one in found.offers],
     }
 
@@ -81,8 +83,9 @@ def _offer_json(one: Offer, found: Comparison) -> dict[str, Any]:
         "bounds": None if one.amount is None else exact_text(one.amount),
         "figure": _figure_json(one.figure, one.series),
         **_series_json(one.series, found),
-        "usable": one.series.noise_kwh <= found.change_kwh,
+        "usable": one.series.noise_kwh <= found.change.kwh,
         **({"needs": _needs_json(one.needs)} if one.needs else {}),
+        **({} if one.ahead is None else {"bounds_ahead": exact_text(one.ahead)}),
         "promised": one.promised,
         "kept": one.kept,
         "cheapest": one.cheapest,
@@ -107,7 +110,7 @@ def _series_json(series: Series, found: Comparison) -> dict[str, Any]:
         "epsilon_mean_day": epsilon(series.epsilon),
         "noise_sd_kwh": _finite(series.noise_kwh),
         "noise_sd_worst_day_kwh": _finite(series.worst_kwh),
-        "noise_of_change": _finite(series.noise_kwh / found.change_kwh),
+        "noise_of_change": _finite(series.noise_kwh / found.change.kwh),
         "unusable_days": series.unusable_days,
         "released_days": len(series.losses),
         "skipped_days": series.skipped,
@@ -143,8 +146,10 @@ def promises_lines(work: Work, target: Target) -> list[str]:
         _HEADING.format(notion="notion", method="method", width=_width(had)),
         *(_offer_line(one, found, about, width=_width(had)) for one in had),
         *_about_lines(about),
-        *_mark_lines(found),
+        *_mark_lines(found, had),
         *_ended_lines(had),
+        *_ahead_lines(had),
+        *_some_days_lines(had),
         *_unusable_lines(found),
         *_lacking_lines(found),
         *_wrapped("", _WORDS),
@@ -157,10 +162,10 @@ def _head_lines(found: Comparison) -> list[str]:
     whence = ", which the run file promises" if target.own else ""
     group = f"the smallest group by {found.groups}, which decides" if found.groups else "all in one mean"
     asked = f"{len(found.days)} days from {found.days[0]}" + (" and on" if found.endless else f" to {found.days[-1]}")
-    changes = "as far as it is published" if found.change_measured else "assumed before there is a published series"
+    changes = change_words(found.change)
     return [
         *_wrapped("", f"which promise keeps {kept}{whence}, and what each costs: {found.series}, {asked}"),
-        f"{found.homes} homes ({group}); a mean changes by {_kwh(found.change_kwh)} kWh from day to day, {changes}",
+        f"{found.homes} homes ({group}); a mean changes by {_kwh(found.change.kwh)} kWh from day to day, {changes}",
     ]
 
 
@@ -189,10 +194,10 @@ def _offer_line(one: Offer, found: Comparison, about: dict[tuple[str, str, str],
         raise RuntimeError("an offer without a series has no line")
     mark = ("=" if one.promised else " ") + (">" if one.cheapest else " ")
     day = ("~" if min(series.losses) < max(series.losses) else "") + _round(series.epsilon)
-    of_change = series.noise_kwh / found.change_kwh
+    of_change = series.noise_kwh / found.change.kwh
     return (
         f"{mark} {one.notion:14s} {one.method:{width}s} {_short(one.amount):>9s} {about[_key(figure)]:2s} {day:>14s} "
-        f"{_kwh(series.noise_kwh):>10s} {_kwh(of_change):>9s}{'!' if of_change > 1 else ' '}  {series.first_day}  "
+        f"{_kwh(series.noise_kwh):>10s} {_kwh(of_change):>9s}{'!' if one.needs else ' '}  {series.first_day}  "
         f"{series.last_day}{'+' if series.beyond else ''}"
     )
 
@@ -213,8 +218,8 @@ def _about_lines(about: dict[tuple[str, str, str], str]) -> Iterator[str]:
         yield from _wrapped(f"{letter:3s}", f"about {what}; {holds}")
 
 
-def _mark_lines(found: Comparison) -> Iterator[str]:
-    if any(one.promised for one in found.offers):
+def _mark_lines(found: Comparison, had: list[Offer]) -> Iterator[str]:
+    if any(one.promised for one in had):
         yield "=  what the run file says now"
     if any(one.cheapest for one in found.offers):
         least = "least noise" if found.target.risk is not None else "least figure"
@@ -233,6 +238,25 @@ def _ended_lines(offers: list[Offer]) -> Iterator[str]:
             skipped = f"{one.series.skipped} days are skipped" if one.series.skipped else ""
             ends = f"{one.series.ended_by or ''} ends it on {one.series.last_day}" if one.series.ended_by else ""
             yield f"   {one.notion}, {one.method}: {'; '.join(filter(None, [ends, skipped]))}"
+
+
+def _ahead_lines(offers: list[Offer]) -> Iterator[str]:
+    for one in offers:
+        if one.ahead is not None:
+            yield (
+                f"   {one.notion}, {one.method}: released days carry {_short(one.amount)} already; it binds those to "
+                f"come to {_short(one.ahead)}"
+            )
+
+
+def _some_days_lines(offers: list[Offer]) -> Iterator[str]:
+    """Yield which usable series have days that are not."""
+    for one in offers:
+        if one.series is not None and one.needs is None and one.series.unusable_days:
+            yield (
+                f"   {one.notion}, {one.method}: usable on the whole, but {one.series.unusable_days} of "
+                f"{len(one.series.losses)} days have more noise than the mean changes by"
+            )
 
 
 def _unusable_lines(found: Comparison) -> Iterator[str]:

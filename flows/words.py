@@ -20,6 +20,7 @@ from agedp_data.losses import epsilon
 from agedp_data.readers.storage import is_url
 from agedp_data.statement import markdown
 from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
+from pipelines.promise.changes import Change
 from pipelines.promise.outlook import Skip
 from pipelines.sanitise import ends_soon
 from pipelines.work import Work
@@ -184,6 +185,22 @@ def yardstick_line(deviation: float) -> str:
         f"noise: {deviation:.3f} kWh a home (standard deviation), {deviation / _YARDSTICK_DAY_KWH:.1%} of 10 kWh "
         f"a home, {deviation / _YARDSTICK_CHANGE_KWH:.2f} of a change of 1 kWh from day to day"
     )
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    """Return what a mean changes by from day to day for machines; without an error it is the yardstick."""
+    return {
+        "change_kwh": change.kwh,
+        "change_error_kwh": change.error_kwh,
+        "change_from": "published series" if change.measured else "yardstick",
+    }
+
+
+def change_words(change: Change) -> str:
+    """Return where the change from day to day comes from, in words."""
+    if change.error_kwh is None:
+        return "assumed until the published series tells it from noise"
+    return f"give or take {change.error_kwh:.2f} (standard error), as published"
 
 
 def deviation(row: Release, series: AnySeries) -> tuple[float, str]:

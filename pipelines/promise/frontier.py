@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
-from itertools import pairwise
 
 from agedp_data import noise
 from agedp_data.chains.envelope import Envelope
@@ -31,15 +30,14 @@ from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.notion import Method
 from agedp_data.privacy.planner import Plan, cheapest, frontier
 from agedp_data.roster import Roster
+from pipelines.promise.changes import Change, change_of
 from pipelines.work import Work
 
-YARDSTICK_KWH = 1.0
 HORIZON_DAYS = 28
 
 _ROUNDING = 1e-6
 _ROWS = 8
 _LEAST_SHARE = 8  # of the day's cap, where the table ends
-_PAIRS = 30  # changes from day to day that a published series must show before it is the yardstick
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +74,7 @@ class Frontier:
     homes: int
     method: Method
     target: float | None
-    change_kwh: float
-    change_measured: bool
+    change: Change
 
 
 def foresee_frontier(work: Work) -> Frontier:
@@ -113,7 +110,7 @@ class _Search:
             raise RunFileError("no home is on the roster on [schedule] first_day; there is no error to compare")
         self.share = float(run.shares[self.name])
         self.cap = number(promise.day_cap)
-        self.change, self.measured = change_of([row for row in rows if row.series == self.name])
+        self.change = change_of([row for row in rows if row.series == self.name])
         self.horizon = min(HORIZON_DAYS, max(1, int(envelope.ages[-1]) // envelope.steps_per_day + 1))
         self.peak = lru_cache(maxsize=None)(self._peak)
 
@@ -122,7 +119,7 @@ class _Search:
         return noise.standard_deviation(scale) / (1000.0 * self.homes)
 
     def error(self, total_days: float, loss: float) -> float:
-        return math.hypot(self.noise_kwh(loss), math.sqrt(total_days) * self.change)
+        return math.hypot(self.noise_kwh(loss), math.sqrt(total_days) * self.change.kwh)
 
     def risk(self, loss: float, age: int, interval: int) -> float:
         """Return the peak risk, looked up at the tabulated ages below: others say no more."""
@@ -174,7 +171,7 @@ class _Search:
             choices += [replace(own, cheapest=same)]
             choices += [best] if best is not None and not same else []
         ordered = tuple(sorted(set(choices), key=lambda one: (one.error_kwh, one.risk, one.promised)))
-        return Frontier(ordered, self.name, self.homes, self.method, target, self.change, self.measured)
+        return Frontier(ordered, self.name, self.homes, self.method, target, self.change)
 
     def _within(self, risk: float) -> Choice | None:
         """Return the daily schedule of least error whose risk is at most this."""
@@ -223,28 +220,3 @@ class _Search:
 def homes_of(series: AnySeries, roster: Roster, day: date) -> int:
     """Return how many homes the smallest group of a series has on a day."""
     return min((number for _, number in roster.cells(day, series.by)), default=0)
-
-
-def change_of(rows: Sequence[Release]) -> tuple[float, bool]:
-    """Return how much the mean moves from day to day, kWh a home, and whether the published series says so.
-
-    Squared differences of neighbouring published days, less the noise of both; the yardstick if there are few of them
-    or the noise hides them.
-    """
-    released = sorted((row for row in rows if row.state == "released"), key=lambda row: row.day)
-    squares = []
-    for before, after in pairwise(released):
-        if (date.fromisoformat(after.day) - date.fromisoformat(before.day)).days == 1:
-            moved = _mean_kwh(after) - _mean_kwh(before)
-            squares.append(moved**2 - _variance(before) - _variance(after))
-    if len(squares) < _PAIRS or sum(squares) <= 0:
-        return YARDSTICK_KWH, False
-    return math.sqrt(sum(squares) / len(squares)), True
-
-
-def _mean_kwh(row: Release) -> float:
-    return sum(row.values) / (1000.0 * sum(row.households))
-
-
-def _variance(row: Release) -> float:
-    return len(row.values) * (noise.standard_deviation(row.scale) / (1000.0 * sum(row.households))) ** 2

@@ -9,6 +9,7 @@ from datetime import date
 from decimal import Decimal
 
 from agedp_data.notions.notion import Figure
+from pipelines.promise.changes import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Offer:
 
     `figure` (its name, what it is about, whether and what it assumes) is what is kept at or below `amount`; `keys` are
     those of [promise] that say so. `promised`: the run file says it now; `kept`: the target is met on every day asked
-    for; `cheapest` of its kind.
+    for; `cheapest` of its kind. `ahead` is what days to come are bound to, if what is released already exceeds it.
     """
 
     notion: str
@@ -85,6 +86,7 @@ class Offer:
     promised: bool = False
     kept: bool = False
     cheapest: bool = False
+    ahead: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,7 @@ class Comparison:
     groups: str
     days: tuple[date, ...]
     endless: bool
-    change_kwh: float
-    change_measured: bool
+    change: Change
 
 
 def marked(offers: Sequence[Offer], target: Target) -> Iterator[Offer]:

@@ -22,7 +22,7 @@ from agedp_data.ledger import Release
 from agedp_data.losses import NANO, recorded
 from agedp_data.notions import Promise
 from agedp_data.roster import Roster
-from pipelines.promise.frontier import change_of
+from pipelines.promise.changes import change_of
 from pipelines.promise.grant import Binding
 from pipelines.promise.offers import Series
 from pipelines.promise.outlook import Course, Side, View, coming_days, course_of
@@ -50,12 +50,14 @@ class PromisedDays:
         self.view = View(rows, work.roster, work.today, contracts)
         self.name = self._noisiest()
         self.homes = dict(self._counted())
+        if not self._days():
+            raise RunFileError("every day of the period is released or skipped; there is nothing left to promise")
         if not self.homes:
             raise RunFileError(
                 f"no day is left of which enough homes are on the roster (min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
             )
-        self.change, self.measured = change_of([row for row in rows if row.series == self.name])
+        self.change = change_of([row for row in rows if row.series == self.name])
 
     def _noisiest(self) -> str:
         """Return the mean with most noise at the same loss: its clamp over its share and its homes."""
@@ -106,7 +108,7 @@ class PromisedDays:
             losses,
             math.sqrt(sum(each**2 for each in noises) / len(noises)),
             max(noises),
-            sum(each > self.change for each in noises),
+            sum(each > self.change.kwh for each in noises),
             days[0],
             days[-1],
             (min(dates), max(dates)),

@@ -70,7 +70,6 @@ class _Going:
             tuple(self.days.homes),
             self.days.endless,
             self.days.change,
-            self.days.measured,
         )
 
     def _target(self, asked: Target) -> Target:
@@ -111,11 +110,19 @@ class _Going:
         candidate = self._first()
         series = self.days.gone_through(self.run, _kept_by(self.run.notion, candidate))
         offer = self._told(self.run, series, candidate, target)
+        if series is not None and series.noise_kwh > self.days.change.kwh:
+            offer = replace(offer, needs=self._own_needs(candidate, series, offer.amount))
         return replace(offer, method="as the run file says", promised=True)
+
+    def _own_needs(self, candidate: Candidate, series: Series, amount: Decimal | None) -> Needs:
+        """Return what would mend the run file's own promise: homes, or a larger figure by its notion's first way."""
+        with suppress(AgedpError):
+            return self._needs(type(self.run.promise), candidate, series, amount)
+        return Needs(self._homes(series), self.days.loss_for(self.days.change.kwh), None, None)
 
     def _of(self, notion: type[Promise], candidate: Candidate, amount: Decimal, target: Target) -> Offer:
         offer = self._told(*self._priced(notion, candidate, amount), candidate, target)
-        if offer.series is None or offer.series.noise_kwh <= self.days.change:
+        if offer.series is None or offer.series.noise_kwh <= self.days.change.kwh:
             return offer
         return replace(offer, needs=self._needs(notion, candidate, offer.series, amount))
 
@@ -131,14 +138,16 @@ class _Going:
         notion, promise = run.notion, run.promise
         kept = _kept_by(notion, candidate)
         if series is None:
-            return Offer(notion.name, candidate.method, "leaves no day anything, beside the caps and what is released")
+            return Offer(notion.name, candidate.method, self._nothing(notion))
         figure = next(
             one for one in notion.figures(self.days.view.rows, self.days.envelopes[0], None) if one.name == kept
         )
         keys = contract(run, model=None)["promise"]
-        met = self._met(series, target) and len(series.losses) == len(self.days.homes)
+        already = figure.value or 0
+        met = self._met(series, target, already) and len(series.losses) == len(self.days.homes)
         same = promise == self.run.promise
-        bound = notion.limits.get(kept, series.reaches)
+        limit = self._permitted(notion.limits.get(kept, series.reaches))
+        bound = limit if limit is None else max(limit, already)
         amount = None if bound is None else Decimal(bound) / NANO
         return Offer(
             notion.name,
@@ -149,12 +158,31 @@ class _Going:
             series=series,
             promised=same,
             kept=met,
+            ahead=None if limit is None or limit >= already else Decimal(limit) / NANO,
         )
 
-    def _met(self, series: Series, target: Target) -> bool:
+    def _nothing(self, notion: Notion) -> str:
+        """Return why a promise releases no day at all."""
+        if why := next(filter(None, map(notion.obstacle, self.days.envelopes)), ""):
+            return why
+        beside = ["these caps", *(["this model"] if self.days.model else [])]
+        beside += ["what is released already"] if self.days.view.rows else []
+        return f"releases no day: under {' and '.join(beside)} no loss, however small, keeps the figure"
+
+    def _permitted(self, limit: int | None) -> int | None:
+        """Return a limit, or what the caps of the days asked for permit: no figure is above what all days spend."""
+        if limit is None or self.days.endless:
+            return limit
+        spent = sum(row.loss for row in self.days.view.rows)
+        return min(limit, spent + self.run.promise.day_cap * len(self.days.homes))
+
+    def _met(self, series: Series, target: Target, already: int) -> bool:
+        """Tell whether the target is met; of the run file's own, what is released already cannot be undone."""
         if target.error_kwh is not None:
             return series.noise_kwh <= target.error_kwh
-        return target.risk is not None and series.reaches is not None and series.reaches <= granted(target.risk)
+        if target.risk is None or series.reaches is None:
+            return False
+        return series.reaches <= max(granted(target.risk), already if target.own else 0)
 
     def _promising(self, notion: type[Promise], candidate: Candidate, amount: Decimal) -> RunFile:
         """Return the run file with this promise in place of its own, under its caps.
@@ -202,10 +230,14 @@ class _Going:
             raise lacking[0]
         return found
 
-    def _needs(self, notion: type[Promise], candidate: Candidate, series: Series, amount: Decimal) -> Needs:
-        times = series.noise_kwh / self.days.change
-        homes, loss = math.ceil(min(self.days.homes.values()) * times), self.days.loss_for(self.days.change)
-        larger = self._amount(notion, candidate, self.days.change, guess=float(amount) * times)
+    def _homes(self, series: Series) -> int:
+        return math.ceil(min(self.days.homes.values()) * series.noise_kwh / self.days.change.kwh)
+
+    def _needs(self, notion: type[Promise], candidate: Candidate, series: Series, amount: Decimal | None) -> Needs:
+        change = self.days.change.kwh
+        homes, loss = self._homes(series), self.days.loss_for(change)
+        guess = float(amount) * series.noise_kwh / change if amount else None
+        larger = self._amount(notion, candidate, change, guess=guess)
         if larger is None:
             return Needs(homes, loss, None, None)
         mended = self._priced(notion, candidate, larger)[1]

@@ -15,7 +15,8 @@ from agedp_data.errors import RunFileError
 from agedp_data.privacy.ageing import peak
 from flows.command import main
 from flows.planning import frontier_lines
-from pipelines.promise.frontier import change_of, foresee_frontier
+from pipelines.promise.changes import Change, change_of
+from pipelines.promise.frontier import foresee_frontier
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)
@@ -193,23 +194,51 @@ class Row:
     households: tuple[int, ...] = (100,)
     scale: float = 1.0
     state: str = "released"
+    cells: tuple[str, ...] = ("all",)
 
 
 def test_the_change_from_day_to_day_is_the_published_series_less_its_noise():
     days = [str(FIRST + timedelta(days=i)) for i in range(60)]
     swing = [Row(day, (1_000_000 + 50_000 * (i % 2),)) for i, day in enumerate(days)]
-    assert change_of(swing) == (pytest.approx(0.5, rel=1e-5), True)
+    assert change_of(swing) == (pytest.approx(0.5, rel=1e-5), pytest.approx(0.0, abs=1e-9))
     # Noise of two days hides a change: 100 homes, a standard deviation of sqrt 2 x scale / 1e5 kWh each.
     noisy = [Row(day, row.values, scale=30_000.0) for day, row in zip(days, swing, strict=True)]
-    assert change_of(noisy) == (1.0, False)
+    assert change_of(noisy) == Change(1.0)
     partly = [Row(day, row.values, scale=10_000.0) for day, row in zip(days, swing, strict=True)]
-    assert change_of(partly) == (pytest.approx(math.sqrt(0.25 - 2 * 2 * 0.1**2), rel=1e-5), True)
-    groups = [Row(row.day, (row.values[0] // 2,) * 2, (50, 50)) for row in swing]
-    assert change_of(groups)[0] == pytest.approx(0.5, rel=1e-5)
+    assert change_of(partly).kwh == pytest.approx(math.sqrt(0.25 - 2 * 2 * 0.1**2), rel=1e-5)
+
+
+def test_the_change_is_that_of_the_smallest_group_whose_noise_decides():
+    days = [str(FIRST + timedelta(days=i)) for i in range(60)]
+    groups = [
+        Row(day, (1_000_000 + 90_000 * (i % 2), 300_000 + 20_000 * (i % 2)), (90, 10), cells=("low", "high"))
+        for i, day in enumerate(days)
+    ]
+    assert change_of(groups).kwh == pytest.approx(2.0, rel=1e-5)  # 20 kWh in 10 homes, not 110 in 100
+
+
+def test_an_estimate_within_two_errors_of_nothing_leaves_the_yardstick_and_the_error_is_that_of_many_series():
+    source, days, sd = np.random.default_rng(3), [str(FIRST + timedelta(days=i)) for i in range(61)], 1.0
+    for change, scale in ((0.3, sd), (3.0, sd)):
+        found = []
+        for _ in range(200):
+            walk = np.cumsum(source.normal(0, change, 61)) + source.laplace(0, scale / math.sqrt(2), 61)
+            rows = [
+                Row(day, (round(1e5 * (50 + x)),), scale=1e5 * scale / math.sqrt(2))
+                for day, x in zip(days, walk, strict=True)
+            ]
+            found.append(change_of(rows))
+        measured = [one for one in found if one.measured]
+        if change < sd:
+            assert len(measured) < 30  # the noise hides it in nearly all of them
+        else:
+            assert len(measured) > 195
+            spread = np.std([one.kwh for one in measured])
+            assert np.mean([one.error_kwh for one in measured]) == pytest.approx(spread, rel=0.25)
 
 
 def test_a_short_or_broken_series_leaves_the_yardstick():
     days = [str(FIRST + timedelta(days=2 * i)) for i in range(60)]
-    assert change_of([Row(day, (i * 1000,)) for i, day in enumerate(days)]) == (1.0, False)
-    assert change_of([Row(str(FIRST + timedelta(days=i)), (1000 * i,)) for i in range(20)]) == (1.0, False)
-    assert change_of([]) == (1.0, False)
+    assert change_of([Row(day, (i * 1000,)) for i, day in enumerate(days)]) == Change(1.0)
+    assert change_of([Row(str(FIRST + timedelta(days=i)), (1000 * i,)) for i in range(20)]) == Change(1.0)
+    assert change_of([]) == Change(1.0)

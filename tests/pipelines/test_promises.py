@@ -19,7 +19,9 @@ from agedp_data.notions import NOTIONS, Classical
 from agedp_data.notions.candidate import Candidate
 from agedp_data.privacy.ageing import peak
 from flows.command import main
+from flows.promising import promises_lines, target_of
 from pipelines.promise.amounts import amount_at, least_amount
+from pipelines.promise.changes import Change
 from pipelines.promise.offers import Target
 from pipelines.promise.promises import compare_promises
 from pipelines.work import begin
@@ -97,7 +99,7 @@ def test_for_a_risk_each_row_has_the_losses_and_noise_of_its_closed_form(house):
         constant, rel=0.05
     )  # the envelope rounds up between its grid's points
     assert aged.losses[-1] / 1e9 <= constant + 1e-4
-    assert (found.homes, found.change_kwh, found.change_measured) == (HOMES, 1.0, False)
+    assert (found.homes, found.change) == (HOMES, Change(1.0))
     assert found.target == Target(risk=Decimal("0.6"))
 
 
@@ -274,6 +276,97 @@ def test_what_is_released_already_counts(house):
     ].series  # four days of .2 are out: .1 is left of .9, then .18 a day as they leave
     assert [round(loss / 1e9, 6) for loss in even.losses[:3]] == [0.1, 0.18, 0.18]
     assert even.reaches <= 900_000_000
+
+
+DAILY = 'notion = "classical"\nepsilon_per_day = {day}\nmax_day_epsilon = {cap}\nepsilon_total = {total}\n'
+
+
+def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promised_now(house):
+    readings = {
+        (f"h{i}", FIRST + timedelta(days=d), slot): 200 for i in range(3) for d in range(3) for slot in range(48)
+    }
+    house.london(readings)
+    house.roster([(f"h{i}", FIRST, None) for i in range(3)])
+    begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3)
+    house.run(today=FIRST + timedelta(days=4))
+    work = begun(house, homes=None, promise=DAILY.format(day=0.1, cap=1, total=18), days=6)
+    found, rows = offers(work)
+    own = next(one for one in found.offers if one.promised)
+    assert found.target == Target(risk=Decimal("0.1"), own=True)
+    assert (own.method, own.amount, own.ahead, own.kept) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
+    assert rows["classical", "each day"] is own
+    lines = promises_lines(work, Target())
+    assert "   classical, each day: released days carry 0.5 already; it binds those to come to 0.1" in lines
+    asked = offers(work, risk=Decimal("0.1"))[1]["classical", "each day"]
+    assert not asked.kept  # no promise undoes what is released
+
+
+def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatch, capsys):
+    readings = {
+        (f"h{i}", FIRST + timedelta(days=d), slot): 200 for i in range(3) for d in range(3) for slot in range(48)
+    }
+    house.london(readings)
+    house.roster([(f"h{i}", FIRST, None) for i in range(3)])
+    begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3)
+    house.run(today=FIRST + timedelta(days=4))
+    with pytest.raises(RunFileError, match="every day of the period is released"):
+        offers(begin(house.run_file))
+    status, shown = agedp(monkeypatch, capsys, house)
+    assert (status, "--notions" in shown.out) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("promise", "asked"), [(AGED.replace("day = 0.2", "day = 0.01"), None), (f"age_days = 1\n{WEEKLY}", "0.3")]
+)
+def test_an_unusable_promise_of_the_run_file_has_its_line_among_what_would_mend_it(house, promise, asked):
+    work = begun(house, promise=promise, homes=100, rest=FEW + KERNEL, days=10, mode="rehearsal")
+    target = Target(risk=None if asked is None else Decimal(asked))
+    own = next(one for one in compare_promises(work, target).offers if one.promised)
+    assert own.method == "as the run file says"
+    assert own.series.noise_kwh > 1
+    assert own.needs.homes == math.ceil(100 * own.series.noise_kwh)
+    lines = promises_lines(work, target)
+    row, needed = (
+        next(i for i, line in enumerate(lines) if own.method in line and at in line)
+        for at in ("!", f" {own.needs.homes:,} ")
+    )
+    assert lines[row].startswith("=")
+    assert row < next(i for i, line in enumerate(lines) if line.startswith("!  unusable")) < needed
+
+
+def test_a_promise_by_risk_stands_once(house):
+    aged = AGED.replace("epsilon_per_day = 0.2", "risk = 0.6")
+    found, _ = offers(begun(house, promise=aged, homes=100, days=10, mode="rehearsal"))
+    of_tight = [
+        one for one in found.offers if one.notion == "age-dependent" and one.keys and one.keys["method"] == "tight"
+    ]
+    assert [(one.method, one.promised) for one in of_tight] == [("tight", True)]
+
+
+def test_no_figure_is_promised_beyond_what_the_days_may_spend(house):
+    _, rows = offers(begun(house, cap="0.5"), risk=Decimal(1_000_000))
+    assert rows["classical", "all days alike"].amount == Decimal("0.5") * DAYS
+
+
+def test_a_series_that_is_usable_on_the_whole_says_on_how_many_days_it_is_not(house):
+    losses = []  # hyperbolic 1, renewal: what the days before leave
+    for t in range(10):
+        losses.append(0.5 - sum(loss / (1 + t - k) for k, loss in enumerate(losses)))
+    homes = math.ceil((root_mean_square(losses, 1) + noise(min(losses), 1)) / 2)  # rms below 1 kWh, the worst above
+    unusable = sum(noise(loss, homes) > 1 for loss in losses)
+    work = begun(house, homes=homes, rest=COMPARED, days=10)
+    assert 0 < unusable < 10
+    assert (
+        f"   discounted, hyperbolic 1, renewal: usable on the whole, but {unusable} of 10 days have more noise than the "
+        "mean changes by"
+    ) in promises_lines(work, Target(risk=Decimal("0.5")))
+
+
+@pytest.mark.parametrize("written", ["1_000", "\u0663", " 1", "1e", "-1", "nan", ".", "1\n"])
+def test_a_target_is_a_number_in_plain_digits(written):
+    with pytest.raises(RunFileError, match="must be a number"):
+        target_of(written, None)
+    assert target_of("1e3", None).risk == 1000
 
 
 class Doubled(Classical):

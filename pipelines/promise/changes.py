@@ -1,0 +1,73 @@
+"""LEDGER -> how much a daily mean changes from day to day, as far as the published series says so.
+
+Public: it reads what is published. Squared differences of neighbouring published days, less the noise of both, are an
+estimate that may itself be mostly noise: it counts only if it is twice its own standard error at least, and where it
+does not, 1 kWh a home is the yardstick. Of groups it is the smallest one's, whose noise is the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from agedp_data import noise
+from agedp_data.ledger import Release
+
+YARDSTICK_KWH: Final = 1.0
+_PAIRS: Final = 30
+"""Changes from day to day that a published series must show before it is the yardstick."""
+
+_ERRORS: Final = 2
+"""How many times its standard error an estimate must be."""
+
+
+class Change(NamedTuple):
+    """What a mean changes by [kWh a home], and its standard error, None for the yardstick."""
+
+    kwh: float
+    error_kwh: float | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Tell whether the published series says so."""
+        return self.error_kwh is not None
+
+
+def change_of(rows: Sequence[Release]) -> Change:
+    """Return how much the smallest group's mean moves from day to day, or the yardstick if that cannot be told."""
+    squares = np.array(_squares(rows))
+    if squares.size < _PAIRS:
+        return Change(YARDSTICK_KWH)
+    mean, apart = float(squares.mean()), squares - squares.mean()
+    # neighbouring differences share the noise of a day
+    variance = float(apart @ apart + 2 * max(0.0, float(apart[1:] @ apart[:-1]))) / squares.size
+    error = math.sqrt(variance / squares.size)
+    if mean <= 0 or mean < _ERRORS * error:
+        return Change(YARDSTICK_KWH)
+    return Change(math.sqrt(mean), error / (2 * math.sqrt(mean)))
+
+
+def _squares(rows: Sequence[Release]) -> list[float]:
+    released = sorted((row for row in rows if row.state == "released"), key=lambda row: row.day)
+    if not released:
+        return []
+    newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
+    group = min(newest, key=lambda cell: (newest[cell], cell))
+    days = [(date.fromisoformat(row.day), *_told(row, group)) for row in released if group in row.cells]
+    return [
+        (mean - mean_before) ** 2 - variance - variance_before
+        for (before, mean_before, variance_before), (day, mean, variance) in pairwise(days)
+        if (day - before).days == 1
+    ]
+
+
+def _told(row: Release, group: str) -> tuple[float, float]:
+    """Return a group's mean [kWh a home], and the variance of its noise."""
+    i = row.cells.index(group)
+    per_home = 1000.0 * row.households[i]
+    return row.values[i] / per_home, (noise.standard_deviation(row.scale) / per_home) ** 2
