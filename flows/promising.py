@@ -165,7 +165,10 @@ def _head_lines(found: Comparison) -> list[str]:
     changes = change_words(found.change)
     return [
         *_wrapped("", f"which promise keeps {kept}{whence}, and what each costs: {found.series}, {asked}"),
-        f"{found.homes} homes ({group}); a mean changes by {_kwh(found.change.kwh)} kWh from day to day, {changes}",
+        *_wrapped(
+            "",
+            f"{found.homes} homes ({group}); a mean changes by {_kwh(found.change.kwh)} kWh from day to day, {changes}",
+        ),
     ]
 
 

@@ -46,7 +46,7 @@ def _block(kind: str, lines: list[str], below: int) -> Iterator[str]:
         yield "<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
     elif kind == "table":
         rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
-        head, *body = [row for row in rows if not all(set(cell) <= set("-: ") for cell in row)]
+        head, *body = [row for row in rows if not all(set(cell) <= set("-: ") for cell in row)] or [[]]
         cells = [[_inline(cell) for cell in (row + [""] * len(head))[: len(head)]] for row in body]
         yield said_table("", head, cells)
     elif kind == "text":

@@ -357,8 +357,8 @@ def test_a_series_that_is_usable_on_the_whole_says_on_how_many_days_it_is_not(ho
     work = begun(house, homes=homes, rest=COMPARED, days=10)
     assert 0 < unusable < 10
     assert (
-        f"   discounted, hyperbolic 1, renewal: usable on the whole, but {unusable} of 10 days have more noise than the "
-        "mean changes by"
+        f"   discounted, hyperbolic 1, renewal: usable on the whole, but {unusable} of 10 days have more noise than "
+        "the mean changes by"
     ) in promises_lines(work, Target(risk=Decimal("0.5")))
 
 

@@ -6,7 +6,7 @@ import re
 from html import unescape
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agedp_data.pictures.page import STYLE, document, in_short, paragraph, said_table, section, table
@@ -53,6 +53,7 @@ def test_every_text_of_a_page_is_escaped():
 plain_text = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=30)
 
 
+@example([("", "|")])
 @given(st.lists(st.tuples(st.sampled_from(["## ", "* ", "", "| "]), plain_text), max_size=12))
 def test_every_word_of_a_markdown_text_is_on_the_page(lines):
     text = "\n".join(start + said + (" | x |" if start == "| " else "") for start, said in lines)
