@@ -165,9 +165,10 @@ class _Going:
         """Return why a promise releases no day at all."""
         if why := next(filter(None, map(notion.obstacle, self.days.envelopes)), ""):
             return why
-        beside = ["these caps", *(["this model"] if self.days.model else [])]
-        beside += ["what is released already"] if self.days.view.rows else []
-        return f"releases no day: under {' and '.join(beside)} no loss, however small, keeps the figure"
+        model = ["this model"] if self.days.model else []
+        released = ["what is released already"] if self.days.view.rows else []
+        under = " and ".join(["these caps", *model, *released])
+        return f"releases no day: under {under} no loss, however small, keeps the figure"
 
     def _permitted(self, limit: int | None) -> int | None:
         """Return a limit, or what the caps of the days asked for permit: no figure is above what all days spend."""

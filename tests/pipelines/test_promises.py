@@ -297,8 +297,26 @@ def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promi
     assert rows["classical", "each day"] is own
     lines = promises_lines(work, Target())
     assert "   classical, each day: released days carry 0.5 already; it binds those to come to 0.1" in lines
-    asked = offers(work, risk=Decimal("0.1"))[1]["classical", "each day"]
-    assert not asked.kept  # no promise undoes what is released
+    asked = offers(work, risk=Decimal("0.1"))[1]
+    assert not asked["classical", "each day"].kept  # no promise undoes what is released
+    assert asked["w-event", "7 days, even"].lacking == (
+        "releases no day: under these caps and this model and what is released already no loss, however small, keeps "
+        "the figure"
+    )
+
+
+def test_the_mark_of_the_run_file_is_explained_only_where_a_row_bears_it(house):
+    readings = {
+        (f"h{i}", FIRST + timedelta(days=d), slot): 200 for i in range(3) for d in range(3) for slot in range(48)
+    }
+    house.london(readings)
+    house.roster([(f"h{i}", FIRST, None) for i in range(3)])
+    begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3, rest=FEW)
+    house.run(today=FIRST + timedelta(days=4))
+    weekly = WEEKLY.replace("window = 1", "window = 0.2").replace("{cap}", "1").replace("{total}", "18")
+    lines = promises_lines(begun(house, homes=None, promise=weekly, days=5, rest=FEW), Target())
+    assert not any(line.startswith("=") for line in lines)
+    assert any("w-event" in line and "releases no day: under these caps and what is" in line for line in lines)
 
 
 def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatch, capsys):
@@ -308,6 +326,8 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatc
     house.london(readings)
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3)
+    _, before = agedp(monkeypatch, capsys, house)
+    assert "last possible day, if each is released when it is due: 2013-01-03" in before.out
     house.run(today=FIRST + timedelta(days=4))
     with pytest.raises(RunFileError, match="every day of the period is released"):
         offers(begin(house.run_file))
