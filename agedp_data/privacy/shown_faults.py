@@ -12,8 +12,8 @@ from typing import Final
 
 from agedp_data.privacy.measured import shows
 
-CHOICES: Final = (5_000, 10_000, 20_000, 40_000)
-"""Homes of a made-up world; more take more than a minute."""
+CHOICES: Final = (5_000, 10_000, 20_000)
+"""Homes of a made-up world; with more an audit may take longer than a minute."""
 
 
 @dataclass(frozen=True, slots=True)
