@@ -6,6 +6,7 @@ Whatever the user can mend is one line on standard error; a traceback is a bug's
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 from contextlib import suppress
@@ -54,7 +55,7 @@ def main() -> None:
     try:
         status = typer.main.get_command(app).main(standalone_mode=False, prog_name="agedp")
     except AgedpError as error:
-        typer.echo(f"agedp: {error.private}", err=True)
+        typer.echo(_line(error.private), err=True)
         sys.exit(error.exit_status)
     except _UsageError as error:
         if said := error.format_message():  # else its help was asked for and given
@@ -70,7 +71,12 @@ def main() -> None:
 def _usage(said: str, context: Any) -> str:  # noqa: ANN401  (click's, whoever carries it)
     """Return one line about a wrong command line, with the command whose help helps."""
     where = "agedp" if context is None else context.command_path
-    return f"agedp: {shown(said[:1].lower() + said[1:].rstrip('.'))} (see `{where} --help`)"
+    return f"{_line(said[:1].lower() + said[1:].rstrip('.'))} (see `{where} --help`)"
+
+
+def _line(said: str) -> str:
+    """Return a message as one line, whatever names and addresses it quotes; a password in one stays unsaid."""
+    return f"agedp: {shown(re.sub('://[^/@]*@', '://...@', said))}"
 
 
 def _without_core() -> None:
