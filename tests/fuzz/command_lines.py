@@ -20,8 +20,8 @@ WRONG = (
     "$HOME", "http://127.0.0.1:9/x", "s3://", "file://", "memory://nothing", "sqlite://", "sqlite:///", "sqlite:///incoming",
     "sqlite:///text", "sqlite:///nowhere/x/y.sqlite", "sqlite:////proc/1/x.sqlite", "sqlite:///run.toml?x=1",
     "mysql://h/d", "postgresql://", "postgresql://u:secret@h/d", "0", "-1", "1e9", "nan", "99999999999999999999",
-    "2013-02-30", "20130101", "0001-01-01", "9999-12-31", "2013-01-01T00:00", "now", "london", "paris", "--json", "--nope",
-    "-x", "--help=1", "@",
+    "2013-02-30", "20130101", "0001-01-01", "9999-12-31", "2013-01-01T00:00", "now", "london", "paris", "--json",
+    "--nope", "-x", "--help=1", "@",
 )  # fmt: skip
 """What may stand anywhere, whether or not it makes sense there."""
 
