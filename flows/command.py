@@ -1,7 +1,8 @@
 """The `agedp` command: its groups put together, and how it ends.
 
-Whatever the user can mend is one line on standard error; a traceback is a bug's. The commands are in
-`flows.commands`; what they import is imported when they run, so `agedp --help` answers at once.
+Whatever the user can mend is one line on standard error, and so is a path that the system does not take; a traceback
+is a bug's. The commands are in `flows.commands`; what they import is imported when they run, so `agedp --help`
+answers at once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from flows.commands import beginning, handing_over, ledger, nightly
 from flows.commands.options import STATUSES, say
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's, or typer's own copy of click's
+_SECRET = re.compile(":/{1,2}[^/@]*@")  # user and password of an address, also one that was taken for a path
 _STOPPED = 130  # as a shell has it for Ctrl-C
 
 app = typer.Typer(
@@ -57,6 +59,11 @@ def main() -> None:
     except AgedpError as error:
         typer.echo(_line(error.private), err=True)
         sys.exit(error.exit_status)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        typer.echo(_line(f"{error.filename}: {error.strerror}"), err=True)
+        sys.exit(AgedpError.exit_status)
     except _UsageError as error:
         if said := error.format_message():  # else its help was asked for and given
             typer.echo(_usage(said, error.ctx), err=True)
@@ -76,7 +83,7 @@ def _usage(said: str, context: Any) -> str:  # noqa: ANN401  (click's, whoever c
 
 def _line(said: str) -> str:
     """Return a message as one line, whatever names and addresses it quotes; a password in one stays unsaid."""
-    return f"agedp: {shown(re.sub('://[^/@]*@', '://...@', said))}"
+    return "agedp: " + shown(_SECRET.sub(":...@", said))
 
 
 def _without_core() -> None:

@@ -14,6 +14,7 @@ from datetime import date
 from pathlib import Path
 
 from agedp_data import clock
+from agedp_data.config.quoting import near_file
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Contract, Ledger, Release, Statement, canonical
 from agedp_data.ledger.marks import Recovered, mark_of
@@ -142,5 +143,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         raise InputError(
-            "the file of ledger rows is missing or damaged", private=f"{path}: missing or damaged; take a good copy"
+            "the file of ledger rows is missing or damaged",
+            private=f"{path}: missing or damaged; take a good copy{'' if path.exists() else near_file(path)}",
         ) from None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
+from pathlib import Path
 
 from agedp_data.shown import shown
 
@@ -23,6 +24,15 @@ def near_to(value: object, known: Sequence[str], *, likeness: float = 0.5) -> st
     written_small = {name.casefold(): name for name in known}
     near = get_close_matches(str(value)[:_LONGEST_NAME].casefold(), written_small, n=1, cutoff=likeness)
     return f"; did you mean '{written_small[near[0]]}'?" if near else ""
+
+
+def near_file(path: Path) -> str:
+    """Return the question whether a file or folder of a similar name beside a missing one was meant, "" if none is."""
+    try:
+        names = [each.name for each in path.parent.iterdir()]
+    except (OSError, ValueError):
+        return ""
+    return shown(near_to(path.name, names, likeness=0.7))
 
 
 def written(value: object) -> str:

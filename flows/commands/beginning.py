@@ -18,9 +18,9 @@ def sample(
         str, typer.Argument(help="london or ausgrid", show_default=False, autocompletion=lambda: ["ausgrid", "london"])
     ],
     folder: Annotated[Path, typer.Argument(help="where to write", show_default=False)],
-    households: Annotated[int, typer.Option(min=2, help="number of made-up homes")] = 300,
-    days: Annotated[int, typer.Option(min=2, help="number of days")] = 60,
-    seed: Annotated[int, typer.Option(help="same seed, same homes")] = 1,
+    households: Annotated[int, typer.Option(min=2, max=1_000_000, help="number of made-up homes")] = 300,
+    days: Annotated[int, typer.Option(min=2, max=3650, help="number of days")] = 60,
+    seed: Annotated[int, typer.Option(min=0, help="same seed, same homes")] = 1,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -18,6 +18,8 @@ from tests.flows.worlds import DECLARED, make
 from tests.fuzz.command_lines import WRONG, commands, furnish
 
 COMMANDS = {" ".join(one.words): one for one in commands()}
+REFUSED_HERE = {"audit", "calibrate", "serve"}
+"""The first is never given a sound run file; the others are for run files of another kind than the sound one."""
 SECONDS = 60
 """No command line takes longer, or it waits for something that never comes."""
 
@@ -99,7 +101,8 @@ def test_every_wrong_thing_in_every_place_ends_in_one_line(
     name: str, house: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met = [judged(line, capsys, monkeypatch) for line in lines(name, 150)]
-    assert {2} < set(met), "nothing went well either"
+    assert 2 in met
+    assert (0 in met) == (name not in REFUSED_HERE)
 
 
 @pytest.mark.parametrize("wrong", WRONG)
