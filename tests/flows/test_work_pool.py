@@ -166,14 +166,15 @@ def test_prefects_pages_of_a_finished_run_show_stages_plan_statement_and_report(
     pages = f"http://127.0.0.1:{site.port}"
     said = settled(tab, f"{pages}/runs/flow-run/{site.runs[-1]}", "made-up-london-homes")
     assert "Completed" in said
+    assert "agedp-report" in settled(tab, f"{pages}/runs/flow-run/{site.runs[-1]}?tab=Artifacts", "agedp-report")
     tab.picture(site.folder / "run.png")
     plan = settled(tab, f"{pages}/artifacts/key/agedp-plan", "What is due")
     assert "agedp-plan" in plan
     statement = settled(tab, f"{pages}/artifacts/key/agedp-statement", "What was promised and kept")
     assert "agedp-statement" in statement
     deployment = site.ask("deployments/name/agedp/made-up-london-homes")["id"]
-    said = settled(tab, f"{pages}/deployments/deployment/{deployment}", "made-up-london-homes")
-    assert "out/london/london.toml" in said
+    address = f"{pages}/deployments/deployment/{deployment}?tab=Parameters"
+    assert "made-up-london-homes" in settled(tab, address, "out/london/london.toml")
     tab.picture(site.folder / "deployment.png")
     form = settled(tab, f"{pages}/deployments/deployment/{deployment}/run", "run_file")
     assert "Path of the run file" in form
