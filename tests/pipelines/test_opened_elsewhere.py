@@ -63,7 +63,8 @@ def test_every_row_is_the_ledgers_and_the_guarantee_is_the_statements(tool: str,
     released = [json.loads(each["text"]) for each in drawn if each["table"] == "release"]
     assert [row["day"] for row in plainly(rows)] == [date.fromisoformat(each["day"]) for each in released]
     assert [row["noisy_sum_wh"] for row in rows] == [int(each["values"][0]) for each in released]
-    assert [row["mean_kwh"] for row in rows] == [row["noisy_sum_wh"] / row["households"] / 1000 for row in rows]
+    means = [row["noisy_sum_wh"] / row["households"] / 1000 for row in rows]
+    assert [row["mean_kwh"] for row in rows] == pytest.approx(means, rel=1e-12)
     guarantee = json.loads(told)
     statement = json.loads((averages.parent / "statement.json").read_text())
     assert guarantee["promise"]["notion"] == statement["contract"]["promise"]["notion"] == "age-dependent"
