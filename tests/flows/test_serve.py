@@ -17,7 +17,7 @@ from tests.flows.serving import CRON, ZONE, Serving, left, live_world, none_left
 from tests.flows.test_command import agedp, refused
 from tests.flows.worlds import World
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("served")]  # they share a server, which the last one kills
 
 
 @pytest.fixture(scope="module")
