@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from agedp_data.config.quoting import near_file
 from agedp_data.errors import InputError
+from agedp_data.nearest import near_file
 from agedp_data.readers.layout import Flags, Ints
 from agedp_data.shown import shown
 

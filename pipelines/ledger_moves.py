@@ -14,13 +14,13 @@ from datetime import date
 from pathlib import Path
 
 from agedp_data import clock
-from agedp_data.config.quoting import near_file
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Contract, Ledger, Release, Statement, canonical
 from agedp_data.ledger.marks import Recovered, mark_of
 from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, taken_over, whole_of
 from agedp_data.ledger.rows import Row
 from agedp_data.ledger.storage import database_at
+from agedp_data.nearest import near_file
 from pipelines import folders
 from pipelines.compare import figures_in, require_same, told
 from pipelines.received import ROWS, ReleaseFolder, open_release

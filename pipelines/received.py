@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import datapackage, losses
-from agedp_data.config.quoting import near_file
 from agedp_data.errors import InputError
+from agedp_data.nearest import near_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.statement import SCHEMA, factor
 from pipelines.checked_figures import METADATA_KEY, checked_averages, checked_counts

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
-from agedp_data.config.quoting import near_to
 from agedp_data.errors import InputError
+from agedp_data.nearest import near_to
 from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london, write_roster
 from agedp_data.shown import shown
 from pipelines import folders

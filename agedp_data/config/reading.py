@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from agedp_data.config.input import AnyInput, LongColumns, LongInput
 from agedp_data.config.messages import refusal
-from agedp_data.config.quoting import near_file
 from agedp_data.config.run import RunFile
 from agedp_data.config.surroundings import Engine
 from agedp_data.errors import RunFileError
+from agedp_data.nearest import near_file
 from agedp_data.notions.parameters import Block
 from agedp_data.shown import shown
 
