@@ -121,9 +121,14 @@ def _task(name: str, stage: Stage, work: Work) -> None:
         said: list[str] = []
         _unless_bug(lambda made: said.append(words(made)), name, work)
         create_markdown_artifact(said[0], key=key, description=description)
-    report = Path(work.run.output.release).absolute() / REPORT
-    if stage is STAGES[-1][1] and report.exists():
-        create_link_artifact(report.as_uri(), REPORT, key="agedp-report", description="On the machine that ran it")
+    if stage is STAGES[-1][1] and (work.release / REPORT).exists():
+        create_link_artifact(_report_link(work), REPORT, key="agedp-report", description="Where it was published")
+
+
+def _report_link(work: Work) -> str:
+    """Return the report by its URL; of a folder, on the machine that ran it."""
+    place = work.run.output.release
+    return f"{place.rstrip('/')}/{REPORT}" if work.outbox else (Path(place).absolute() / REPORT).as_uri()
 
 
 _ARTIFACTS: dict[Stage, tuple[str, Callable[[Work], str], str]] = {

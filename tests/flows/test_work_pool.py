@@ -152,9 +152,8 @@ def settled(tab: Browser, address: str, wanted: str) -> str:
 
 def clicked(tab: Browser, label: str, wanted: str) -> str:
     """Open the part of a page that a label names."""
-    tab.run(
-        f"[...document.querySelectorAll('*')].find(e => !e.children.length && e.textContent.trim() == '{label}').click()"
-    )
+    parts = "[...document.querySelectorAll('a, button, span')]"
+    tab.run(f"{parts}.find(e => e.textContent.trim() == '{label}').click()")
     return waited(tab, wanted)
 
 
