@@ -6,7 +6,9 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 OUT    ?= out
 
-.PHONY: run test check long papers docs clean
+LOWEST ?= .venv-lowest
+
+.PHONY: run test check long lowest papers docs clean
 
 run: $(VENV)/.run
 	@$(BIN)/agedp sample london $(OUT)/london --households 300 --days 60 --seed 7
@@ -29,8 +31,20 @@ papers: $(VENV)/.test
 docs: $(VENV)/.docs
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build && echo docs/_build/index.html
 
+# The lowest versions that pyproject.toml admits: installed apart, both formats published with them, by plain run and flow.
+lowest:
+	@$(PYTHON) -m tests.package.lowest > lowest.txt
+	@$(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt '.[cluster,s3]' pytest hypothesis
+	@rm lowest.txt
+	@$(LOWEST)/bin/agedp sample london $(OUT)/lowest/london --households 30 --days 10
+	@$(LOWEST)/bin/agedp run $(OUT)/lowest/london/london.toml --flow
+	@$(LOWEST)/bin/agedp sample ausgrid $(OUT)/lowest/ausgrid --households 30 --days 10
+	@$(LOWEST)/bin/agedp run $(OUT)/lowest/ausgrid/ausgrid.toml
+	@$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider -W default tests/pipelines/test_read.py tests/pipelines/test_release_and_publish.py tests/agedp_data/ledger tests/agedp_data/config tests/statistics tests/laws tests/flows/test_command.py
+
 clean:
-	rm -rf $(VENV) $(OUT) docs/_build
+	rm -rf $(VENV) $(LOWEST) $(OUT) docs/_build
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12" >&2; exit 1; }

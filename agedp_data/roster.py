@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from agedp_data.errors import InputError
+from agedp_data.nearest import near_file
 from agedp_data.readers.layout import Flags, Ints
 from agedp_data.shown import shown
 
@@ -84,7 +85,8 @@ def read_roster(path: Path) -> Roster:
             raise _error(path, "is no file; `agedp init` writes a first one")
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise _error(path, f"cannot be read ({error.strerror}); `agedp init` writes a first one") from None
+        what = f"cannot be read ({error.strerror}); `agedp init` writes a first one"
+        raise _error(path, what, "" if path.exists() else near_file(path)) from None
     except UnicodeDecodeError:
         raise _error(path, "is not UTF-8 text") from None
     read_off = text.startswith(READ_OFF)
@@ -171,5 +173,5 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text
 
 
-def _error(path: Path, what: str) -> InputError:
-    return InputError(f"[population] roster: {what}", private=f"{shown(str(path))}: {what}")
+def _error(path: Path, what: str, near: str = "") -> InputError:
+    return InputError(f"[population] roster: {what}", private=f"{shown(str(path))}: {what}{near}")

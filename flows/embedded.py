@@ -1,7 +1,8 @@
 """Prefect's own server as a child that cannot outlive its parent: it stops when its standard input ends.
 
-Started by `flows.server` by file path. It binds a free port on 127.0.0.1 itself and says which on standard
-output, so there is no race for it; however the parent ends, the pipe closes and the server with it.
+Started by `flows.server` by file path. It binds a port on 127.0.0.1 itself, the one of PREFECT_SERVER_API_PORT or a
+free one, and says which on standard output, so there is no race for it; however the parent ends, the pipe closes and
+the server with it. With the word `schedules` it schedules runs and has pages, else it is for one run.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ def main() -> None:
     """Serve until standard input ends."""
     os.umask(0o077)  # its database is the run's own
     listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(create_app(ephemeral=True, final=True), log_level="critical", lifespan="on")
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", int(os.environ.get("PREFECT_SERVER_API_PORT", "0"))))
+    app = create_app(ephemeral="schedules" not in sys.argv, final=True)
+    config = uvicorn.Config(app, log_level="critical", lifespan="on")
     server = uvicorn.Server(config)
     threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
     sys.stdout.write(f"{listening.getsockname()[1]}\n")

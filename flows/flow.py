@@ -1,9 +1,10 @@
 """The Prefect flow: the stages of `pipelines.sanitise`, one task each.
 
 Prefect stores parameters, names, log lines, states and artifacts: it is given the path of the run file, a date,
-stage names and public text, nothing else. Tasks hand values to each other inside the process. What the user can
-mend ends a task and the flow as a Failed state with the error's class and public text, without a traceback;
-the error itself reaches `run_flow` in this process only.
+stage names, public text and where the release folder is, nothing else. Tasks hand values to each other inside the
+process. What the user can mend ends a task and the flow as a Failed state with the error's class and public text,
+without a traceback; the error itself reaches `run_flow` in this process, or where nobody waits for it, as in a
+deployment, a file of the confidential folder.
 """
 
 from __future__ import annotations
@@ -13,18 +14,23 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from prefect import flow, task
-from prefect.artifacts import create_markdown_artifact
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
 from prefect.states import Failed
 
+from agedp_data import clock
 from agedp_data.errors import AgedpError
 from flows.planning import plan_words
 from flows.words import statement_words
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
+from pipelines.handover.received import REPORT
 from pipelines.sanitise import STAGES, Stage, run_stages
 from pipelines.work import Work, begin
 
@@ -47,13 +53,20 @@ class Watched:
 _watched: ContextVar[Watched | None] = ContextVar("watched", default=None)
 
 
-@flow(name="agedp", flow_run_name="agedp", persist_result=False, log_prints=False)
+def _run_name() -> str:
+    """Return the date of the run, the simulated one if it is given."""
+    return str(flow_run.parameters.get("as_of") or clock.today())
+
+
+@flow(name="agedp", flow_run_name=_run_name, version=version("agedp"), persist_result=False, log_prints=False)
 def sanitise_flow(run_file: str, as_of: date | None = None) -> State:
-    """Release every due day of a run file.
+    """Release every day of a run file that is due, and publish the release folder.
+
+    A second run releases nothing again: what is published is what stands in the ledger.
 
     Args:
-        run_file: path of the run file.
-        as_of: in rehearsals, the simulated date up to which days are released.
+        run_file: Path of the run file (TOML), as the machine sees it on which the flow runs.
+        as_of: In a rehearsal only: the simulated date up to which days are released; without it the whole period.
     """
     watched = _watched.get() or Watched()
     try:
@@ -61,8 +74,17 @@ def sanitise_flow(run_file: str, as_of: date | None = None) -> State:
         run_stages(lambda name, stage: _task(name, stage, work))
     except AgedpError as error:
         watched.error = error
-        return _failed(error)
+        more = _watched.get() is None and _kept_private(error, watched.work)
+        return _failed(error, more="; error.txt in the confidential folder says more" if more else "")
     return None
+
+
+def _kept_private(error: AgedpError, work: Work | None) -> bool:
+    """Leave in the house what Prefect is not told, if it knows its house by then; tell whether there was anything."""
+    if work is None or error.private == str(error):
+        return False
+    folders.write(work.confidential / "error.txt", f"{error.private}\n".encode())
+    return True
 
 
 def _begun(run_file: str, as_of: date | None, told: Told) -> Work:
@@ -99,6 +121,14 @@ def _task(name: str, stage: Stage, work: Work) -> None:
         said: list[str] = []
         _unless_bug(lambda made: said.append(words(made)), name, work)
         create_markdown_artifact(said[0], key=key, description=description)
+    if stage is STAGES[-1][1] and (work.release / REPORT).exists():
+        create_link_artifact(_report_link(work), REPORT, key="agedp-report", description="Where it was published")
+
+
+def _report_link(work: Work) -> str:
+    """Return the report by its URL; of a folder, on the machine that ran it."""
+    place = work.run.output.release
+    return f"{place.rstrip('/')}/{REPORT}" if work.outbox else (Path(place).absolute() / REPORT).as_uri()
 
 
 _ARTIFACTS: dict[Stage, tuple[str, Callable[[Work], str], str]] = {
@@ -107,8 +137,8 @@ _ARTIFACTS: dict[Stage, tuple[str, Callable[[Work], str], str]] = {
 }
 
 
-def _failed(error: AgedpError) -> State:
-    return Failed(message=f"{type(error).__name__}: {error}")
+def _failed(error: AgedpError, *, more: str = "") -> State:
+    return Failed(message=f"{type(error).__name__}: {error}{more}")
 
 
 def _unless_bug(stage: Stage, name: str, work: Work) -> None:

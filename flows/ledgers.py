@@ -88,8 +88,8 @@ def _show_line(row: dict[str, Any]) -> str:
     )
 
 
-def verified(place: str, *, as_json: bool) -> str:
-    """Return what was verified.
+def verified(place: str) -> tuple[dict[str, Any], str]:
+    """Return what was verified, for machines and for people.
 
     Raises:
         LedgerError: the first faults, and how many there are.
@@ -97,9 +97,7 @@ def verified(place: str, *, as_json: bool) -> str:
     with Ledger.open(_address(place)[0]) as ledger:
         _require_sound(ledger)
         head, length = ledger.head(), ledger.length()
-    if as_json:
-        return json.dumps({"rows": length, "head": head})
-    return f"{length} rows, every hash as it was written; head {head}"
+    return {"rows": length, "head": head}, f"{length} rows, every hash as it was written; head {head}"
 
 
 def _require_sound(ledger: Ledger) -> None:
@@ -126,8 +124,8 @@ def verified_against(folder: ReleaseFolder, url: str) -> None:
         verify_against(folder, ledger)
 
 
-def exported(run_file: Path, file: Path, *, close: bool) -> str:
-    """Export a ledger, close it if asked to, and say so."""
+def exported(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, Any], str]:
+    """Export a ledger, close it if asked to, and say so to machines and people."""
     rows = export_ledger(load(run_file).output.ledger, file, closed_at=clock.today() if close else None)
     ending = "; this ledger is closed and goes on where `agedp ledger import` puts it" if close else ""
-    return f"{rows} rows written to {file}{ending}"
+    return {"rows": rows, "closed": close}, f"{rows} rows written to {file}{ending}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from agedp_data.errors import InputError
 from pipelines.handover.as_it_stood import project_as_of, project_statement
@@ -12,8 +12,8 @@ from pipelines.publish import project
 from pipelines.work import begin
 
 
-def published(run_file: Path, day: date | None, *, statement: int | None = None, as_json: bool) -> str:
-    """Write the release folder, now, as it stood on a day, or as a statement told of it; return one line about it.
+def published(run_file: Path, day: date | None, *, statement: int | None = None) -> tuple[dict[str, Any], str]:
+    """Write the release folder, now, as it stood on a day, or as a statement told of it; say so to machines and people.
 
     Raises:
         InputError: both a day and a statement, or one that never was.
@@ -29,7 +29,5 @@ def published(run_file: Path, day: date | None, *, statement: int | None = None,
     else:
         project(work, ledger)
         same, stood = True, ""
-    if as_json:
-        return json.dumps({"same_bytes": same})
     changed = "; other software, interval or ledger than then: the figures are the same, the bytes not"
-    return f"{work.run.output.release}: written again{stood}{'' if same else changed}"
+    return {"same_bytes": same}, f"{work.run.output.release}: written again{stood}{'' if same else changed}"

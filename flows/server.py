@@ -1,6 +1,8 @@
 """The Prefect server that a run talks to: the one of PREFECT_API_URL, or one of our own that ends with the run.
 
-Import nothing of Prefect before `served` is entered: Prefect reads its settings when it is imported.
+Import nothing of Prefect before `served` is entered: Prefect reads its settings when it is imported. A server of our
+own listens on this machine only and asks everybody for a password: whoever may change a deployment says what a
+scheduled run executes.
 """
 
 from __future__ import annotations
@@ -11,13 +13,20 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from agedp_data.errors import AgedpError
+from pipelines import folders
+
+SERVED_BY = "AGEDP_SERVED_BY"
+"""Names the process of `agedp serve` to the runs that it starts."""
 
 _START_SECONDS = 120
+_ANSWER_SECONDS = 10
 _SEND_SECONDS = 5
 _QUIET = {
     "DO_NOT_TRACK": "1",
@@ -25,10 +34,13 @@ _QUIET = {
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
 }
-_OURS = {  # nobody reads the log of a server that ends with the run, nor opens its pages
+_OURS_FOR_A_RUN = {  # nobody reads the log of a server that ends with the run, nor opens its pages
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
     "PREFECT_UI_ENABLED": "false",
+}
+_OURS_FOR_SCHEDULES = {  # leases in memory would outlive a server that was killed as a limit that is never free again
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
 }
 
 
@@ -36,36 +48,79 @@ class ServerError(AgedpError):
     """No Prefect server could be reached or started."""
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server by the address of its API; where its password stands if it is our own."""
+
+    api: str
+    password_file: Path | None = None
+
+    @property
+    def pages(self) -> str:
+        """Return the address of its pages."""
+        return os.environ.get("PREFECT_UI_URL") or self.api.removesuffix("/api")
+
+
 @contextmanager
-def served(home: Path) -> Iterator[str]:
-    """Yield the address of the API: PREFECT_API_URL if set, else a server of our own with its files in `home`.
+def served(home: Path, *, schedules: bool = False) -> Iterator[Server]:
+    """Yield the server of PREFECT_API_URL if set, else one of our own with its files in `home`.
+
+    With `schedules` it is one that schedules runs and has pages.
 
     Raises:
-        ServerError: the server does not start.
+        ServerError: it does not answer, or does not start.
     """
     address = os.environ.get("PREFECT_API_URL")
-    for name, value in (_QUIET if address else {**_QUIET, **_OURS}).items():
+    ours = _OURS_FOR_SCHEDULES if schedules else _OURS_FOR_A_RUN
+    for name, value in (_QUIET if address else {**_QUIET, **ours}).items():
         os.environ.setdefault(name, value)
     if address:
-        yield address
+        _require_answer(address)
+        yield Server(address)
         return
     os.environ.setdefault("PREFECT_HOME", str(home))
+    password_file = folders.make_private(home) / "password"
+    os.environ["PREFECT_API_AUTH_STRING"] = os.environ["PREFECT_SERVER_API_AUTH_STRING"] = _password(password_file)
     child = subprocess.Popen(  # noqa: S603  (our own file, our own interpreter)
-        [sys.executable, str(Path(__file__).with_name("embedded.py"))],
+        [sys.executable, str(Path(__file__).with_name("embedded.py")), *(["schedules"] if schedules else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for us; it ends when we have said what there is to say
     )
     try:
         address = _wait(child)
         os.environ["PREFECT_API_URL"] = address
         try:
-            yield address
+            yield Server(address, password_file)
         finally:
             _send_what_waits()
     finally:
-        os.environ.pop("PREFECT_API_URL", None)
+        for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"):
+            os.environ.pop(name, None)
         _end(child)
+
+
+def _password(file: Path) -> str:
+    """Return the server's user and password, the same for as long as the file is there."""
+    if not file.exists():
+        folders.write(file, f"agedp:{uuid.uuid4().hex}\n".encode())
+    return file.read_text(encoding="utf-8").strip()
+
+
+def _require_answer(address: str) -> None:
+    """Raise ServerError unless somebody answers at an address, whatever the answer is."""
+    try:
+        with urllib.request.urlopen(f"{address.rstrip('/')}/health", timeout=_ANSWER_SECONDS):  # noqa: S310
+            return
+    except urllib.error.HTTPError:
+        return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise ServerError(
+            f"nobody answers at PREFECT_API_URL ({type(reason).__name__}); correct it, start that server, or unset it "
+            "for one of agedp's own"
+        ) from None
 
 
 def _send_what_waits() -> None:

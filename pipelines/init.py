@@ -17,7 +17,7 @@ from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.layout import SLOTS, Rules
 from agedp_data.roster import roster_text
 from pipelines import folders
-from pipelines.blocks import Engine
+from pipelines.blocks import SILENT, Engine, Told
 from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
@@ -67,7 +67,7 @@ class Made:
     households: int
 
 
-def init(patterns: Sequence[str], *, folder: Path) -> Made:
+def init(patterns: Sequence[str], *, folder: Path, told: Told = SILENT) -> Made:
     """Write run.toml and roster.csv into a folder.
 
     Raises:
@@ -79,7 +79,7 @@ def init(patterns: Sequence[str], *, folder: Path) -> Made:
             raise InputError(f"{path} is there already; move it away or name another folder with --in")
     confidential = folders.make_private(folder / "out" / "confidential")
     store = Store(confidential / "store", _dataset(patterns), Rules())
-    delivery = read(store, patterns, engine=Engine())
+    delivery = read(store, patterns, engine=Engine(progress=told.progress, dashboard=told.dashboard))
     spans = _spans(store, delivery)
     if not spans:
         raise InputError("the files hold no reading; there is nobody to put on a roster")

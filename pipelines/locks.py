@@ -24,26 +24,26 @@ _LOG = logging.getLogger("agedp")
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path, *, patience_seconds: float | None = None) -> Iterator[None]:
     """Wait until no other process is inside this with the same folder; where folders cannot be locked, do not.
 
     Raises:
-        Busy: another process still was after an hour; it may be stopped, or hang.
+        Busy: another process still was after an hour, or the patience that is given; it may be stopped, or hang.
     """
     with readable(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        _lock(descriptor, folder)
+        _lock(descriptor, folder, PATIENCE_SECONDS if patience_seconds is None else patience_seconds)
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+def _lock(descriptor: int, folder: Path, patience_seconds: float) -> None:
     begun, told = time.monotonic(), False
     while not _locked(descriptor):
         waited = time.monotonic() - begun
-        if waited > PATIENCE_SECONDS:
+        if waited > patience_seconds:
             what = "another run has worked in the same folder for too long; end it if it hangs, or is stopped"
             raise Busy(what, private=f"{folder}: {what}")
         if waited > TOLD_AFTER_SECONDS and not told:

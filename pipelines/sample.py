@@ -9,7 +9,9 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from agedp_data.errors import InputError
+from agedp_data.nearest import near_to
 from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london, write_roster
+from agedp_data.shown import shown
 from pipelines import folders
 
 _HEAD = """# {name}.toml: a rehearsal on made-up homes, written by `agedp sample {name}`.
@@ -94,8 +96,17 @@ _KINDS = {
 }
 
 
-def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> str:
-    """Write a folder with made-up input files, roster and run file; return one line that says so.
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Where the run file is, whether it was written now, and one line that says so."""
+
+    run_file: Path
+    written: bool
+    words: str
+
+
+def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> Sampled:
+    """Write a folder with made-up input files, roster and run file.
 
     A folder that holds the very same sample is left alone.
 
@@ -103,12 +114,13 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         InputError: an unknown dataset, or a folder that holds something else.
     """
     if dataset not in _KINDS:
-        raise InputError(f'there are samples of {" and ".join(_KINDS)}, not of "{dataset}"')
+        near = near_to(dataset, list(_KINDS))
+        raise InputError(f'there are samples of {" and ".join(_KINDS)}, not of "{shown(dataset, 40)}"{near}')
     kind, text = _KINDS[dataset], _run_file(dataset, households=households, days=days, seed=seed)
     run_file = folder / f"{dataset}.toml"
     if folder.exists():
         if run_file.exists() and run_file.read_text(encoding="utf-8") == text:
-            return f"{run_file}: this sample is there already"
+            return Sampled(run_file, written=False, words=f"{run_file}: this sample is there already")
         raise InputError(f"{folder}: is there already and holds something else; name another folder")
     making = folder.with_name(f".{folder.name}.making")
     shutil.rmtree(making, ignore_errors=True)
@@ -123,10 +135,11 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
             making.rename(folder)
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    return (
+    words = (
         f"{run_file}: {households} made-up homes, {days} days, {made.rows_written:,} rows in {len(made.files)} files; "
         f"next: agedp run {run_file}"
     )
+    return Sampled(run_file, written=True, words=words)
 
 
 def _run_file(dataset: str, *, households: int, days: int, seed: int) -> str:

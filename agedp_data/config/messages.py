@@ -17,12 +17,13 @@ from pydantic_core import ErrorDetails
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model import Declared, Estimated
 from agedp_data.config.places import PLACE
-from agedp_data.config.quoting import near_to, short, written
+from agedp_data.config.quoting import short, written
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
 from agedp_data.config.surroundings import Compare, Engine, Output, Population
 from agedp_data.errors import RunFileError
+from agedp_data.nearest import near_to
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import Block
 

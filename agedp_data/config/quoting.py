@@ -1,12 +1,11 @@
-"""Names and values of a run file inside a message: as the file writes them, and the nearest that is known."""
+"""Names and values of a run file inside a message: as the file writes them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from difflib import get_close_matches
 
 from agedp_data.shown import shown
 
@@ -16,13 +15,6 @@ _LONGEST, _LONGEST_NAME = 80, 64
 def short(name: str) -> str:
     """Return the name of a table or key, cut short if it is long."""
     return shown(name, _LONGEST_NAME)
-
-
-def near_to(value: object, known: Sequence[str], *, likeness: float = 0.5) -> str:
-    """Return the question whether the nearest of the known names was meant, "" if none is near."""
-    written_small = {name.casefold(): name for name in known}
-    near = get_close_matches(str(value)[:_LONGEST_NAME].casefold(), written_small, n=1, cutoff=likeness)
-    return f"; did you mean '{written_small[near[0]]}'?" if near else ""
 
 
 def written(value: object) -> str:

@@ -16,6 +16,7 @@ from agedp_data.config.messages import refusal
 from agedp_data.config.run import RunFile
 from agedp_data.config.surroundings import Engine
 from agedp_data.errors import RunFileError
+from agedp_data.nearest import near_file
 from agedp_data.notions.parameters import Block
 from agedp_data.shown import shown
 
@@ -33,7 +34,7 @@ def load(path: Path) -> RunFile:
         with path.open("rb") as stream:
             content = stream.read(_LARGEST + 1)
     except FileNotFoundError:
-        raise _unreadable(path, "there is no such file; `agedp init` writes a first one") from None
+        raise _unreadable(path, "there is no such file; `agedp init` writes a first one", near_file(path)) from None
     except IsADirectoryError:
         raise _unreadable(path, "is a folder; name the run file in it") from None
     except OSError as error:
@@ -124,5 +125,5 @@ def _table_name(path: str) -> str:
     return f"[{'.'.join(names)}]"
 
 
-def _unreadable(path: Path, what: str) -> RunFileError:
-    return RunFileError(f"{shown(path.name)}: {what}", private=f"{shown(str(path))}: {what}")
+def _unreadable(path: Path, what: str, near: str = "") -> RunFileError:
+    return RunFileError(f"{shown(path.name)}: {what}", private=f"{shown(str(path))}: {what}{near}")

@@ -20,6 +20,7 @@ from agedp_data.ledger.marks import Recovered, mark_of
 from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, taken_over, whole_of
 from agedp_data.ledger.rows import Row
 from agedp_data.ledger.storage import database_at
+from agedp_data.nearest import near_file
 from pipelines import folders
 from pipelines.handover.compare import figures_in, require_same, told
 from pipelines.handover.received import ROWS, ReleaseFolder, open_release
@@ -142,5 +143,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         raise InputError(
-            "the file of ledger rows is missing or damaged", private=f"{path}: missing or damaged; take a good copy"
+            "the file of ledger rows is missing or damaged",
+            private=f"{path}: missing or damaged; take a good copy{'' if path.exists() else near_file(path)}",
         ) from None

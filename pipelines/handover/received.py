@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from agedp_data import datapackage, losses
 from agedp_data.errors import InputError
+from agedp_data.nearest import near_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.statement import SCHEMA, factor
 from pipelines.handover.checked_figures import METADATA_KEY, checked_averages, checked_counts
@@ -215,5 +216,6 @@ def open_release(path: str | Path) -> ReleaseFolder:
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
     if not found:
-        raise InputError(f"{folder} is no folder; name the release folder itself")
+        said = f"{folder} is no folder; name the release folder itself"
+        raise InputError(said, private=f"{said}{near_file(folder)}")
     return ReleaseFolder(folder)

@@ -12,6 +12,7 @@ import psutil
 
 from tests.benchmarks.judging import RUN, SUMS, by_size, disagreements, judged, seconds, slope
 from tests.benchmarks.measuring import Measured
+from tests.benchmarks.packaging import with_install
 
 _PACKAGES = ("agedp", "numpy", "pyarrow", "dask", "pandas", "polars", "duckdb")
 _METERS = 30_000_000
@@ -25,7 +26,7 @@ _MARKERS = "os^vD<>pXP*"
 def write_report(folder: Path, found: Sequence[Measured]) -> None:
     """Write both files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "benchmarks.md").write_text("\n".join(_lines(found)) + "\n", encoding="utf-8")
+    (folder / "benchmarks.md").write_text(with_install("\n".join(_lines(found)) + "\n"), encoding="utf-8")
     if by_size(found):
         _draw(folder / "benchmarks.svg", found)
 

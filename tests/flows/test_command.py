@@ -183,3 +183,149 @@ def test_a_rehearsal_wants_a_ledger_of_its_own(
     text = text.replace('"out/release"', '"out/others"')
     (world.folder / "other.toml").write_text(text)
     assert "ledger of its own" in refused(monkeypatch, capsys, "run", "other.toml", status=3)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("rnu", "run.toml"), "'run'"),
+        (("ledger", "shwo", "run.toml"), "'show'"),
+        (("run", "run.toml", "--jsno"), "--json"),
+        (("run", "rnu.toml"), "'run.toml'"),
+        (("verify", "inccoming"), "'incoming'"),
+        (("ledger", "import", "rooster.csv", "--to", "sqlite:///new.sqlite"), "'roster.csv'"),
+        (("sample", "londn", "made"), "'london'"),
+    ],
+)
+def test_a_misspelt_name_is_one_line_that_names_the_nearest(
+    words: tuple[str, ...],
+    meant: str,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = refused(monkeypatch, capsys, *words, status=2)
+    assert meant in line.removeprefix(" ".join(words))
+    assert "mean" in line or "Possible" in line
+
+
+def test_a_misspelt_roster_names_the_nearest_to_the_house_only(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agedp_data.errors import InputError
+    from agedp_data.roster import read_roster
+
+    (world.folder / "roster.csv").rename(world.folder / "roster-CANARY.csv")
+    assert "'roster-CANARY.csv'" in refused(monkeypatch, capsys, "plan", "run.toml", status=2)
+    with pytest.raises(InputError) as caught:
+        read_roster(world.folder / "roster.csv")
+    assert "CANARY" not in str(caught.value)
+
+
+def helps() -> dict[str, str]:
+    """The help of every command, by its words."""
+    from typer.main import get_command
+
+    from flows.command import app
+
+    group = get_command(app)
+    below = {f"ledger {name}": one for name, one in group.commands["ledger"].commands.items()}
+    every = {name: one for name, one in group.commands.items() if name != "ledger"} | below
+    return {name: one.help for name, one in every.items()} | {"": str(group.epilog), "ledger": str(group.epilog)}
+
+
+def test_every_command_has_an_example_that_its_own_options_understand() -> None:
+    from typer.main import get_command
+
+    from flows.command import app
+
+    for name, said in helps().items():
+        if name in ("", "ledger"):
+            continue
+        example = said.rpartition("Example: ")[2].strip().replace("'", "")
+        words = example.split()
+        assert words[: len(name.split()) + 1] == ["agedp", *name.split()]
+        group, context = get_command(app), None
+        for word in name.split():
+            context, group = group, group.commands[word]
+        del context
+        with group.make_context(name, words[1 + len(name.split()) :]) as parsed:
+            assert parsed.params
+
+
+def test_the_exit_statuses_are_in_the_help() -> None:
+    for name in ("", "ledger"):
+        assert all(f" {status} " in f" {helps()[name]}".replace(":", " ") for status in (0, 1, 2, 3))
+
+
+def test_machines_get_json_from_every_command_and_quiet_ones_say_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = "sqlite:///new-{}.sqlite"
+    course = [
+        ("sample", "london", "made-{}", "--households", "2", "--days", "2"),
+        ("init", "incoming", "--in", "own-{}"),
+        ("run", "run.toml"),
+        ("publish", "run.toml"),
+        ("verify", "out/release"),
+        ("ledger", "verify", "run.toml"),
+        ("ledger", "export", "run.toml", "rows-{}.jsonl"),
+        ("ledger", "import", "rows-{}.jsonl", "--to", to, "--lost"),
+        ("ledger", "recover", "out/release", "--to", "sqlite:///again-{}.sqlite"),
+    ]
+    for number, option in enumerate(("--json", "--quiet")):
+        for words in course:
+            (world.folder / f"own-{number}").mkdir(exist_ok=True)
+            capsys.readouterr()
+            assert agedp(monkeypatch, *(word.format(number) for word in words), option) == 0
+            said = capsys.readouterr()
+            assert said.err == ""
+            assert isinstance(json.loads(said.out), dict) if option == "--json" else said.out == ""
+    for words in (("plan", "run.toml"), ("ledger", "show", "run.toml"), ("ledger", "amend", "run.toml")):
+        capsys.readouterr()
+        assert agedp(monkeypatch, *words, "--json") == 0
+        json.loads(capsys.readouterr().out)
+
+
+def test_completion_knows_the_commands(world: World) -> None:
+    import os
+
+    told = {"_AGEDP_COMPLETE": "complete_bash", "COMP_WORDS": "agedp ledger ", "COMP_CWORD": "2"}
+    root = str(Path(__file__).parents[2])
+    found = subprocess.run(
+        [sys.executable, "-c", "from flows.command import main; main()"],
+        env={**os.environ, **told, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert set(found.stdout.split()) >= {"show", "verify", "amend", "export", "import", "recover"}
+
+
+@pytest.mark.parametrize("name", ["flows", "pipelines", "agedp_data"])
+def test_another_package_under_one_of_our_names_is_refused_or_passed_by(name: str, tmp_path: Path) -> None:
+    """Python puts the current folder first under -m, and Prefect the working directory wherever it loads a flow."""
+    import os
+
+    root = Path(__file__).parents[2]
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("raise SystemExit('not ours')\n")
+    deployed = "from prefect.flows import load_flow_from_entrypoint as load\nimport sys\n"
+    deployed += f"print(load('{root}/flows/deployed.py:sanitise_flow', use_placeholder_flow=False).name)"
+    for words in (("-c", deployed), ("-m", "flows.command", "--help")):
+        found = subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        if words[0] == "-c":
+            assert found.stdout.strip() == "agedp", found.stderr
+        elif name == "flows":
+            assert "not ours" in found.stderr  # theirs was run: it is what they asked for
+        else:
+            assert f"the package '{name}' found first is not agedp's own" in found.stderr

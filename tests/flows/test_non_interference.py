@@ -88,5 +88,7 @@ def _told(database: Path) -> dict[str, list[tuple[object, ...]]]:
         "log": "select name, level, message from log order by message",
         "artifact": "select key, type, data, description from artifact order by key",
     }
+    world = str(database.parents[3])  # the run file's own folder is in the link to the report
     with sqlite3.connect(database) as connection:
-        return {name: connection.execute(query).fetchall() for name, query in queries.items()}
+        found = {name: connection.execute(query).fetchall() for name, query in queries.items()}
+    return {name: [tuple(str(cell).replace(world, "") for cell in row) for row in rows] for name, rows in found.items()}

@@ -51,13 +51,13 @@ class Browser:
         message, _, self._left = self._left.partition(b"\0")
         return json.loads(message)
 
-    def look(self, page: Path, *, width: int, dark: bool = False, media: str = "screen") -> None:
-        """Open a page in a window of this width and wait until it stands."""
+    def look(self, page: Path | str, *, width: int, dark: bool = False, media: str = "screen") -> None:
+        """Open a page, by path or address, in a window of this width and wait until it stands."""
         self.tab("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.tab("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.events.clear()
-        self.tab("Page.navigate", url=page.resolve().as_uri())
+        self.tab("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         self.wait_for(lambda told: told.get("method") == "Page.loadEventFired")
 
     def wait_for(self, wanted: Callable[[dict[str, Any]], bool]) -> None:

@@ -1,0 +1,155 @@
+"""`agedp ledger ...`: the promise itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.commands.options import (
+    STATUSES,
+    TO_HAND_OVER,
+    FolderArgument,
+    JsonOption,
+    LedgerArgument,
+    QuietOption,
+    RunFileArgument,
+    ToOption,
+    answer,
+    say,
+)
+
+app = typer.Typer()
+ledger = typer.Typer(help="The promise itself: what was drawn, charged and claimed.", epilog=STATUSES)
+app.add_typer(ledger, name="ledger", rich_help_panel=TO_HAND_OVER, no_args_is_help=True)
+
+
+@ledger.command()
+def show(
+    place: LedgerArgument,
+    only_statements: Annotated[
+        bool, typer.Option("--statements", help="only what was claimed, not what was drawn")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what was released to the run file's population, or all of a ledger by its URL, then what was claimed of it.
+
+    With --json it is the releases or, with --statements, the statements.
+
+    Example: agedp ledger show london.toml
+    """
+    from flows.ledgers import show_lines, shown, statement_lines, statements
+
+    if as_json:
+        say(json.dumps(statements(place) if only_statements else shown(place), indent=1))
+        return
+    drawn = [] if only_statements else [*show_lines(shown(place)), ""]
+    say("\n".join([*drawn, *statement_lines(statements(place))]))
+
+
+@ledger.command()
+def verify(place: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Recompute every row and hash of the ledger.
+
+    Example: agedp ledger verify london.toml
+    """
+    from flows.ledgers import verified
+
+    machines, people = verified(place)
+    answer(machines, people, as_json=as_json, quiet=quiet)
+
+
+@ledger.command()
+def amend(
+    run_file: RunFileArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="record it without asking")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a run file changes in the contract and in every figure, and record it; with --json only if --yes.
+
+    Example: agedp ledger amend london.toml
+    """
+    from flows.amending import amendment_json, amendment_lines
+    from pipelines.amend import foresee_amendment, record, require_allowed
+    from pipelines.work import begin
+
+    work = begin(run_file)
+    found = foresee_amendment(work)
+    require_allowed(found)
+    if not as_json:
+        say("\n".join(amendment_lines(found)))
+    wanted = bool(found.changes) and (yes or (not as_json and _confirmed("record this in the ledger?")))
+    if wanted:
+        record(work, found)
+    if as_json:
+        say(json.dumps(amendment_json(found, recorded=wanted), indent=1))
+    elif found.changes:
+        say("recorded" if wanted else "not recorded; nothing has changed")
+
+
+def _confirmed(question: str) -> bool:
+    """Ask; nobody there to answer is a no, not a bug."""
+    try:
+        return typer.confirm(question)
+    except typer.Abort:
+        say()
+        return False
+
+
+@ledger.command()
+def export(
+    run_file: RunFileArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="where to write the rows", show_default=False)],
+    close: Annotated[bool, typer.Option("--close", help="end this ledger: it goes on where the file goes")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write every row of the ledger to a file, one JSON object a line.
+
+    Example: agedp ledger export london.toml ledger.jsonl --close
+    """
+    from flows.ledgers import exported
+
+    machines, people = exported(run_file, file, close=close)
+    answer(machines, people, as_json=as_json, quiet=quiet)
+
+
+@ledger.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="what `agedp ledger export` wrote", show_default=False, readable=False),
+    ],
+    to: ToOption,
+    lost: Annotated[
+        bool, typer.Option("--lost", help="the exported ledger was not closed and no longer exists; this is noted")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fill an empty new ledger from an exported file; every hash is recomputed.
+
+    Example: agedp ledger import ledger.jsonl --to sqlite:///new/ledger.sqlite
+    """
+    from agedp_data import clock
+    from pipelines.handover.ledger_moves import import_ledger
+
+    rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
+    said = f"{rows} rows, every hash as it was written; name this ledger in [output] ledger"
+    answer({"rows": rows}, said, as_json=as_json, quiet=quiet)
+
+
+@ledger.command()
+def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Restore a lost ledger from a release folder into an empty new one, and mark the seam.
+
+    Example: agedp ledger recover out/release --to sqlite:///out/ledger.sqlite
+    """
+    from agedp_data import clock
+    from pipelines.handover.ledger_moves import recover as restore
+
+    rows = restore(folder, to, at=clock.today())
+    said = f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up"
+    answer({"releases": rows}, said, as_json=as_json, quiet=quiet)

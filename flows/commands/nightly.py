@@ -1,0 +1,122 @@
+"""`agedp plan`, `run` and `serve`: what would be released, what is due, and when."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agedp_data.errors import RunFileError
+from flows.commands.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, answer, say
+
+if TYPE_CHECKING:
+    from pipelines.blocks import Told
+    from pipelines.work import Work
+
+app = typer.Typer()
+
+
+@app.command(rich_help_panel=NIGHTLY)
+def plan(
+    run_file: RunFileArgument,
+    as_of: AsOfOption = None,
+    frontier: Annotated[
+        bool, typer.Option("--frontier", help="risk against error over age, interval and loss instead")
+    ] = False,
+    notions: Annotated[
+        bool, typer.Option("--notions", help="which promise keeps the run file's figure, and what each costs, instead")
+    ] = False,
+    risk: Annotated[
+        str | None, typer.Option("--risk", metavar="EPSILON", help="the same for another figure", show_default=False)
+    ] = None,
+    error_kwh: Annotated[
+        str | None,
+        typer.Option("--error-kwh", metavar="KWH", help="the same for a noise, kWh a home", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what would be released: days, noise, loss, and the contract as it will be registered. Draws nothing.
+
+    Before the first release it says as well which promise of every notion keeps the same figure, at what noise.
+
+    Example: agedp plan london.toml --risk 0.5
+    """
+    from flows.planning import frontier_json, frontier_lines, plan_json, plan_lines
+    from flows.promising import promises_json, promises_lines, target_of
+    from pipelines.work import begin
+
+    target = target_of(risk, error_kwh)
+    work = begin(run_file, as_of=as_of)
+    if frontier and (notions or target.asked):
+        raise RunFileError("--frontier stands alone; it has a target of its own")
+    if notions or target.asked:
+        found = promises_json(work, target) if as_json else promises_lines(work, target)
+    elif frontier:
+        found = frontier_json(work) if as_json else frontier_lines(work)
+    else:
+        found = plan_json(work) if as_json else plan_lines(work)
+    say(json.dumps(found, indent=1) if isinstance(found, dict) else "\n".join(found))
+
+
+@app.command(rich_help_panel=NIGHTLY)
+def run(
+    run_file: RunFileArgument,
+    through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Release everything that is due.
+
+    Without Prefect, a line in cron is all it takes: 30 6 * * * agedp run --quiet /srv/london.toml
+
+    Example: agedp run london.toml
+    """
+    from flows.progress import bars
+    from flows.words import result, result_lines
+
+    with bars(wanted=not (as_json or quiet)) as told:
+        work = (_run_flow if through_prefect else _run_stages)(run_file, as_of, told)
+    answer(result(work), "\n".join(result_lines(work)), as_json=as_json, quiet=quiet)
+
+
+def _run_stages(run_file: Path, as_of: date | None, told: Told) -> Work:
+    from pipelines.sanitise import run_stages
+    from pipelines.work import begin
+
+    work = begin(run_file, as_of=as_of, told=told)
+    run_stages(lambda _, stage: stage(work))
+    return work
+
+
+def _run_flow(run_file: Path, as_of: date | None, told: Told) -> Work:
+    from flows.server import served
+    from pipelines.work import checked
+
+    home = Path(checked(run_file).output.confidential) / "prefect"
+    with served(home):
+        from flows.flow import run_flow
+
+        return run_flow(str(run_file), as_of, told)
+
+
+@app.command(rich_help_panel=NIGHTLY)
+def serve(
+    run_files: Annotated[
+        list[Path], typer.Argument(metavar="RUN.toml...", help="the run files", show_default=False, readable=False)
+    ],
+    quiet: QuietOption = False,
+) -> None:
+    """Run the Prefect flow of each run file on its cron line, in its zone, until stopped.
+
+    With PREFECT_API_URL it is served to that server; else a server of its own runs as long as it does.
+
+    Example: agedp serve london.toml ausgrid.toml
+    """
+    from flows.serving import scheduled, serve_all, served_lines
+
+    nights = scheduled(run_files)
+    serve_all(nights, ready=lambda server: None if quiet else say("\n".join(served_lines(nights, server))))

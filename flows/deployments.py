@@ -1,0 +1,74 @@
+"""Nights as Prefect deployments, and Prefect's own loop that runs them. Imported once Prefect's server is there."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import TerminationSignal
+from prefect.runner import Runner
+from prefect.schedules import Cron
+
+from agedp_data.errors import RunFileError
+from agedp_data.shown import shown
+from flows.flow import sanitise_flow
+from flows.serving import Nightly
+
+FLOW_FILE = Path(__file__).resolve().with_name("deployed.py")
+
+
+class _Nights(Runner):
+    """Prefect's loop; told to end by whatever signal, it ends as it does for Ctrl-C, its runs with it."""
+
+    end: Callable[[], object]
+
+    def handle_sigterm(self, *_: Any, **__: Any) -> None:  # noqa: ANN401  (Prefect's signature)
+        """End: Prefect's own way leaves a coroutine behind that nobody awaits."""
+        self.end()
+
+
+def deployment(night: Nightly) -> RunnerDeployment:
+    """Return a run file as a deployment that is named after its population and runs once at a time.
+
+    Raises:
+        RunFileError: a cron line that no date fits.
+    """
+    try:
+        schedule = Cron(night.cron, timezone=night.zone)
+    except ValueError:
+        raise RunFileError(
+            f"{shown(night.run_file.name)}: [schedule] cron = {night.cron!r}: no date fits it, or Prefect reads it not"
+        ) from None
+    made = RunnerDeployment.from_flow(
+        sanitise_flow,
+        name=night.population,
+        schedule=schedule,
+        parameters={"run_file": str(night.run_file)},
+        concurrency_limit=ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW),
+        tags=["agedp"],
+    )
+    made.entrypoint = f"{FLOW_FILE}:{sanitise_flow.fn.__name__}"
+    return made
+
+
+def serve(deployments: Sequence[RunnerDeployment], *, ready: Callable[[], None]) -> None:
+    """Run the deployments as they fall due until this process is told to stop; their schedules then pause."""
+    runner = _Nights(pause_on_shutdown=True)
+
+    async def running() -> None:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        runner.end = lambda: loop.call_soon_threadsafe(task.cancel) if task else None
+        loop.add_signal_handler(signal.SIGHUP, runner.end)  # the terminal was closed
+        for each in deployments:
+            await runner.aadd_deployment(each)
+        ready()
+        await runner.start()
+
+    with suppress(KeyboardInterrupt, TerminationSignal, asyncio.CancelledError):
+        asyncio.run(running())

@@ -1,0 +1,82 @@
+"""`agedp serve`: run files on their cron lines, each a Prefect deployment named after its population.
+
+Only one run of a population goes on at a time: one that is due while another runs is cancelled, for the next one
+releases whatever is due by then. The ledger would see to it in any case; Prefect only saves the waiting.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agedp_data.config.schedule import Live
+from agedp_data.errors import RunFileError
+from agedp_data.shown import shown
+from flows.server import SERVED_BY, Server, served
+from pipelines import folders, locks
+from pipelines.sanitise import foresee
+from pipelines.work import Work, begin
+
+
+@dataclass(frozen=True, slots=True)
+class Nightly:
+    """A run file and when it is run; the population names it to Prefect."""
+
+    run_file: Path
+    population: str
+    cron: str
+    zone: str
+    confidential: Path
+
+
+def scheduled(run_files: Sequence[Path]) -> tuple[Nightly, ...]:
+    """Return when each run file is run, all of them looked at as `agedp plan` does.
+
+    Raises:
+        RunFileError: a run file that is not live or has no cron line, or two of the same population.
+        AgedpError: whatever `agedp plan` would refuse.
+    """
+    nights = tuple(_nightly(run_file, begin(run_file)) for run_file in run_files)
+    for population, times in Counter(night.population for night in nights).items():
+        if times > 1:
+            raise RunFileError(f"population {population!r} has several of these run files; serve one of them")
+    return nights
+
+
+def _nightly(run_file: Path, work: Work) -> Nightly:
+    schedule, name = work.run.schedule, work.run.name
+    if not isinstance(schedule, Live):
+        raise RunFileError(
+            f'{name}: [schedule] mode = "{schedule.mode}": only "live" has nights to wait for; `agedp run` runs it now'
+        )
+    if schedule.cron is None or schedule.zone is None:
+        raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')
+    foresee(work)
+    where = Path(work.run.output.confidential)
+    return Nightly(run_file.absolute(), work.run.population.name, schedule.cron, schedule.zone, where)
+
+
+def serve_all(nights: Sequence[Nightly], *, ready: Callable[[Server], None]) -> None:
+    """Serve until this process is told to stop; `ready` is told of the server once it answers.
+
+    Raises:
+        ServerError: no server.
+        Busy: another `agedp serve` has its server in the same confidential folder.
+    """
+    home = nights[0].confidential / "prefect-served"
+    with locks.alone(folders.make_private(home), patience_seconds=0), served(home, schedules=True) as server:
+        from flows.deployments import deployment, serve  # noqa: PLC0415  (Prefect reads its settings now)
+
+        os.environ[SERVED_BY] = str(os.getpid())
+        deployments = [deployment(night) for night in nights]
+        serve(deployments, ready=lambda: ready(server))
+
+
+def served_lines(nights: Sequence[Nightly], server: Server) -> list[str]:
+    """Return what is served, and where Prefect's pages are, for people."""
+    lines = [f"{night.population}: {shown(str(night.run_file))} at {night.cron} ({night.zone})" for night in nights]
+    pages = f"Prefect's pages: {server.pages}"
+    return [*lines, pages + (f", password in {shown(str(server.password_file))}" if server.password_file else "")]

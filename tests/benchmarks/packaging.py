@@ -1,0 +1,101 @@
+"""What agedp takes before it works: megabytes on disk, seconds to import. For docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_ROUNDS = 5
+_LARGEST = 6
+STARTS = {
+    "`agedp --help`": "import sys; sys.argv = ['agedp', '--help']; from flows.command import main; main()",
+    "`import agedp_data`": "import agedp_data",
+    "the stages (`pipelines.sanitise`)": "import pipelines.sanitise",
+    "the flow (`flows.flow`, with Prefect)": "import flows.flow",
+}
+HEADING = "## Install and start"
+
+
+def closure(name: str) -> set[str]:
+    """Return the distributions that one needs, by name, itself included; extras and other platforms left out."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        one = _normal(waiting.pop())
+        if one in found:
+            continue
+        try:
+            needs = distribution(one).requires or []
+        except PackageNotFoundError:
+            continue
+        found.add(one)
+        waiting += [matched[0] for each in needs if "extra ==" not in each and (matched := _NAME.match(each))]
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def megabytes(name: str) -> float:
+    """Return what the files of a distribution take; of one that is installed by link, its packages."""
+    files = distribution(name).files or []
+    paths = [Path(str(each.locate())) for each in files]
+    if name == "agedp" and not any(path.parent.name == "flows" for path in paths):
+        root = Path(__file__).parents[2]
+        paths = [path for part in ("agedp_data", "pipelines", "flows") for path in (root / part).rglob("*.py")]
+    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
+
+
+def seconds(code: str) -> float:
+    """Return the least CPU time of several starts of Python with this code, a bare start's taken off.
+
+    Not the wall time: importing waits for nothing but the processor, and this is told by a busy machine too.
+    """
+    return max(_least(code) - _least("pass"), 0.0)
+
+
+def _least(code: str) -> float:
+    took = []
+    for _ in range(_ROUNDS):
+        before = _children()
+        subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True)
+        took.append(_children() - before)
+    return min(took)
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def install_lines() -> Iterator[str]:
+    """Yield the section of the report."""
+    sizes = {name: megabytes(name) for name in closure("agedp")}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
+    yield HEADING
+    yield ""
+    yield f"Without extras, {len(sizes)} distributions, {sum(sizes.values()):,.0f} MB on disk; agedp itself"
+    yield f"{sizes['agedp']:.1f} MB, the largest {', '.join(f'{name} {sizes[name]:.0f} MB' for name in largest)}."
+    yield ""
+    yield f"| | CPU s, least of {_ROUNDS}, a bare `python` taken off |"
+    yield "|---|---|"
+    for what, code in STARTS.items():
+        yield f"| {what} | {seconds(code):.2f} |"
+
+
+def with_install(text: str) -> str:
+    """Return a report with this section in place of an older one, or before the one on failures or what was asked."""
+    section = "\n".join(install_lines()) + "\n"
+    old = re.compile(rf"{HEADING}\n.*?(?=\n## |\Z)", re.DOTALL)
+    if old.search(text):
+        return old.sub(lambda _: section, text, count=1)
+    before = re.search(r"^## (Failed|Against what was asked)$", text, re.MULTILINE)
+    place = before.start() if before else len(text)
+    return f"{text[:place]}{section}\n{text[place:]}"
