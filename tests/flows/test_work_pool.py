@@ -152,8 +152,9 @@ def settled(tab: Browser, address: str, wanted: str) -> str:
 
 def clicked(tab: Browser, label: str, wanted: str) -> str:
     """Open the part of a page that a label names."""
-    parts = "[...document.querySelectorAll('a, button, span')]"
-    tab.run(f"{parts}.find(e => e.textContent.trim() == '{label}').click()")
+    waited(tab, label)
+    parts = "[...document.querySelectorAll('*')]"  # the innermost of those that say it is the last
+    tab.run(f"{parts}.filter(e => e.textContent.trim() == '{label}').pop().click()")
     return waited(tab, wanted)
 
 
