@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -117,6 +118,9 @@ class Discounted(Enforced):
             if first == 0:
                 raise wrong("is too little for the schedule: the first day's part rounds to nothing", "epsilon")
             refuse_day_above_caps(self, first, "epsilon")
+        if self.schedule == "renewal" and self._second < _RESIDUE:
+            what = "the first day spends epsilon, which counts as good as in full on the second"
+            raise wrong(f'{what}, so that is left nothing; take schedule = "constant" or "optimal"', "rate")
         return self
 
     @property
@@ -155,7 +159,8 @@ class Discounted(Enforced):
             now = max([*ticks, *([number_of(published_on)] if published_on else [])], default=now)
         left = self._fading.left(others, now, bound)
         wanted = min(self.day_cap, self.planned(losses, day, envelope))
-        if self.schedule != "renewal" and left * _RESIDUE < wanted:  # what roundings left of a schedule is no release
+        regular = min(self._second, wanted) if self.schedule == "renewal" else wanted
+        if left * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0
         most = min(wanted, left)
         if self.total_cap is not None and most > self.total_cap - sum(losses.values()):
@@ -244,6 +249,16 @@ class Discounted(Enforced):
             return losses[released]
         losses = _closed(self._discounting, float(self.epsilon), self.horizon_days, self.schedule)
         return losses[released] if released < self.horizon_days else 0
+
+    @property
+    def _second(self) -> int:
+        """Return what renewal has for the second of two days: epsilon less what the first still counts on it.
+
+        Under hyperbolic discounting later ones have less, but only by a logarithm of their number.
+        """
+        rate = Fraction(self.rate)
+        part = 1 - rate if self.discount == "exponential" else rate / (1 + rate)
+        return granted(part * Fraction(self.epsilon))
 
     @property
     def _discounting(self) -> _Named:

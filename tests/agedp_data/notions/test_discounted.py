@@ -58,6 +58,10 @@ def released(made, days, *, published=None, part=1.0):
     return rows
 
 
+def numbered(rows):
+    return {date.fromisoformat(row.day).toordinal(): row.loss for row in rows}
+
+
 SCHEDULES = [
     {"schedule": "renewal"}, {"schedule": "paper"}, {"schedule": "classical"},
     {"schedule": "constant", "horizon_days": 9}, {"schedule": "optimal", "horizon_days": 12},
@@ -164,6 +168,16 @@ class TestKept:
         assert made.loss(rows, str(FIRST + timedelta(days=10)), None, rows[-1].published_on) == 0
         later = str(FIRST + timedelta(days=31))
         assert made.loss(rows, str(FIRST + timedelta(days=10)), None, later) > 90_000_000
+
+    @pytest.mark.parametrize("fading", [("hyperbolic", "2"), ("hyperbolic", "0.37"), ("exponential", "0.83")])
+    def test_what_roundings_leave_of_a_late_day_is_no_release_under_renewal_either(self, fading):
+        name, rate = fading[0], Decimal(fading[1])
+        made = promise(discount=name, rate=rate)
+        for late in range(1, 6):  # every other day has taken all that was left, to 1e-9
+            rows = released(made, [day for day in range(7) if day != late])
+            day = FIRST + timedelta(days=late)
+            assert Fading(name, rate).left(numbered(rows), day.toordinal(), NANO) < 20
+            assert made.loss(rows, str(day), None, str(FIRST + timedelta(days=9))) == 0
 
     def test_the_caps_bind_first_and_what_they_leave_stays_for_later_days(self):
         rows = released(promise(max_day_epsilon=Decimal("0.3"), rate=Decimal("0.5")), range(4))
@@ -273,6 +287,16 @@ class TestRunFile:
         with pytest.raises(RunFileError) as caught:
             parse(text.replace(old, new), base=Path("/house"), name="r.toml")
         assert says in str(caught.value)
+
+    @pytest.mark.parametrize("fading", [("exponential", "0.9999999999"), ("hyperbolic", "0.000000000001")])
+    def test_renewal_is_refused_where_the_ledger_cannot_tell_the_second_day_from_the_first(self, fading):
+        text = (EXAMPLES / "ausgrid.toml").read_text("utf-8").replace("exponential", fading[0])
+        text = text.replace("rate          = 0.99 ", f"rate = {fading[1]} ")
+        text = text.replace('"optimal"\nhorizon_days  = 365', '"renewal"')
+        says = r'rate = .*on the second, so that is left nothing; take schedule = "constant" or "optimal"'
+        with pytest.raises(RunFileError, match=says):
+            parse(text, base=Path("/house"), name="r.toml")
+        parse(text.replace('"renewal"', '"optimal"\nhorizon_days = 365'), base=Path("/house"), name="r.toml")
 
     def test_a_constant_loss_under_hyperbolic_discounting_needs_an_end(self):
         text = (EXAMPLES / "ausgrid.toml").read_text("utf-8").replace("exponential", "hyperbolic")
