@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+OPTIMUM_WITHIN: Final = 1e-6
+"""By which part of its noise an "optimal" schedule may exceed the optimum; beyond it is refused."""
+
+
 def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -> Floats:
     """Return the losses of `horizon` releases, whose discounted sum is at most `epsilon` at every one of them.
 
@@ -49,11 +53,11 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
     "corollary-16"      the same with the paper's own constant, for whoever repeats its figures; refused where it breaks
                         the promise (beta above 3.6538 or below 1.2203e-5), and without a name in a run file
     "renewal"           (epsilon - sum over j < k of a(k-j) r_j)/a(0): every sum is epsilon; needs no horizon
-    "optimal"           least sum of 1/r_k: exponential in closed form, others to 1e-6 or better (`least_noise`)
+    "optimal"           least sum of 1/r_k: exponential in closed form, others certified to 1e-6 (`least_noise`)
     ==================  =====================================================================================
 
-    Only the last decimals are lost to rounding: what is returned is checked with `discounted_loss` and scaled down
-    to fit. Shapes: (T,). Units: [-].
+    Only the last decimals are lost to rounding: what is returned is scaled down until `discounted_loss` finds it kept at
+    every release. Shapes: (T,). Units: [-].
 
     Args:
         discount: `Exponential`, `Hyperbolic` or `Weights`.
@@ -64,7 +68,7 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
     Raises:
         ChainError: an unknown method or one that the discount has not, epsilon that is not a positive number, a horizon
             that is not a whole number from 1 on, a loss out of the range of floats; "renewal" for a(0) = a(1), which
-            leaves later releases nothing.
+            leaves later releases nothing; "optimal" where no schedule is proven to be within 1e-6 of the optimum.
 
     >>> schedule(Hyperbolic(1), epsilon=1, horizon=3, method="renewal").round(6).tolist()  # 1, 1 - 1/2, 1 - 1/4 - 1/3
     [1.0, 0.5, 0.416667]
@@ -75,10 +79,9 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
         raise ChainError(f"method = {method!r}: known are {', '.join(METHODS)}")
     bound, count = _positive(epsilon), _releases(horizon, "horizon")
     with np.errstate(over="ignore", divide="ignore"):
-        shares = METHODS[method](discount, count)
-        if np.isfinite(shares).all():
-            shares = _kept(shares, discount)
-        losses = shares * bound * (1 - 4 * np.finfo(np.float64).eps)
+        losses = METHODS[method](discount, count) * bound
+        if np.isfinite(losses).all():
+            losses = _kept(losses, discount, bound)
     if not (np.isfinite(losses).all() and (losses > 0).all()):
         raise ChainError(
             f"method = {method!r}: over {count} releases a loss would be too small or too large for a number; "
@@ -127,9 +130,12 @@ def _releases(given: int, what: str) -> int:
     return count
 
 
-def _kept(shares: Floats, discount: Discount) -> Floats:
-    largest = float(discounted_loss(shares, discount).max())
-    return shares / largest if largest > 1 else shares
+def _kept(losses: Floats, discount: Discount, bound: float) -> Floats:
+    """Return losses scaled down until `discounted_loss` itself, whose roundings change with them, finds them kept."""
+    less = 4 * np.finfo(np.float64).eps
+    while (largest := float(discounted_loss(losses, discount).max())) > bound:
+        losses, less = losses * (bound / largest * (1 - less)), 2 * less  # in the end nothing, which is refused
+    return losses
 
 
 def _classical(discount: Discount, horizon: int) -> Floats:
@@ -173,7 +179,12 @@ def _renewal(discount: Discount, horizon: int) -> Floats:
 def _optimal(discount: Discount, horizon: int) -> Floats:
     if isinstance(discount, Exponential):
         return exponential_optimum(discount.alpha, horizon)
-    losses, _ = least_noise(discount.weights(horizon))
+    losses, gap = least_noise(discount.weights(horizon))
+    if gap > OPTIMUM_WITHIN:
+        raise ChainError(
+            f"the least noise over {horizon} releases was found to {gap:.1e} of itself only, not to {OPTIMUM_WITHIN:g}; "
+            "take fewer releases, or method = 'renewal'"
+        )
     return losses
 
 

@@ -236,6 +236,16 @@ class TestSchedules:
         for t in [*range(0, 3000, 7), 2999]:  # exact sums of products that are good to 1.1e-16 each
             assert math.fsum(weights[: t + 1][::-1] * losses[: t + 1]) <= 1
 
+    # a sum of many nearly equal terms rounds otherwise once the terms are scaled
+    @pytest.mark.parametrize(
+        ("discount", "method"),
+        [(Exponential(0.99999), "constant"), (Exponential(0.99999), "renewal"), (Exponential(0.999999), "constant")],
+    )
+    def test_discounted_loss_itself_finds_a_hundred_thousand_releases_kept(self, discount, method):
+        losses = schedule(discount, epsilon=0.7, horizon=100_000, method=method)
+        largest = discounted_loss(losses, discount).max()
+        assert 0.7 * (1 - 1e-9) <= largest <= 0.7
+
     @settings(max_examples=40, deadline=None)
     @given(
         st.builds(Exponential, st.floats(0.05, 0.99)) | st.builds(Hyperbolic, st.floats(0.01, 30)), st.floats(0.01, 10)
@@ -307,6 +317,7 @@ class TestSchedules:
             ({"horizon": 3.5}, r"horizon = 3\.5: a whole number"),
             ({"horizon": None}, "whole number"),
             ({"epsilon": 5e-324}, "too small or too large"),
+            ({"epsilon": 1e-300}, "too small or too large"),
             ({"method": "corollary-16"}, "hyperbolic"),
         ],
     )

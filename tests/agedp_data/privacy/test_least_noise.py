@@ -96,13 +96,19 @@ def test_a_bound_from_the_dual_proves_it(weights):
     assert (1 / found).sum() <= known_from_below(weights, found) * (1 + 1e-6)
 
 
+def test_what_is_not_proven_to_be_within_a_millionth_is_refused(monkeypatch):
+    monkeypatch.setattr("agedp_data.privacy.least_noise._ROUNDS", 0)  # no time to get anywhere
+    with pytest.raises(ChainError, match=r"over 500 releases was found to .* of itself only, not to 1e-06; take fewer"):
+        schedule(Weights(stairs(500, seed=1)), epsilon=1, horizon=500, method="optimal")
+
+
 def _every_kind(count):
     for name, weights in kinds(count):
         begun = time.process_time()
         losses = schedule(Weights(weights), epsilon=1, horizon=count, method="optimal")
         seconds = time.process_time() - begun
         assert (losses > 0).all(), name
-        assert discounted_loss(losses, Weights(weights)).max() <= 1 + 1e-9, name
+        assert discounted_loss(losses, Weights(weights)).max() <= 1, name
         _, gap = least_noise(weights)
         assert gap <= 1e-6, name
         yield name, seconds, gap, float((1 / losses).mean())
