@@ -57,7 +57,7 @@ _RESIDUE = 1000
 """What is left of a day is nothing if it is so many times less than the schedule has for it."""
 
 _SOON_SOLVED = 20_000
-"""Releases up to which an optimum that is only compared with is worth its time."""
+"""Releases up to which an optimum that is not about to be released is worth its time, unless in closed form."""
 
 _OPENING: dict[Clock, str] = {
     "data-day": (
@@ -113,7 +113,8 @@ class Discounted(Enforced):
 
     @model_validator(mode="after")
     def _first_day_fits(self) -> Self:
-        if self.schedule != "optimal":  # that one may take seconds, and its first loss is the largest
+        quick = self.discount == "exponential" or (self.horizon_days or 0) <= _SOON_SOLVED
+        if self.schedule != "optimal" or quick:
             first = min(self._wanted(0), granted(self.epsilon), self.day_cap)
             if first == 0:
                 raise wrong("is too little for the schedule: the first day's part rounds to nothing", "epsilon")
