@@ -25,7 +25,7 @@ from prefect.runtime import flow_run
 from prefect.states import Failed
 
 from agedp_data import clock
-from agedp_data.errors import AgedpError
+from agedp_data.errors import AgedpError, Refused
 from flows.planning import plan_words
 from flows.words import statement_words
 from pipelines import folders
@@ -154,11 +154,11 @@ def _unless_bug(stage: Stage, name: str, work: Work) -> None:
     raise failed
 
 
-def run_flow(run_file: str, as_of: date | None, told: Told = SILENT) -> Work:
-    """Run the flow in this process and return what it made, which Prefect itself never sees.
+def run_flow(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple[Work, Refused | None]:
+    """Run the flow in this process and return what it made, which Prefect itself never sees, and what was refused.
 
     Raises:
-        AgedpError: as the stages.
+        AgedpError: as the stages, but for a release that is refused.
         StageFailed: a bug in a stage.
     """
     watched = Watched(told)
@@ -167,8 +167,10 @@ def run_flow(run_file: str, as_of: date | None, told: Told = SILENT) -> Work:
         state: State = sanitise_flow(run_file, as_of, return_state=True)
     finally:
         _watched.reset(token)
+    if watched.work is not None and isinstance(watched.error, Refused):
+        return watched.work, watched.error
     if watched.error is not None:
         raise watched.error
     if watched.work is None or not state.is_completed():
         raise StageFailed(str(state.message))
-    return watched.work
+    return watched.work, None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from agedp_data.errors import LedgerError, RunFileError
+from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines import plan as planning
@@ -185,6 +185,10 @@ def release_days(work: Work) -> None:
     note = work.notes(ledger.id).before_draw(work.counted, columns, [due.day for due in work.agenda.due])
     try:
         work.released = release(ledger, work.terms, work.agenda.due, work.sums, before_draw=note)
+    except Refused:
+        due = {(str(one.day), series) for one in work.agenda.due for series in one.series}
+        work.released = tuple(row for row in work.rows() if (row.day, row.series) in due)
+        raise
     finally:
         _settle_notes(work, ledger)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agedp_data.errors import RunFileError
+from agedp_data.errors import Refused, RunFileError
 from flows.commands.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, answer, say
 
 if TYPE_CHECKING:
@@ -79,20 +79,26 @@ def run(
     from flows.words import result, result_lines
 
     with bars(wanted=not (as_json or quiet)) as told:
-        work = (_run_flow if through_prefect else _run_stages)(run_file, as_of, told)
-    answer(result(work), "\n".join(result_lines(work)), as_json=as_json, quiet=quiet)
+        work, refused = (_run_flow if through_prefect else _run_stages)(run_file, as_of, told)
+    if refused is None or work.released:  # what was released before a day was refused stays released
+        answer(result(work), "\n".join(result_lines(work)), as_json=as_json, quiet=quiet)
+    if refused is not None:
+        raise refused
 
 
-def _run_stages(run_file: Path, as_of: date | None, told: Told) -> Work:
+def _run_stages(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, Refused | None]:
     from pipelines.sanitise import run_stages
     from pipelines.work import begin
 
     work = begin(run_file, as_of=as_of, told=told)
-    run_stages(lambda _, stage: stage(work))
-    return work
+    try:
+        run_stages(lambda _, stage: stage(work))
+    except Refused as refused:
+        return work, refused
+    return work, None
 
 
-def _run_flow(run_file: Path, as_of: date | None, told: Told) -> Work:
+def _run_flow(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, Refused | None]:
     from flows.server import served
     from pipelines.work import checked
 
