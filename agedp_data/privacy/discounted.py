@@ -56,8 +56,8 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
     "optimal"           least sum of 1/r_k: exponential in closed form, others certified to 1e-6 (`least_noise`)
     ==================  =====================================================================================
 
-    Only the last decimals are lost to rounding: what is returned is scaled down until `discounted_loss` finds it kept at
-    every release. Shapes: (T,). Units: [-].
+    Only the last decimals are lost to rounding: what is returned is scaled down until `discounted_loss` finds it kept
+    at every release. Shapes: (T,). Units: [-].
 
     Args:
         discount: `Exponential`, `Hyperbolic` or `Weights`.
@@ -182,8 +182,8 @@ def _optimal(discount: Discount, horizon: int) -> Floats:
     losses, gap = least_noise(discount.weights(horizon))
     if gap > OPTIMUM_WITHIN:
         raise ChainError(
-            f"the least noise over {horizon} releases was found to {gap:.1e} of itself only, not to {OPTIMUM_WITHIN:g}; "
-            "take fewer releases, or method = 'renewal'"
+            f"the least noise over {horizon} releases was found to {gap:.1e} of itself only, not to "
+            f"{OPTIMUM_WITHIN:g}; take fewer releases, or method = 'renewal'"
         )
     return losses
 
