@@ -160,7 +160,7 @@ def statement(facts: Facts) -> dict[str, Any]:
         "protects": PROTECTS,
         "from_whom": FROM_WHOM,
         "not_protected": list(NOT_PROTECTED),
-        "figures": [_figure(figure, facts.limits) for figure in _ordered(facts.figures)],
+        "figures": [figure_told(figure, facts.limits) for figure in _ordered(facts.figures)],
         "ending": _ending(facts),
         "second_population": _second(facts),
         "model": _public(facts.model),
@@ -200,7 +200,8 @@ def _ordered(figures: Sequence[Figure]) -> list[Figure]:
     return sorted(dict.fromkeys(figures), key=lambda figure: figure.kind != ASSUMPTION_FREE)
 
 
-def _figure(figure: Figure, limits: Mapping[str, int | None]) -> dict[str, str]:
+def figure_told(figure: Figure, limits: Mapping[str, int | None]) -> dict[str, str]:
+    """Return a figure as a statement tells it."""
     return {
         "name": figure.name,
         "epsilon": "infinite" if figure.value is None else epsilon(figure.value),

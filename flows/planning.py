@@ -9,8 +9,18 @@ from typing import Any
 
 from agedp_data.errors import RunFileError
 from agedp_data.losses import epsilon
+from agedp_data.statement import figure_told
 from flows.promising import promises_json, promises_lines
-from flows.words import change_json, change_words, deviation, skips_json, skips_text, waiting_lines, yardstick_line
+from flows.words import (
+    change_json,
+    change_words,
+    deviation,
+    promised_lines,
+    skips_json,
+    skips_text,
+    waiting_lines,
+    yardstick_line,
+)
 from pipelines.plan import Planned
 from pipelines.promise.frontier import Choice, Frontier, foresee_frontier
 from pipelines.promise.grant import DAYS_NEAR
@@ -82,6 +92,7 @@ def plan_lines(work: Work) -> list[str]:
         *_due_lines(work, found.now.planned),
         *waiting_lines(found.waiting),
         *_spent_lines(work, found),
+        *_horizon_lines(work),
         *filter(None, [work.run.notion.remark]),
         *_alternatives_lines(work, found),
         *(["risk against error over age, interval and loss: `agedp plan --frontier`"] if work.model else []),
@@ -142,7 +153,8 @@ def _spent_lines(work: Work, found: Prospect) -> list[str]:
     of_total = "no total cap" if total == "unlimited" else f"of epsilon_total = {total}"
     lines = [
         f"about one household, all days together: epsilon {epsilon(found.spent)} is spent, these releases add "
-        f"{epsilon(planned)}; {of_total}"
+        f"{epsilon(planned)}; {of_total}",
+        *_promised_lines(work, found),
     ]
     ahead = found.outlook
     if found.now.refused is not None:
@@ -156,18 +168,49 @@ def _spent_lines(work: Work, found: Prospect) -> list[str]:
     return lines
 
 
+def _promised_lines(work: Work, found: Prospect) -> list[str]:
+    """Return what the figure that the promise bounds comes to with these releases."""
+    notion, rows = work.run.notion, [*work.rows(), *found.now.releases]
+    if not found.now.releases:
+        return []
+    figures = notion.figures(rows, work.terms.envelopes[0], None)
+    told = promised_lines(notion, {figure.name: figure_told(figure, notion.limits) for figure in figures})
+    return [f"with these releases: {line}" for line in told]
+
+
+def _horizon(work: Work) -> int | None:
+    """Return after how many releases the series is over, if the promise says so."""
+    horizon: object = getattr(work.run.promise, "horizon_days", None)
+    return horizon if isinstance(horizon, int) else None
+
+
+def _horizon_lines(work: Work) -> list[str]:
+    """Return one line where a promise is spread over another number of days than are to be released."""
+    horizon, days = _horizon(work), work.run.schedule.days
+    if horizon is None or days is None or horizon == days:
+        return []
+    said = f"horizon_days = {horizon}, but [schedule] has {days} days: "
+    if horizon < days:
+        return [f"{said}the series is over after {horizon} of them"]
+    return [f"{said}what the other {horizon - days} would spend is not spent; horizon_days = {days} has less noise"]
+
+
 def _alternatives(work: Work, found: Prospect) -> dict[str, float]:
-    """Return the mean noise scale by schedule, over the days that are due now or a year."""
-    days = {one.row.day for one in found.now.planned}
-    return work.run.promise.alternatives(max(len(days), _YEAR))
+    """Return the mean noise scale by schedule."""
+    return work.run.promise.alternatives(_compared_days(work, found))
+
+
+def _compared_days(work: Work, found: Prospect) -> int:
+    """Return over how many days schedules are compared: the promise's, or those that are due now, or a year."""
+    return _horizon(work) or max(len({one.row.day for one in found.now.planned}), _YEAR)
 
 
 def _alternatives_lines(work: Work, found: Prospect) -> list[str]:
     """Return one line that sets the promised schedule beside the others, if there are others."""
     means = [f"{name} {mean:.4g}" for name, mean in _alternatives(work, found).items()]
-    return (
-        [f"mean noise scale by schedule, as a multiple of clamp_kwh, before caps: {', '.join(means)}"] if means else []
-    )
+    over = f"over {_compared_days(work, found)} days, one published each day"
+    said = f"mean noise scale by schedule {over}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
+    return [said] if means else []
 
 
 def _skipped_ahead(found: Prospect) -> list[Skip]:

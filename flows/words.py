@@ -17,6 +17,7 @@ from agedp_data import noise
 from agedp_data.config.series import AnySeries
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
+from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
 from agedp_data.readers.storage import is_url
 from agedp_data.statement import markdown
 from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
@@ -26,6 +27,7 @@ from pipelines.sanitise import ends_soon
 from pipelines.work import Work
 
 _MOST_COUNTS = 12
+_OF_EVERY_PROMISE = (DAY_FIGURE, TOTAL_FIGURE)
 _YARDSTICK_DAY_KWH, _YARDSTICK_CHANGE_KWH = 10.0, 1.0
 
 
@@ -65,7 +67,9 @@ def result_lines(work: Work) -> list[str]:
     folder = ReleaseFolder(work.release)
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
-        lines += [_figure_line(figure) for figure in folder.statement["figures"][:2]]
+        figures = folder.statement["figures"]
+        lines += [_figure_line(figure) for figure in figures[:2]]
+        lines += promised_lines(work.run.notion, {figure["name"]: figure for figure in figures})
         lines.append(f"release folder: {shown(work.run.output.release)}")
     return lines
 
@@ -157,6 +161,19 @@ def _table_line(row: Mapping[Any, Any]) -> str:
 
 def _figure_line(figure: Mapping[str, str]) -> str:
     return f"epsilon {figure['epsilon']} about {figure['about']}"
+
+
+def promised_lines(notion: Notion, figures: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the figure that a promise bounds beside a day's loss and the total, with its bound, if it bounds one.
+
+    `figures` by name, as in a statement.
+    """
+    own = [name for name, limit in notion.limits.items() if limit is not None and name not in _OF_EVERY_PROMISE]
+    figure = next((figures[name] for name in own if name in figures), None)
+    if figure is None:
+        return []
+    assumed = f", if {figure['assumption']}" if figure["assumption"] else ""
+    return [f"epsilon {figure['epsilon']} of at most {figure['limit']} about {figure['about']}{assumed}"]
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:

@@ -4,7 +4,7 @@ Decisions. The schedule is gone through release by release: the k-th day that is
 days were skipped between, and a series with `horizon_days` closes after that many. Days that come in another order, an
 amended epsilon or a backlog leave less than the schedule says; then a day gets what is left, and "renewal" is what
 is left and nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no
-other, and `agedp plan` says that it compares schedules before caps. "paper" is the schedule of [F] with the certified
+other, and `agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified
 constant; its own constant breaks the promise for some rates and cannot be asked for. Under clock = "publication-day" a
 day that finds nothing left is skipped as well: on another date there might be something, but a backlog would hold up
 the series for ever.
@@ -12,9 +12,8 @@ the series for ever.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -195,7 +194,10 @@ class Discounted(Enforced):
 
     @classmethod
     def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
-        """Return the promised schedule, and for its discount and those of [compare] the two of least noise."""
+        """Return the promised schedule, and for its discount and those of [compare] the two of least noise.
+
+        A method names its horizon where that is not the period.
+        """
         own = run.promise if isinstance(run.promise, cls) else None
         of_compare: tuple[tuple[DiscountName, Decimal | None], ...] = (
             ("exponential", run.compare.exponential),
@@ -209,6 +211,8 @@ class Discounted(Enforced):
             return (unknown("needs a rate; name one in [compare] exponential or hyperbolic"),)
         days = run.schedule.days
         found = [_candidate(*asked[0], own.schedule, own.horizon_days)] if own else []
+        if own and own.horizon_days not in (None, days):
+            found = [replace(found[0], method=f"{found[0].method} of {own.horizon_days}")]
         for each in asked:
             found += [_candidate(*each, "renewal", None), _candidate(*each, "optimal", days, _hard_to_solve(days))]
         return tuple({each.method: each for each in reversed(found)}.values())[::-1]
@@ -228,17 +232,26 @@ class Discounted(Enforced):
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over so many releases by schedule, its own first, as a multiple of the clamp.
 
-        Before caps; schedules that would take long, or do not exist for this discount, are left out.
+        Schedules that a cap would cut, that would take long, or that do not exist for this discount are left out. There
+        is nothing to compare where a cap cuts the promised one, or where an archive's days, published on one
+        date, are not discounted against each other.
         """
+        if self.clock == "publication-day" and self.age_days is None:  # only an archive has no age
+            return {}
         count = self.horizon_days or days
         names = [self.schedule, *(name for name in _SHOWN if name != self.schedule)]
-        found = {}
+        found: dict[str, float] = {}
         for name in names:
             if name != "optimal" or name == self.schedule or count <= _SOON_SOLVED:
                 ended = name != self.schedule or name == "renewal" or self.horizon_days is not None
                 losses = (_closed if ended else _endless)(self._discounting, float(self.epsilon), count, name)
-                found[name] = float(np.mean(NANO / np.array(losses))) if losses[-1] > 0 else math.inf
-        return {name: mean for name, mean in found.items() if math.isfinite(mean)}
+                if losses[-1] > 0 and not self._cut(losses):
+                    found[name] = float(np.mean(NANO / np.array(losses)))
+        return found if self.schedule in found else {}
+
+    def _cut(self, losses: _Planned) -> bool:
+        """Tell whether a cap cuts a schedule."""
+        return max(losses) > self.day_cap or (self.total_cap is not None and sum(losses) > self.total_cap)
 
     def _wanted(self, released: int) -> int:
         """Return what the schedule has for the next release, whole 1e-9 epsilon."""

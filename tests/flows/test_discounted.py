@@ -91,10 +91,57 @@ def test_the_plan_sets_the_schedule_beside_the_others_and_says_what_all_days_com
     run_file = str(ausgrid(tmp_path, "hyperbolic", homes=6, days=5))
     assert agedp(monkeypatch, "plan", run_file) == 0
     shown = capsys.readouterr().out
-    assert "before caps: optimal 5.835, renewal 5.857, constant 6.478, paper 16.26, classical 365\n" in shown
+    compared = (
+        "mean noise scale by schedule over 365 days, one published each day, as a multiple of clamp_kwh, before caps"
+    )
+    assert f"{compared}: optimal 5.835, renewal 5.857, constant 6.478, paper 16.26, classical 365\n" in shown
     assert "5 releases are due" in shown
+    # over five days only the first losses of the year's 365 are spent; both are in the table
+    assert "horizon_days = 365, but [schedule] has 5 days: what the other 360 would spend is not spent; " in shown
     assert agedp(monkeypatch, "plan", run_file, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["mean_noise_by_schedule"]["optimal"] == pytest.approx(5.8354, abs=1e-4)
+    told = json.loads(capsys.readouterr().out)
+    assert told["mean_noise_by_schedule"]["optimal"] == pytest.approx(5.8354, abs=1e-4)
+    noise = {
+        one["method"]: one.get("noise_sd_kwh") for one in told["notions"]["offers"] if one["notion"] == "discounted"
+    }
+    assert noise["hyperbolic 1.0, optimal"] < noise["hyperbolic 1.0, optimal of 365"]
+
+
+def test_a_run_that_ends_the_series_says_what_it_released_and_then_why_it_stopped(tmp_path, monkeypatch, capsys):
+    run_file = ausgrid(tmp_path, "exponential", homes=6, days=5)
+    run_file.write_text(run_file.read_text().replace("horizon_days  = 365", "horizon_days = 3"))
+    assert agedp(monkeypatch, "plan", str(run_file)) == 0
+    assert (
+        "horizon_days = 3, but [schedule] has 5 days: the series is over after 3 of them\n" in capsys.readouterr().out
+    )
+    assert agedp(monkeypatch, "run", str(run_file), "--quiet") == 3
+    said = capsys.readouterr()
+    assert "3 days released now\n" in said.out
+    assert "release folder: " in said.out
+    assert said.err == (
+        "agedp: 2012-07-04: horizon_days = 3 days are released and the series is over; nothing was drawn\n"
+    )
+    assert agedp(monkeypatch, "run", str(run_file), "--quiet") == 3
+    again = capsys.readouterr()
+    assert again.out == ""
+    assert again.err == said.err
+
+
+@pytest.mark.parametrize("discount", list(TWINS))
+def test_plan_and_run_say_how_much_of_the_promised_sum_is_used(tmp_path, monkeypatch, capsys, discount):
+    run_file = str(ausgrid(tmp_path, discount, homes=6, days=5))
+    assert agedp(monkeypatch, "plan", run_file) == 0
+    planned = [line for line in capsys.readouterr().out.splitlines() if " of at most " in line]
+    assert agedp(monkeypatch, "run", run_file) == 0
+    released = [line for line in capsys.readouterr().out.splitlines() if " of at most " in line]
+    rows = Ledger.open(f"sqlite:///{tmp_path}/out/ausgrid/ledger.sqlite").rows()
+    rate = Fraction(TWINS[discount][0])
+    counts = [rate**j if discount == "exponential" else 1 / (1 + rate * j) for j in range(5)]
+    largest = sum(count * row.loss for count, row in zip(counts[::-1], rows, strict=True))
+    assert planned == [f"with these releases: {released[0]}"]
+    value, _, about = released[0].removeprefix("epsilon ").partition(" of at most 1 about ")
+    assert Fraction(value) * 10**9 == -(-largest // 1)
+    assert about.endswith("on the worst day")
 
 
 PROMISE = """[promise]

@@ -316,3 +316,16 @@ class TestRunFile:
         assert unending["classical"] == pytest.approx(
             sum(k**2 for k in range(1, 366)) / 365 * 3.14159265**2 / 6, rel=1e-3
         )
+
+    def test_schedules_that_a_cap_cuts_are_not_compared(self):
+        # renewal begins with epsilon = 1; a year of .01 comes to 3.65, of the optimum to 4.26
+        keys = {"rate": Decimal("0.99"), "schedule": "optimal", "horizon_days": 365}
+        assert "renewal" in promise(**keys).alternatives(365)
+        assert "renewal" not in promise(**keys, max_day_epsilon=Decimal("0.9")).alternatives(365)
+        assert promise(**keys, epsilon_total=Decimal(4)).alternatives(365) == {}
+        paper = promise(rate=Decimal("0.99"), schedule="paper", epsilon_total=Decimal(4)).alternatives(365)
+        assert set(paper) == {"paper", "constant", "classical"}
+
+    def test_days_published_on_one_date_are_not_compared_as_if_they_came_one_by_one(self):
+        assert promise(clock="publication-day").alternatives(365) == {}
+        assert promise(clock="publication-day", age_days=1).alternatives(365) == promise().alternatives(365)
