@@ -191,10 +191,18 @@ def _unknown(place: _Place, raw: Mapping[str, Any]) -> str:
     if choice is not None:
         table = _at(raw, place.table)
         line += f" for {choice} = {written(table[choice])}"
+        if key := _written_as(place, str(table[choice])):
+            return f"{line}; write {key}"
         if takers:
             return f"{line}; it goes with " + ", ".join(f'{choice} = "{tag}"' for tag in takers)
     hint = near_to(name, own, likeness=0.85) or _elsewhere(name, place) or near_to(name, own)
     return f"{line}{hint or '; it takes ' + ', '.join(own)}"
+
+
+def _written_as(place: _Place, tag: str) -> str:
+    """Return the key of the chosen table that papers know by this name."""
+    symbols = (kind.written_as for kind in place.kinds if _tag(kind, _CHOICE[place.table[0]]) == tag)
+    return next((known[str(place.key)] for known in symbols if place.key in known), "")
 
 
 def _elsewhere(name: str, place: _Place) -> str:

@@ -80,6 +80,7 @@ class Discounted(Enforced):
 
     name: ClassVar[str] = "discounted"
     slides: ClassVar[bool] = True
+    written_as: ClassVar[Mapping[str, str]] = {"alpha": "rate", "beta": "rate"}
 
     notion: Literal["discounted"]
     discount: DiscountName

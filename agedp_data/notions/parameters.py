@@ -6,11 +6,11 @@ stay what was written: `Decimal`, never a float.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, ClassVar, Final, Literal, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict
@@ -37,6 +37,9 @@ class Block(BaseModel):
     """A table of the run file: frozen, strict about types, closed to unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    written_as: ClassVar[Mapping[str, str]] = {}
+    """Keys by the symbols that papers have for them, for whoever writes such a symbol."""
 
 
 def wrong(what: str, *at: str, hide: bool = False, more: int = 0) -> PydanticCustomError:

@@ -76,11 +76,18 @@ def corollary_16(beta: float) -> float:
     given /= math.sqrt(beta) * math.sqrt(beta + 1)
     if given < needed:
         broken = "already at the first release" if given < 1 else f"at about release {_PEAK / beta:.6g}"
+        (small, enough), (sums, _) = _told_apart(given, needed), _told_apart(needed / given, 1.0)
         raise ChainError(
-            f"beta = {beta:g}: Corollary 16's constant {given:.6g} is too small, the discounted sum comes to "
-            f"{needed / given:.9g} epsilon, {broken}; use certified_constant({beta:g}) = {needed:.6g}"
+            f"beta = {float(beta)!r}: Corollary 16's constant {small} is too small, the discounted sum comes to "
+            f"{sums} epsilon, {broken}; use certified_constant({float(beta)!r}) = {enough}"
         )
     return given
+
+
+def _told_apart(one: float, other: float) -> tuple[str, str]:
+    """Return two different numbers in as few digits as tell them apart, six at least."""
+    pairs = ((f"{one:.{digits}g}", f"{other:.{digits}g}") for digits in range(6, 18))
+    return next(pair for pair in pairs if pair[0] != pair[1])
 
 
 def _bound(beta: float, t: float) -> float:

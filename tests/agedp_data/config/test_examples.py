@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,15 @@ def test_the_discounted_example_can_be_carried_out_and_begins_with_the_largest_l
 def test_the_examples_of_everything_can_be_carried_out():
     for name in ("ausgrid-full", "london-live"):
         not_yet(load(EXAMPLES / f"{name}.toml"))
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+def test_what_an_example_sends_a_reader_to_is_a_heading_of_the_documents(example):
+    headings = [
+        line.lstrip("# ") for page in EXAMPLES.parent.glob("*.md") for line in page.read_text("utf-8").splitlines()
+    ]
+    for place in re.findall(r'see "([^"]+)" in the documents', example.read_text("utf-8")):
+        assert place in headings
 
 
 MODEL = """

@@ -38,6 +38,8 @@ REFUSED = [
     ("london-live", '"sampling-bound"', '"plug-in"', '[model] level = 0.95: is not used by confidence = "plug-in"'),
     ("london-live", 'source     = "estimated"', 'source = "declared"', "[model] has no key 'file' for source = \"declared\"; it goes with source = \"estimated\""),
     ("ausgrid", '"optimal"', '"renewal"', '[promise] horizon_days = 365: is used by schedule = "optimal", "constant" and "classical" only'),
+    ("ausgrid", "rate          =", "alpha =", "[promise] has no key 'alpha' for notion = \"discounted\"; write rate (and 1 more)"),
+    ("ausgrid", "rate          =", "beta = 1\nrate =", "[promise] has no key 'beta' for notion = \"discounted\"; write rate"),
     ("ausgrid-full", '["GC", "CL"]', '["GC"]', '[input] missing_controlled_load = "zero": is used with "GC" and "CL" only'),
     # missing
     ("london", "version = 1", "", "version: is missing"),

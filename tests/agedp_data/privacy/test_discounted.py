@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import time
 from fractions import Fraction
 
@@ -159,6 +160,16 @@ class TestConstants:
         for beta, says in ((1e300, "already at the first release"), (1e-300, r"at about release 2\.27672e\+300")):
             with pytest.raises(ChainError, match=says):
                 corollary_16(beta)
+
+    @pytest.mark.parametrize("beta", [3.653847577, 3.65384758, 3.6539, 1.22031e-5])
+    def test_however_near_its_constant_is_to_what_is_needed_the_refusal_tells_them_apart(self, beta):
+        numbers = r"constant (\S+) is too small, the discounted sum comes to (\S+) epsilon.*\((\S+)\) = (\S+)$"
+        with pytest.raises(ChainError) as refused:
+            corollary_16(beta)
+        given, sums, asked, needed = map(float, re.search(numbers, str(refused.value)).groups())
+        assert asked == beta
+        assert given < needed
+        assert sums > 1
 
     @pytest.mark.parametrize("beta", [0, -1, math.inf, math.nan])
     def test_without_discounting_there_is_no_constant(self, beta):
