@@ -92,7 +92,11 @@ def test_a_promise_that_ends_keeps_and_publishes_the_days_before(
     run_file.write_text(run_file.read_text().replace("epsilon_total = 3", "epsilon_total = 1.2"))
     assert agedp(monkeypatch, "plan", "run.toml") == 0
     assert "last possible day 2013-02-03" in capsys.readouterr().out
-    assert "2013-02-04" in refused(monkeypatch, capsys, "run", "run.toml", status=3)
+    assert agedp(monkeypatch, "run", "run.toml") == 3
+    said = capsys.readouterr()
+    assert "2 days released now" in said.out
+    assert said.err.startswith("agedp: 2013-02-04: ")
+    assert "2013-02-04" in refused(monkeypatch, capsys, "run", "run.toml", status=3)  # nothing more is released
     assert agedp(monkeypatch, "verify", "out/release") == 0
     assert agedp(monkeypatch, "ledger", "show", "run.toml", "--json") == 0
 
