@@ -114,14 +114,14 @@ def test_a_run_that_ends_the_series_says_what_it_released_and_then_why_it_stoppe
     assert (
         "horizon_days = 3, but [schedule] has 5 days: the series is over after 3 of them\n" in capsys.readouterr().out
     )
-    assert agedp(monkeypatch, "run", str(run_file), "--quiet") == 3
+    assert agedp(monkeypatch, "run", str(run_file)) == 3
     said = capsys.readouterr()
     assert "3 days released now\n" in said.out
     assert "release folder: " in said.out
     assert said.err == (
         "agedp: 2012-07-04: horizon_days = 3 days are released and the series is over; nothing was drawn\n"
     )
-    assert agedp(monkeypatch, "run", str(run_file), "--quiet") == 3
+    assert agedp(monkeypatch, "run", str(run_file)) == 3
     again = capsys.readouterr()
     assert again.out == ""
     assert again.err == said.err
