@@ -50,7 +50,8 @@ class Leaked:
         self.steps_per_day = envelope.steps_per_day
         self._known: dict[tuple[str, int], LossLeft] = {}
         self._steps = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
-        tabulated = {int(age) // self.steps_per_day for age in envelope.ages}
+        # An age of 1 + m (g - 1) steps is there for the beginning of a day, not for g - 1 whole ones.
+        tabulated = {int(age) // self.steps_per_day for age in envelope.ages if age % self.steps_per_day == 0}
         self.leaps = {1, *(j for j in range(2, _FURTHEST + 1) if j in tabulated)}
         self._before = _Side(self, BACKWARD)
 

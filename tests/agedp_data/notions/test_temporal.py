@@ -155,6 +155,11 @@ def test_between_two_days_the_largest_of_all_days_counts_however_long_the_gap():
     assert Leaked(KNOWN[48]).largest({0: NANO, 2: NANO}) > 1.5 * NANO
 
 
+def test_it_may_leap_over_as_many_days_as_are_tabulated_whole():
+    assert Leaked(envelope(STAY, 48, [1, 2, 7])).leaps == {1, 2, 7}  # 289 steps are the beginning of day 7, not day 6
+    assert Leaked(envelope(STAY, 1, [1, 2, 7, 14])).leaps == {1, 2, 7}
+
+
 @pytest.mark.parametrize("day", [1, 48])
 def test_an_endless_series_stays_below_alpha_and_comes_near_it(day):
     made = promise("1.5")
