@@ -17,7 +17,7 @@ also when the clock changes. Days enter by their own place in time, whatever the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -49,7 +49,8 @@ class Leaked:
         self._envelope = envelope
         self.steps_per_day = envelope.steps_per_day
         self._known: dict[tuple[str, int], LossLeft] = {}
-        self._steps = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
+        # How many days behind a release a step to the whole of a day is last read off each tabulated age.
+        self.lasting = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
         # An age of 1 + m (g - 1) steps is there for the beginning of a day, not for g - 1 whole ones.
         tabulated = {int(age) // self.steps_per_day for age in envelope.ages if age % self.steps_per_day == 0}
         self.leaps = {1, *(j for j in range(2, _FURTHEST + 1) if j in tabulated)}
@@ -75,10 +76,9 @@ class Leaked:
         next_to_come = endless + back.reaching(1) + self._endless(FORWARD, endless).reaching(1)
         most = max(limit, next_to_come, *found)
         for k, gap in enumerate(later - earlier for earlier, later in pairwise(days)):
-            if gap > 1:
-                left = len(days) - 1 - k
-                between = (back.reaching(i, k + 1) + ahead.reaching(gap - i, left) for i in self._telling(gap))
-                most = max(most, *between)
+            left = len(days) - 1 - k
+            between = (back.reaching(i, k + 1) + ahead.reaching(gap - i, left) for i in back.lasting(gap, k + 1))
+            most = max((most, *between))
         return most
 
     def limit(self, loss: int) -> int | None:
@@ -114,12 +114,6 @@ class Leaked:
         if loss:
             side.imagine(loss, self.supremum(direction, loss) or 0, max(self.leaps))
         return side
-
-    def _telling(self, gap: int) -> Iterable[int]:
-        """Return how far behind the earlier day to look: where a step is last read off one tabulated age."""
-        if gap <= len(self._steps):
-            return range(1, gap)
-        return {i for i in self._steps if 1 <= i < gap} | {gap - 1}
 
     def _at(self, direction: str, steps: int) -> LossLeft:
         found = self._known.get((direction, steps))
@@ -174,6 +168,19 @@ class _Side:
         """Return what the first so many releases (or all) say about the whole of a day so far from the last of them."""
         count = len(self._said) if number is None else number + self._imagined
         return self._least(self._places[count - 1] + gap, count, self._leaked.reach) if count else 0
+
+    def lasting(self, gap: int, number: int) -> set[int]:
+        """Return the days of the gap behind the first so many releases that may be told most about.
+
+        What these say drops where any release that may be leapt to comes to the next tabulated age. What the other side
+        says only grows on the way there, so the last day before each drop is told as much about as those before it.
+        """
+        if gap == 1:
+            return set()
+        count = number + self._imagined
+        newest = self._places[count - 1]
+        past = [newest - self._places[count - j] for j in self._leaked.leaps if j <= count]
+        return {last - far for last in self._leaked.lasting for far in past if 1 <= last - far < gap} | {gap - 1}
 
     def _least(self, place: int, count: int, passing: Callable[[str, int], LossLeft]) -> int:
         if not count:

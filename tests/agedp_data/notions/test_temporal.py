@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pytest
@@ -155,9 +156,88 @@ def test_between_two_days_the_largest_of_all_days_counts_however_long_the_gap():
     assert Leaked(KNOWN[48]).largest({0: NANO, 2: NANO}) > 1.5 * NANO
 
 
+def register(days):
+    """A register of so many fair bits that moves on by one a day: a state tells all of those it shares a bit with."""
+    tables = [[1.0, np.inf], [1.0, np.inf], [0.0, 0.0]]
+    return Envelope([1, 2, days], [1.0, np.inf], tables, tables, assume="markov", steps_per_day=1)
+
+
+def told(losses, days):
+    """The most that is said about a day by a register: whoever reads a bit that this day has reads this day."""
+    return max(
+        sum(loss for other, loss in losses.items() if abs(other - day) < days)
+        for day in range(min(losses), max(losses) + 1)
+    )
+
+
+def test_between_days_the_largest_counts_where_a_leap_lasts_shorter_than_a_step():
+    losses = dict.fromkeys((0, 1, 2, 8, 9, 10), 100_000_000)
+    # all six can read days 4 and 5
+    assert Leaked(register(6)).largest(losses) == told(losses, 6) == 600_000_000
+    chance = np.random.default_rng(6)
+    for _ in range(300):
+        days = np.cumsum(chance.choice([1, 1, 1, 2, 3, 6, 7, 8, 11], size=9)).tolist()
+        losses = dict(zip(days, chance.integers(1, NANO, 9).tolist(), strict=True))
+        assert Leaked(register(6)).largest(losses) >= told(losses, 6)
+
+
+def everywhere(through, losses, steps_per_day, leaps):
+    """The most that is said about any day from the first to the last, every day of them looked at."""
+
+    def side(direction, losses):
+        def least(day, others, steps):
+            return min(
+                (
+                    sum(losses[other] for other in others[len(others) - j + 1 :])
+                    + through(steps(day - others[-j]), direction=direction)(said[others[-j]])
+                    for j in leaps
+                    if j <= len(others)
+                ),
+                default=0,
+            )
+
+        days, said = sorted(losses), {}
+        for k, day in enumerate(days):
+            said[day] = losses[day] + least(day, days[:k], lambda gap: steps_per_day * gap)
+        return {
+            day: least(day, [other for other in days if other < day], lambda gap: 1 + steps_per_day * (gap - 1))
+            for day in range(days[0], days[-1] + 1)
+        }
+
+    back = side("backward", losses)
+    ahead = side("forward", {-day: loss for day, loss in losses.items()})
+    return max(losses.get(day, 0) + back[day] + ahead[-day] for day in back)
+
+
+@pytest.mark.parametrize("ages", [(1, 2, 7, 30), (1, 2, 3, 5), (1, 3), (2, 6)])
+@pytest.mark.parametrize("day", [1, 3])
+def test_the_largest_of_a_ledger_with_gaps_is_that_of_all_its_days(day, ages):
+    chance = np.random.default_rng(list(ages))
+    pairs = np.kron(np.ones((2, 1)), np.kron(np.eye(2), [[0.7, 0.3]]))
+    for chain in (STAY, dense(3, 5, weight=0.3), pairs):
+        known = envelope(chain, day, ages)
+        through = cache(known.whole)
+        for _ in range(15):
+            days = np.cumsum(chance.choice([1, 1, 1, 2, 3, 8, 12, 20], size=8)).tolist()
+            spent = chance.integers(1, NANO, 8) if chance.random() < 0.5 else np.full(8, 100_000_000)
+            losses = dict(zip(days, spent.tolist(), strict=True))
+            assert Leaked(known).largest(losses) == everywhere(through, losses, day, {1, *ages} & set(range(8)))
+
+
 def test_it_may_leap_over_as_many_days_as_are_tabulated_whole():
     assert Leaked(envelope(STAY, 48, [1, 2, 7])).leaps == {1, 2, 7}  # 289 steps are the beginning of day 7, not day 6
     assert Leaked(envelope(STAY, 1, [1, 2, 7, 14])).leaps == {1, 2, 7}
+
+
+def test_an_amended_alpha_holds_on_the_days_between_releases_too():
+    known = register(6)
+    rows = released(promise("1"), range(3), known)
+    before = sum(row.loss for row in rows)
+    assert before < 300_000_000
+    rows = released(promise("0.3"), (8, 9, 10), known, rows)
+    spent = {date.fromisoformat(row.day).toordinal(): row.loss for row in rows}
+    assert len(spent) == 6
+    assert before < told(spent, 6) <= 300_000_000
 
 
 @pytest.mark.parametrize("day", [1, 48])
