@@ -3,14 +3,14 @@
 Both contracts are looked at in the same way, the old one rebuilt from its text and from the model that it names:
 what the next day would be granted, how large its noise would be, on which day the promise would end if every day
 were released when due, and what all that was released so far comes to under it. Nothing is drawn; what loosens
-the promise is refused before anything is written.
+the promise, or promises what the past has already broken for ever, is refused before anything is written.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -37,7 +37,7 @@ class Amendment:
 
     @property
     def refused(self) -> tuple[Change, ...]:
-        """Return the changes that loosen the promise."""
+        """Return the changes that loosen the promise, or that what is released breaks."""
         return tuple(change for change in self.changes if change.verdict == "refused")
 
 
@@ -45,7 +45,7 @@ def amend(work: Work) -> Contract:
     """Record the run file as the contract in force from the next unreleased day on, and return that contract.
 
     Raises:
-        Refused: something would loosen the promise; each key with its reason, nothing is written.
+        Refused: something would loosen the promise, or is broken already; each key with its reason, nothing is written.
         LedgerError: nothing was promised to the population yet.
     """
     return record(work, foresee_amendment(work))
@@ -55,7 +55,7 @@ def record(work: Work, found: Amendment) -> Contract:
     """Record an amendment that was looked at, if everything in it is allowed and nothing came in between.
 
     Raises:
-        Refused: something would loosen the promise.
+        Refused: something would loosen the promise, or is broken already.
         LedgerError: the contract was amended meanwhile.
     """
     require_allowed(found)
@@ -67,7 +67,7 @@ def record(work: Work, found: Amendment) -> Contract:
 
 
 def require_allowed(found: Amendment) -> None:
-    """Raise Refused if a change loosens the promise, naming each such key and why."""
+    """Raise Refused if a change loosens the promise or is broken already, naming each such key and why."""
     if found.refused:
         said = "; ".join(f"{each.key}: {each.old} -> {each.new}: {each.why}" for each in found.refused)
         raise Refused(f"the contract cannot be amended so: {said}; nothing was recorded")
@@ -101,7 +101,16 @@ def foresee_amendment(work: Work) -> Amendment:
     before = Side(old, Binding(promise_of(contracts[-1].promise, series), _own_first(old, models)))
     after = Side(new, Binding(promise_of(canonical(new), series), _own_first(new, adopted | models)))
     view = View(tuple(rows), work.roster, clock.today(), contracts)
-    return Amendment(amendment(old, new), outlook(before, view), outlook(after, view), contracts[-1].hash)
+    changes = tuple(_judged(each, after.binding.broken(rows)) for each in amendment(old, new))
+    return Amendment(changes, outlook(before, view), outlook(after, view), contracts[-1].hash)
+
+
+def _judged(change: Change, broken: Mapping[str, str]) -> Change:
+    """Return a change, refused if it sets a bound that what is released breaks for ever."""
+    said = broken.get(change.key.removeprefix("promise."))
+    if said is None or change.verdict == "refused":
+        return change
+    return replace(change, verdict="refused", why=f"{said}: the series would end, and a bound is never raised again")
 
 
 def _own_first(terms: Mapping[str, Any], models: Mapping[str, Envelope]) -> tuple[Envelope | None, ...]:

@@ -80,6 +80,11 @@ class Enforced(Promise, ABC):
     def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
         """Do nothing: without a model in the promise, what was admitted stays within it."""
 
+    def broken(self, history: Sequence[Row], envelope: Forgetting | None) -> Mapping[str, str]:
+        """Return nothing: most bounds leave later days something again, or say themselves that all is spent."""
+        del history, envelope
+        return {}
+
 
 def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int]) -> None:
     """Raise Refused if `what` would come to more than the bound (its key and amount); None is infinite."""

@@ -70,16 +70,23 @@ class Leaked:
         limit = self.limit(endless)
         if limit is None:
             return None
+        most = max((said for _, said in self._told(losses, endless)), default=0)
+        next_to_come = endless + self._before.reaching(1) + self._endless(FORWARD, endless).reaching(1)
+        return max(limit, next_to_come, most)
+
+    def told_most(self, losses: Mapping[int, int]) -> tuple[int, int]:
+        """Return a day about which most is said, and how much; some loss is above 0."""
+        return max(sorted(self._told(losses, 0)), key=lambda told: told[1])
+
+    def _told(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:
+        """Yield (day, what is said about it) for the days with a release and those between that may be told most."""
         days, back, ahead = self._sides(losses, endless)
-        found = [losses[day] + earlier + later for day, earlier, later in
-                 zip(days, back.reached, reversed(ahead.reached), strict=True)]  # fmt: skip
-        next_to_come = endless + back.reaching(1) + self._endless(FORWARD, endless).reaching(1)
-        most = max(limit, next_to_come, *found)
-        for k, gap in enumerate(later - earlier for earlier, later in pairwise(days)):
+        for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
+            yield day, losses[day] + earlier + later
+        for k, (day, gap) in enumerate((day, later - day) for day, later in pairwise(days)):
             left = len(days) - 1 - k
-            between = (back.reaching(i, k + 1) + ahead.reaching(gap - i, left) for i in back.lasting(gap, k + 1))
-            most = max((most, *between))
-        return most
+            for i in back.lasting(gap, k + 1):
+                yield day + i, back.reaching(i, k + 1) + ahead.reaching(gap - i, left)
 
     def limit(self, loss: int) -> int | None:
         """Return what days of this loss, one after the other for ever, come to; None if that is infinite."""

@@ -6,7 +6,7 @@ their series: all releases of a population enter every figure. Days are ISO text
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
@@ -173,6 +173,9 @@ class Notion(Account, Protocol):
 
     def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
         """Raise Refused if what is released already breaks the promise under this envelope (a newer model's)."""
+
+    def broken(self, history: Sequence[Row], envelope: Forgetting | None) -> Mapping[str, str]:
+        """Return the parameters that what is released breaks for ever, with what is the case; a series ends by them."""
 
 
 class Promise(Block):

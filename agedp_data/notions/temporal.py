@@ -5,12 +5,15 @@ order, under an amended alpha or a newer model, what is left of the plan is lowe
 losses alike, so that the days still to come keep theirs. Every release is weighed against alpha on every day, past
 ones and days without a release among them; so alpha holds whatever is released later on. A day may thus be left
 nothing near days that were released before (or next to nothing, which would buy noise alone), and is then skipped.
+What was said about a past day stays said. An alpha below it would end the series, so an amendment to one is refused; a
+newer model under which what is released says more than alpha does end it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import repeat
 from operator import le
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
@@ -89,7 +92,7 @@ class Temporal(Enforced):
     def opening(self) -> str:
         """Return the first line of a statement: alpha, which is not about today alone.
 
-        A day of which an earlier alpha or model permitted more has more said about it: that is not undone.
+        A day of which an earlier model permitted more has more said about it: that is not undone, and ends the series.
         """
         return (
             "No further release takes what all releases together, those still to come as well, say about any one day "
@@ -133,13 +136,19 @@ class Temporal(Enforced):
 
     def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
         """Raise Refused if under this envelope what is released says more than alpha about some day."""
-        said = self._under(envelope)[0].largest(by_number(self._day_losses.of(history)))
-        if said is None or said > granted(self.alpha):
-            told = "without end" if said is None else epsilon(said)
-            raise Refused(
-                f"by a model that its contracts name what is released already says {told} about one day, more than "
-                f"alpha = {self.alpha}; releases stop, nothing is rewritten"
-            )
+        for said in self.broken(history, envelope).values():
+            raise Refused(f"{said}; releases stop, nothing is rewritten")
+
+    def broken(self, history: Sequence[Row], envelope: Forgetting | None) -> Mapping[str, str]:
+        """Return alpha if under this envelope what is released says more than it about some day."""
+        losses = by_number(self._day_losses.of(history))
+        if not any(losses.values()):
+            return {}
+        day, said = self._under(envelope)[0].told_most(losses)
+        if said <= granted(self.alpha):
+            return {}
+        about = date.fromordinal(day).isoformat()
+        return {"alpha": f"alpha = {self.alpha} is below {epsilon(said)}, which is already said about {about}"}
 
     def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
         """Return the largest loss of a day, the total, and the most that is said about any one day so far."""

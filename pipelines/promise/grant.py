@@ -60,6 +60,10 @@ class Binding:
         for envelope in self.envelopes if len(self.envelopes) > 1 else ():
             self.notion.review(history, envelope)
 
+    def broken(self, history: Sequence[Row]) -> dict[str, str]:
+        """Return the parameters of the promise that what is released breaks for ever, with what is the case."""
+        return {key: said for each in self.envelopes for key, said in self.notion.broken(history, each).items()}
+
     def grant(self, history: Sequence[Row], day: str, published_on: str, *, share: Fraction = WHOLE_DAY) -> Grant:
         """Return what a series with this share of each day is granted: its part, or what the others left of it."""
         others = [row for row in history if row.day != day]

@@ -26,6 +26,11 @@ AGED = (
     'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.3\nmethod = "total_variation"\nsecret = "day"\n'
     'max_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
 )
+TEMPORAL = (
+    'notion = "temporal"\nalpha = {}\nhorizon_days = {}\nbudget = "even"\nmax_day_epsilon = 1\n'
+    'epsilon_total = "unlimited"\n'
+)
+CHAIN = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "kernel.csv"\nstep = "day"\n'
 MODEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "curve"\ncurve = "{}"\n'
 
 
@@ -178,6 +183,26 @@ def test_what_loosens_is_refused_by_name_and_nothing_is_written(homes, keys, nam
     assert caught.value.exit_status == 3
     assert "nothing was recorded" in str(caught.value)
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
+
+
+def test_an_alpha_below_what_is_said_is_refused_for_it_would_end_the_series(homes):
+    # a register of two fair bits: neighbouring days share one, so each tells of the next as much as of itself
+    (homes.folder / "kernel.csv").write_text("0.5,0.5,0,0\n0,0,0.5,0.5\n0.5,0.5,0,0\n0,0,0.5,0.5\n")
+    released(homes, promise=TEMPORAL.format(2, 10), rest=CHAIN)
+    before = (homes.folder / "ledger.sqlite").read_bytes()
+    work = edited(homes, promise=TEMPORAL.format("0.5", 10), rest=CHAIN)
+    [change] = foresee_amendment(work).refused
+    # three days of .2: all of them are told about the second
+    assert change.key == "promise.alpha"
+    assert change.why.startswith(
+        "alpha = 0.5 is below 0.6, which is already said about 2013-01-02: the series would end"
+    )
+    with pytest.raises(Refused, match=r"promise\.alpha.*0\.6, which is already said.*nothing was recorded"):
+        amend(work)
+    assert (homes.folder / "ledger.sqlite").read_bytes() == before
+    # what is said itself is no less than what is said, and a little above it days go on
+    amend(edited(homes, promise=TEMPORAL.format("0.8", 10), rest=CHAIN))
+    assert len(homes.run(today=day(6)).released) == 3
 
 
 def test_one_looser_key_spoils_the_tighter_ones_beside_it(homes):

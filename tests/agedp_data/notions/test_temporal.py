@@ -339,7 +339,8 @@ def test_a_smaller_alpha_binds_days_that_are_released_and_those_to_come():
     known = KNOWN[1]
     rows = released(promise("1.5"), range(30), known)
     lowered = promise("1.3")
-    assert lowered.loss(rows, line(30).day, known) == 0  # what is released says more already
+    # what is released says more already: nothing any more, however late
+    assert [lowered.loss(rows, line(30 + later).day, known) for later in (0, 1, 100, 3000)] == [0] * 4
     early = released(promise("1.5"), range(3), known)
     more = released(lowered, range(3, 60), known, early)
     assert len(more) == 60
@@ -367,9 +368,23 @@ def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
     slower = np.array([[0.999, 0.001], [0.001, 0.999]])
     said = truth(rows, slower, 48)
     assert said > 3
-    with pytest.raises(Refused, match=rf"says {int(said)}\.\d+ about one day, more than alpha = 1.5; releases stop"):
+    with pytest.raises(
+        Refused,
+        match=rf"alpha = 1.5 is below {int(said)}\.\d+, which is already said about 2013-01-\d\d; releases stop",
+    ):
         made.review(rows, envelope(slower, 48))
     made.review(rows[:1], envelope(slower, 48))
+
+
+def test_what_is_told_most_is_the_largest_and_its_day_may_be_one_without_a_release():
+    losses = dict.fromkeys((0, 1, 2, 8, 9, 10), 100_000_000)
+    day, said = Leaked(register(6)).told_most(losses)
+    assert (2 < day < 8, said) == (True, 600_000_000)
+    assert Leaked(register(6)).told_most({3: 5, 20: 7}) == (20, 7)
+    made, rows = promise("0.5"), [line(day, loss) for day, loss in losses.items()]
+    said = f"alpha = 0.5 is below 0.6, which is already said about 2013-01-0{day + 1}"
+    assert made.broken(rows, register(6)) == {"alpha": said}
+    assert made.broken(rows[:5], register(6)) == {} == made.broken([], register(6))
 
 
 def test_no_release_may_say_more_than_alpha_about_any_day_and_the_refusal_says_by_how_much():
