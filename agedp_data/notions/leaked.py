@@ -75,11 +75,11 @@ class Leaked:
         return max(limit, next_to_come, most)
 
     def told_most(self, losses: Mapping[int, int]) -> tuple[int, int]:
-        """Return a day about which most is said, and how much; some loss is above 0."""
-        return max(sorted(self._told(losses, 0)), key=lambda told: told[1])
+        """Return a day about which most is said, one with a release if there is such, and how much; a loss is above 0."""
+        return max(self._told(losses, 0), key=lambda told: told[1])
 
     def _told(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:
-        """Yield (day, what is said about it) for the days with a release and those between that may be told most."""
+        """Yield (day, what is said about it) for the days with a release, then those between that may be told most."""
         days, back, ahead = self._sides(losses, endless)
         for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
             yield day, losses[day] + earlier + later

@@ -108,16 +108,19 @@ class Temporal(Enforced):
     def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
         """Return the next loss of the plan, or as much of it as days in another order or a larger past leave."""
         leaked, plan = self._under(envelope)
-        spent, now = by_number(losses), number_of(day)
+        alpha, spent, now = granted(self.alpha), by_number(losses), number_of(day)
         wanted, later = self._next(plan, len(spent))
         if wanted == 0 or self._as_planned(spent, now, plan):
             return wanted
+        said = leaked.largest(spent)
+        if said is None or said > alpha:
+            return 0  # whatever comes
         newest = max([now, *spent])
 
         def fits(loss: int) -> bool:
             to_come = {newest + 1 + i: each * loss // wanted for i, each in enumerate(later)}
             found = leaked.largest({**spent, now: loss, **to_come}, endless=loss if self._endless else 0)
-            return found is not None and found <= granted(self.alpha)
+            return found is not None and found <= alpha
 
         left = largest(fits, wanted)
         return left if left * _RESIDUE >= wanted else 0

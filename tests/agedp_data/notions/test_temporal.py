@@ -449,34 +449,55 @@ def test_a_model_that_looks_back_only_cannot_keep_it_and_tells_nothing(known):
     assert TemporalLeakage().figures([line(0, 1)], known, None) == []
 
 
+class Counted:
+    """An envelope that counts how often a loss is passed on."""
+
+    looks_ahead, assume = True, "markov"
+
+    def __init__(self, known):
+        self._known, self.calls = known, 0
+        self.steps_per_day, self.ages, self.methods = known.steps_per_day, known.ages, known.methods
+
+    def __hash__(self):
+        return 0
+
+    def whole(self, age, *, direction):
+        left = self._known.whole(age, direction=direction)
+
+        def passed(loss):
+            self.calls += 1
+            return left(loss)
+
+        passed.points, passed.supremum = left.points, left.supremum
+        return passed
+
+
 def test_a_thousand_days_take_a_night_no_time():
     made, known = promise("1.5"), KNOWN[48]
     rows = [line(i, made.loss([], line(0).day, known)) for i in range(1000)]
-    calls = 0
-
-    class Counted:
-        steps_per_day, looks_ahead, ages, methods, assume = 48, True, known.ages, known.methods, "markov"
-
-        def __hash__(self):
-            return 0
-
-        def whole(self, age, *, direction):
-            left = known.whole(age, direction=direction)
-
-            class Left:
-                points, supremum = left.points, left.supremum
-
-                def __call__(self, loss):
-                    nonlocal calls
-                    calls += 1
-                    return left(loss)
-
-            return Left()
-
-    night = Counted()
+    night = Counted(known)
     made.loss(rows, line(1000).day, night)
-    calls = 0
+    night.calls = 0
     row = line(1000, made.loss(rows, line(1000).day, night))
-    assert calls == 0  # days in a row that spent no more than planned need no second look
+    assert night.calls == 0  # days in a row that spent no more than planned need no second look
     made.admit(rows, row, night)
-    assert calls < 10 * 1001
+    assert night.calls < 10 * 1001
+
+
+def test_where_the_past_says_more_than_alpha_one_look_is_enough():
+    rows = [line(i, 200_000_000) for i in range(100)]
+    night, made = Counted(KNOWN[48]), promise("0.5", 300, "even")
+    made.loss([], line(0).day, night)
+    night.calls = 0
+    Leaked(night).largest(dict.fromkeys(range(100), 200_000_000))
+    once = night.calls
+    assert made.loss(rows, line(100).day, night) == 0
+    assert night.calls == 2 * once
+
+
+def test_a_thousand_days_with_gaps_are_weighed_in_a_few_hundred_steps_each():
+    night = Counted(envelope(STAY, 1, (*range(1, 8), 14, 30)))
+    chance = np.random.default_rng(1)
+    days = np.cumsum(chance.choice([1, 2, 5, 9, 40], size=1000)).tolist()
+    assert Leaked(night).largest(dict.fromkeys(days, 50_000_000)) > 50_000_000
+    assert night.calls < 300 * 1000
