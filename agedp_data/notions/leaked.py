@@ -65,17 +65,18 @@ class Leaked:
     def largest(self, losses: Mapping[int, int], *, endless: int = 0) -> int | None:
         """Return the most that is said about any one day, None if that is infinite.
 
-        `endless` is the loss of every day behind the newest, for ever.
+        `endless` is the loss of every day behind the newest, for ever. As many of these days are looked at as a leap
+        is long: further ones can leap over them, so that nothing builds up any more but towards the limit.
         """
         limit = self.limit(endless)
         if limit is None:
             return None
-        most = max((said for _, said in self._told(losses, endless)), default=0)
-        next_to_come = endless + self._before.reaching(1) + self._endless(FORWARD, endless).reaching(1)
-        return max(limit, next_to_come, most)
+        newest = max(losses, default=0)
+        to_come = {newest + 1 + i: endless for i in range(max(self.leaps) if endless else 0)}
+        return max((limit, *(said for _, said in self._told({**losses, **to_come}, endless))))
 
     def told_most(self, losses: Mapping[int, int]) -> tuple[int, int]:
-        """Return a day about which most is said, one with a release if there is such, and how much; a loss is above 0."""
+        """Return a day about which most is said, with a release if possible, and how much; some loss is above 0."""
         return max(self._told(losses, 0), key=lambda told: told[1])
 
     def _told(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:

@@ -265,6 +265,12 @@ def test_what_days_to_come_for_ever_add_is_what_very_many_add(day):
             assert found > leaked.largest(said) + loss / 10 or len(said) > 1
 
 
+def test_days_to_come_for_ever_count_where_a_day_tells_of_all_that_its_bits_reach():
+    # a release of 500, then 10 a day for ever: day 5 is told by it, by those of days 1 to 10, and by no other
+    many = told({0: 500, **dict.fromkeys(range(1, 61), 10)}, 6)
+    assert Leaked(register(6)).largest({0: 500}, endless=10) == many == 600
+
+
 def test_a_late_day_leaves_what_all_days_to_come_need():
     made, known = promise("1.5"), KNOWN[1]
     rows = released(made, [0, 1, 2, 4, 5], known)
