@@ -8,7 +8,9 @@ numbers. With m steps a day, e_k the loss of day k and g days between one day th
 
 It may LEAP over releases, which then say no more than the sum of their losses (`privacy.longer_memory`): instead of
 L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day forgets
-nothing (two values are never mistaken for each other, or its states are pairs of days) may forget in two.
+nothing (two values are never mistaken for each other, or its states are pairs of days) may forget in two. Of half-hours
+as of days: P(y | x) = P(y_far | x) P(y_near | y_far, x) for what releases y show of a day x, where another x changes
+the first factor by e^L(c_(k-j)) at most, and the second, whatever lies between, by e to the losses of y_near.
 
 Decisions. "Any one day" is a day without a release, too: between two days that were released it has e = 0, and before
 the first or behind the last one it never comes to more than that one does. A gap counts as so many days of the chain,
@@ -25,7 +27,7 @@ from agedp_data.notions.notion import Forgetting, LossLeft
 
 BACKWARD, FORWARD = "backward", "forward"
 _FURTHEST: Final = 7
-"""Releases over which the recursion may leap, at most."""
+"""Releases over which the recursion may leap, at most: a week of days, the longest habit that a leap is made for."""
 
 
 class DayLeakage(NamedTuple):
@@ -133,8 +135,9 @@ class Leaked:
 class _Side:
     """Releases in the order in which they come nearer, and what they say together from one side.
 
-    Places are numbers of days that grow towards what is told about. `reached` is what the releases before each one
-    (those that are only imagined not among them) say about the whole of its day.
+    Places are numbers of days that grow towards what is told about (forward, the negative ones). `reached` is what the
+    releases before each one say about the whole of its day. Releases that are only imagined lie on the days directly
+    before the first one and stand first in `_places`, `_spent` and `_said`: so many entries more than in `reached`.
     """
 
     def __init__(self, leaked: Leaked, direction: str) -> None:
@@ -147,14 +150,14 @@ class _Side:
         self.reached: list[int] = []
 
     def imagine(self, loss: int, supremum: int, number: int) -> None:
-        """Begin with days of this loss of which there were infinitely many before."""
+        """Begin with days of this loss of which there were infinitely many before; where they lie, the first release says."""
         self._said, self._spent, self._imagined = [supremum] * number, [loss] * number, number
         self._places = list(range(-number, 0))
 
     def follow(self, places: list[int], spent: list[int]) -> None:
         """Tell of these releases, the furthest first, going on from those that were the same the last time."""
         first = self._imagined
-        if first and places and not self.reached:
+        if first and places and not self.reached:  # now it is known where they end
             self._places = list(range(places[0] - first, places[0]))
         same = 0
         while (
@@ -163,7 +166,9 @@ class _Side:
             and self._spent[first + same] == spent[same]
         ):
             same += 1
-        del self._places[first + same :], self._spent[first + same :], self._said[first + same :], self.reached[same:]
+        for known in (self._places, self._spent, self._said):
+            del known[first + same :]
+        del self.reached[same:]
         for place, loss in zip(places[same:], spent[same:], strict=True):
             reached = self._least(place, len(self._said), self._leaked.reach)
             carried = self._least(place, len(self._said), self._leaked.carry) if self._blocks else reached

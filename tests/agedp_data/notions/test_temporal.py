@@ -317,6 +317,18 @@ def test_the_best_plan_is_the_best_of_all():
     assert 9 < noise["best"] < 10 < noise["exact"] < noise["supremum"]
 
 
+@pytest.mark.parametrize("alpha", ["0.02", "0.7"])
+@pytest.mark.parametrize("horizon", [3, 40])
+def test_the_best_plan_is_no_worse_than_the_papers_by_more_than_the_grid_is_wide(alpha, horizon):
+    exact = leaping(QUICK, leaps=1)
+    papers = [
+        np.mean(1 / allocate_through(exact, alpha=float(alpha), horizon=horizon, method=method))
+        for method in ("even", "supremum", "exact")
+    ]
+    plan = released(promise(alpha, horizon, "best"), range(horizon), envelope(QUICK, 1, (1, 2, 3, 7)))
+    assert np.mean([NANO / row.loss for row in plan]) <= 1.04 * min(papers)
+
+
 def test_days_further_apart_get_the_same_losses_and_say_less():
     made, known = promise("1.2", 9, "exact"), KNOWN[48]
     close, apart = released(made, range(9), known), released(made, range(0, 27, 3), known)
