@@ -54,8 +54,8 @@ def allocated(envelope: Forgetting, alpha: int, horizon: int, budget: Budget, da
 
     "best" is the least mean noise scale of "even", "exact", the largest constant and, up to 100 releases, a local
     optimum near the best of these: never worse than [T] Algorithms 7 and 8 and alpha/T under this envelope. An
-    envelope says some per cent too much of its chain (its losses lie about 6 % apart), so that their plans for the chain
-    itself may be up to 4 % better; `privacy.temporal.allocate`, which reads kernels, is never worse than they are.
+    envelope says some per cent too much of its chain (its losses lie about 6 % apart), so that their plans for the
+    chain itself may be up to 4 % better; `privacy.temporal.allocate`, which reads kernels, is never worse.
     """
     leaked = Leaked(envelope)
     constant = endless(envelope, alpha)

@@ -150,7 +150,7 @@ class _Side:
         self.reached: list[int] = []
 
     def imagine(self, loss: int, supremum: int, number: int) -> None:
-        """Begin with days of this loss of which there were infinitely many before; where they lie, the first release says."""
+        """Begin with days of this loss of which there were infinitely many before; the first release says where."""
         self._said, self._spent, self._imagined = [supremum] * number, [loss] * number, number
         self._places = list(range(-number, 0))
 
