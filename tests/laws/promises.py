@@ -34,6 +34,7 @@ def envelope(assume: str, forgets: float) -> Envelope:
     return Envelope(_DAYS * 48, _GRID, tight, tight, {"total_variation": curve}, 48, assume)
 
 
+_BY_CLOCK = {"data-day": "", "publication-day": " by publication"}
 _MODELS = [envelope(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)]
 
 
@@ -158,7 +159,9 @@ TRIED: dict[str, Tried] = {
             st.sampled_from(["data-day", "publication-day"]),
             amounts(),
         ),
-        lambda promise: {f"discounted sum ({promise.discount} {promise.rate})": promise.epsilon},
+        lambda promise: {
+            f"discounted sum ({promise.discount} {promise.rate}{_BY_CLOCK[promise.clock]})": promise.epsilon,
+        },
     ),
     "neighbourhood": Tried(
         st.builds(
