@@ -29,7 +29,7 @@ _HERE = Path(__file__).parents[2]
 _IMPORTED = (
     *("pandas", "pyarrow.parquet", "tests.faults.boundaries", "tests.nights.keyed"),
     *(f"flows.{name}" for name in ("amending", "calibration", "command", "ledgers", "publishing", "words")),
-    *(f"pipelines.{name}" for name in ("amend", "calibrate", "ledger_moves", "sanitise")),
+    *(f"pipelines.{name}" for name in ("amend", "calibrate", "handover.ledger_moves", "sanitise")),
 )
 """What a fork finds there already."""
 _SYSCALLS = "write,pwrite64,fsync,fdatasync,ftruncate,unlink,rename,renameat,renameat2,openat,open"
