@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from agedp_data import tables
+from agedp_data.config.series import series_in
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Contract, Release
 from agedp_data.roster import Roster
@@ -233,10 +234,12 @@ def _require_same(counted: Counted, noted: Mapping[str, Any]) -> None:
 def _as_many(counted: Counted, row: Release, promise: Mapping[str, Any]) -> bool:
     """Tell whether the roster counts as many households in each cell as were counted."""
     day, by, least = date.fromisoformat(row.day), _by(row, promise), promise["population"]["min_households"]
+    # a distribution names its groups once for each range
+    told = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
     if by is not None and not counted.has(by):  # nobody knows how many were in groups too small to publish
-        return sum(number for _, number in counted.cells(day, None)) >= sum(row.households)
+        return sum(number for _, number in counted.cells(day, None)) >= sum(told.values())
     large = {cell: number for cell, number in counted.cells(day, by) if number >= least}
-    return large == dict(zip(row.cells, row.households, strict=True))
+    return large == told
 
 
 def _other_households(day: date) -> str:
