@@ -181,6 +181,7 @@ def release_days(work: Work) -> None:
     if work.model is not None:
         ledger.adopt(work.model.text, at=at)
     work.contract = ledger.register(work.promise, population=work.population, at=at).hash
+    follow(work, ledger)
     columns = sorted({one.by for one in work.run.series.values() if one.by is not None})
     note = work.notes(ledger.id).before_draw(work.counted, columns, [due.day for due in work.agenda.due])
     try:

@@ -38,7 +38,7 @@ Series = Mapping[str, Statistic]
 class Publication:
     """The series in force, those of earlier contracts by hash, and the first and last day, None where there is none.
 
-    Of a series that is not known every change counts in full.
+    Of a series that is not known, or a contract, every change counts in full.
     """
 
     series: Series = field(default_factory=dict)
@@ -53,7 +53,9 @@ class Publication:
         """
         if row.series == "":
             return 1 / self.times(size_wh)
-        statistic = self.earlier.get(row.contract, self.series).get(row.series)
+        # a row that is only planned may have no contract yet: it will be charged under the series in force
+        known = self.earlier.get(row.contract, {}) if row.contract else self.series
+        statistic = known.get(row.series)
         return Fraction(1) if statistic is None else 1 / _times(statistic, size_wh)
 
     def times(self, size_wh: int) -> Fraction:

@@ -89,8 +89,10 @@ def report_of(
     work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
 ) -> bytes:
     """Return report.html for a statement and the rows and contracts that it tells of."""
-    promise = promise_of(contracts[-1].promise, series_by_contract(contracts))
-    run = work.run.model_copy(update={"promise": promise})
+    earlier = series_by_contract(contracts)
+    promise = promise_of(contracts[-1].promise, earlier)
+    terms = {"promise": promise, "series": earlier[contracts[-1].hash]}
+    run = work.run.model_copy(update=terms).following(earlier)  # as they stood, whatever the run file says now
     accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run))]
     days = len({row.day for row in rows if row.state == "released"})
     means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}

@@ -14,6 +14,8 @@ from agedp_data.ledger import Ledger
 from flows.planning import plan_lines
 from pipelines import audit
 from pipelines.amend import amend, foresee_amendment
+from pipelines.handover.as_it_stood import project_as_of
+from pipelines.handover.compare import verify_against
 from pipelines.handover.received import open_release
 from pipelines.work import begin
 from tests.reports.html import Page, faults_of
@@ -135,6 +137,26 @@ def test_rows_count_by_the_clamp_and_bins_of_their_time_after_an_amendment(homes
     assert windows["change of 2 kWh"] == "0.1"
     # the days of the larger clamp said most about any change; they still do
     assert windows["day"] == {each["name"]: each["epsilon"] for each in before}["day"]
+
+
+def test_a_release_of_before_an_amended_clamp_is_written_again_byte_for_byte(homes):
+    promise = promised("per-request").replace("spend", "age_days = 1\nspend")
+    write(homes, promise, mode="rehearsal")
+    homes.run(as_of=day(4))
+    write(homes, promise, mode="rehearsal", clamp="40")
+    amend(begin(homes.run_file, as_of=day(4)))
+    homes.run(as_of=day(7))
+    then = homes.files()
+    write(homes, promise, mode="rehearsal", clamp="30", rest=BELOW)
+    amend(begin(homes.run_file, as_of=day(7)))
+    homes.run(as_of=day(10))
+    work = begin(homes.run_file, as_of=day(10))
+    assert project_as_of(work, work.checked_ledger(), day(7))
+    assert homes.files() == then
+    # 2 kWh were .1 a day, of 50 kWh first and then of 40: 4 kWh are twice that under either
+    assert "4 kWh: 0.2;" in then["report.html"].decode()
+    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+        verify_against(open_release(homes.folder / "release"), ledger)
 
 
 def test_a_plan_of_the_whole_period_needs_its_last_day(homes):

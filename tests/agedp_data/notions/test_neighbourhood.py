@@ -210,9 +210,14 @@ def test_series_share_what_is_granted_about_small_changes_and_each_has_its_own_r
 def test_a_row_counts_by_the_terms_under_which_it_was_charged():
     earlier = {"old": {"mean": Mean(statistic="mean", clamp_kwh=Decimal(20))}}
     promise = promised().over(Publication({"mean": MEAN}, earlier))
-    rows = [Line(day(0), 10_000, contract="old"), Line(day(1), 10_000), Line(day(2), 10_000, series="unknown")]
+    rows = [
+        Line(day(0), 10_000, contract="old"),
+        Line(day(1), 10_000),
+        Line(day(2), 10_000, series="unknown"),
+        Line(day(3), 10_000, contract="unknown"),  # not by the clamp of another
+    ]
     figures = [LossOfChange(Decimal(2), promise._publication).figures([row], None, None)[0].value for row in rows]
-    assert figures == [1000, 400, 10_000]
+    assert figures == [1000, 400, 10_000, 10_000]
 
 
 @pytest.mark.parametrize(
