@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agedp_data.notions import NOTIONS, Promise
+
 Claim = Mapping[str, Any]
 
 _MEAN = "the mean of the households' days"
@@ -184,10 +186,12 @@ def _second(claim: Claim) -> list[str]:
 def _series(contract: Mapping[str, Any]) -> list[str]:
     least = contract["population"].get("min_households")
     small = f"A day, or a group, with fewer than {least} households on the roster is never released." if least else ""
-    return [_list([_made(name, terms) for name, terms in contract["series"].items()]), small]
+    promise = contract["promise"]
+    shared = {notion.name: notion.shared for notion in NOTIONS}.get(promise["notion"], Promise.shared)(promise)
+    return [_list([_made(name, terms, shared) for name, terms in contract["series"].items()]), small]
 
 
-def _made(name: str, terms: Mapping[str, Any]) -> str:
+def _made(name: str, terms: Mapping[str, Any], shared: str) -> str:
     clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
     counts = terms.get("statistic") == "distribution"
     text = f"{name}: {'how many households used how much, by day' if counts else _MEAN}"
@@ -204,7 +208,7 @@ def _made(name: str, terms: Mapping[str, Any]) -> str:
         text += (
             f". {_COUNTS.get(str(terms.get('form')), '').format(bins=', '.join(map(str, terms.get('bins_kwh') or ())))}"
         )
-    share = f" The series takes {terms['share']} of each day's epsilon." if terms.get("share", "1") != "1" else ""
+    share = f" The series takes {terms['share']} of {shared}." if terms.get("share", "1") != "1" else ""
     return f"{text}.{share}"
 
 

@@ -57,7 +57,8 @@ class Series(Block):
     statistic: str
     """What is published of a day."""
     share: Share | None = None
-    """Part of each day's epsilon; must be there if there are several series, and the shares add up to 1."""
+    """Part of each day's epsilon, under "neighbourhood" of what it says of small changes; there if there are several
+    series, and then they add up to 1."""
     clamp_kwh: PositiveKwh
     """A household's day counts at most this. A public figure, never read off the data."""
     by: Text | None = None

@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
@@ -148,6 +148,14 @@ class Neighbourhood(Enforced):
             f"max_day_epsilon = {self.max_day_epsilon} binds: epsilon {epsilon(wanted)} a day for changes of "
             f"{exact_text(self.delta_kwh)} kWh would be {epsilon(any_size)} for changes of any size; small changes "
             f"cost {epsilon(left)} instead, with more noise"
+        )
+
+    @classmethod
+    def shared(cls, terms: Mapping[str, Any]) -> str:
+        """Return what several series have shares of: what a day says of a small change."""
+        return (
+            f"what each day says of a change by at most {terms['delta_kwh']} kWh; its part of what a day says of "
+            "larger changes is another"
         )
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
 
 from agedp_data.losses import granted
 from agedp_data.notions.candidate import Candidate
@@ -229,6 +229,12 @@ class Promise(Block):
         """Return which part of a day's loss a series is granted that has this share: for most notions just that."""
         del series
         return share
+
+    @classmethod
+    def shared(cls, terms: Mapping[str, Any]) -> str:
+        """Return what several series have shares of, in words, by a promise as a contract tells of it."""
+        del terms
+        return "each day's epsilon"
 
     @property
     def opening(self) -> str:

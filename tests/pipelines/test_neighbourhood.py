@@ -85,9 +85,11 @@ def test_windows_of_small_changes_hold_by_the_scales_that_were_drawn(homes, spen
     assert len(spent) == DAYS
     assert Fraction(35, 100) < fullest(spent, 4) <= Fraction(4, 10) or spend == "fraction"
     assert fullest(spent, 4) <= Fraction(4, 10)
-    figures = {
-        each["name"]: Decimal(each["epsilon"]) for each in open_release(homes.folder / "release").statement["figures"]
-    }
+    release = open_release(homes.folder / "release")
+    words = (release.path / "STATEMENT.md").read_text()
+    assert "The series takes 0.25 of what each day says of a change by at most 2 kWh;" in words
+    assert "of each day's epsilon" not in words
+    figures = {each["name"]: Decimal(each["epsilon"]) for each in release.statement["figures"]}
     assert figures["day"] * 10**9 == max(any_size.values())
     assert float(figures["change of 2 kWh"]) == pytest.approx(float(max(spent.values())), rel=1e-7)
     assert float(figures["change of 2 kWh, window of 4 days"]) == pytest.approx(float(fullest(spent, 4)), rel=1e-7)
