@@ -9,6 +9,7 @@ from typing import Any
 
 from agedp_data.errors import RunFileError
 from agedp_data.losses import epsilon
+from agedp_data.notions import Promise
 from agedp_data.statement import figure_told
 from flows.promising import promises_json, promises_lines
 from flows.words import (
@@ -197,7 +198,8 @@ def _horizon_lines(work: Work) -> list[str]:
 
 def _alternatives(work: Work, found: Prospect) -> dict[str, float]:
     """Return the mean noise scale by schedule."""
-    return work.run.promise.alternatives(_compared_days(work, found))
+    notion = work.run.notion  # over what is published, as it is enforced
+    return notion.alternatives(_compared_days(work, found)) if isinstance(notion, Promise) else {}
 
 
 def _compared_days(work: Work, found: Prospect) -> int:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from html import escape
 from typing import Any
 
@@ -20,7 +21,7 @@ from agedp_data.config.contracts import promise_of
 from agedp_data.config.series import Distribution, series_in
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Account, Promise
+from agedp_data.notions.notion import Account, Notion, Promise
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.notions.publication import Publication
 from agedp_data.pictures.page import document, in_short, paragraph, section
@@ -81,6 +82,7 @@ class Told:
     accounts: Sequence[Account]
     envelope: Envelope | None
     coverage: Decimal
+    promise: Notion
     noise_means: Mapping[str, float]
     publication: Publication = field(default_factory=Publication)
 
@@ -100,7 +102,8 @@ def report_of(
     named = known[contracts[-1].hash].get("model", {}).get("hash")
     texts = {model.model: model.envelope for model in ledger.models()}
     envelope = Envelope.from_json(json.loads(texts[named])["envelope"]) if named in texts else None
-    return page(Told(claim, rows, known, accounts, envelope, work.run.output.interval, means, run.publication)).encode()
+    coverage = work.run.output.interval
+    return page(Told(claim, rows, known, accounts, envelope, coverage, promise, means, run.publication)).encode()
 
 
 def page(told: Told) -> str:
@@ -268,11 +271,12 @@ def _prices(told: Told, figures: Sequence[Lettered]) -> Iterator[str]:
         return
     newest = max(released, key=lambda row: (row.day, -row.seq))
     sd = noise.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    series = told.contracts[newest.contract]["series"][newest.series]
+    now = told.claim["contract"]["series"]
+    series = now.get(newest.series, told.contracts[newest.contract]["series"][newest.series])
     schedules = noise_of(
         told.noise_means,
         clamp_wh=watt_hours(Decimal(series["clamp_kwh"])),
-        share=float(series["share"]),
+        share=float(told.promise.part_of_day(newest.series, Fraction(series["share"]))),
         households=min(newest.households),
     )
     times = noise_times(told.accounts, told.rows, told.envelope)

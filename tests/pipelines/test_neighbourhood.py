@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +12,7 @@ import pytest
 from agedp_data.config import load
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import Ledger
-from flows.planning import plan_lines
+from flows.planning import plan_json, plan_lines
 from pipelines import audit
 from pipelines.amend import amend, foresee_amendment
 from pipelines.handover.as_it_stood import project_as_of
@@ -115,6 +116,24 @@ def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
     assert (limits["day"], limits["change of 2 kWh"]) == ("0.5", "0.4")
     write(homes, promised("per-request", cap="2.5", total="3"))
     assert not any("binds" in line for line in plan_lines(begin_anew(homes)))
+
+
+def test_the_plan_gives_the_noise_of_every_schedule_by_what_is_published(homes):
+    write(homes, promised("per-request"))
+    [line] = [line for line in plan_lines(begin(homes.run_file)) if line.startswith("mean noise scale by schedule")]
+    # .4 in 4 days are .1 a day about 2 kWh, 2.5 about 50 kWh: the scale is .4 of the clamp
+    assert "per-request 0.4," in line
+    assert plan_json(begin(homes.run_file))["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)
+
+
+def test_the_report_gives_its_own_schedule_the_noise_that_the_mean_was_published_with(homes):
+    write(homes, promised("per-request"), rest=BELOW)
+    homes.run(today=TODAY)
+    release = open_release(homes.folder / "release")
+    [published] = release.table()["noise_sd_kwh"].unique()
+    said = Page((release.path / "report.html").read_text()).text
+    [own] = re.findall(r"per-request \(as promised\) ([0-9.,]+)", said)
+    assert float(own.replace(",", "")) == pytest.approx(published, rel=0.01)
 
 
 def begin_anew(homes):
