@@ -22,6 +22,7 @@ from flows.planning import plan_lines
 from flows.words import result_lines
 from pipelines import audit, folders
 from pipelines.amend import amend
+from pipelines.handover import checked_figures
 from pipelines.handover.as_it_stood import project_as_of
 from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import recover
@@ -244,6 +245,17 @@ def test_a_lost_doubled_or_misplaced_count_is_found(made, change):
     reseal(made.folder / "release")
     with pytest.raises(InputError):
         open_release(made.folder / "release").verify()
+
+
+def test_the_noise_of_a_release_is_checked_once_however_many_counts_it_has(kept, monkeypatch):
+    asked = []
+    known = checked_figures.standard_deviation
+    monkeypatch.setattr(checked_figures, "standard_deviation", lambda scale: asked.append(scale) or known(scale))
+    for name, table in open_release(kept.folder / "release").distributions().items():
+        asked.clear()
+        claim = open_release(kept.folder / "release").statement
+        assert len(checked_figures.checked_counts(name, table, claim)) > DAYS
+        assert len(asked) == 2 * DAYS  # the least and the most that the rounded loss allows
 
 
 def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
