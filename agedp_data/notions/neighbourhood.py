@@ -28,7 +28,6 @@ from agedp_data.notions.candidate import Candidate, amount_in, unknown
 from agedp_data.notions.changes import LossOfChange, SmallLosses
 from agedp_data.notions.enforced import Enforced, refuse_above
 from agedp_data.notions.notion import (
-    DAY_FIGURE,
     Account,
     Figure,
     Forgetting,
@@ -118,12 +117,13 @@ class Neighbourhood(Enforced):
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """Return the caps, and the window's amount about small changes, which bounds a day of any change too."""
+        """Return the caps, and what a window says about small changes.
+
+        What it says about a change of any size goes with the clamp, which an amendment may raise: the cap bounds it.
+        """
         window = granted(self.epsilon_per_window)
-        largest = int(window * self._publication.largest_times(self.delta_wh))
         of_day = self._own
-        small = {of_day.window_figure: window, of_day.day_figure: min(window, self.day_cap)}
-        return {**super().limits, DAY_FIGURE: min(self.day_cap, largest), **small}
+        return {**super().limits, of_day.window_figure: window, of_day.day_figure: min(window, self.day_cap)}
 
     @property
     def opening(self) -> str:

@@ -63,10 +63,6 @@ class Publication:
         parts = [_share(one) * _times(one, size_wh) for one in self.series.values()]
         return sum(parts, Fraction(0)) or Fraction(1)
 
-    def largest_times(self, size_wh: int) -> Fraction:
-        """Return the same of the series of which it is most."""
-        return max((_times(one, size_wh) for one in self.series.values()), default=Fraction(1))
-
     def share(self, series: str, told: Fraction, size_wh: int) -> Fraction:
         """Return which part of a day's loss about changes of any size a series gets with its share of small ones."""
         one = self.series.get(series)

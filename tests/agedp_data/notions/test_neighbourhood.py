@@ -220,6 +220,15 @@ def test_a_row_counts_by_the_terms_under_which_it_was_charged():
     assert figures == [1000, 400, 10_000, 10_000]
 
 
+def test_the_limit_of_a_day_holds_after_an_amendment_that_raises_the_clamp():
+    promise = promised(spend="per-request", window=1)
+    before = promise.over(Publication({"mean": MEAN.model_copy(update={"clamp_kwh": Decimal(20)})}))
+    rows = lived(promise.over(Publication({"mean": MEAN})), [0])
+    said = {figure.name: figure.value for figure in before.figures(rows, None, None)}
+    assert said["day"] == 25 * 700_000_000
+    assert said["day"] <= before.limits["day"]
+
+
 @pytest.mark.parametrize(
     ("size", "part"), [("0.001", "0.00002"), ("1", "0.02"), ("2", "0.04"), ("50", "1"), ("99", "1")]
 )
