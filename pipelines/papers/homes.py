@@ -21,6 +21,7 @@ from agedp_data.readers.synthetic.ausgrid import write_ausgrid
 from agedp_data.readers.synthetic.london import write_london
 from pipelines.read import readings
 
+FEWEST_HOMES, FEWEST_DAYS = 20, 90
 _SEED = 7
 _LONDON_FROM, _AUSGRID_FROM = date(2013, 1, 1), date(2012, 7, 1)
 
@@ -32,10 +33,18 @@ class Homes:
     Attributes:
         name: which data, how many homes, which days.
         energy_wh: (homes, days, 48) whole watt-hours, -1 where missing.
+        open_data: whether they are measured readings and not made up.
     """
 
     name: str
     energy_wh: NDArray[np.int64]
+    open_data: bool
+
+    @property
+    def judge(self) -> bool:
+        """Return whether a paper may be judged by them: measured, and neither few nor short."""
+        homes, days, _ = self.energy_wh.shape
+        return self.open_data and homes >= FEWEST_HOMES and days >= FEWEST_DAYS
 
     @property
     def steps(self) -> NDArray[np.int64]:
@@ -67,24 +76,24 @@ class Data:
     def london_homes(self) -> Homes:
         """Return homes of London, half-hour by half-hour."""
         if self.london:
-            return _read(self.london, "london", "Low Carbon London (open data of UK Power Networks)")
+            return _read(self.london, "london", "Low Carbon London (open data of UK Power Networks)", open_data=True)
         homes, days = (6, 56) if self.small else (40, 365)
         with TemporaryDirectory(prefix="agedp-") as folder:
             write_london(Path(folder), households=homes, first_day=_LONDON_FROM, days=days, seed=_SEED)
-            return _read([f"{folder}/*.csv"], "london", "made-up homes in London's format")
+            return _read([f"{folder}/*.csv"], "london", "made-up homes in London's format", open_data=False)
 
     @cached_property
     def ausgrid_homes(self) -> Homes:
         """Return the homes of an Ausgrid year: general consumption and controlled load."""
         if self.ausgrid:
-            return _read(self.ausgrid, "ausgrid", "Ausgrid's solar homes (open data)")
+            return _read(self.ausgrid, "ausgrid", "Ausgrid's solar homes (open data)", open_data=True)
         homes, days = (20, 60) if self.small else (300, 365)
         with TemporaryDirectory(prefix="agedp-") as folder:
             write_ausgrid(Path(folder), households=homes, first_day=_AUSGRID_FROM, days=days, seed=_SEED)
-            return _read([f"{folder}/*.csv"], "ausgrid", "made-up homes in Ausgrid's format")
+            return _read([f"{folder}/*.csv"], "ausgrid", "made-up homes in Ausgrid's format", open_data=False)
 
 
-def _read(files: Sequence[str], dataset: str, name: str) -> Homes:
+def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> Homes:
     frame = readings(list(files), dataset=dataset)
     household, place = np.unique(frame["household_id"].to_numpy(dtype=object).astype(str), return_inverse=True)
     day = frame["day"].to_numpy().astype("datetime64[D]")
@@ -94,4 +103,4 @@ def _read(files: Sequence[str], dataset: str, name: str) -> Homes:
     # Files begin and end with a stamp of midnight, which is a day of one reading.
     whole = np.flatnonzero(((energy >= 0).sum(axis=2) > SLOTS // 2).any(axis=0))
     energy = energy[:, whole[0] : whole[-1] + 1]
-    return Homes(f"{name}: {household.size} homes, {first + whole[0]} to {first + whole[-1]}", energy)
+    return Homes(f"{name}: {household.size} homes, {first + whole[0]} to {first + whole[-1]}", energy, open_data)

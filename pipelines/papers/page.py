@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 from pipelines import folders
-from pipelines.papers.results import Claim, Figure, Paper
+from pipelines.papers.results import Claim, Figure, Paper, Verdict
 
 _READABLE = 0o644
 
@@ -48,7 +49,7 @@ def picture(paper: Paper, figure: Figure) -> str:
 def page_of(papers: Sequence[Paper]) -> str:
     """Return the page as Markdown."""
     verdicts = Counter(claim.verdict for paper in papers for claim in paper.claims)
-    counted = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ("reproduced", "sharpened", "refuted"))
+    counted = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in get_args(Verdict) if verdicts[verdict])
     blocks = [_INTRODUCTION, f"Of {verdicts.total()} claims: {counted}."]
     for paper in papers:
         blocks += [f"## {paper.title}", *(section(paper, figure) for figure in paper.figures)]

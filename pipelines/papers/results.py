@@ -5,6 +5,7 @@ A figure is its curves; what is drawn and what is written as a table are the sam
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Look = Literal["paper", "ours", "measured", "reference"]
-Verdict = Literal["reproduced", "sharpened", "refuted"]
+Verdict = Literal["reproduced", "sharpened", "refuted", "not judged"]
 
 PUBLISHED = "the paper's published parameters; no data"
 
@@ -74,6 +75,8 @@ class Figure:
         panels: from left to right.
         erratum: what cannot be reproduced and why, with its place in MATHS; empty if everything can.
         repeatable: whether a second run gives the same numbers (run times do not).
+        parts: what verdicts quote of it, by name.
+        verdicts: what its data say of a claim, by name.
     """
 
     name: str
@@ -84,6 +87,8 @@ class Figure:
     panels: tuple[Panel, ...]
     erratum: str = ""
     repeatable: bool = True
+    parts: Mapping[str, str] = field(default_factory=dict)
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
     def at(self, label: str, x: float, *, panel: str | None = None) -> float:
         """Return the value of a curve at one of its places, for a sentence or a verdict."""
@@ -106,7 +111,8 @@ class Claim:
     Attributes:
         place: where in the paper.
         claim: in our words.
-        verdict: reproduced (as printed), sharpened (true, and more is), refuted (false as printed).
+        verdict: reproduced (as printed), sharpened (true, and more is), refuted (false as printed), not judged (the
+            data at hand, or the paper's own words, do not decide it).
         found: the numbers.
         maths: the section of the project's mathematics that has the correct form.
         test: a test that proves it, `file::name`.

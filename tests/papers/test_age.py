@@ -8,9 +8,13 @@ from scipy.stats import binom
 
 from agedp_data.privacy.ageing import risk
 from agedp_data.privacy.two_state import failure_rate, noise_scale
+from pipelines.papers.age.autoregressive import drifts
 from pipelines.papers.age.failure import by_start
-from pipelines.papers.age.planning import SQUARE_ERROR, continuous, plans
+from pipelines.papers.age.planning import SQUARE_ERROR, classical_edge, continuous, plans, rate
 from pipelines.papers.age.two_state import CHAIN, unaged
+from pipelines.papers.results import Figure
+
+pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
 
 @pytest.mark.parametrize("tight", [True, False])
@@ -57,3 +61,37 @@ def test_whole_steps_are_never_better_than_the_continuous_reference() -> None:
         assert sharper is not None
         assert other.risk <= one.risk * 1.01
         assert sharper.risk < one.risk
+
+
+def test_eq_30_has_finite_plans_just_above_the_edge_and_none_at_it() -> None:
+    edge = classical_edge()
+    assert edge == pytest.approx(0.3459, abs=5e-5)
+    below, above, far = plans(
+        rate, np.array([edge - 1e-4, 0.347, 0.35]), horizon=16, method="total_variation", max_loss=10.0
+    )
+    assert below is None or not np.isfinite(below.risk)
+    assert above is not None
+    assert far is not None
+    assert [above.risk, far.risk] == pytest.approx([4.405, 3.074], abs=2e-3)
+    assert (far.age, far.interval) == (0, 2)
+
+
+def test_publishing_zero_beats_noise_and_ageing_up_to_the_loss_in_the_title(figures: dict[str, Figure]) -> None:
+    figure = figures["age-figure_4"]
+    assert "at losses below 0.63" in figure.title
+    # By hand: the variance 1/20 of the true mean equals 8/(20 e)^2 at e = sqrt(.4).
+    for panel in figure.panels:
+        for line in panel.curves:
+            if line.label in {"noise alone: 8/(ε²I²)", "aged, tight"}:
+                np.testing.assert_array_equal(line.y > 1 / 20, line.x < 0.4**0.5)
+
+
+def test_the_aged_mean_of_a_continuous_state_drifts_to_twice_the_paper_s_limit(figures: dict[str, Figure]) -> None:
+    rng = np.random.default_rng(8)
+    past = rng.normal(0, 1 / 0.6, (40_000, 20))
+    present = 0.8**3 * past + rng.normal(0, np.sqrt((1 - 0.8**6) / 0.36), past.shape)
+    ours, printed = drifts(3.0)
+    assert ((present.mean(axis=1) - past.mean(axis=1)) ** 2).mean() == pytest.approx(ours, rel=0.03)
+    assert (ours, printed) == pytest.approx((0.1356, 0.1025), abs=1e-4)
+    assert drifts(200.0)[0] == pytest.approx(2 * drifts(200.0)[1])
+    assert "0.1356" in figures["age-figure_8"].erratum

@@ -7,7 +7,7 @@ import pytest
 
 from agedp_data.privacy.discounted import Exponential, Hyperbolic, endless
 from pipelines.papers.discounted.reports import CLAMP_KWH, daily_means, error, printed
-from pipelines.papers.homes import Homes
+from pipelines.papers.homes import Data, Homes
 from pipelines.papers.results import Figure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
@@ -18,7 +18,7 @@ def test_the_means_are_those_of_a_plain_loop() -> None:
     energy = rng.integers(0, 9000, (7, 5, 48))
     energy[2, 3] = -1
     energy[4, 1, 10:] = -1
-    means, homes = daily_means(Homes("made up", energy))
+    means, homes = daily_means(Homes("made up", energy, open_data=False))
     assert homes == 7
     for day in range(5):
         totals = [sum(max(int(value), 0) for value in home[day]) for home in energy if (home[day] >= 0).any()]
@@ -61,3 +61,18 @@ def test_the_best_schedule_is_never_above_the_others(figures: dict[str, Figure])
         *others, best = panel.curves
         for other in others:
             assert best.y.mean() <= other.y.mean() * (1 + 1e-6), other.label
+
+
+def test_only_hyperbolic_noise_grows_and_only_there_does_renewal_save(figures: dict[str, Figure]) -> None:
+    flat, growing = (
+        {line.label: line.y for line in panel.curves} for panel in figures["discounted-figure_2"].panels[1:]
+    )
+    means = daily_means(Data(small=True).ausgrid_homes)[0]
+    constant = flat["Corollary 12"] * means
+    assert np.ptp(constant) < 1e-9 * constant[0]
+    assert (np.diff(growing["Corollary 16 as printed"] * means) > 0).all()
+    saved = (
+        1 - (growing["renewal, no horizon needed"] * means).mean() / (growing["Corollary 16 as printed"] * means).mean()
+    )
+    assert f"saves {saved:.0%} of the noise" in figures["discounted-figure_2"].title
+    assert (flat["renewal, no horizon needed"] * means).mean() > 0.95 * constant[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import numpy as np
 import pytest
 
 from agedp_data.readers.synthetic.london import write_london
-from pipelines.papers.age.homes import CLAMP_WH, HOURS, LOSSES, error, figure_7, forgetting, printed_bound
+from pipelines.papers.age.homes import CLAMP_WH, HOURS, LOSSES, bound_by_home, error, figure_7, forgetting, title
 from pipelines.papers.homes import Data, Homes
+from pipelines.papers.results import Figure
+
+pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
 
 def test_figure_7_s_error_is_that_of_a_plain_loop() -> None:
@@ -19,7 +23,7 @@ def test_figure_7_s_error_is_that_of_a_plain_loop() -> None:
     energy = rng.integers(0, 3000, (10, 8, 48))
     energy[3, 2, 5:9] = -1
     energy[:4, 5, 7] = -1  # too few are left there
-    drift, number = error(Homes("made up", energy))
+    drift, number = error(Homes("made up", energy, open_data=False))
     assert number == 9
     flat, means = energy.reshape(10, -1), []
     for column in flat.T:
@@ -34,7 +38,71 @@ def test_figure_7_s_error_is_that_of_a_plain_loop() -> None:
 def test_equation_55_as_printed_is_the_largest_of_all_states_and_homes() -> None:
     chains = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.5], [0.5, 0.5]]])
     # pi = (3/4, 1/4), lambda_* = .6: sqrt(3) .6^t; the second home forgets at once.
-    np.testing.assert_allclose(printed_bound(chains, np.array([1, 2, 5])), [1, 3**0.5 * 0.36, 3**0.5 * 0.6**5])
+    found = bound_by_home(chains, np.array([1, 2, 5]))
+    np.testing.assert_allclose(found, [[1, 3**0.5 * 0.36, 3**0.5 * 0.6**5], [0, 0, 0]], atol=1e-12)
+
+
+def wandering(homes: int, days: int, *, open_data: bool, moves: float = 0.5) -> Homes:
+    """Homes that go round three levels and mostly one way: no chain of theirs is reversible."""
+    rng, steps = np.random.default_rng(9), days * 48
+    turned = np.where(rng.random((homes, steps)) < moves, 1, 0)
+    level = np.cumsum(turned, axis=1) % 3
+    return Homes("made up", (100 + 900 * level).reshape(homes, days, 48), open_data)
+
+
+def test_eq_55_is_counted_home_by_home_against_matrix_powers() -> None:
+    homes = wandering(3, 20, open_data=False, moves=0.99)
+    steady = np.random.default_rng(4).integers(0, 3, (2, 20, 48)) * 900 + 100
+    both = Homes("made up", np.concatenate([homes.energy_wh, steady]), open_data=False)
+    found = forgetting(both)
+    held = 0
+    for home in both.steps:  # by hand: counted moves, powers of the reversed chain, largest half distance of rows
+        seen = np.searchsorted(np.unique(home), home)
+        counts = np.zeros((3, 3))
+        np.add.at(counts, (seen[:-1], seen[1:]), 1)
+        chain = counts / counts.sum(axis=1, keepdims=True)
+        values, vectors = np.linalg.eig(chain.T)
+        law = np.real(vectors[:, np.argmax(np.real(values))])
+        law = law / law.sum()
+        back, power = chain.T * law / law[:, None], np.eye(3)
+        second, keeps = sorted(np.abs(values))[-2], True
+        for step in range(1, 337):
+            power = power @ back
+            apart = max(np.abs(a - b).sum() / 2 for a in power for b in power)
+            bound = min(1, ((1 - law.min()) / law.min()) ** 0.5 * second**step)
+            keeps &= apart <= bound * (1 + 1e-9) + 1e-12
+        held += keeps
+    assert found.homes == 5
+    assert found.kept == held
+
+
+def test_few_homes_or_made_up_ones_judge_nothing() -> None:
+    assert wandering(20, 90, open_data=True).judge
+    for homes in (wandering(19, 90, open_data=True), wandering(20, 89, open_data=True)):
+        assert not homes.judge
+    assert not wandering(20, 90, open_data=False).judge
+
+
+def test_figure_7_has_no_verdict_and_no_finding_on_made_up_homes(figures: dict[str, Figure], claims) -> None:
+    figure = figures["age-figure_7"]
+    assert set(figure.verdicts.values()) == {"not judged"}
+    assert "do not answer" in figure.title
+    assert "forget as" not in figure.erratum
+    assert {claim.verdict for claim in claims if claim.place.startswith("Figure 7(") and "kWh" in claim.rests_on} == {
+        "not judged"
+    }
+
+
+def test_the_title_of_figure_7_follows_the_numbers() -> None:
+    homes = Data(small=True).london_homes
+    quick, slow = np.full((LOSSES.size, HOURS.size), 0.01), np.full((LOSSES.size, HOURS.size), 1.9)
+    base = forgetting(homes)
+    for tight, median, expected in (
+        (quick, slow, "The chains forget within a day, and the homes do not"),
+        (quick, quick, "The chains forget within a day, as the homes do"),
+        (slow, slow, "The chains remember for more than a day, whatever the homes do"),
+    ):
+        assert title(replace(base, tight=tight, median=median, floor=quick)) == expected
 
 
 def test_homes_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -44,6 +112,16 @@ def test_homes_are_read_as_they_were_written(tmp_path: Path) -> None:
     homes = Data(london=(f"{tmp_path}/*.csv",)).london_homes
     assert homes.name.endswith("3 homes, 2013-01-01 to 2013-01-05")
     np.testing.assert_array_equal(homes.daily_wh, said.energy_wh)
+
+
+@pytest.mark.long
+def test_eq_55_holds_for_each_of_forty_homes_and_the_figure_judges_by_them(real_data: Path) -> None:
+    figure = figure_7(Data(london=(str(real_data / "london" / "kaggle" / "*.csv"),)))
+    assert figure.parts["eq. 55 held"] == "for 40 of 40 homes at each of 336 lags"
+    assert figure.title == "The chains forget within a day, and the homes do not"
+    assert figure.verdicts == {
+        "level": "refuted", "from 18 hours": "refuted", "forgotten": "refuted", "eq. 55": "sharpened"
+    }  # fmt: skip
 
 
 @pytest.mark.long

@@ -9,10 +9,13 @@ import pytest
 
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.temporal import limit
+from pipelines.papers.results import Figure
 from pipelines.papers.temporal.courses import TRAP, frozen
 from pipelines.papers.temporal.run_times import random_kernel
-from pipelines.papers.temporal.smoothing import until
+from pipelines.papers.temporal.smoothing import CASES, until
 from pipelines.papers.temporal.solvers import algorithm_1, programme
+
+pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
 
 @pytest.mark.parametrize("loss", [0.1, 2.0, 12.0])
@@ -44,6 +47,23 @@ def test_how_long_leakage_rises_is_that_of_a_plain_recursion(loss: float) -> Non
     assert course[-1] == pytest.approx({0.1: 0.633, 1.0: 5.698}[loss], abs=2e-3)
     larger = smoothed_recursion(0.005, 200, loss, 600)[-1]
     assert larger < course[-1]
+
+
+def test_only_with_few_states_does_a_small_loss_delay_the_growth(figures: dict[str, Figure]) -> None:
+    took = {}
+    for s, n in CASES:
+        for loss in (0.1, 1.0):
+            course = np.array(smoothed_recursion(s, n, loss, 600))
+            took[s, n, loss] = int(np.argmax(course >= 0.99 * course[-1])) + 1
+    assert took == {
+        (0.005, 50, 0.1): 34, (0.005, 50, 1.0): 11, (0.005, 200, 0.1): 8, (0.005, 200, 1.0): 20,
+        (0.05, 50, 0.1): 4, (0.05, 50, 1.0): 10, (1.0, 50, 0.1): 2, (1.0, 50, 1.0): 2,
+    }  # fmt: skip
+    sentence = figures["temporal-figure_7"].sentence
+    for s, n in CASES:
+        if n <= 50:  # a small run leaves out the large matrix
+            assert f"{took[s, n, 0.1]} and {took[s, n, 1.0]} for s = {s:g}, n = {n}" in sentence
+    assert "in 1 of 3 cases (s = 0.005, n = 50)" in sentence
 
 
 def test_the_frozen_pair_of_theorem_11_is_printed_as_bounded_where_nothing_bounds() -> None:

@@ -142,13 +142,14 @@ def figure_4() -> Figure:
     for i, e in enumerate(LOSSES):
         losses += [curve(f"Theorem 1, loss {e:g}", AGES, classic[i], "paper", shade=i)]
         losses += [curve(f"tight, loss {e:g}", AGES, tight[i], shade=i)]
+    even = (8 / AGENTS) ** 0.5
     return Figure(
         "figure_4",
         "Figure 4",
-        "Ageing bounds the error where noise alone does not, but publishing 0 beats both",
+        f"Ageing bounds the error where noise alone does not; publishing 0 beats both at losses below {even:.2f}",
         f"With noise alone the error is 8/(ε²I²), {8 / (0.1 * AGENTS) ** 2:.1f} at a loss of .1; an aged mean of loss 2"
-        f" never exceeds {error[2][-1]:.3f}. But always publishing 0 has an error of {1 / AGENTS:g}, and the best"
-        " multiple of the aged mean is never worse than that.",
+        f" never exceeds {error[2][-1]:.3f}. But always publishing 0 has an error of {1 / AGENTS:g}, less than"
+        f" both up to a loss of {even:.3f} about the present; the best multiple of the aged mean is never worse.",
         f"{PUBLISHED} (p = q = .1, I = 20)",
         (
             Panel(
