@@ -17,6 +17,7 @@ Look = Literal["paper", "ours", "measured", "reference"]
 Verdict = Literal["reproduced", "sharpened", "refuted", "not judged"]
 
 PUBLISHED = "the paper's published parameters; no data"
+OURS = "parameters of ours, for the paper prints none; no data"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from agedp_data.privacy.ageing import risk
+from agedp_data.privacy.ageing import compose, risk
 from agedp_data.privacy.two_state import failure_rate, noise_scale
 from pipelines.papers.age.autoregressive import drifts
+from pipelines.papers.age.claims import equal_risk
 from pipelines.papers.age.failure import by_start
 from pipelines.papers.age.planning import SQUARE_ERROR, classical_edge, continuous, plans, rate
+from pipelines.papers.age.policies import cycle_peak, kept_by_interval, periodic_and_alternating
 from pipelines.papers.age.two_state import CHAIN, unaged
 from pipelines.papers.results import Figure
 
@@ -95,3 +97,36 @@ def test_the_aged_mean_of_a_continuous_state_drifts_to_twice_the_paper_s_limit(f
     assert (ours, printed) == pytest.approx((0.1356, 0.1025), abs=1e-4)
     assert drifts(200.0)[0] == pytest.approx(2 * drifts(200.0)[1])
     assert "0.1356" in figures["age-figure_8"].erratum
+
+
+@pytest.mark.parametrize("loss", [0.2, 0.5, 1.0])
+def test_eq_40_is_what_a_search_over_all_splits_finds(loss: float) -> None:
+    interval = np.linspace(loss / -np.log(0.8) + 1e-3, 14, 200_001)
+    risks = np.log1p(0.8 ** (14 - interval) * np.expm1(loss) / (1 - 0.8**interval * np.exp(loss)))
+    best = 0.8 ** interval[risks.argmin()] * np.exp(loss)
+    assert kept_by_interval(loss, 14) == pytest.approx(best, abs=1e-4)
+    assert best == pytest.approx(0.5, abs=1e-4)
+
+
+@pytest.mark.parametrize("allowed", [0.084, 0.0995])
+def test_two_intervals_that_take_turns_are_no_better_than_one(allowed: float) -> None:
+    alone, turns = periodic_and_alternating(allowed)
+    assert alone == pytest.approx({0.084: 4.454, 0.0995: 1.581}[allowed], abs=1e-3)  # MATHS 9
+    assert alone <= turns < np.inf
+
+
+def test_the_peak_of_a_cycle_is_that_of_a_long_series() -> None:
+    losses, intervals = (0.5, 0.7), (6, 7)
+    published = np.cumsum([intervals[k % 2] for k in range(60)])
+    given = [losses[(k + 1) % 2] for k in range(60)]  # the interval after an output is its own
+    course = compose(CHAIN, published, [0] * 60, given, published, method="total_variation")
+    assert cycle_peak(intervals, losses) == pytest.approx(course.max(), rel=1e-6)
+    assert cycle_peak([1], [0.5]) == np.inf
+
+
+def test_averaged_over_the_start_the_fresh_output_of_equal_risk_is_never_worse() -> None:
+    for target in (0.1, 0.4):
+        _, fresh, aged = equal_risk(target, 6)
+        assert fresh <= aged + 1e-9
+    with pytest.raises(ValueError, match="tells 1"):
+        equal_risk(1.0, 6)  # .8^6 left: nothing that old tells so much

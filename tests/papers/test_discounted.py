@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.privacy.discounted import Exponential, Hyperbolic, endless
-from pipelines.papers.discounted.reports import CLAMP_KWH, daily_means, error, printed
+from pipelines.papers.discounted.reports import CLAMP_KWH, daily_means, error, figure_1, printed
 from pipelines.papers.homes import Data, Homes
 from pipelines.papers.results import Figure
 
@@ -76,3 +76,18 @@ def test_only_hyperbolic_noise_grows_and_only_there_does_renewal_save(figures: d
     )
     assert f"saves {saved:.0%} of the noise" in figures["discounted-figure_2"].title
     assert (flat["renewal, no horizon needed"] * means).mean() > 0.95 * constant[0]
+
+
+def test_corollary_16_is_worse_than_corollary_8_on_the_first_two_days() -> None:
+    at = np.arange(1, 366)
+    theirs, classical = 1 / printed(Hyperbolic(0.1), 365), np.pi**2 * at**2 / 6
+    np.testing.assert_array_equal(theirs > classical, at <= 2)
+    np.testing.assert_allclose(classical, 1 / endless(Exponential(0.9), epsilon=1.0, releases=365, method="classical"))
+
+
+def test_200_kwh_is_judged_by_measured_homes_only(figures: dict[str, Figure]) -> None:
+    assert figures["discounted-figure_1"].verdicts == {"200 kWh": "not judged"}
+    for half_hour_wh, verdict in ((4_000, "sharpened"), (5_000, "refuted")):  # 192 and 240 kWh a day
+        data = Data()
+        data.__dict__["ausgrid_homes"] = Homes("measured", np.full((20, 90, 48), half_hour_wh), open_data=True)
+        assert figure_1(data).verdicts == {"200 kWh": verdict}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from agedp_data.privacy.neighbourhood import distance, standard_distance
 from agedp_data.privacy.windows import window_budgets
 from pipelines.papers.neighbourhood import histograms, planes, sustained
 
@@ -61,3 +62,14 @@ def test_known_checkpoints_need_less_noise_than_requests_as_they_come(figures) -
     lines = {line.label: line.y for line in panel.curves}
     for name, noise in lines.items():
         assert (lines["offline"] <= noise).all(), name
+
+
+def test_where_records_cannot_change_by_delta_both_notions_are_one() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        one = rng.integers(0, 100, 4)
+        other = one.copy()
+        other[rng.integers(4)] += rng.integers(1, 5)  # valid: by less than delta = 5
+        assert distance(one, other, delta=5) == standard_distance(one, other, neighbours="bounded") == 1
+    other[0] += 5
+    assert distance(one, other, delta=5) > standard_distance(one, other, neighbours="bounded")

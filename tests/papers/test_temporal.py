@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.temporal import limit
 from pipelines.papers.results import Figure
+from pipelines.papers.temporal.claims import crossings
 from pipelines.papers.temporal.courses import TRAP, frozen
 from pipelines.papers.temporal.run_times import random_kernel
 from pipelines.papers.temporal.smoothing import CASES, until
@@ -69,3 +71,22 @@ def test_only_with_few_states_does_a_small_loss_delay_the_growth(figures: dict[s
 def test_the_frozen_pair_of_theorem_11_is_printed_as_bounded_where_nothing_bounds() -> None:
     assert frozen(TRAP, 1.0) == pytest.approx(2.12120651, abs=1e-8)  # MATHS 10
     assert limit(TRAP, None, 1.0) == np.inf
+
+
+def test_two_pieces_cross_at_most_once() -> None:
+    # (1 + q x)(1 + d' x) - (1 + q' x)(1 + d x) is x times a line in x, whose sign changes at most once.
+    rng = np.random.default_rng(2)
+    gain = np.geomspace(1e-3, 1e6, 400)
+    for q, d, other_q, other_d in rng.random((200, 4)):
+        apart = (1 + q * gain) * (1 + other_d * gain) - (1 + other_q * gain) * (1 + d * gain)
+        line = (q + other_d - other_q - d) + (q * other_d - other_q * d) * gain
+        np.testing.assert_allclose(apart / gain, line, rtol=1e-6, atol=1e-6 * np.abs(line).max())
+        assert (np.diff(np.sign(line)) != 0).sum() <= 1
+    assert crossings() == 0
+
+
+def test_run_times_compare_every_way_with_the_primitive(figures: dict[str, Figure]) -> None:
+    agree = figures["temporal-figure_6"].parts["agree"]
+    gaps = [float(gap) for gap in re.findall(r"within (\S+?)(?:,|$)", agree)]
+    assert len(gaps) == 3
+    assert max(gaps) < 1e-6

@@ -6,7 +6,7 @@ import numpy as np
 
 from agedp_data.privacy.autoregressive import mean_square_error, noise_scale, risk
 from agedp_data.privacy.leakage import through_distance
-from pipelines.papers.results import PUBLISHED, Curve, Figure, Floats, Panel, curve
+from pipelines.papers.results import OURS, Curve, Figure, Floats, Panel, curve
 
 RATE, NOISE, AGENTS = 0.8, 1.0, 20
 WIDTH = 6.0
@@ -66,7 +66,7 @@ def figure_8() -> Figure:
         " mechanism has; the exact total variation starts at 1 and reaches"
         f" {float(risk(10, 1.0, width=WIDTH, rate=RATE, noise=NOISE)):.3f} after ten steps, eq. 89"
         f" {float(printed_risk(np.array([10.0]), 1.0)[0]):.3f}.",
-        f"{PUBLISHED} (ρ = {RATE:g}, σ = {NOISE:g}, I = {AGENTS}, range {WIDTH:g} are ours: the paper prints none)",
+        f"{OURS} (ρ = {RATE:g}, σ = {NOISE:g}, I = {AGENTS}, range {WIDTH:g})",
         (
             Panel("(a) Error", "age [steps]", "mean square error [state²]", tuple(errors), log="y"),
             Panel("Risk", "age [steps]", _RISK, tuple(risks), bottom=0),

@@ -30,7 +30,7 @@ HOURS = np.concatenate([np.arange(49), [72, 96, 120, 144, 168]])
 _SHOWN_TO, _WEEK = 49, 336
 _LITTLE = 0.05
 _LEVEL = 0.2
-_ASKED = ("level", "from 18 hours", "forgotten", "eq. 55")
+_ASKED = ("level", "from 18 hours", "forgotten", "finite", "eq. 55")
 _RISK = "loss about the present, ε [-]"
 
 
@@ -184,6 +184,7 @@ def _verdicts(found: Forgetting, drift: Floats) -> dict[str, Verdict]:
         "level": "reproduced" if level else "refuted",
         "from 18 hours": "reproduced" if falls else "refuted",
         "forgotten": "refuted" if lasting(found) else "reproduced",
+        "finite": "reproduced" if found.printed.min() < LOSSES.min() else "refuted",
         "eq. 55": "sharpened" if found.kept == found.homes else "refuted",
     }
 

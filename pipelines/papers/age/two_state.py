@@ -6,7 +6,7 @@ import numpy as np
 
 from agedp_data.privacy.ageing import age_of_information, compose, peak, risk
 from agedp_data.privacy.two_state import mean_square_error, shrunk_error
-from pipelines.papers.results import PUBLISHED, Curve, Figure, Floats, Panel, curve
+from pipelines.papers.results import OURS, PUBLISHED, Curve, Figure, Floats, Panel, curve
 
 MOVE, AGENTS = 0.1, 20
 CHAIN = ((1 - MOVE, MOVE), (MOVE, 1 - MOVE))
@@ -82,7 +82,7 @@ def figure_2() -> Figure:
         f"Three outputs of loss 1: the loss about the present jumps to {tight[4]:.2f}, {tight[7]:.2f} and"
         f" {tight[13]:.2f} (total variation alone: {classic[4]:.2f}, {classic[7]:.2f} and {classic[13]:.2f}) and fades"
         " in between, while the age of information falls at each publication to that of its input.",
-        f"{PUBLISHED} (the schedule is ours: the paper's drawing has no numbers)",
+        f"{OURS} (its drawing has no numbers)",
         (
             Panel(
                 "(a) Privacy risk",
@@ -118,7 +118,7 @@ def figure_3() -> Figure:
         f"Age 2, interval 4, loss .5: eq. 30 gives a peak of {top['total_variation']:.4f}, the tight recursion"
         f" {top['tight']:.4f}. They are reached to 1 % by publication {near['total_variation']} and {near['tight']};"
         f" at the fifth, said to be enough, eq. 25 has come to {fifth:.0%} of its peak.",
-        f"{PUBLISHED}; Δ(t) = .8^t",
+        "the paper's A, S and loss; Δ(t) = .8^t is ours, for the paper prints none; no data",
         (
             Panel(
                 "A = 2, S = 4, loss .5",

@@ -86,8 +86,9 @@ def two_dimensions(data: Data) -> Figure:
                 bottom=0,
             ),
         ),
-        "the slides' experiment has no numbers, and 'the sensitivity is still 2' fails in the plane: a move crosses a"
-        " line each way and changes 2k - 1 of k × k histograms (MATHS 6, 9).",
+        "the slides have a heading and no numbers, and k × k histograms are our construction; 'the sensitivity is still"
+        " 2' stands on the slide about one dimension only: in the plane a move crosses a line each way and changes"
+        " 2k - 1 of them (MATHS 6).",
     )
 
 

@@ -60,7 +60,7 @@ def figure_3() -> Figure:
         f" {backward(DRIFT, losses)[-1]:.7f}, all releases together tell at most {total.max():.7f} of one in the"
         " middle. Eq. 10 adds the worst of each direction; if both are about the same two values the chain of"
         f" three states leaks {sharper.max():.3f} and not {temporal(behind, ahead, more).max():.3f}.",
-        f"{PUBLISHED} (the chain of three states is ours)",
+        "(a) to (c), the paper's published parameters; the chain of three states is ours; no data",
         tuple(panels),
         "eqs. 5, 10 and 11 are bounds and no equalities; the moderate chain leaves its first place for good, so no"
         " backward kernel belongs to it: the same matrix serves both ways, as in the paper (MATHS 9).",
@@ -116,7 +116,7 @@ def figure_5() -> Figure:
         f"Releases without end come to {limit(DRIFT, None, 0.1):.10f} for q = .8, d = 0 and loss .1, and grow for ever"
         " at loss .3. For the kernel on the right Theorem 11, read at the worst pair of one release, says"
         f" {printed:.4f}; a hundred releases have come to {grown[-1]:.2f}, and there is no limit.",
-        f"{PUBLISHED} (the kernel on the right is ours)",
+        "left, the paper's published parameters; right, a kernel of ours; no data",
         (
             Panel("Backward leakage and its supremum", "release [-]", f"BPL, {LEAKAGE}", tuple(lines), log="y"),
             Panel(
@@ -144,7 +144,11 @@ def frozen(kernel: tuple[tuple[float, ...], ...], loss: float) -> float:
     """Return [T] Theorem 11, first case, with the pair and set that are the worst at `loss`, as printed."""
     function = LeakageFunction(kernel)
     here = int(np.searchsorted(function.breakpoints, loss))
-    q, d = float(function.over[here]), float(function.under[here])
+    return theorem_11(float(function.over[here]), float(function.under[here]), loss)
+
+
+def theorem_11(q: float, d: float, loss: float) -> float:
+    """Return the supremum of [T] Theorem 11 as printed, its first two cases."""
     if d == 0:
         return float(np.log((1 - q) * np.exp(loss) / (1 - q * np.exp(loss))))
     b = d + q * np.exp(loss) - 1
