@@ -10,13 +10,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
-from agedp_data.errors import AgedpError
+from agedp_data.errors import AgedpError, RunFileError
+from pipelines.folders import try_writing
 from pipelines.papers import age, discounted, neighbourhood, temporal
 from pipelines.papers.homes import Data
 from pipelines.papers.page import write_page
 from pipelines.papers.results import Paper
-from pipelines.papers.writing import write
+from pipelines.papers.style import require_matplotlib
+from pipelines.papers.writing import writable, write
 
 PAPERS: dict[str, Callable[[Data], Paper]] = {
     "age": age.paper,
@@ -28,10 +31,10 @@ PAPERS: dict[str, Callable[[Data], Paper]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    given = _parser().parse_args(arguments)
-    data = Data(tuple(given.london), tuple(given.ausgrid), given.small)
     made: list[Paper] = []
     try:
+        given = _parser().parse_args(arguments)
+        data = _checked(given)
         for name in PAPERS if given.name == "all" else (given.name,):
             begin = time.perf_counter()
             made.append(PAPERS[name](data))
@@ -46,14 +49,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _checked(given: argparse.Namespace) -> Data:
+    """Return the data asked for; whatever would stop a run after minutes of computing stops it now."""
+    if given.docs and (given.name != "all" or given.small):
+        raise RunFileError("the page shows all papers in full: --docs goes with `all`, and not with --small")
+    require_matplotlib()
+    for folder in (given.out, given.docs):
+        if folder:
+            _require_writable(folder)
+    data = Data(tuple(given.london), tuple(given.ausgrid), given.small)
+    if data.london and given.name in {"age", "all"}:
+        _ = data.london_homes
+    if data.ausgrid and given.name in {"discounted", "neighbourhood", "all"}:
+        _ = data.ausgrid_homes
+    return data
+
+
+def _require_writable(folder: Path) -> None:
+    with writable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try_writing(folder, 1)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as every other refusal is said."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RunFileError(f"{message}; `{self.prog} --help` lists what there is")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m pipelines.papers", description=__doc__.partition("\n")[0])
+    parser = _Parser(prog="python -m pipelines.papers", description=__doc__.partition("\n")[0])
     parser.add_argument("name", choices=[*PAPERS, "all"])
     parser.add_argument("--out", type=Path, default=Path("papers"), help="folder of tables, figures and claims")
     parser.add_argument("--london", nargs="+", default=[], metavar="FILES", help="Low Carbon London (default: made up)")
     parser.add_argument("--ausgrid", nargs="+", default=[], metavar="FILES", help="an Ausgrid year (default: made up)")
     parser.add_argument("--small", action="store_true", help="a few made-up homes and repetitions, to try it")
-    parser.add_argument("--docs", type=Path, help="write papers.md and papers/*.svg into this folder, too")
+    parser.add_argument("--docs", type=Path, help="with `all`: write papers.md and papers/*.svg into this folder, too")
     return parser
 
 

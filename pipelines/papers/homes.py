@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
+from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS
 from agedp_data.readers.synthetic.ausgrid import write_ausgrid
 from agedp_data.readers.synthetic.london import write_london
@@ -95,6 +96,8 @@ class Data:
 
 def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> Homes:
     frame = readings(list(files), dataset=dataset)
+    if not len(frame):
+        raise InputError(f"no reading in the files of {dataset}; name files with readings")
     household, place = np.unique(frame["household_id"].to_numpy(dtype=object).astype(str), return_inverse=True)
     day = frame["day"].to_numpy().astype("datetime64[D]")
     first = day.min()

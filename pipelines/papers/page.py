@@ -9,6 +9,7 @@ from typing import get_args
 
 from pipelines import folders
 from pipelines.papers.results import Claim, Figure, Paper, Verdict
+from pipelines.papers.writing import writable
 
 _READABLE = 0o644
 
@@ -29,7 +30,16 @@ so. The folder `papers` then holds every figure as SVG, PNG and Parquet, and the
 
 
 def write_page(papers: Sequence[Paper], docs: Path, *, out: Path) -> Path:
-    """Write papers.md, copy each figure's SVG from `out` into papers/, and return the page."""
+    """Write papers.md, copy each figure's SVG from `out` into papers/, and return the page.
+
+    Raises:
+        RunFileError: it cannot be written.
+    """
+    with writable(docs):
+        return _write_page(papers, docs, out)
+
+
+def _write_page(papers: Sequence[Paper], docs: Path, out: Path) -> Path:
     folder = docs / "papers"
     folder.mkdir(parents=True, exist_ok=True)
     for paper in papers:
@@ -69,8 +79,8 @@ def section(paper: Paper, figure: Figure) -> str:
 
 
 def _rows(claims: Sequence[Claim]) -> Iterator[str]:
-    yield "| where | claim | verdict | found | correct form |"
-    yield "|---|---|---|---|---|"
+    yield "| where | claim | verdict | found | correct form | rests on |"
+    yield "|---|---|---|---|---|---|"
     for claim in claims:
-        cells = (claim.place, claim.claim, f"**{claim.verdict}**", claim.found, claim.maths)
+        cells = (claim.place, claim.claim, f"**{claim.verdict}**", claim.found, claim.maths, claim.rests_on)
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -33,6 +33,8 @@ _MARKS = ("o", "s", "^", "D", "v")
 _MARKED = 8
 _RESTLESS = 250
 _FEW_DECADES = 150
+_SMALLEST, _LARGEST = 1e-3, 2e4
+"""Beyond these an axis has powers of ten throughout, and no mixture of both ways to write."""
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -62,17 +64,29 @@ _LABEL = 46
 _DPI = 150
 
 
+def require_matplotlib() -> None:
+    """Check that figures can be drawn.
+
+    Raises:
+        RunFileError: matplotlib is not there.
+    """
+    try:
+        import matplotlib  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError:
+        raise RunFileError("figures are drawn by matplotlib: install agedp with its extra `papers`") from None
+    del matplotlib
+
+
 def drawn(figure: Figure) -> dict[str, bytes]:
     """Return the figure as SVG and PNG, by the ending of the file's name.
 
     Raises:
         RunFileError: matplotlib is not there.
     """
-    try:
-        import matplotlib as mpl  # noqa: PLC0415  (an extra)
-        from matplotlib.figure import Figure as Drawing  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise RunFileError("figures are drawn by matplotlib: install agedp with its extra `papers`") from None
+    require_matplotlib()
+    import matplotlib as mpl  # noqa: PLC0415  (an extra)
+    from matplotlib.figure import Figure as Drawing  # noqa: PLC0415
+
     with mpl.rc_context(_STYLE):
         across = len(figure.panels) if len(figure.panels) <= _ACROSS else 2
         down = -(-len(figure.panels) // across)
@@ -132,6 +146,9 @@ def _number_axes(axes: Axes, panel: Panel) -> None:
     def plain(value: float, _place: int | None) -> str:
         return f"{value:g}"
 
+    def power(value: float, _place: int | None) -> str:
+        return _power(value)
+
     def between(value: float, _place: int | None) -> str:
         return f"{value:g}" if f"{value:e}"[0] in "25" else ""
 
@@ -139,10 +156,21 @@ def _number_axes(axes: Axes, panel: Panel) -> None:
         axes.set(**{f"{axis}scale": "log"})
         ruler = {"x": axes.xaxis, "y": axes.yaxis}[axis]
         low, high = ruler.get_view_interval()
-        ruler.set_major_formatter(FuncFormatter(plain))
+        ruler.set_major_formatter(FuncFormatter(plain if low >= _SMALLEST and high <= _LARGEST else power))
         ruler.set_minor_formatter(FuncFormatter(between) if high < _FEW_DECADES * low else NullFormatter())
     if "x" not in panel.log and all((line.x == np.rint(line.x)).all() for line in panel.curves):
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    if "y" not in panel.log and all((line.y == np.rint(line.y))[np.isfinite(line.y)].all() for line in panel.curves):
+        axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+
+
+def _power(value: float) -> str:
+    """Return a power of ten.
+
+    >>> _power(1e-06), _power(1000.0)
+    ('10⁻⁶', '10³')
+    """
+    return "10" + str(round(np.log10(value))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def _columns(panel: Panel) -> int:

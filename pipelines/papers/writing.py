@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.errors import RunFileError
 from pipelines import folders
 from pipelines.papers.results import Claim, Figure, Paper
 from pipelines.papers.style import drawn
@@ -16,9 +19,31 @@ from pipelines.papers.style import drawn
 _READABLE = 0o644
 
 
+@contextmanager
+def writable(folder: Path) -> Iterator[None]:
+    """Turn the system's refusals to write into one line.
+
+    Raises:
+        RunFileError: the folder is a file, lies below one, is read-only, or the disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        what = f"cannot be written ({error.strerror or error}); name a folder that can"
+        raise RunFileError(f"the folder of the papers {what}", private=f"{folder}: {what}") from error
+
+
 def write(paper: Paper, out: Path) -> Path:
-    """Write everything of one paper into its folder below `out` and return that folder."""
-    folder = out / paper.name
+    """Write everything of one paper into its folder below `out` and return that folder.
+
+    Raises:
+        RunFileError: it cannot be written.
+    """
+    with writable(out):
+        return _write(paper, out / paper.name)
+
+
+def _write(paper: Paper, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for figure in paper.figures:
         folders.write_table(folder / f"{figure.name}.parquet", table_of(figure), mode=_READABLE)

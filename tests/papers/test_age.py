@@ -130,3 +130,20 @@ def test_averaged_over_the_start_the_fresh_output_of_equal_risk_is_never_worse()
         assert fresh <= aged + 1e-9
     with pytest.raises(ValueError, match="tells 1"):
         equal_risk(1.0, 6)  # .8^6 left: nothing that old tells so much
+
+
+def test_no_plan_of_figure_6_stands_at_the_horizon_of_the_search() -> None:
+    most = np.array([0.0995])
+    near, far = (plans(SQUARE_ERROR, most, horizon=h, method="tight", max_loss=10.0)[0] for h in (40, 80))
+    assert near is not None
+    assert far is not None
+    assert (near.age, near.interval) == (far.age, far.interval)
+    assert near.age + near.interval < 40
+
+
+def test_the_paper_s_curves_are_drawn_beside_ours(figures: dict[str, Figure]) -> None:
+    for name, panels in (("figure_4", (0, 1, 2)), ("figure_5", (0, 1, 2)), ("figure_7", (0, 1, 2))):
+        for place in panels:
+            looks = {line.look for line in figures[f"age-{name}"].panels[place].curves}
+            assert {"paper", "ours"} <= looks, (name, place)
+    assert figures["age-figure_4"].at("as printed, 0.5", 0.0) == pytest.approx(2 / (0.5 * 20) ** 2)

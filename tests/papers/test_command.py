@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from agedp_data.errors import RunFileError
 from pipelines.papers.__main__ import PAPERS, main
 from pipelines.papers.homes import Data
-from pipelines.papers.page import page_of, picture, section
+from pipelines.papers.page import page_of, picture, section, write_page
 from pipelines.papers.results import Figure, Panel, Paper, curve
 from pipelines.papers.style import drawn
+from pipelines.papers.writing import write
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
@@ -35,7 +38,7 @@ def without_numbers(text: str) -> str:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("papers")
-    assert main(["neighbourhood", "--small", "--out", str(out), "--docs", str(out / "docs")]) == 0
+    assert main(["neighbourhood", "--small", "--out", str(out)]) == 0
     return out
 
 
@@ -66,7 +69,7 @@ def test_claims_are_written_as_json_and_as_a_table(written: Path, small) -> None
 
 
 def test_the_page_shows_every_figure_with_its_sentence_and_its_picture_is_there(written: Path, small) -> None:
-    page = (written / "docs" / "papers.md").read_text()
+    page = write_page([small["neighbourhood"]], written / "docs", out=written).read_text()
     assert page == page_of([small["neighbourhood"]])
     for figure in small["neighbourhood"].figures:
         assert figure.sentence in page
@@ -87,15 +90,14 @@ def test_the_same_numbers_give_the_same_bytes() -> None:
 
 
 def test_points_that_are_not_finite_are_in_the_table_and_not_drawn() -> None:
-    lines = (curve("a", [0, 1, 2], [0, np.inf, np.nan], kind="points"),)
-    figure = Figure("one", "Figure 0", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", lines),))
-    assert drawn(figure)["svg"].count(b"<use ") < drawn(figure_with(lines[0].x, [0, 1, 2]))["svg"].count(b"<use ")
+    some, all_there = (drawn(figure_with([0, 1, 2], y))["svg"] for y in ([0, np.inf, np.nan], [0, 1, 2]))
+    assert some.count(b"<use ") == all_there.count(b"<use ") - 2
 
 
-def figure_with(x: np.ndarray, y: list[float]) -> Figure:
-    return Figure(
-        "one", "Figure 0", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", (curve("a", x, y, kind="points"),)),)
-    )
+def figure_with(x: list[float], y: list[float]) -> Figure:
+    # The second curve keeps the axes, whose ticks are marks as well, as they are.
+    lines = (curve("a", x, y, kind="points"), curve("b", [0, 2], [0, 2]))
+    return Figure("one", "Figure 0", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", lines),))
 
 
 def test_axes_have_units_and_titles_findings(figures: dict[str, Figure]) -> None:
@@ -149,6 +151,86 @@ def test_a_file_that_is_none_is_one_line_and_no_traceback(tmp_path: Path, capsys
     error = capsys.readouterr().err
     assert "x.csv" in error
     assert error.count("\n") == 1
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1, error
+    return error
+
+
+@pytest.mark.parametrize("option", ["--out", "--docs"])
+def test_a_folder_that_is_none_is_refused_in_one_line_before_anything_is_computed(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(PAPERS, "age", lambda _: pytest.fail("computed"))
+    (tmp_path / "file").write_text("kept")
+    asked = ["all", "--out", str(tmp_path / "out")]
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/papers")):
+        assert main([*asked, option, str(folder)]) == 2
+        assert str(folder) in one_line(capsys)
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_what_the_system_refuses_while_writing_is_one_line(tmp_path: Path, small: dict[str, Paper]) -> None:
+    (tmp_path / "neighbourhood").write_text("a file")
+    with pytest.raises(RunFileError, match="cannot be written") as refused:
+        write(small["neighbourhood"], tmp_path)
+    assert str(tmp_path) in refused.value.private
+    assert str(tmp_path) not in str(refused.value)
+    with pytest.raises(RunFileError, match="cannot be written"):
+        write_page([small["neighbourhood"]], tmp_path / "neighbourhood", out=tmp_path)
+
+
+@pytest.mark.parametrize("asked", [["neighbourhood"], ["all", "--small"], ["neighbourhood", "--small"]])
+def test_a_page_of_some_papers_or_of_a_small_run_is_not_written(
+    asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "papers.md").write_text("the whole page")
+    assert main([*asked, "--out", str(tmp_path / "out"), "--docs", str(tmp_path)]) == 2
+    assert "--docs" in one_line(capsys)
+    assert (tmp_path / "papers.md").read_text() == "the whole page"
+
+
+@pytest.mark.parametrize("text", ["", "LCLid,DateTime,KWH/hh (per half hour)\n"])
+@pytest.mark.parametrize("dataset", ["london", "ausgrid"])
+def test_a_file_without_a_reading_is_refused_before_anything_is_computed(
+    text: str, dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(PAPERS, "age", lambda _: pytest.fail("computed"))
+    (tmp_path / "x.csv").write_text(text)
+    assert main(["all", "--out", str(tmp_path / "out"), f"--{dataset}", str(tmp_path / "x.csv")]) == 2
+    one_line(capsys)
+
+
+def test_without_matplotlib_it_says_so_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(PAPERS, "age", lambda _: pytest.fail("computed"))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["all", "--out", str(tmp_path)]) == 2
+    assert "extra `papers`" in one_line(capsys)
+
+
+@pytest.mark.parametrize("asked", [["nothing"], [], ["age", "--wrong"]])
+def test_an_unknown_name_is_one_line(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(asked) == 2
+    assert "--help" in one_line(capsys)
+
+
+def test_ticks_of_an_axis_are_written_in_one_way() -> None:
+    for low, whole in ((1e-6, True), (0.01, False)):
+        lines = (curve("a", [low, 1e2], [1, 2]),)
+        panel = Panel("P", "x [-]", "y [-]", lines, log="x")
+        svg = drawn(Figure("one", "Figure 0", "T", "S", "nothing", (panel,)))["svg"].decode()
+        assert ("10⁻" in svg) == whole
+        assert "e-0" not in svg
+
+
+def test_whole_numbers_have_whole_ticks() -> None:
+    lines = (curve("a", [0.03, 0.05], [1, 2]), curve("b", [0.03, 0.05], [np.nan, 3]))
+    svg = drawn(Figure("one", "F", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", lines),)))["svg"].decode()
+    assert "1.5" not in re.findall(r">([^<>]+)<", svg)
 
 
 @pytest.mark.long

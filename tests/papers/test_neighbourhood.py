@@ -73,3 +73,15 @@ def test_where_records_cannot_change_by_delta_both_notions_are_one() -> None:
         assert distance(one, other, delta=5) == standard_distance(one, other, neighbours="bounded") == 1
     other[0] += 5
     assert distance(one, other, delta=5) > standard_distance(one, other, neighbours="bounded")
+
+
+def test_cumulative_counts_are_compared_under_the_same_condition_as_histograms() -> None:
+    # By hand: the total is estimated by all of them; a range that begins at the grid's end needs one count, others two.
+    found = histograms.cumulative(histograms.Move(histograms.DELTA))
+    for length in (1, 16):
+        places = histograms.CELLS - length + 1
+        assert found[length - 1] == pytest.approx(np.sqrt(2 * (1 + 2 * (places - 1)) / places))
+    rng, length = np.random.default_rng(3), 16
+    noise = np.pad(rng.laplace(0, 1, (40_000, histograms.CELLS)), ((0, 0), (1, 0)))
+    wrong = noise[:, length:] - noise[:, :-length]
+    assert np.sqrt((wrong**2).mean()) == pytest.approx(found[length - 1], rel=0.02)

@@ -73,7 +73,7 @@ def figure_8() -> Figure:
             _trade(),
         ),
         "eqs. 88 and 89 are not clipped at the loss itself, eq. 90 adds noise to a mean without sensitivity, and"
-        f" {drifting} (MATHS 9). So the curves of (a) tend to twice the paper's limit.",
+        f" {drifting} (MATHS 9). So drift alone tends to twice the paper's limit in (a).",
         parts={"drift": drifting},
     )
 

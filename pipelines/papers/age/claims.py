@@ -214,7 +214,7 @@ def _homes(figure: Figure) -> tuple[Claim, ...]:
         Claim("Figure 7(c)", "Ageing has a finite error at any risk, noise alone has not.", said["finite"],
               f"at a risk of .05 {figure.at('aged, eq. 55', 0.05):.3g} kWh² by eq. 55,"
               f" {figure.at('noise alone', 0.05):.3g} by noise alone, growing as 1/ε²; counted directly"
-              f" {figure.at('aged, counted directly', 0.05):.3g} ('inf': no age up to a week keeps so small a risk)",
+              f" {figure.at('aged, counted directly', 0.05):.3g}",
               "MATHS 2b", "papers/test_homes.py::test_few_homes_or_made_up_ones_judge_nothing", data),
         Claim("eq. 55", "It bounds Δ(t) of household chains.", said["eq. 55"],
               f"it held {figure.parts['eq. 55 held']}; proved for reversible chains only, and others fall below the"

@@ -20,6 +20,7 @@ _AGES = np.arange(26)
 _TARGETS = np.geomspace(0.05, 2.0, 16)
 _TRIED = (0, 1, 2, 3, 4, 6, 8, 10, 14, 20)
 _LOSSES = np.geomspace(0.1, 6.0, 14)
+_PAIRED = (0, 2, 6)
 _START = 14
 """Agents at 1 for which the gain is the paper's third; it does not say where its agents were."""
 
@@ -102,11 +103,21 @@ def figure_5() -> Figure:
         f"{PUBLISHED} (p = q = .1, I = 20)",
         (
             Panel(
-                "(a) Averaged over the start",
+                "(a) By age, averaged over the start and given it",
                 STEPS,
                 RATE,
                 tuple(
                     curve(f"loss {e:g}", _AGES, y, shade=i) for i, (e, y) in enumerate(zip(LOSSES, rates, strict=True))
+                )
+                + tuple(
+                    curve(
+                        f"{_START} at 1, loss {e:g}",
+                        _AGES,
+                        [by_start(int(t), e)[_START] for t in _AGES],
+                        "paper",
+                        shade=i,
+                    )
+                    for i, e in enumerate(LOSSES)
                 ),
                 levels=((0.5, "limit in the paper"), (limit, "limit: ties count as ≥ 0")),
                 bottom=0,
@@ -123,7 +134,17 @@ def figure_5() -> Figure:
                         [failure_rate(t, e, agents=AGENTS, move=MOVE) for e in _LOSSES],
                         shade=i,
                     )
-                    for i, t in enumerate((0, 2, 6))
+                    for i, t in enumerate(_PAIRED)
+                )
+                + tuple(
+                    curve(
+                        f"age {t}, {_START} at 1, Theorem 1",
+                        [float(risk(CHAIN, e, [t], method="total_variation")[0]) for e in _LOSSES],
+                        [by_start(t, e)[_START] for e in _LOSSES],
+                        "paper",
+                        shade=i,
+                    )
+                    for i, t in enumerate(_PAIRED)
                 ),
                 log="x",
                 bottom=0,

@@ -107,7 +107,7 @@ def bound_by_home(chains: Floats, steps: NDArray[np.int64]) -> Floats:
     return np.asarray(np.minimum(1.0, each))
 
 
-def error(homes: Homes) -> tuple[Floats, int]:
+def error(homes: Homes, clamp_wh: int = CLAMP_WH) -> tuple[Floats, int]:
     """Return the mean square difference of the clipped mean to itself so many hours later, and how many homes it has.
 
     Of instants at which nine homes of ten have a reading; the mean is over those that have one. Units: [kWh^2].
@@ -115,7 +115,7 @@ def error(homes: Homes) -> tuple[Floats, int]:
     there = homes.steps >= 0
     enough = there.sum(axis=0) >= 0.9 * there.sum(axis=0).max()
     number = np.where(enough, there.sum(axis=0), 1)
-    clipped = np.where(there, np.minimum(homes.steps, CLAMP_WH), 0)
+    clipped = np.where(there, np.minimum(homes.steps, clamp_wh), 0)
     mean = np.where(enough, clipped.sum(axis=0) / number / 1000, np.nan)
     drift = [np.nanmean((mean[lag:] - mean[: mean.size - lag]) ** 2) for lag in (2 * HOURS).tolist()]
     return np.array(drift), int(number[enough].min())
@@ -148,7 +148,7 @@ def figure_7(data: Data) -> Figure:
         + ("" if judged else f" They judge no paper: it takes {FEWEST_HOMES} measured homes and {FEWEST_DAYS} days."),
         f"{homes.name}; half-hours clipped to {CLAMP_WH / 1000:g} kWh",
         (
-            _error_panel(drift, noise),
+            _error_panel(homes, drift, noise),
             _risk_panel(found, two),
             _trade_panel(found, drift, number),
         ),
@@ -189,13 +189,23 @@ def _verdicts(found: Forgetting, drift: Floats) -> dict[str, Verdict]:
     }
 
 
-def _error_panel(drift: Floats, noise: Floats) -> Panel:
+def _error_panel(homes: Homes, drift: Floats, noise: Floats) -> Panel:
+    # The paper clips nothing: then noise has to hide the largest reading there is.
+    largest = int(homes.steps.max())
+    raw, number = error(homes, largest)
+    unclipped = [
+        curve(f"as the paper, unclipped, {loss:g}", HOURS[:_SHOWN_TO],
+              raw[:_SHOWN_TO] + 2 * (largest / 1000 / (number * loss)) ** 2, "paper", shade=i)
+        for i, loss in enumerate(SHOWN)
+    ]  # fmt: skip
     lines = [
         curve(f"loss {loss:g}", HOURS[:_SHOWN_TO], drift[:_SHOWN_TO] + noise[len(LOSSES) - len(SHOWN) + i], shade=i)
         for i, loss in enumerate(SHOWN)
     ]
     exact = curve("no noise", HOURS[:_SHOWN_TO], drift[:_SHOWN_TO], "reference")
-    return Panel("(a) Error of the aged mean", "age [h]", "mean square error [kWh²]", (*lines, exact), bottom=0)
+    return Panel(
+        "(a) Error of the aged mean", "age [h]", "mean square error [kWh²]", (*unclipped, *lines, exact), log="y"
+    )
 
 
 def _risk_panel(found: Forgetting, place: int) -> Panel:

@@ -138,6 +138,8 @@ def figure_4() -> Figure:
     classic = [risk(CHAIN, loss, AGES, method="total_variation") for loss in LOSSES]
     tight = [risk(CHAIN, loss, AGES, method="tight") for loss in LOSSES]
     drift = [curve(f"loss {e:g}", AGES, y, shade=i) for i, (e, y) in enumerate(zip(LOSSES, error, strict=True))]
+    printed = [2 * (1 - (1 - 2 * MOVE) ** np.arange(31.0)) / AGENTS + 2 / (e * AGENTS) ** 2 for e in LOSSES]
+    drift = [curve(f"as printed, {e:g}", AGES, printed[i], "paper", shade=i) for i, e in enumerate(LOSSES)] + drift
     losses: list[Curve] = []
     for i, e in enumerate(LOSSES):
         losses += [curve(f"Theorem 1, loss {e:g}", AGES, classic[i], "paper", shade=i)]

@@ -37,11 +37,14 @@ def deviation(rows: int, change: Change) -> Floats:
 
 
 def cumulative(change: Change) -> Floats:
-    """Return the same for cumulative counts: two of them, one at either end of the grid where the count is known."""
+    """Return the same for cumulative counts: two of them, and one at the lower end, where the count is 0.
+
+    The number of homes is estimated here as in `deviation`: unlike conditions would compare nothing.
+    """
     edges = grid(delta=DELTA, low=LOW, high=HIGH)
     scale = cumulative_sensitivity(change, edges=[float(edge) for edge in edges]) / EPSILON
     inner = [np.arange(CELLS - n + 1) for n in LENGTHS.tolist()]
-    noisy = [((first > 0) + 1.0 * (first + n < CELLS)).mean() for first, n in zip(inner, LENGTHS.tolist(), strict=True)]
+    noisy = [((first > 0) + 1.0).mean() for first in inner]
     return np.asarray(np.sqrt(2 * np.array(noisy)) * scale)
 
 
@@ -76,7 +79,8 @@ def one_dimension(data: Data) -> Figure:
         "histograms_1d",
         "Proposed method, one dimension",
         "Shifted histograms help long ranges, and cumulative counts help all of them",
-        f"Counting homes in a range of {wide * DELTA} kWh (ε = {EPSILON:g}, moves shorter than {DELTA} kWh): standard"
+        f"Counting homes in a range of {wide * DELTA} kWh (ε = {EPSILON:g}, moves shorter than {DELTA} kWh, the number"
+        f" of homes estimated as well): standard"
         f" deviation {deviation(1, move)[wide - 1]:.2f} by one histogram of cells, {deviation(4, move)[wide - 1]:.2f}"
         f" by four shifted ones, {cumulative(move)[wide - 1]:.2f} by cumulative counts. If a whole day may be replaced"
         f" the shifted ones have {deviation(4, replaced)[wide - 1]:.2f}.",

@@ -77,7 +77,7 @@ def _algorithms(figure: Figure) -> tuple[Claim, ...]:
               figure.parts["once"], "MATHS 1",
               "papers/test_temporal.py::test_algorithm_1_and_the_programmes_find_what_the_primitive_finds",
               figure.rests_on),
-        Claim("Figure 6(d)", "A larger loss before slows Algorithm 1, and no other.", figure.verdicts["slower"],
+        Claim("Figure 6(d)", "A larger loss before slows Algorithm 1.", figure.verdicts["slower"],
               figure.parts["slower"], "MATHS 1",
               "papers/test_temporal.py::test_algorithm_1_and_the_programmes_find_what_the_primitive_finds",
               figure.rests_on),
