@@ -130,6 +130,10 @@ def serving(world: World, **environment: str) -> Iterator[Serving]:
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
+    # if the tests are killed themselves, nobody else would end what serves in a session of its own
+    guard = subprocess.Popen(
+        ["sh", "-c", 'read done || kill -KILL "$1"', "guard", str(process.pid)], stdin=subprocess.PIPE
+    )
     found = Serving(process, world, output)
     try:
         wait_for(lambda: "pages: " in found.said, found)
@@ -138,3 +142,4 @@ def serving(world: World, **environment: str) -> Iterator[Serving]:
         if process.poll() is None:
             process.kill()
         process.wait()
+        guard.communicate(b"done\n")
