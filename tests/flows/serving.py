@@ -132,7 +132,9 @@ def serving(world: World, **environment: str) -> Iterator[Serving]:
         )
     # if the tests are killed themselves, nobody else would end what serves in a session of its own
     guard = subprocess.Popen(
-        ["sh", "-c", 'read done || kill -KILL "$1"', "guard", str(process.pid)], stdin=subprocess.PIPE
+        ["sh", "-c", 'read done || kill -KILL "$1"', "guard", str(process.pid)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
     )
     found = Serving(process, world, output)
     try:
