@@ -388,5 +388,5 @@ def test_the_audit_passes_counts_and_exposes_too_small_a_sensitivity(house, monk
     assert one.promised == 2.0
     assert 0.5 < one.proven <= 2.0
     monkeypatch.setattr(statistics, f"{name}_sensitivity", lambda change, *, edges: 1)
-    one, _ = audit.audit(house.run_file, households=400).measured
+    one, _ = audit.audit(house.run_file, households=1000).measured
     assert not one.kept
