@@ -301,8 +301,8 @@ _PROMISE_EDITS: dict[str, list[Edit]] = {
     ],
     "temporal": [
         *_some(NEVER, *_AS_CLASSICAL),
-        *_one(AMEND, "promise", "alpha", "2.9", "0.1"),
-        *_one(NEVER, "promise", "alpha", "3.1"),
+        *_one(AMEND, "promise", "alpha", "2.9", "2.8"),
+        *_one(NEVER, "promise", "alpha", "3.1", "0.1"),
         *_one(AMEND, "promise", "horizon_days", "11", "3"),
         *_one(NEVER, "promise", "horizon_days", "13"),
         *_one(WRONG, "promise", "horizon_days", '"unlimited"', "0"),  # not with "exact"
