@@ -88,14 +88,18 @@ class File:
         return connection
 
     def there(self) -> bool:
-        """Tell whether there is something of this name."""
+        """Tell whether there is a file of this name.
+
+        Raises:
+            LedgerError: a folder is in its place.
+        """
+        if self.path.is_dir():
+            raise self.about("is a folder; name a file in it")
         return _there(self.path)
 
     def make_room(self, *, create: bool) -> None:
         """Make an empty file if there is none and `create`."""
         found = self.there()
-        if found and self.path.is_dir():
-            raise self.about("is a folder; name a file in it")
         if create:
             self._touch()
         elif not found:
