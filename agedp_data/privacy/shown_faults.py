@@ -12,7 +12,7 @@ from typing import Final
 
 from agedp_data.privacy.measured import shows
 
-CHOICES: Final = (5_000, 10_000, 20_000)
+CHOICES: Final = (5_000, 10_000)
 """Homes of a made-up world; with more an audit may take longer than a minute."""
 
 
