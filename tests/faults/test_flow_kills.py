@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.scenes import Scene
+from tests.flows.serving import left
 
 _DRIVER = Path(__file__).with_name("flow_driver.py")
 Scenes = Callable[[str], Scene]
@@ -34,26 +35,14 @@ def flow(trials: Scene, *, like: str = "*", kill_at: int = 0, kill_after: float 
     return run.returncode
 
 
-def servers(trials: Scene) -> list[int]:
-    """Return the processes whose Prefect home is in this house."""
-    mark, found = f"PREFECT_HOME={trials.house}".encode(), []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 def killed_and_mended(trials: Scene, **how: object) -> None:
     trials.restore()
     status = flow(trials, **how)  # type: ignore[arg-type]
     rows = trials.after_death()
     until = time.monotonic() + 30
-    while servers(trials) and time.monotonic() < until:
+    while left(trials.house) and time.monotonic() < until:
         time.sleep(0.2)
-    assert servers(trials) == []
+    assert left(trials.house) == []
     trials.mended()
     trials.drawn_once(rows, trials.rows)
     trials.verified()
