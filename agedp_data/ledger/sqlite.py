@@ -93,9 +93,10 @@ class File:
         Raises:
             LedgerError: a folder is in its place.
         """
-        if self.path.is_dir():
+        found = _there(self.path)
+        if found and self.path.is_dir():
             raise self.about("is a folder; name a file in it")
-        return _there(self.path)
+        return found
 
     def make_room(self, *, create: bool) -> None:
         """Make an empty file if there is none and `create`."""
