@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.documents.pages import ROOT
-from tests.reports.browser import CHROMIUM, PATIENCE_SECONDS, Browser, browser
+from tests.pipelines.reports.browser import CHROMIUM, PATIENCE_SECONDS, Browser, browser
 
 pytest.importorskip("sphinx", reason="no Sphinx to build the pages with (extra docs)")
 pytestmark = pytest.mark.xdist_group("site")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.command import main
+from tests.flows.in_process import agedp, refused
 from tests.flows.worlds import DECLARED, World, make
 
 
@@ -21,28 +21,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     run_file.write_text(run_file.read_text().replace("epsilon_total = 2.5", "epsilon_total = 3"))
     monkeypatch.chdir(made.folder)
     return made
-
-
-def agedp(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """Run the command in this process and return its exit status."""
-    monkeypatch.setattr(sys, "argv", ["agedp", *words])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
-
-
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str, status: int) -> str:
-    """Run the command, require one line and this status, and return the line."""
-    capsys.readouterr()
-    assert agedp(monkeypatch, *words) == status
-    shown = capsys.readouterr()
-    lines = shown.err.splitlines()
-    assert shown.out == ""
-    assert len(lines) == 1, shown.err
-    assert lines[0].startswith("agedp: ")
-    return lines[0]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -12,23 +11,14 @@ import pytest
 
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_ausgrid, write_roster
-from flows.command import main
 from pipelines.handover.received import open_release
+from tests.flows.in_process import agedp
 from tests.flows.worlds import DECLARED, make
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "ausgrid.toml"
 FIRST = date(2012, 7, 1)
 TWINS = {"exponential": ("0.99", 89.47), "hyperbolic": ("1.0", 5.835)}
 """Rates, and the mean of 1/loss over a year at epsilon 1 (MATHS 10)."""
-
-
-def agedp(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["agedp", *words])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
 
 
 def ausgrid(folder: Path, discount: str, *, homes: int, days: int) -> Path:

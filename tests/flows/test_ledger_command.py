@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.moves import lines, published_rows
-from flows.command import main
+from tests.flows.in_process import agedp, refused
 from tests.flows.worlds import DECLARED, World, make
 
 LEDGER = "sqlite:///out/ledger.sqlite"
@@ -45,27 +43,6 @@ def edit(world: World, old: str, new: str) -> None:
     run_file = world.folder / "run.toml"
     assert old in run_file.read_text()
     run_file.write_text(run_file.read_text().replace(old, new))
-
-
-def agedp(monkeypatch: pytest.MonkeyPatch, *words: str, answer: str = "") -> int:
-    monkeypatch.setattr(sys, "argv", ["agedp", *words])
-    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
-
-
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str, status: int) -> str:
-    """Run the command, require one line and this status, and return the line."""
-    capsys.readouterr()
-    assert agedp(monkeypatch, *words) == status
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    [line] = shown.err.splitlines()
-    assert line.startswith("agedp: ")
-    return line
 
 
 def contracts(url: str = LEDGER) -> int:

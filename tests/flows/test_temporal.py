@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -14,10 +13,10 @@ import pytest
 from agedp_data.ledger import Ledger
 from agedp_data.privacy.longer_memory import leaping
 from agedp_data.readers.synthetic import write_ausgrid, write_roster
-from flows.command import main
 from pipelines.handover.received import open_release
+from tests.flows.in_process import agedp
 from tests.flows.worlds import DECLARED, World, make
-from tests.reports.html import Page, faults_of
+from tests.pipelines.reports.html import Page, faults_of
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "ausgrid-full.toml"
 FIRST, CALIBRATED = date(2012, 7, 1), date(2011, 7, 1)
@@ -31,15 +30,6 @@ budget = "{budget}"
 max_day_epsilon = 1
 epsilon_total = 30
 """
-
-
-def agedp(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["agedp", *words])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
 
 
 def promised(folder: Path, *, alpha: str = "1.5", horizon: str = "6", budget: str = "exact", seed: int = 1) -> World:

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.flows.serving import AGEDP, ROOT
-from tests.reports.browser import CHROMIUM, Browser, browser
+from tests.pipelines.reports.browser import CHROMIUM, Browser, browser
 
 pytestmark = [pytest.mark.prefect, pytest.mark.long]
 

@@ -28,8 +28,8 @@ from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import recover
 from pipelines.handover.received import open_release
 from pipelines.work import begin
-from tests.pipelines.resealed import reseal
-from tests.reports.html import Page, faults_of
+from tests.pipelines.handover.resealed import reseal
+from tests.pipelines.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 1, 1), 5
 HOMES = {"A": "Std", "B": "Std", "C": "Std", "D": "two words", "E": "two words", "F": "few"}

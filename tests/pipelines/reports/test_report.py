@@ -26,7 +26,7 @@ from pipelines.reports.courses import courses, key_of, noise_times
 from pipelines.reports.public import Told, page
 from pipelines.reports.series import published, series_parts
 from pipelines.work import begin
-from tests.reports.html import Page, faults_of
+from tests.pipelines.reports.html import Page, faults_of
 
 FIRST, DAYS, HOMES = date(2013, 1, 20), 40, "ABCDEF"
 AGED = (

@@ -21,8 +21,8 @@ from agedp_data.statement import schema
 from pipelines.amend import amend
 from pipelines.handover.received import open_release
 from pipelines.work import begin
-from tests.pipelines import recomputed
-from tests.pipelines.recomputed import NANO, Memory, Release
+from tests.pipelines.handover import recomputed
+from tests.pipelines.handover.recomputed import NANO, Memory, Release
 
 FIRST = date(2013, 1, 1)
 DAYS = 16

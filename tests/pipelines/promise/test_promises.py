@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import ClassVar, Literal
@@ -18,13 +17,13 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
 from agedp_data.notions.candidate import Candidate
 from agedp_data.privacy.ageing import peak
-from flows.command import main
 from flows.promising import promises_lines, target_of
 from pipelines.promise.amounts import amount_at, least_amount
 from pipelines.promise.changes import Change
 from pipelines.promise.offers import Target
 from pipelines.promise.promises import compare_promises
 from pipelines.work import begin
+from tests.flows.in_process import agedp
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -326,12 +325,12 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatc
     house.london(readings)
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3)
-    _, before = agedp(monkeypatch, capsys, house)
+    _, before = planned(monkeypatch, capsys, house)
     assert "last possible day, if each is released when it is due: 2013-01-03" in before.out
     house.run(today=FIRST + timedelta(days=4))
     with pytest.raises(RunFileError, match="every day of the period is released"):
         offers(begin(house.run_file))
-    status, shown = agedp(monkeypatch, capsys, house)
+    status, shown = planned(monkeypatch, capsys, house)
     assert (status, "--notions" in shown.out) == (0, False)
 
 
@@ -422,18 +421,15 @@ def test_the_least_amount_is_that_of_a_walk_along_the_whole_grid(place, power, g
         assert least_amount(noise_of, cap**-power * 0.99, guess=guess) is None
 
 
-def agedp(monkeypatch, capsys, house, *words):
+def planned(monkeypatch, capsys, house, *words):
     monkeypatch.chdir(house.folder)
-    monkeypatch.setattr(sys, "argv", ["agedp", "plan", "run.toml", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code or 0, capsys.readouterr()
+    return agedp(monkeypatch, "plan", "run.toml", *words), capsys.readouterr()
 
 
 def test_the_command_says_the_same_to_people_and_machines_and_writes_nothing(house, monkeypatch, capsys):
     work = begun(house, homes=40, rest=FEW + KERNEL)
     _, rows = offers(work, risk=Decimal("0.5"))
-    status, shown = agedp(monkeypatch, capsys, house, "--risk", "0.5", "--json")
+    status, shown = planned(monkeypatch, capsys, house, "--risk", "0.5", "--json")
     told = json.loads(shown.out)
     assert (status, shown.err, told["target"]) == (0, "", {"risk": "0.5", "from": "asked for"})
     assert [(one["notion"], one["method"]) for one in told["offers"]] == list(rows)
@@ -444,7 +440,7 @@ def test_the_command_says_the_same_to_people_and_machines_and_writes_nothing(hou
             same.series and same.series.noise_kwh,
         )
         assert one.get("cheapest", False) == same.cheapest
-    status, shown = agedp(monkeypatch, capsys, house, "--risk", "0.5")
+    status, shown = planned(monkeypatch, capsys, house, "--risk", "0.5")
     lines = shown.out.splitlines()
     assert max(map(len, lines)) <= 120
     assert sum(line.startswith((" > ", "=> ")) for line in lines) == 2
@@ -459,15 +455,15 @@ def test_the_plan_shows_it_until_something_is_released_and_the_option_ever_after
     house.london(readings)
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None, rest="")
-    _, before = agedp(monkeypatch, capsys, house)
+    _, before = planned(monkeypatch, capsys, house)
     assert "which promise keeps a figure of 1, which the run file promises" in before.out
-    _, machines = agedp(monkeypatch, capsys, house, "--json")
+    _, machines = planned(monkeypatch, capsys, house, "--json")
     assert json.loads(machines.out)["notions"]["target"] == {"risk": "1", "from": "the run file's promise"}
     house.run(today=FIRST + timedelta(days=1))
-    _, after = agedp(monkeypatch, capsys, house)
+    _, after = planned(monkeypatch, capsys, house)
     assert "which promise keeps" not in after.out
     assert "agedp plan --notions" in after.out
-    _, asked = agedp(monkeypatch, capsys, house, "--notions")
+    _, asked = planned(monkeypatch, capsys, house, "--notions")
     assert "which promise keeps a figure of 1" in asked.out
 
 
@@ -483,6 +479,6 @@ def test_the_plan_shows_it_until_something_is_released_and_the_option_ever_after
 )
 def test_a_target_that_is_none_is_refused_in_one_line(house, monkeypatch, capsys, words, said):
     begun(house)
-    status, shown = agedp(monkeypatch, capsys, house, *words)
+    status, shown = planned(monkeypatch, capsys, house, *words)
     assert (status, shown.out, len(shown.err.splitlines())) == (2, "", 1)
     assert said in shown.err

@@ -21,7 +21,7 @@ from pipelines.reports.series import Published
 from pipelines.reports.utility import Day, paired, utility
 from pipelines.sanitise import run_stages
 from pipelines.work import begin
-from tests.reports.html import Page, faults_of
+from tests.pipelines.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 3, 4), 12
 LARGE, GONE = "Big & <Co>", "Gone"

@@ -19,7 +19,7 @@ from pipelines.handover.as_it_stood import project_as_of
 from pipelines.handover.compare import verify_against
 from pipelines.handover.received import open_release
 from pipelines.work import begin
-from tests.reports.html import Page, faults_of
+from tests.pipelines.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 1, 1), 12
 TODAY = date(2013, 6, 1)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.pipelines.conftest import House
-from tests.pipelines.test_report import build
-from tests.reports.browser import CHROMIUM, Browser, browser
+from tests.pipelines.reports.browser import CHROMIUM, Browser, browser
+from tests.pipelines.reports.test_report import build
 
 WEEK = (
     'notion = "w-event"\nwindow_days = 7\nepsilon_per_window = 3.5\nspend = "remaining"\nmax_day_epsilon = 2\n'

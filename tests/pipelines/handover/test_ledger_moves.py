@@ -19,7 +19,7 @@ from pipelines.handover.ledger_moves import export_ledger, import_ledger, recove
 from pipelines.handover.received import ROWS, open_release
 from pipelines.handover.signs import require_not_behind, signs_in
 from pipelines.work import begin
-from tests.pipelines.resealed import reseal
+from tests.pipelines.handover.resealed import reseal
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 8)
 CLASSICAL = 'notion = "classical"\nepsilon_per_day = {}\nmax_day_epsilon = 0.5\nepsilon_total = 3\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.browser import Browser
+from tests.pipelines.reports.browser import Browser
 
 NAMES = ["aged", "one day", "confidential"]
 

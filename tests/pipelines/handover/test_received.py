@@ -13,7 +13,7 @@ import pytest
 
 from agedp_data.errors import InputError
 from pipelines.handover.received import open_release
-from tests.pipelines.resealed import reseal
+from tests.pipelines.handover.resealed import reseal
 
 FIRST = date(2013, 1, 1)
 EARLIER = Path(__file__).with_name("earlier_release")

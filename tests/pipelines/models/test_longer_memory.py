@@ -18,7 +18,7 @@ from pipelines.blocks import Engine
 from pipelines.calibrate import calibrate
 from pipelines.models.longer_memory import estimate_longer
 from pipelines.quantize import Period, quantize
-from tests.pipelines.recomputed import Release
+from tests.pipelines.handover.recomputed import Release
 
 FIRST, DAYS, HOMES = date(2013, 1, 20), 200, "ABC"
 LEVELS = (4800, 9600, 14400)

@@ -20,7 +20,7 @@ from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import recover
 from pipelines.handover.received import open_release
 from pipelines.work import begin
-from tests.pipelines.resealed import reseal
+from tests.pipelines.handover.resealed import reseal
 
 EARLIER = Path(__file__).with_name("earlier_release")
 FIRST = date(2013, 1, 1)

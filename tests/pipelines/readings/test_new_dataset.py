@@ -19,7 +19,7 @@ import pytest
 
 from tests import minimal
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PLAIN = '''"""A made-up layout: one row per meter and half-hour, half-hours counted from midnight UTC."""
 
 from datetime import UTC, date, datetime, time, timedelta
