@@ -13,7 +13,7 @@ from a ledger whether they share homes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from importlib.resources import files
@@ -58,7 +58,13 @@ WITH_MODEL = (
     "which real ones are only roughly. The per-day and total figures need none of this.",
     "On 40 London households of open data, chains of this kind forgot far faster than the households did at every age "
     "from 6 hours to 60 days. This tool does not vouch for the model.",
-    "The model is of states, the release of readings: what a reading says beyond its state carries over in time too.",
+)
+BEYOND_STATES = (
+    "The model is of states, the release of readings: what a reading says beyond its state carries over in time too."
+)
+REPRESENTED = (
+    "States are counted, not readings: what was used counts as the middle of the public range that it lies in. "
+    "Published figures are off by what that leaves out; no interval covers it, and how much it is stays in the house."
 )
 ESTIMATED = (
     "The model was estimated from protected readings and its envelope is published without noise: one odd household "
@@ -134,14 +140,13 @@ class Facts:
     software: Mapping[str, str]
     others: int = 0
     opening: str = ""
+    beyond_states: bool = True
+    represented: bool = False
 
 
 def statement(facts: Facts) -> dict[str, Any]:
     """Return the statement as it is written to statement.json and kept in the ledger."""
     rehearsal = facts.contract["schedule"]["mode"] == "rehearsal"
-    warnings = [*ALWAYS, *(WITH_MODEL if facts.model is not None else ())]
-    if facts.model is not None and facts.model["source"] == "estimated":
-        warnings.append(ESTIMATED)
     return {
         "schema": SCHEMA,
         "rehearsal": int(rehearsal),
@@ -164,11 +169,23 @@ def statement(facts: Facts) -> dict[str, Any]:
         "ending": _ending(facts),
         "second_population": _second(facts),
         "model": _public(facts.model),
-        "warnings": warnings,
+        "warnings": list(_warnings(facts)),
         "notes": [*filter(None, [facts.opening, REHEARSAL if rehearsal else ""]), *facts.notes],
         "ledger": {"id": facts.ledger_id, "head": facts.head},
         "software": dict(facts.software),
     }
+
+
+def _warnings(facts: Facts) -> Iterator[str]:
+    yield from ALWAYS
+    if facts.model is not None:
+        yield from WITH_MODEL
+        if facts.beyond_states:
+            yield BEYOND_STATES
+        if facts.model["source"] == "estimated":
+            yield ESTIMATED
+    if facts.represented:
+        yield REPRESENTED
 
 
 def schema() -> dict[str, Any]:

@@ -6,9 +6,12 @@ Statements that were kept by an earlier agedp lack some keys; what they do not s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
+from agedp_data.chains.represented import representatives
 from agedp_data.notions import NOTIONS, Promise
+from agedp_data.notions.parameters import exact_text, watt_hours
 
 Claim = Mapping[str, Any]
 
@@ -188,10 +191,25 @@ def _series(contract: Mapping[str, Any]) -> list[str]:
     small = f"A day, or a group, with fewer than {least} households on the roster is never released." if least else ""
     promise = contract["promise"]
     shared = {notion.name: notion.shared for notion in NOTIONS}.get(promise["notion"], Promise.shared)(promise)
-    return [_list([_made(name, terms, shared) for name, terms in contract["series"].items()]), small]
+    states = _states(contract.get("model", {}))
+    return [_list([_made(name, terms, shared, states) for name, terms in contract["series"].items()]), small]
 
 
-def _made(name: str, terms: Mapping[str, Any], shared: str) -> str:
+def _states(model: Mapping[str, Any]) -> str:
+    """Return what counts in place of a reading where states are counted, "" without public ones."""
+    edges = model.get("edges")
+    if not isinstance(edges, list):
+        return ""
+    cuts = [watt_hours(Decimal(edge)) for edge in edges]
+    middles = ", ".join(exact_text(Decimal(wh) / 1000) for wh in representatives(cuts).tolist())
+    what = "each half-hour" if model.get("step") == "half-hour" else "the day's use"
+    return (
+        f". Not what was read is counted: {what} counts as the middle of the range that it lies in. Ranges begin at 0, "
+        f"{', '.join(edges)} kWh, each up to the next and the last without end, and count as {middles} kWh"
+    )
+
+
+def _made(name: str, terms: Mapping[str, Any], shared: str, states: str) -> str:
     clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
     counts = terms.get("statistic") == "distribution"
     text = f"{name}: {'how many households used how much, by day' if counts else _MEAN}"
@@ -199,6 +217,8 @@ def _made(name: str, terms: Mapping[str, Any], shared: str) -> str:
     text += f"; a household's day counts at most {clamp} kWh"
     if missing is not None:
         text += f", and {terms.get('missing_kwh')} kWh if more than {missing} of its half-hours lack a reading"
+    if terms.get("values") == "states":
+        text += states
     if terms.get("statistic") == "mean":
         text += (
             ". To the sum, in whole watt-hours, noise is added (discrete Laplace, scale = clamp / epsilon), and it is "

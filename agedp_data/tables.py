@@ -1,7 +1,7 @@
 """The tables that are written, each declared once: columns, Arrow types, units and meaning.
 
-`READINGS`, `DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`, `FORGETTING` are
-confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are what is released.
+`READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
+`COUNTED_STATES`, `FORGETTING` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are what is released.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ DAYS = _table(
     ("day", pa.date32(), "day of the layout"),
     ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; never scaled up"),
     ("readings", pa.uint8(), "how many of the day's readings are there"),
+)
+STATE_DAYS = _table(
+    ("household_id", _IDS, "household"),
+    ("day", pa.date32(), "day of the layout"),
+    ("counted_wh", pa.int64(), "sum of what stands for the states of the half-hours that are there, Wh"),
 )
 PART_DAYS = _table(
     ("household_id", _IDS, "household"),
@@ -115,6 +120,15 @@ COVERAGE = _table(
     ("households", pa.int64(), "households on the roster"),
     ("usable", pa.int64(), "of these with a usable day"),
     ("clamped", pa.int64(), "of these above the clamp"),
+)
+COUNTED_STATES = _table(
+    ("population", _TEXT, "the people"),
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "all, or the group"),
+    ("households", pa.int64(), "households on the roster"),
+    ("readings_kwh", pa.float64(), "mean of the households' days by their readings, before noise, kWh"),
+    ("states_kwh", pa.float64(), "mean of the same days by their states, before noise, kWh"),
 )
 FORGETTING = _table(
     ("household_id", _IDS, "household"),

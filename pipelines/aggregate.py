@@ -3,13 +3,18 @@
 Locality: what a household adds to a day is a function of its own rows of that day and of the run file. Its day
 is usable if at most `max_missing` of the readings that the day can have are lacking; then it counts as its energy,
 at most the clamp, never scaled up. Otherwise it counts as the public `missing_wh`.
+
+Where a series counts states, each half-hour that is there, or the day's energy (as the model's `step` says), counts
+as what stands for its state, before the clamp; what is lacking counts as before. Whether a reading is there is not a
+state: of a chain it is taken to say nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +23,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data import tables
+from agedp_data.chains.represented import PublicStates
 from agedp_data.config.series import AnySeries
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import Ints, Layout, expected_readings
+from agedp_data.readers.layout import Flags, Ints, Layout, expected_readings
 from agedp_data.roster import Roster
 from pipelines import folders
+from pipelines.blocks import Engine, map_each
 from pipelines.read import Delivery
 from pipelines.readings.days import read_days
-from pipelines.readings.store import Store, months_between
+from pipelines.readings.state_days import read_state_days, settle_states
+from pipelines.readings.store import Store
 
 _EPOCH = date(1970, 1, 1)
 _ABSENT = -1
@@ -35,7 +43,8 @@ _ABSENT = -1
 class Sum:
     """One day of one series, by group (confidential): the exact vector of each group's cells.
 
-    Of the households of a group so many have a `usable` day, and so many of these are `clamped`.
+    Of the households of a group so many have a `usable` day, and so many of these are `clamped`. Where states are
+    counted, what the days come to together by their readings and by their states.
     """
 
     series: AnySeries
@@ -43,6 +52,8 @@ class Sum:
     households: dict[str, int]
     usable: dict[str, int]
     clamped: dict[str, int]
+    readings_wh: dict[str, int] = field(default_factory=dict)
+    states_wh: dict[str, int] = field(default_factory=dict)
 
     @property
     def sum_wh(self) -> dict[str, int]:
@@ -58,10 +69,11 @@ def aggregate(
     days: Sequence[date],
     series: Mapping[str, AnySeries],
     path: Path,
+    states: PublicStates | None = None,
 ) -> dict[tuple[date, str], Sum]:
     """Return the SUMS of these days by day and series, and leave a copy for the house.
 
-    What is drawn over is what is returned: a file could be another run's.
+    What is drawn over is what is returned: a file could be another run's. `states` are those that series count.
 
     Raises:
         InputError: no roster household has a reading in the files, or those of a day have left the store.
@@ -73,13 +85,11 @@ def aggregate(
         )
     summed: dict[tuple[date, str], Sum] = {}
     seen = False
-    for month in months_between(days[0], days[-1]) if days else ():
-        of_month = [day for day in days if f"{day:%Y-%m}" == month]
-        energy, readings, found = matrices(store, delivery, roster, month)
-        seen = seen or found
-        for day in of_month:
-            read = store.layout, energy[:, day.day - 1], readings[:, day.day - 1]
-            summed |= {(day, name): _sum(one, roster, day, *read) for name, one in series.items()}
+    for month in sorted({f"{day:%Y-%m}" for day in days}):
+        read = matrices(store, delivery, roster, month, states=states)
+        seen = seen or read.found
+        for day in (day for day in days if f"{day:%Y-%m}" == month):
+            summed |= {(day, name): _sum(one, roster, day, store.layout, read) for name, one in series.items()}
     if days and not seen and not _any_household(store, delivery, roster):
         raise InputError(
             "no household of the roster has a reading in the input files; are roster and files of the same homes?"
@@ -88,22 +98,70 @@ def aggregate(
     return summed
 
 
-def matrices(store: Store, delivery: Delivery, roster: Roster, month: str) -> tuple[Ints, Ints, bool]:
-    """Return (household, day of month) energy and number of readings of a month."""
+@dataclass(frozen=True, slots=True)
+class Month:
+    """(household, day of month): energy by the readings, energy by their states (if asked for), number of readings.
+
+    `found` tells whether anybody on the roster has a reading.
+    """
+
+    energy_wh: Ints
+    states_wh: Ints | None
+    readings: Ints
+    found: bool
+
+    def energy_of(self, series: AnySeries) -> Ints:
+        """Return the energy that a series counts.
+
+        Raises:
+            ValueError: it counts states, and nobody asked for any.
+        """
+        if series.values == "readings":
+            return self.energy_wh
+        if self.states_wh is None:
+            raise ValueError("a series counts states, and it was not said which")
+        return self.states_wh
+
+
+def count_states(
+    store: Store, delivery: Delivery, days: Iterable[date], states: PublicStates | None, *, engine: Engine
+) -> None:
+    """Count the half-hours of the months of these days by their states, if a series does so; side by side."""
+    if states is not None and states.step == "half-hour":
+        months = sorted({f"{day:%Y-%m}" for day in days} & set(delivery.months))
+        each = partial(settle_states, store=store, contents=delivery.contents, states=states)
+        map_each("states", months, each=each, engine=engine)
+
+
+def matrices(
+    store: Store, delivery: Delivery, roster: Roster, month: str, *, states: PublicStates | None = None
+) -> Month:
+    """Return what the roster's households used on each day of a month whose states are counted, if there are some."""
     energy = np.zeros((len(roster.ids), 31), np.int64)
-    readings = np.zeros((len(roster.ids), 31), np.int64)
+    readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
-        return energy, readings, False
+        return Month(energy, counted, readings, found=False)
     table = read_days(store, month, delivery.contents)
-    code, on_roster = _codes(table, roster)
-    first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
-    day = table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first
+    code, day, on_roster = _places(table, roster, month)
     energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
     readings[code, day] = table["readings"].to_numpy()[on_roster]
-    return energy, readings, bool(on_roster.any())
+    if states is not None and states.step == "day":
+        counted = np.where(readings > 0, states.represented(energy), 0)
+    elif states is not None and counted is not None:
+        table = read_state_days(store, month, delivery.contents, states)
+        code, day, kept = _places(table, roster, month)
+        counted[code, day] = table["counted_wh"].to_numpy()[kept]
+    return Month(energy, counted, readings, bool(on_roster.any()))
 
 
-def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+def _places(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
+    """Return household code and day of month of the lines on the roster, and which these are."""
+    code, on_roster = _codes(table, roster)
+    first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
+    return code, table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first, on_roster
+
+
+def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, Flags]:
     column = table["household_id"].unify_dictionaries().combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     position = pc.index_in(column.dictionary, pa.array(roster.ids, pa.string()))
@@ -117,13 +175,20 @@ def _any_household(store: Store, delivery: Delivery, roster: Roster) -> bool:
     return any(len(_codes(read_days(store, month, delivery.contents), roster)[0]) for month in delivery.months)
 
 
-def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, energy: Ints, readings: Ints) -> Sum:
+def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, read: Month) -> Sum:
     found = Sum(series, {}, {}, {}, {})
+    energy, as_read, readings = (
+        each[:, day.day - 1] for each in (read.energy_of(series), read.energy_wh, read.readings)
+    )
     for group, members in roster.members(day, series.by).items():
         usable = readings[members] >= max(1, expected_readings(layout, day) - series.max_missing)
-        found.exact[group] = series.exact(series.counted(energy[members], usable))
+        counted = series.counted(energy[members], usable)
+        found.exact[group] = series.exact(counted)
         found.households[group], found.usable[group] = len(members), int(usable.sum())
         found.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
+        if series.values == "states":
+            found.states_wh[group] = int(counted.sum())
+            found.readings_wh[group] = int(series.counted(as_read[members], usable).sum())
     return found
 
 

@@ -44,6 +44,7 @@ from pipelines.handover.received import (
 from pipelines.handover.series_files import PublishedSeries, series_in_order
 from pipelines.handover.signs import published_in
 from pipelines.handover.stated import (
+    counted_in,
     ending_of,
     figures_of,
     figures_with_others,
@@ -169,6 +170,7 @@ def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
 
 def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequence[Release]) -> Facts:
     released = {row.day for row in rows if row.state == "released"}
+    beyond_states, represented = counted_in(contracts, rows)
     return Facts(
         title=titles_of(work),
         contract=json.loads(contracts[-1].promise),
@@ -186,6 +188,8 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
         software={name: version(name) for name in SOFTWARE},
         others=len(others_of(ledger, work.population)),
         opening=work.run.promise.opening,
+        beyond_states=beyond_states,
+        represented=represented,
     )
 
 

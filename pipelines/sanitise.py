@@ -17,8 +17,9 @@ from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines import plan as planning
-from pipelines.aggregate import aggregate
+from pipelines.aggregate import aggregate, count_states
 from pipelines.handover.received import ReleaseFolder
+from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS, noted
 from pipelines.promise.in_force import done_by
@@ -135,10 +136,11 @@ def _aggregate(work: Work) -> None:
     there = {(row.day, row.series) for row in work.rows()}
     due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
     COVERAGE.read(work.coverage)  # what would stop the run behind its draws stops it here
+    COUNTED_STATES.read(work.counted_states)
     days = sorted(due | _not_noted(work))
-    path = work.confidential / "sums.parquet"
-    of = work.run.series
-    work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path)
+    path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
+    count_states(work.store, _delivered(work), days, states, engine=work.engine)
+    work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
 
 
 def _not_noted(work: Work) -> set[date]:
@@ -229,6 +231,7 @@ def publish_folder(work: Work) -> None:
     ledger = work.checked_ledger()
     project(work, ledger)
     COVERAGE.add(work.coverage, work.sums, work.rows())  # first: a day without a true figure is summed again
+    COUNTED_STATES.add(work.counted_states, work.sums, work.rows())
     TRUE_COUNTS.add(work.true_counts, work.sums, work.rows())
     TRUE_MEANS.add(work.true_means, work.sums, work.rows())
     engine = work.run.engine

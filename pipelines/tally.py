@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 import numpy as np
 
+from agedp_data.chains.represented import PublicStates, representatives
 from agedp_data.chains.states import states
 from agedp_data.readers import files
 from agedp_data.readers.cutting import Block, QuoteFound
@@ -40,8 +42,8 @@ _MOST_CELLS = 2**18
 class Tally:
     """Daily sums and counts of each household (h), in the order of the ids.
 
-    `household`, `day`, `energy_wh`, `readings` (d) say what each day comes to; `counts` (h, k, k) are one-step
-    transitions.
+    `household`, `day`, `energy_wh`, `readings` (d) say what each day comes to, by its readings or by what stands for
+    their states, as was asked for; `counts` (h, k, k) are one-step transitions.
     """
 
     ids: tuple[str, ...]
@@ -65,6 +67,26 @@ class _Piece:
     edge: Rows
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The cut points of the states, and the states that are counted in place of readings, if they are."""
+
+    edges: Sequence[float]
+    counting: PublicStates | None
+
+    @property
+    def n_states(self) -> int:
+        return len(self.edges) + 1
+
+    def lookup(self, store: Store) -> Ints:
+        """Return the state of every possible reading."""
+        return states(np.arange(store.rules.max_half_hour_wh + 1), self.edges)
+
+    def counted(self, found: Readings) -> Readings:
+        """Return readings as they count in a day."""
+        return found if self.counting is None else replace(found, energy_wh=self.counting.represented(found.energy_wh))
+
+
 class _Contested(Exception):
     """Household-days that parts cannot settle alone."""
 
@@ -75,6 +97,7 @@ def tally(
     dataset: str,
     edges: Sequence[float],
     rules: Rules | None = None,
+    values: Literal["readings", "states"] = "readings",
     engine: Engine,
 ) -> Tally:
     """Return daily sums and transition counts of all households in files.
@@ -84,36 +107,50 @@ def tally(
         dataset: the files' layout.
         edges: public inner cut points of the states, Wh.
         rules: what is set aside, and the columns of a "long" table.
+        values: whether a day is the sum of its readings, or of what stands for their states.
         engine: how it runs.
 
     Raises:
         InputError: a file that cannot be understood.
+        ChainError: states are to be counted, and the cut points are not whole or do not rise.
     """
     chosen = Rules() if rules is None else rules
+    asked = _Asked(edges, _public(edges) if values == "states" else None)
     with TemporaryDirectory(prefix="agedp-") as folder:
         store = Store(Path(folder) / "store", dataset, chosen)
         try:
-            return _in_one_pass(store, patterns, edges, engine)
+            return _in_one_pass(store, patterns, asked, engine)
         except _Contested:
-            return _through_a_store(store, patterns, edges, engine)
+            return _through_a_store(store, patterns, asked, engine)
 
 
-def _in_one_pass(store: Store, patterns: Sequence[str], edges: Sequence[float], engine: Engine) -> Tally:
+def _public(edges: Sequence[float]) -> PublicStates:
+    """Return the states of half-hours between cut points.
+
+    Raises:
+        ChainError: they are not whole, or do not rise from above 0.
+    """
+    whole = tuple(int(edge) for edge in edges)
+    representatives(whole if whole == tuple(edges) else edges)
+    return PublicStates("half-hour", whole)
+
+
+def _in_one_pass(store: Store, patterns: Sequence[str], asked: _Asked, engine: Engine) -> Tally:
     sources = files.list_sources(patterns).sources
     # A file is taken to have no quotes until one turns up, and a block to be a part: what fits the caches is quick.
     opened = [open_file(Identified(source, "", "", quoted=False), store=store) for source in sources]
     small = replace(engine, part_blocks=1)
     items = [(one, block) for one in opened for block in blocks_of(one, small, 0)]
-    lookup = _lookup(store, edges)
-    each = partial(_piece, store=store, lookup=lookup, n_states=len(edges) + 1, block_bytes=engine.block_bytes)
+    each = partial(_piece, store=store, asked=asked, lookup=asked.lookup(store), block_bytes=engine.block_bytes)
     pieces = map_each("tally", items, each=each, engine=engine)
     if any(piece is None for piece in pieces):
         raise _Contested
-    return _merged(pieces, store, lookup, len(edges) + 1)
+    return _merged(pieces, store, asked)
 
 
-def _piece(item: tuple[Opened, Block], *, store: Store, lookup: Ints, n_states: int, block_bytes: int) -> _Piece | None:
+def _piece(item: tuple[Opened, Block], *, store: Store, asked: _Asked, lookup: Ints, block_bytes: int) -> _Piece | None:
     one, block = item
+    n_states = asked.n_states
     try:
         ids, whole = kept_of(store.layout, parsed(one, block, store, block_bytes))
     except QuoteFound:
@@ -128,7 +165,7 @@ def _piece(item: tuple[Opened, Block], *, store: Store, lookup: Ints, n_states: 
     edge = _rows(names, whole, np.flatnonzero(at_edge))
     found = settle(_rows(names, whole, inner), complete=store.layout.complete(store.rules))
     there = distinct(touched[inner])
-    energy, readings = totals(found, there)
+    energy, readings = totals(asked.counted(found), there)
     state = _states(store, found, lookup)
     runs, counts = runs_and_counts(found.household, found.time, state, households=len(names), n_states=n_states)
     return _Piece(names, there, energy, readings, counts, runs, edge)
@@ -139,11 +176,6 @@ def _stretch(which: Ints) -> Ints | slice:
     if len(which) and which[-1] - which[0] + 1 == len(which):
         return slice(int(which[0]), int(which[-1]) + 1)
     return which
-
-
-def _lookup(store: Store, edges: Sequence[float]) -> Ints:
-    """Return the state of every possible reading."""
-    return states(np.arange(store.rules.max_half_hour_wh + 1), edges)
 
 
 def _rows(names: tuple[str, ...], whole: Kept, which: Ints | slice) -> Rows:
@@ -167,22 +199,22 @@ def _states(store: Store, found: Readings, lookup: Ints) -> Ints:
     return np.where(twice, NONE, state) if twice.any() else state
 
 
-def _merged(pieces: Sequence[_Piece], store: Store, lookup: Ints, n_states: int) -> Tally:
+def _merged(pieces: Sequence[_Piece], store: Store, asked: _Asked) -> Tally:
     ids = tuple(sorted({name for piece in pieces for name in piece.ids}))
     place = {name: code for code, name in enumerate(ids)}
     codes = [np.array([place[name] for name in piece.ids], np.int64) for piece in pieces]
     edge = settle(_edges(ids, pieces, codes, store), complete=store.layout.complete(store.rules))
-    counts = np.zeros((len(ids), n_states, n_states), np.int64)
+    counts = np.zeros((len(ids), asked.n_states, asked.n_states), np.int64)
     for piece, code in zip(pieces, codes, strict=True):
         counts[code] += piece.counts
     keys = [_moved(piece.key, code) for piece, code in zip(pieces, codes, strict=True)]
     there = distinct(packed(edge.household, edge.time // SLOTS))
-    energy, readings = totals(edge, there)
+    energy, readings = totals(asked.counted(edge), there)
     key = np.concatenate([there, *keys])
     order = np.argsort(key, kind="stable")
     if not firsts(key[order]).all():
         raise _Contested
-    state = _states(store, edge, lookup)
+    state = _states(store, edge, asked.lookup(store))
     single = np.stack([edge.household, edge.time, state, edge.time, state], axis=1)
     join_runs(counts, np.concatenate([single, *map(_renamed, pieces, codes)]))
     energy = np.concatenate([energy, *(piece.energy_wh for piece in pieces)])[order]
@@ -216,7 +248,7 @@ def _renamed(piece: _Piece, codes: Ints) -> Ints:
     return runs
 
 
-def _through_a_store(store: Store, patterns: Iterable[str], edges: Sequence[float], engine: Engine) -> Tally:
+def _through_a_store(store: Store, patterns: Iterable[str], asked: _Asked, engine: Engine) -> Tally:
     delivery = read(store, list(patterns), engine=engine)
     months = [month_readings(store, month, delivery.contents) for month in delivery.months]
     ids = tuple(sorted({name for month in months for name in month.ids}))
@@ -227,8 +259,8 @@ def _through_a_store(store: Store, patterns: Iterable[str], edges: Sequence[floa
     time, energy = (np.concatenate([_NONE, *(getattr(m, name) for m in months)]) for name in ("time", "energy_wh"))
     order = np.lexsort((time, household))
     whole = Readings(ids, household[order], time[order], energy[order], _NONE, _NONE, _NONE)
-    state = _states(store, whole, _lookup(store, edges))
-    _, counts = runs_and_counts(whole.household, whole.time, state, households=len(ids), n_states=len(edges) + 1)
+    state = _states(store, whole, asked.lookup(store))
+    _, counts = runs_and_counts(whole.household, whole.time, state, households=len(ids), n_states=asked.n_states)
     there = distinct(packed(whole.household, whole.time // SLOTS))
     codes, day = unpacked(there)
-    return Tally(ids, codes, day, *totals(whole, there), counts)
+    return Tally(ids, codes, day, *totals(asked.counted(whole), there), counts)

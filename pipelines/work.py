@@ -110,6 +110,11 @@ class Work:
         return self.confidential / "coverage.parquet"
 
     @property
+    def counted_states(self) -> Path:
+        """Return where it is noted how far means by states are from those by readings."""
+        return self.confidential / "counted_states.parquet"
+
+    @property
     def terms(self) -> Terms:
         """Return what every release of the run refers to."""
         newest = self.model.envelope if self.model else None

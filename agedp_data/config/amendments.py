@@ -8,7 +8,8 @@ one is not. A new model is allowed because it loosens nothing by itself: of the 
 contracts ever named the larger figure binds every later release (DESIGN "The model's life"). It is replaced, never
 withdrawn: the figures that rest on it would vanish from the statement. The shares divide what the promise
 grants a day, so they move freely as long as they add up to 1. With epsilon_total = "unlimited" the last day is what
-bounds the sum over all days: it may come earlier; later, or never, only where a number bounds that sum.
+bounds the sum over all days: it may come earlier; later, or never, only where a number bounds that sum. A series may
+go over from readings to their states and not back; a contract that does not say which counts readings.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-Rule = Literal["lower", "raise", "either", "end", "share", "never"]
+Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "never"]
 Verdict = Literal["allowed", "refused"]
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -38,6 +39,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "series.*.max_missing": "either",
     "series.*.missing_kwh": "either",
     "series.*.share": "share",
+    "series.*.values": "coarser",
     "promise.age_days": "raise",
     "promise.alpha": "lower",
     "promise.epsilon": "lower",
@@ -62,6 +64,7 @@ _WHY_NOT: Final[Mapping[Rule, str]] = {
     "either": "a model may be replaced, not withdrawn",
     "end": "without a number in epsilon_total it bounds the sum over all days: it may only come earlier",
     "share": "the shares of the series would not add up to 1",
+    "coarser": "a model is of states: what readings say beyond them would loosen what rests on it",
     "never": "it is part of the promise and never changes; another population or ledger may promise it",
 }
 _WHY: Final[Mapping[Rule, str]] = {
@@ -70,6 +73,7 @@ _WHY: Final[Mapping[Rule, str]] = {
     "either": "the promise stays as it is",
     "end": "epsilon_total bounds the sum over all days as before",
     "share": "the promise stays as it is",
+    "coarser": "states say no more than the readings that they are of",
     "never": "",
 }
 
@@ -144,6 +148,8 @@ def _judged(key: str, old: str, new: str, *, fits: Mapping[Rule, bool]) -> Chang
         allowed = _tightens(rule, old, new)
     elif rule == "end" and _comes_earlier(old, new):
         return Change(key, old, new, "allowed", _WHY["lower"])
+    elif rule == "coarser":
+        allowed = new == '"states"' or (old == ABSENT and new == '"readings"')
     elif rule == "either":
         allowed = not (key == "model" and new == ABSENT)
     else:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
+from agedp_data.chains.represented import PublicStates
 from agedp_data.config.places import OptionalPlace, Place
 from agedp_data.config.schedule import day
 from agedp_data.notions.notion import Method
@@ -18,6 +19,7 @@ from agedp_data.notions.parameters import (
     Text,
     ascending,
     positive_kwh,
+    watt_hours,
     wrong,
 )
 
@@ -150,6 +152,13 @@ class Estimated(Model):
     """Ages and gaps at which the envelope is tabulated and the chain is checked."""
     publish: Literal["envelope"]
     """Says knowingly: the envelope comes from readings and is published without noise."""
+
+    @property
+    def public_states(self) -> PublicStates | None:
+        """Return the states that everybody knows; None where each household has cuts of its own."""
+        if isinstance(self.edges, str):
+            return None
+        return PublicStates(self.step, tuple(watt_hours(edge) for edge in self.edges))
 
     @property
     def chain_states(self) -> int:

@@ -22,10 +22,6 @@ class Pending:
     waits: Callable[[Any], bool]
 
 
-def _is(*values: object) -> Callable[[Any], bool]:
-    return lambda value: value in values
-
-
 def _elsewhere(value: object) -> bool:
     places = value if isinstance(value, tuple) else (value,)
     return any(isinstance(place, str) and is_url(place) for place in places)
@@ -34,7 +30,6 @@ def _elsewhere(value: object) -> bool:
 PENDING = (
     Pending("output", "confidential", _elsewhere),
     Pending("population", "roster", _elsewhere),
-    Pending("series", "values", _is("states")),
     Pending("model", "file", _elsewhere),
     Pending("model", "curve", _elsewhere),
     Pending("model", "kernel", _elsewhere),

@@ -10,11 +10,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, model_validator
 
+from agedp_data.chains.represented import PublicStates
 from agedp_data.config.input import AnyInput
 from agedp_data.config.model import AnyModel, Declared, Estimated
 from agedp_data.config.places import is_url, ledger_path
 from agedp_data.config.schedule import AnySchedule
-from agedp_data.config.series import AnySeries, Mean
+from agedp_data.config.series import AnySeries
 from agedp_data.config.surroundings import Compare, Engine, Output, Population
 from agedp_data.errors import RunFileError
 from agedp_data.notions import AnyPromise
@@ -22,7 +23,7 @@ from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged import HALF_HOUR
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
-from agedp_data.notions.parameters import Block, wrong
+from agedp_data.notions.parameters import Block, exact_text, wrong
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 
@@ -95,6 +96,16 @@ class RunFile(Block):
         return found
 
     @property
+    def public_states(self) -> PublicStates | None:
+        """Return the states of the model that everybody knows, None if there are none."""
+        return self.model.public_states if isinstance(self.model, Estimated) else None
+
+    @property
+    def counted_states(self) -> PublicStates | None:
+        """Return the states that a series counts instead of readings, None if none does."""
+        return self.public_states if any(one.values == "states" for one in self.series.values()) else None
+
+    @property
     def shares(self) -> dict[str, Decimal]:
         """Return each series' part of a day's epsilon; they add up to exactly 1."""
         return {name: Decimal(1) if each.share is None else each.share for name, each in self.series.items()}
@@ -147,10 +158,24 @@ def _shares(run: RunFile) -> Iterator[Problem]:
 
 
 def _states(run: RunFile) -> Iterator[Problem]:
-    public = isinstance(run.model, Estimated) and not isinstance(run.model.edges, str)
+    found = run.public_states
     for name, each in run.series.items():
-        if isinstance(each, Mean) and each.values == "states" and not public:
-            yield f"series.{name}", "values", "needs public edges; list them in [model] edges"
+        if each.values != "states":
+            continue
+        if found is None:
+            yield f"series.{name}", "values", f"needs public edges; {_listed(run)}"
+        elif each.clamp_wh > found.most_wh:
+            most = exact_text(Decimal(found.most_wh) / 1000)
+            yield f"series.{name}", "clamp_kwh", f"exceeds {most} kWh, the most that states let a day count; lower it"
+        if isinstance(run.promise, Neighbourhood):
+            what = 'do not go with notion = "neighbourhood": a small change of use may change any of them'
+            yield f"series.{name}", "values", f'{what}; write values = "readings"'
+
+
+def _listed(run: RunFile) -> str:
+    """Return where public edges are to be listed."""
+    estimated = isinstance(run.model, Estimated)
+    return "list them in [model] edges" if estimated else 'list them in a [model] with source = "estimated"'
 
 
 def _model_there(run: RunFile) -> Iterator[Problem]:

@@ -33,7 +33,7 @@ from agedp_data.notions.parameters import (
     wrong,
 )
 from agedp_data.privacy.counts import cumulative, histogram
-from agedp_data.privacy.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
+from agedp_data.privacy.sensitivity import Change, Move, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
 from agedp_data.roster import ALL
 
 _AMOUNTS: Final = ("share", "clamp_kwh", "missing_kwh", "bins_kwh")
@@ -67,6 +67,8 @@ class Series(Block):
     """A day that lacks more of its readings than this counts as missing."""
     missing_kwh: Kwh = exact(0)
     """What a missing household-day counts as."""
+    values: Literal["readings", "states"] = "readings"
+    """Readings as they are, or what stands for their states under public [model] edges."""
 
     @property
     def clamp_wh(self) -> int:
@@ -77,6 +79,13 @@ class Series(Block):
     def missing_wh(self) -> int:
         """Return what a missing household-day counts as, in whole watt-hours."""
         return watt_hours(self.missing_kwh)
+
+    def counted_change(self, change: Change) -> Change:
+        """Return what a change of use is for what is counted: of states, any at all, however small it is.
+
+        Half-hours that add up to the same day, or nearly, may lie in any states (MATHS 7).
+        """
+        return "replacement" if self.values == "states" and isinstance(change, Move) else change
 
     def counted(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
         """Return what each household's day counts as: its energy, at most the clamp; `missing_wh` if not usable."""
@@ -95,12 +104,10 @@ class Mean(Series):
     """The mean of the households' days."""
 
     statistic: Literal["mean"]
-    values: Literal["readings", "states"] = "readings"
-    """Readings as they are, or public representatives of their states."""
 
     def sensitivity(self, change: Change) -> int:
         """Return how far one household moves the sum, Wh: by the clamp at most."""
-        return sum_sensitivity(change, clamp=self.clamp_wh)
+        return sum_sensitivity(self.counted_change(change), clamp=self.clamp_wh)
 
     def cells(self, group: str) -> tuple[str, ...]:
         """Return the names of a group's cells: its own."""
@@ -148,8 +155,8 @@ class Distribution(Series):
     def sensitivity(self, change: Change) -> int:
         """Return how far one household moves the counts of all cells together."""
         if self.form == "cumulative":
-            return cumulative_sensitivity(change, edges=self.bins_wh)
-        return histogram_sensitivity(change, edges=self.bins_wh)
+            return cumulative_sensitivity(self.counted_change(change), edges=self.bins_wh)
+        return histogram_sensitivity(self.counted_change(change), edges=self.bins_wh)
 
     def cells(self, group: str) -> tuple[str, ...]:
         """Return the names of a group's cells, by their ranges."""

@@ -115,6 +115,28 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
     return [note for note, holds in said if holds]
 
 
+def counted_in(contracts: Sequence[Contract], rows: Sequence[Release]) -> tuple[bool, bool]:
+    """Tell whether a release counts more than the states of the newest model, and whether one counts states at all.
+
+    States of a model that has other cuts, or another step, are not those that the newest one is of.
+    """
+    terms = {known.hash: json.loads(known.promise) for known in contracts}
+    newest = _cuts(terms[contracts[-1].hash])
+    counted = set()
+    for row in rows:
+        if row.state == "released":
+            told = terms[row.contract]
+            # contracts of an earlier agedp do not say what a distribution counts: readings
+            counted.add(_cuts(told) if told["series"][row.series].get("values") == "states" else None)
+    return not counted <= {newest}, bool(counted - {None})
+
+
+def _cuts(terms: Mapping[str, Any]) -> str:
+    """Return which states a contract's model is of, as JSON text."""
+    model = terms.get("model", {})
+    return json.dumps([model.get("step"), model.get("edges")])
+
+
 def head_of(ledger: Ledger) -> str:
     """Return the hash of the newest row that is no statement: a statement cannot name the row that it becomes."""
     heads = {row.seq: row.hash for row in ledger.rows()}

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +30,11 @@ Aside = tuple[Ints, Ints, Ints]
 """Rows that settling set aside: file (its place in the files' order), data row of the file, reason."""
 
 
-def days_path(store: Store, month: str, contents: Sequence[str]) -> Path:
-    """Return where the days of a month lie for these files in this order."""
+def days_path(store: Store, month: str, contents: Sequence[str], *, also: Mapping[str, Any] | None = None) -> Path:
+    """Return where the days of a month lie for these files in this order; `also` names what else they depend on."""
     there = [piece.name for piece in store.pieces(month, contents)]
-    name = hashlib.sha256(json.dumps([store.dataset, store.order.by, there]).encode()).hexdigest()
+    named = [store.dataset, store.order.by, there, *([] if also is None else [also])]
+    name = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()
     return store.folder / "days" / f"month={month}" / f"{name}.parquet"
 
 

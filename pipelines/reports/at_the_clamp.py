@@ -79,11 +79,11 @@ class _Above:
 def _count(work: Work, month: str, days: Sequence[date], above: Mapping[str, _Above]) -> None:
     if work.delivery is None:
         return
-    energy, _, _ = matrices(work.store, work.delivery, work.roster, month)
+    read = matrices(work.store, work.delivery, work.roster, month, states=work.run.counted_states)
     for day in days:
         codes = np.concatenate([np.zeros(0, np.int64), *work.roster.members(day, None).values()])
-        used = energy[codes, day.day - 1]
         for name, found in above.items():
+            used = read.energy_of(work.run.series[name])[codes, day.day - 1]
             clamp = work.run.series[name].clamp_wh
             found.number[codes] += used > clamp
             found.largest[codes] = np.maximum(found.largest[codes], used)

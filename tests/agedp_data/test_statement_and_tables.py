@@ -14,8 +14,10 @@ import pytest
 from agedp_data import tables
 from agedp_data.notions.notion import Figure
 from agedp_data.statement import (
+    BEYOND_STATES,
     ESTIMATED,
     REHEARSAL,
+    REPRESENTED,
     WITH_MODEL,
     Ending,
     Facts,
@@ -82,10 +84,17 @@ def test_it_holds_nothing_but_strings_integers_and_lists():
 
 
 @pytest.mark.parametrize(
-    ("source", "said"), [(None, []), ("declared", WITH_MODEL), ("estimated", [*WITH_MODEL, ESTIMATED])]
+    ("source", "counting", "said"),
+    [
+        (None, {}, []),
+        ("declared", {}, [*WITH_MODEL, BEYOND_STATES]),
+        ("estimated", {}, [*WITH_MODEL, BEYOND_STATES, ESTIMATED]),
+        ("estimated", {"represented": True}, [*WITH_MODEL, BEYOND_STATES, ESTIMATED, REPRESENTED]),
+        ("estimated", {"beyond_states": False, "represented": True}, [*WITH_MODEL, ESTIMATED, REPRESENTED]),
+    ],
 )
-def test_warnings_are_fixed_by_what_kind_of_model_there_is(source, said):
-    warnings = statement(facts(model=source and {"source": source}))["warnings"]
+def test_warnings_are_fixed_by_what_kind_of_model_there_is_and_what_is_counted(source, counting, said):
+    warnings = statement(facts(model=source and {"source": source}, **counting))["warnings"]
     assert warnings[1:] == list(said)
 
 

@@ -93,6 +93,11 @@ CASES = [(name, path, value) for name, old in CONTRACTS.items() for path, value 
 @pytest.mark.parametrize(("name", "path", "value"), CASES, ids=lambda each: str(each)[:40])
 def test_no_key_of_any_contract_can_be_moved_the_way_that_loosens(name, path, value):
     old, key = CONTRACTS[name], path[-1]
+    if key == "values":  # states are the one other thing that it may become, and stay
+        assert allowed(old, edited(old, path, "states"))
+        assert not allowed(edited(old, path, "states"), old)
+        assert not allowed(edited(old, path, "states"), edited(old, path, None))
+        assert allowed(edited(old, path, None), old)
     up, down = moved(value, 2), moved(value, 0.5)
     others = ["another", "unlimited", "Infinity", [], {"a": 1}, True, 1.5, "-1", "1e9", None]
     if path[0] == "model":

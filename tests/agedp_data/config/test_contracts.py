@@ -62,6 +62,7 @@ def test_the_contract_of_the_live_example_is_the_one_counted_by_hand():
                 "clamp_kwh": "50",
                 "max_missing": 2,
                 "missing_kwh": "0",
+                "values": "readings",
                 "form": "histogram",
                 "bins_kwh": ["0", "2", "4", "6", "8", "10", "12", "15", "20", "30", "50"],
             },

@@ -99,11 +99,17 @@ def test_every_kind_of_chain_can_be_estimated_but_days_have_no_hours(step, chain
         not_yet(parse(text, base=Path("/house"), name="r.toml"))
 
 
-def test_states_wait_and_the_model_they_need_does_not():
-    text = LONDON.replace('statistic = "mean"', 'statistic = "mean"\nvalues = "states"') + STATES
-    with pytest.raises(RunFileError, match=r'not yet: \[series\.daily_mean\] values = "states"$'):
-        not_yet(parse(text, base=Path("/house"), name="r.toml"))
-    not_yet(parse(LONDON + STATES, base=Path("/house"), name="r.toml"))
+@pytest.mark.parametrize("statistic", ["mean", "distribution"])
+def test_states_of_public_edges_can_be_counted(statistic):
+    bins = "" if statistic == "mean" else "\nbins_kwh = [0, 5, 16.8]"
+    series = f'statistic = "{statistic}"\nvalues = "states"{bins}'
+    text = LONDON.replace('statistic = "mean"', series).replace("clamp_kwh = 50", "clamp_kwh = 16.8") + STATES
+    run = parse(text, base=Path("/house"), name="r.toml")
+    not_yet(run)
+    # [0, .1), [.1, .2), [.2, .3) and as much again above: the middles, and 48 of the last one
+    assert run.counted_states is not None
+    assert run.counted_states.counts_as_wh == (50, 150, 250, 350)
+    assert run.counted_states.most_wh == 16_800
 
 
 def test_a_declared_kernel_of_days_does_not_wait():

@@ -1,0 +1,32 @@
+"""What counting states instead of readings does to a day's mean. Confidential.
+
+    <confidential>/counted_states.parquet    `tables.COUNTED_STATES`, a line for each released day, series and group
+
+Their difference is in every published figure and in none of its intervals; how large it is says what homes use, so
+recipients are told that it is there and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agedp_data import tables
+from agedp_data.ledger import Release
+from pipelines.aggregate import Sum
+from pipelines.notes.cell_notes import CellNotes, Line
+
+
+def _told(row: Release, true: Sum) -> Iterator[Line]:
+    for group, states_wh in true.states_wh.items():
+        if set(true.series.cells(group)) <= set(row.cells):  # the small ones are not released
+            households = true.households[group]
+            means = {"readings_kwh": true.readings_wh[group], "states_kwh": states_wh}
+            kwh = {name: wh / (1000.0 * households) for name, wh in means.items()}
+            yield {"cell": group, "households": households, **kwh}
+
+
+COUNTED_STATES = CellNotes(
+    tables.COUNTED_STATES,
+    "put back a copy of counted_states.parquet, or remove it: later runs note the days that they release",
+    _told,
+)
