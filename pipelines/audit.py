@@ -77,16 +77,16 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What a world published, by (run, day and series, household): 0 is as nothing used, 1 as much, in S/epsilon."""
+    """What a world published, by (run, day and series, household): 0 is as nothing used, 1 as much was used."""
 
     values: Floats
     releases: tuple[Charged, ...]
     total: float
 
     @property
-    def epsilon(self) -> Floats:
-        """Return the loss of each release."""
-        return np.array([each.epsilon for each in self.releases])
+    def apart(self) -> Floats:
+        """Return how far the two worlds lie apart in each release [epsilon]."""
+        return np.array([each.epsilon * each.span for each in self.releases])
 
 
 def audit(run_file: str | Path, *, households: int | None = None) -> Audit:
@@ -132,7 +132,7 @@ def _evidence(world: _Published, which: slice) -> Floats:
     mean is as good as the value itself, and better than either of two different ones.
     """
     clipped = np.clip(world.values[:, which], 0.0, 1.0).mean(axis=0)
-    found: Floats = (world.epsilon[which, None] * clipped).sum(axis=0)
+    found: Floats = (world.apart[which, None] * clipped).sum(axis=0)
     return found
 
 
@@ -150,7 +150,7 @@ def _world(run: RunFile, folder: Path, households: int, wh: int, *, much_wh: int
         work = Work(fitted, clock.now(), as_of, engine_of(fitted, None), roster, model)
         with suppress(Refused):  # the promise may permit one day only
             run_stages(partial(_call, work))
-        found.append(_published(ReleaseFolder(folder / "release"), fitted, SLOTS * much_wh))
+        found.append(_published(ReleaseFolder(folder / "release"), fitted, much_wh))
     _, releases, total = found[0]
     return _Published(np.stack([values for values, _, _ in found]), releases, total)
 
@@ -196,29 +196,58 @@ def _readings(path: Path, ids: list[str], wh: int) -> None:
     csv.write_csv(table, path, csv.WriteOptions(quoting_style="none"))
 
 
-def _parts(of_day: pa.Table, series: AnySeries, much_wh: int) -> Floats:
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """What a day counts as in the two worlds, Wh: of nothing used, of much, and of much if nothing were clamped."""
+
+    none_wh: int
+    much_wh: int
+    unclamped_wh: int
+
+    @classmethod
+    def of(cls, run: RunFile, series: AnySeries, much_wh: int) -> _Ends:
+        """Return them for a reading of so much in every half-hour of the other world."""
+        none, much = (_day_wh(run, series, wh) for wh in (0, much_wh))
+        return cls(min(none, series.clamp_wh), min(much, series.clamp_wh), much)
+
+    @property
+    def way_wh(self) -> int:
+        """Return how far a sum lies apart, Wh; 1 if it does not."""
+        return max(self.much_wh - self.none_wh, 1)
+
+    def counts(self, series: Distribution) -> tuple[Floats, Floats]:
+        """Return the counts of a single household in each world."""
+        none, much = (np.array(series.exact(np.array([wh]))) for wh in (self.none_wh, self.much_wh))
+        return none, much
+
+
+def _day_wh(run: RunFile, series: AnySeries, wh: int) -> int:
+    """Return what a day of 48 equal readings counts as before the clamp, Wh."""
+    states = run.counted_states
+    if series.values == "readings" or states is None:
+        return SLOTS * wh
+    times, of = (SLOTS, wh) if states.step == "half-hour" else (1, SLOTS * wh)
+    return times * int(states.represented(np.array([of]))[0])
+
+
+def _parts(of_day: pa.Table, series: AnySeries, ends: _Ends) -> Floats:
     """Return by household how much of the way from nothing used to much its values are, by what tells the two apart.
 
     A sum may go beyond either end; of counts, those that differ between the worlds each go a part of the way.
     """
     if not isinstance(series, Distribution):
-        return np.asarray(of_day["noisy_sum_wh"].to_numpy() / series.clamp_wh)
-    none, much = _counts(series, much_wh)
+        return np.asarray((of_day["noisy_sum_wh"].to_numpy() - ends.none_wh) / ends.way_wh)
+    none, much = ends.counts(series)
     counts = of_day["households_noisy"].to_numpy().reshape(-1, len(none))
     way = np.clip((counts - none) * (much - none), 0, 1).sum(axis=1)
     return np.asarray(way / series.sensitivity("replacement"))
 
 
-def _counts(series: Distribution, much_wh: int) -> tuple[Floats, Floats]:
-    """Return the counts of a single household that uses nothing, and of one that uses much."""
-    none, much = (np.array(series.exact(np.array([min(wh, series.clamp_wh)]))) for wh in (0, much_wh))
-    return none, much
-
-
-def _charged(day: date, epsilon: float, series: AnySeries, much_wh: int) -> Charged:
+def _charged(day: date, epsilon: float, series: AnySeries, ends: _Ends) -> Charged:
     if not isinstance(series, Distribution):
-        return Charged(day.isoformat(), epsilon, 1, much_wh / series.clamp_wh)
-    none, much = _counts(series, much_wh)
+        reach = max(ends.unclamped_wh - ends.none_wh, 1) / ends.way_wh
+        return Charged(day.isoformat(), epsilon, 1, reach, (ends.much_wh - ends.none_wh) / series.clamp_wh)
+    none, much = ends.counts(series)
     return Charged(day.isoformat(), epsilon, int(np.count_nonzero(none != much)), 1.0)
 
 
@@ -227,9 +256,10 @@ def _published(folder: ReleaseFolder, run: RunFile, much_wh: int) -> tuple[Float
     values, charged = [], []
     for table in [*folder.averages().values(), *folder.distributions().values()]:
         series = run.series[json.loads(table.schema.metadata[METADATA_KEY])["of"]]
+        ends = _Ends.of(run, series, much_wh)
         for day in pc.unique(table["day"]):
             of_day = table.filter(pc.equal(table["day"], day))
-            values.append(_parts(of_day, series, much_wh))
-            charged.append(_charged(day.as_py(), of_day["epsilon"][0].as_py(), series, much_wh))
+            values.append(_parts(of_day, series, ends))
+            charged.append(_charged(day.as_py(), of_day["epsilon"][0].as_py(), series, ends))
     told = {figure["name"]: figure["epsilon"] for figure in folder.statement["figures"]}
     return np.stack(values), tuple(charged), float(told["total"])

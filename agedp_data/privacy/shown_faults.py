@@ -20,13 +20,15 @@ CHOICES: Final = (5_000, 10_000)
 class Charged:
     """A release: its day, what it is charged, in how many equal parts it is told, how far unclamped sums would lie.
 
-    `reach` is in clamps, 1 for counts, which a skipped clamp leaves as they are.
+    `reach` is in the distance of clamped sums, 1 for counts, which a skipped clamp leaves as they are. `span` is that
+    distance as a part of the sensitivity: a home that uses nothing may count as a little.
     """
 
     day: str
     epsilon: float
     parts: int
     reach: float
+    span: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def unseen(releases: Sequence[Charged], homes: int, *, confidence: float) -> tup
 
 def parts_of(releases: Sequence[Charged]) -> list[float]:
     """Return the losses of the draws that releases are made of."""
-    return [each.epsilon / each.parts for each in releases for _ in range(each.parts)]
+    return [each.epsilon * each.span / each.parts for each in releases for _ in range(each.parts)]
 
 
 def _faults(releases: Sequence[Charged]) -> Iterator[tuple[str, _Faulty]]:
