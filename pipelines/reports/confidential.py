@@ -24,6 +24,7 @@ from pipelines import folders
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_MEANS
 from pipelines.reports.at_the_clamp import Clamped, at_the_clamp
+from pipelines.reports.counted_states import state_parts
 from pipelines.reports.households import clamp_parts, model_parts
 from pipelines.reports.series import percent, published
 from pipelines.reports.true_counts import count_parts
@@ -54,6 +55,7 @@ def write_confidential_report(work: Work, ledger: Ledger) -> None:
         "</header><main>",
         section("Published against true", *_means(work, found, results), *count_parts(work, rows)),
         section("Coverage and clamp", *_coverage(lines), *clamp_parts(clamped)),
+        section("States in place of readings", *states) if (states := [*state_parts(work)]) else "",
         section("What was read and set aside", *_quality(work)),
         *model_parts(work, rows),
         "</main>",
