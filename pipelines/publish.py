@@ -51,6 +51,7 @@ from pipelines.handover.stated import (
     head_of,
     notes_of,
     others_of,
+    states_told,
     titles_of,
     versions_of,
 )
@@ -141,15 +142,21 @@ def _figures(
     """Return the table of one series, and what its guarantee says of it alone."""
     versions = {one.hash: number for number, one in enumerate(contracts, 1)}
     terms = {str(versions[contract]): told for contract, told in series.terms.items()}
+    states = {
+        str(versions[one.hash]): states_told(json.loads(one.promise))
+        for one in contracts
+        if series.terms.get(one.hash, {}).get("values") == "states"
+    }
+    travels = {"of": series.name, **({"states_by_version": states} if states else {})}
     own = [row for row in rows if series.has(row) and row.state == "released"]
     if series.statistic == "distribution":
         table = distribution(
             own, series={name: series_in(told) for name, told in series.terms.items()}, versions=versions
         )
-        return table, {"schema": "agedp-daily-distribution-1", "of": series.name, "series_by_version": terms}
+        return table, {"schema": "agedp-daily-distribution-1", **travels, "series_by_version": terms}
     clamps = {number: told["clamp_kwh"] for number, told in terms.items()}
     table = averages(own, coverage=work.run.output.interval, versions=versions)
-    return table, {"schema": "agedp-daily-averages-1", "of": series.name, "clamp_kwh_by_version": clamps}
+    return table, {"schema": "agedp-daily-averages-1", **travels, "clamp_kwh_by_version": clamps}
 
 
 def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from agedp_data.chains.represented import PublicStates
 from agedp_data.config import load
 from agedp_data.config.contracts import contract
 from agedp_data.config.series import Distribution, Mean, series_in, series_of
@@ -26,8 +27,8 @@ def distribution(edges, form="histogram", **keys):
     return Distribution(statistic="distribution", form=form, clamp_kwh=bins[-1], bins_kwh=bins, **keys)
 
 
-def mean(clamp):
-    return Mean(statistic="mean", clamp_kwh=clamp * WATT_HOURS)
+def mean(clamp, **keys):
+    return Mean(statistic="mean", clamp_kwh=clamp * WATT_HOURS, **keys)
 
 
 EVERY = [distribution(edges, form) for edges in BINS for form in ("histogram", "cumulative")] + [mean(4), mean(1)]
@@ -121,3 +122,22 @@ def test_a_series_is_read_from_a_contract_as_it_was_written():
     for broken in ({"series": {"a": {"statistic": "distribution", "clamp_kwh": "5"}}}, {"series": {"a": "x"}}, {}):
         with pytest.raises(LedgerError, match="does not know"):
             series_of(broken)
+
+
+@pytest.mark.parametrize("step", ["half-hour", "day"])
+def test_of_states_a_small_change_of_use_may_move_more_than_its_size_and_never_more_than_is_charged(step):
+    states = PublicStates(step, (2, 5))
+    kept = [mean(4, values="states"), distribution((0, 1, 2, 4), values="states")]
+    half_hours = [np.array(each) for each in product(range(8), repeat=2)]
+
+    def counts_as(used):
+        return int(states.represented(used).sum() if step == "half-hour" else states.represented(used.sum()[None])[0])
+
+    for size in range(5):
+        near = [(one, other) for one, other in product(half_hours, repeat=2) if abs(one.sum() - other.sum()) <= size]
+        for series in kept:
+            exact = [[series.exact(np.array([min(counts_as(each), 4)])) for each in pair] for pair in near]
+            largest = max(sum(abs(np.subtract(*pair))) for pair in exact)
+            assert largest <= series.sensitivity(Move(size))
+            if series is kept[0] and size == 1:
+                assert largest > size
