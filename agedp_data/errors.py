@@ -30,7 +30,7 @@ class InputError(AgedpError):
 
 
 class RunFileError(AgedpError):
-    """A run file that asks for something unknown, impossible or not yet built."""
+    """A run file that asks for something unknown or impossible."""
 
 
 class ChainError(AgedpError):

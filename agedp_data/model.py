@@ -29,6 +29,7 @@ from agedp_data.config import RunFile
 from agedp_data.config.model import Declared, Estimated
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.notions.parameters import MANY_DAYS
+from agedp_data.readers import storage
 from agedp_data.shown import shown
 
 PUBLIC = "public.json"
@@ -68,6 +69,7 @@ def model_of(run: RunFile) -> Model | None:
 
     Raises:
         RunFileError: a curve, kernel or model folder that cannot be used, or one made under other settings.
+        InputError: a curve or kernel at a URL that cannot be read.
     """
     match run.model:
         case Declared() as declared:
@@ -133,26 +135,26 @@ def _estimated(model: Estimated) -> Model:
 def _declared(model: Declared) -> Model:
     facts: dict[str, Any] = {"source": "declared", "assume": model.assume, "basis": model.basis}
     if model.curve is not None:
-        envelope = _curve(Path(model.curve), assume=model.assume)
+        envelope = _curve(model.curve, assume=model.assume)
         return Model(public_text({**facts, "given": "curve"}, envelope), envelope)
-    envelope = _kernel(Path(str(model.kernel)), assume=model.assume, step=str(model.step))
+    envelope = _kernel(str(model.kernel), assume=model.assume, step=str(model.step))
     return Model(public_text({**facts, "given": "kernel", "step": model.step}, envelope), envelope)
 
 
-def _curve(path: Path, *, assume: str) -> Envelope:
+def _curve(place: str, *, assume: str) -> Envelope:
     """Return the envelope of a declared curve: total variation by age, which holds from each age on."""
-    rows = _numbers(path, "curve")
+    rows = _numbers(place, "curve")
     pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
     if len(pairs) != len(rows) or not pairs:
-        raise _error(path, "curve", "must have two columns, age_days,total_variation")
+        raise _error(place, "curve", "must have two columns, age_days,total_variation")
     if not all(0 <= age <= MANY_DAYS for age, _ in pairs):
-        raise _error(path, "curve", f"must have ascending ages, in days from 0 to {MANY_DAYS}")
+        raise _error(place, "curve", f"must have ascending ages, in days from 0 to {MANY_DAYS}")
     ages = [math.ceil(age * _SLOTS) for age, _ in pairs]
     values = [_not_below(value) for _, value in pairs]
     if any(later <= earlier for earlier, later in pairwise(ages)):
-        raise _error(path, "curve", "must have ascending ages, at least half an hour apart")
+        raise _error(place, "curve", "must have ascending ages, at least half an hour apart")
     if not all(0 <= value <= 1 for value in values):
-        raise _error(path, "curve", "must have total variations between 0 and 1")
+        raise _error(place, "curve", "must have total variations between 0 and 1")
     if any(later > earlier for earlier, later in pairwise(values)):
         raise ChainError("[model] curve: must not increase with age; an output stays public for ever")
     return Envelope(np.array(ages), LOSS_GRID, None, None, {"total_variation": np.array(values)}, _SLOTS, assume)
@@ -163,16 +165,16 @@ def _not_below(value: Decimal) -> float:
     return max(float(value), math.ulp(0.0)) if value > 0 else float(value)
 
 
-def _kernel(path: Path, *, assume: str, step: str) -> Envelope:
+def _kernel(place: str, *, assume: str, step: str) -> Envelope:
     """Return the envelope of a declared one-step kernel; rows: the state now, columns: one step later."""
-    rows = _numbers(path, "kernel")
+    rows = _numbers(place, "kernel")
     if any(len(row) != len(rows) for row in rows):
-        raise _error(path, "kernel", "must be a square table of probabilities, one row per state")
+        raise _error(place, "kernel", "must be a square table of probabilities, one row per state")
     matrix = np.array(rows, dtype=np.float64)
     if (matrix < 0).any() or np.abs(matrix.sum(axis=1) - 1).max() > 1e-9:
-        raise _error(path, "kernel", "must have rows of probabilities that add up to 1")
+        raise _error(place, "kernel", "must have rows of probabilities that add up to 1")
     if not _hangs_together(matrix):
-        raise _error(path, "kernel", "must lead from each of two or more states to every other")
+        raise _error(place, "kernel", "must lead from each of two or more states to every other")
     steps_per_day = 1 if step == "day" else _SLOTS
     # Only losses that may be composed have a use for what lies ahead.
     composed = assume == "markov"
@@ -195,20 +197,26 @@ def _hangs_together(matrix: np.ndarray[Any, np.dtype[np.float64]]) -> bool:
         return False
 
 
-def _numbers(path: Path, key: str) -> list[list[Decimal]]:
+def _numbers(place: str, key: str) -> list[list[Decimal]]:
     """Return the rows of a table of numbers; a first line of words is its header."""
     try:
-        _require_file(path)
-        lines = [line for line in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if line]
+        lines = [line for line in csv.reader(_bytes(place, key).decode("utf-8-sig").splitlines()) if line]
     except OSError as error:
-        raise _error(path, key, f"cannot be read ({error.strerror})") from None
+        raise _error(place, key, f"cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error):
-        raise _error(path, key, "is not a CSV text") from None
+        raise _error(place, key, "is not a CSV text") from None
     titled = bool(lines) and all(_WORD.fullmatch(cell.strip()) for cell in lines[0])
     rows = [_row(line) for line in (lines[1:] if titled else lines)]
     if not rows or None in rows:
-        raise _error(path, key, "must hold numbers only, below an optional header line")
+        raise _error(place, key, "must hold numbers only, below an optional header line")
     return [row for row in rows if row is not None]
+
+
+def _bytes(place: str, key: str) -> bytes:
+    if storage.is_url(place):
+        return storage.whole(place, f"[model] {key}")
+    _require_file(Path(place))
+    return Path(place).read_bytes()
 
 
 def _require_file(path: Path) -> None:
@@ -222,5 +230,5 @@ def _row(cells: Sequence[str]) -> list[Decimal] | None:
     return [Decimal(number) for number in numbers] if all(map(_NUMBER.fullmatch, numbers)) else None
 
 
-def _error(path: Path, key: str, what: str) -> RunFileError:
-    return RunFileError(f"[model] {key}: {what}", private=f"[model] {key} = {shown(str(path))}: {what}")
+def _error(place: str, key: str, what: str) -> RunFileError:
+    return RunFileError(f"[model] {key}: {what}", private=f"[model] {key} = {storage.told(place)}: {what}")

@@ -22,8 +22,8 @@ import numpy as np
 
 from agedp_data.errors import InputError
 from agedp_data.nearest import near_file
+from agedp_data.readers import storage
 from agedp_data.readers.layout import Flags, Ints
-from agedp_data.shown import shown
 
 READ_OFF = "# read off the input files"
 ALL = "all"
@@ -74,19 +74,14 @@ class Roster:
         return {label: self.household[found[label]] for label in sorted(found)}
 
 
-def read_roster(path: Path) -> Roster:
-    """Return the roster of a file.
+def read_roster(path: str | Path) -> Roster:
+    """Return the roster of a file, at a path or a URL.
 
     Raises:
         InputError: the file or one of its lines cannot be understood; overlapping rows of one household.
     """
     try:
-        if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
-            raise _error(path, "is no file; `agedp init` writes a first one")
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        what = f"cannot be read ({error.strerror}); `agedp init` writes a first one"
-        raise _error(path, what, "" if path.exists() else near_file(path)) from None
+        text = _bytes(str(path)).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise _error(path, "is not UTF-8 text") from None
     read_off = text.startswith(READ_OFF)
@@ -100,7 +95,20 @@ def read_roster(path: Path) -> Roster:
     return _roster(path, header[3:], rows, read_off=read_off)
 
 
-def _lines(path: Path, text: str, *, above: int) -> list[tuple[int, list[str]]]:
+def _bytes(place: str) -> bytes:
+    if storage.is_url(place):
+        return storage.whole(place, "[population] roster")
+    path = Path(place)
+    try:
+        if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
+            raise _error(path, "is no file; `agedp init` writes a first one")
+        return path.read_bytes()
+    except OSError as error:
+        what = f"cannot be read ({error.strerror}); `agedp init` writes a first one"
+        raise _error(path, what, "" if path.exists() else near_file(path)) from None
+
+
+def _lines(path: str | Path, text: str, *, above: int) -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV text, each with the number of its first line in the file; `above` lines precede it."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     lines: list[tuple[int, list[str]]] = []
@@ -114,7 +122,7 @@ def _lines(path: Path, text: str, *, above: int) -> list[tuple[int, list[str]]]:
     return lines
 
 
-def _row(path: Path, number: int, header: list[str], cells: list[str]) -> tuple[str, int, int, list[str], int]:
+def _row(path: str | Path, number: int, header: list[str], cells: list[str]) -> tuple[str, int, int, list[str], int]:
     if len(cells) != len(header):
         raise _error(path, f"line {number}: {len(cells)} fields where the header has {len(header)}")
     household, first, last, *groups = (cell.strip(" \t") for cell in cells)
@@ -127,7 +135,7 @@ def _row(path: Path, number: int, header: list[str], cells: list[str]) -> tuple[
     return household, begin, end, groups, number
 
 
-def _day(path: Path, number: int, column: str, text: str) -> int:
+def _day(path: str | Path, number: int, column: str, text: str) -> int:
     try:
         return _days_since_1970(text)
     except ValueError:
@@ -142,7 +150,7 @@ def _days_since_1970(text: str) -> int:
 
 
 def _roster(
-    path: Path, names: list[str], rows: list[tuple[str, int, int, list[str], int]], *, read_off: bool
+    path: str | Path, names: list[str], rows: list[tuple[str, int, int, list[str], int]], *, read_off: bool
 ) -> Roster:
     rows.sort(key=lambda row: (row[0], row[1]))
     for before, after in pairwise(rows):
@@ -173,5 +181,5 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text
 
 
-def _error(path: Path, what: str, near: str = "") -> InputError:
-    return InputError(f"[population] roster: {what}", private=f"{shown(str(path))}: {what}{near}")
+def _error(path: str | Path, what: str, near: str = "") -> InputError:
+    return InputError(f"[population] roster: {what}", private=f"{storage.told(str(path))}: {what}{near}")

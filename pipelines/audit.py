@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from agedp_data import clock
-from agedp_data.config import RunFile, load, not_yet
+from agedp_data.config import RunFile, load
 from agedp_data.config.input import INPUTS
 from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.config.series import AnySeries, Distribution
@@ -99,7 +99,6 @@ def audit(run_file: str | Path, *, households: int | None = None) -> Audit:
         AgedpError: whatever a run of it would refuse.
     """
     run = load(Path(run_file))
-    not_yet(run)
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
         worlds = _worlds(run)
         most = worlds[1][1]

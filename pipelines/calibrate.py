@@ -35,7 +35,7 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
     if not isinstance(model, Estimated):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
     engine = engine_of(run, scheduler, told)
-    roster = read_roster(Path(run.population.roster))
+    roster = read_roster(run.population.roster)
     store = store_of(run)
     if f"{model.period[0]:%Y-%m}" < store.forgotten_before():
         raise InputError(

@@ -11,7 +11,7 @@ from typing import Any
 
 from agedp_data import clock
 from agedp_data.chains.envelope import Envelope
-from agedp_data.config import RunFile, contract, load, not_yet
+from agedp_data.config import RunFile, contract, load
 from agedp_data.config.reading import read_scheduler
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger, Release
@@ -204,7 +204,7 @@ def begin(
     """Load everything that a run rests on; nothing is written but the confidential folder itself.
 
     Raises:
-        RunFileError: the run file, or something in it that is not built yet.
+        RunFileError: the run file.
         InputError: the roster or a declared model.
     """
     run = checked(run_file)
@@ -212,7 +212,7 @@ def begin(
         raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
     if run.schedule.mode == "rehearsal" and as_of is None:
         as_of = last_as_of(run)  # none for an open period: what draws nothing needs none
-    roster = read_roster(Path(run.population.roster))
+    roster = read_roster(run.population.roster)
     for name, series in run.series.items():
         if series.by is not None and series.by not in roster.groups:
             raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
@@ -233,13 +233,12 @@ def _require_method(run: RunFile, model: Model | None) -> None:
 
 
 def checked(run_file: str | Path) -> RunFile:
-    """Return a run file that this version can carry out, its confidential folder made.
+    """Return a run file, its confidential folder made.
 
     Raises:
-        RunFileError: the run file, or something in it that is not built yet.
+        RunFileError: the run file.
     """
     run = load(Path(run_file))
-    not_yet(run)
     folders.keep_private(Path(run.output.confidential))
     return run
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agedp_data.config.contracts import contract
-from agedp_data.config.pending import not_yet
 from agedp_data.config.reading import load, parse
 from agedp_data.config.run import RunFile
 
-__all__ = ["RunFile", "contract", "load", "not_yet", "parse"]
+__all__ = ["RunFile", "contract", "load", "parse"]

@@ -19,7 +19,6 @@ from agedp_data.config.run import RunFile
 from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.enforced import Enforced
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.parameters import FREE, Block, exact_text
 from agedp_data.notions.publication import Publication
@@ -76,8 +75,6 @@ def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None 
         )
     except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
         raise LedgerError("a contract in the ledger holds no promise that this agedp knows; update agedp") from None
-    if not isinstance(promise, Enforced):
-        raise LedgerError(f'not yet: a contract in the ledger promises notion = "{promise.notion}"')
     return promise.over(Publication(series, earlier or {}, first, last))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.chains.represented import PublicStates
-from agedp_data.config.places import OptionalPlace, Place
+from agedp_data.config.places import OptionalPlace, SharedFolder
 from agedp_data.config.schedule import day
 from agedp_data.notions.notion import Method
 from agedp_data.notions.parameters import (
@@ -127,8 +127,8 @@ class Estimated(Model):
     """Chains counted from readings by `agedp calibrate`, whose envelope is published knowingly."""
 
     source: Literal["estimated"]
-    file: Place
-    """Where `agedp calibrate` puts the model."""
+    file: SharedFolder
+    """Folder in which `agedp calibrate` puts the model. Never a URL."""
     period: Annotated[tuple[date, date], PlainValidator(_period)]
     """First and last day whose readings it is counted from."""
     step: Step

@@ -57,6 +57,18 @@ def _place(value: object, info: ValidationInfo) -> str:
     return resolve(written, _folder(info))
 
 
+def _shared_folder(value: object, info: ValidationInfo) -> str:
+    """Return a path: what lies there is kept safe by locks, renames and permissions."""
+    written = _path(value)
+    if is_url(written):
+        raise wrong(
+            "must be a path: locks, renames and owner-only permissions keep what lies there safe, which a URL has none "
+            "of; name a folder on a file system that all machines share",
+            hide=True,
+        )
+    return resolve(written, _folder(info))
+
+
 def _pattern(value: object, info: ValidationInfo) -> str:
     written = _path(value)
     if is_url(written):
@@ -114,6 +126,7 @@ def _split(url: str) -> SplitResult:
 
 
 Place = Annotated[str, PlainValidator(_place), PLACE, FREE]
+SharedFolder = Annotated[str, PlainValidator(_shared_folder), PLACE, FREE]
 OptionalPlace = Annotated[str | None, PlainValidator(_place), PLACE, FREE]
 Pattern = Annotated[str, PlainValidator(_pattern)]
 LedgerUrl = Annotated[str, PlainValidator(_ledger), PLACE, FREE]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator
 
-from agedp_data.config.places import LedgerUrl, Place
+from agedp_data.config.places import LedgerUrl, Place, SharedFolder
 from agedp_data.notions.parameters import (
     Amount,
     Block,
@@ -28,8 +28,8 @@ class Output(Block):
 
     release: Place
     """Folder that may be handed over as it is."""
-    confidential: Place
-    """Folder that stays in the house: readings, quality, model, true means."""
+    confidential: SharedFolder
+    """Folder that stays in the house: readings, quality, model, true means. Never a URL."""
     ledger: LedgerUrl
     """Address of the ledger, without a password. Back it up, never edit it."""
     title: Text | None = None

@@ -40,7 +40,7 @@ class Source:
 
     def error(self, what: str, *, private: str | None = None) -> InputError:
         """Return the error to raise about this file; its name and what `private` quotes stay in the private text."""
-        return InputError(f"{self.label}: {what}", private=f"{shown(self.location)}: {private or what}")
+        return InputError(f"{self.label}: {what}", private=f"{storage.told(self.location)}: {private or what}")
 
     def check_unchanged(self) -> None:
         """Raise InputError if the file is no longer the one that was listed."""

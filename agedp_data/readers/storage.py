@@ -1,4 +1,4 @@
-"""Where input files lie: this machine's disks, or anything that fsspec opens by URL (s3://, memory://, ...).
+"""Where what is read lies: this machine's disks, or anything that fsspec opens by URL (s3://, memory://, ...).
 
 Local names go through the system itself: its errors are exact, and what tells that a file was touched is too.
 """
@@ -6,6 +6,7 @@ Local names go through the system itself: its errors are exact, and what tells t
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def named(pattern: str) -> list[str]:
     with answered(f"[input] files: {what}", pattern):
         found = _named_by_url(pattern) if is_url(pattern) else _named(pattern)
     if found is None:
-        raise InputError("[input] files: a named file does not exist", private=f"{shown(pattern)}: does not exist")
+        raise InputError("[input] files: a named file does not exist", private=f"{told(pattern)}: does not exist")
     return found
 
 
@@ -118,6 +119,31 @@ def open_at(location: str) -> IO[bytes]:
     return system.open(path, "rb", cache_type="none")  # type: ignore[no-any-return]
 
 
+def whole(location: str, label: str) -> bytes:
+    """Return all of a small file at a URL; `label` names it in messages.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with answered(f"{label}:", location):
+        system, path = fsspec.core.url_to_fs(location)
+        system.invalidate_cache()
+        return bytes(system.cat_file(path))
+
+
+def told(location: str) -> str:
+    """Return a location for messages, of a URL neither user nor query: they may let others in.
+
+    >>> told("https://me@host/roster.csv?sig=aXz"), told("/srv/a?b.csv")
+    ('https://host/roster.csv', '/srv/a?b.csv')
+    """
+    if not is_url(location):
+        return shown(location)
+    protocol, _, rest = location.partition("://")
+    host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    return shown(f"{protocol}://{host.rpartition('@')[2]}{slash}{path}")
+
+
 @contextmanager
 def answered(label: str, location: str) -> Iterator[None]:
     """Turn what a disk or a service answers instead of a file into one line; names stay private."""
@@ -129,11 +155,11 @@ def answered(label: str, location: str) -> Iterator[None]:
         protocol = location.partition("://")[0]
         what = f"{protocol}:// needs a package that is not installed ({error.name or 'see its documentation'})"
         hint = "; for s3:// install agedp[s3]" if protocol == "s3" else ""
-        raise InputError(f"{label}: {what}{hint}", private=f"{shown(location)}: {what}{hint}") from None
+        raise InputError(f"{label.rstrip(':')}: {what}{hint}", private=f"{told(location)}: {what}{hint}") from None
     except Exception as error:
         if not (is_url(location) or isinstance(error, OSError)):
             raise
         # a service's own words may quote names; the class says what kind of refusal it is
         text = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
         what = f"cannot be opened ({text})"
-        raise InputError(f"{label} {what}", private=f"{shown(location)}: {what}") from None
+        raise InputError(f"{label} {what}", private=f"{told(location)}: {what}") from None

@@ -19,7 +19,6 @@ from pydantic_core import PydanticUndefined
 
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model import Declared, Estimated
-from agedp_data.config.pending import PENDING
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
@@ -68,6 +67,7 @@ _WORDS = {
     "day": "date",
     "_cron": "cron line",
     "_place": "path or URL",
+    "_shared_folder": "path",
     "_pattern": "path, glob or URL",
     "_ledger": "`sqlite:///` or `postgresql://` URL",
     "_marker": "path or URL with `{day}`",
@@ -89,13 +89,13 @@ def run_file_page() -> str:
 def _table_lines(table: str, blocks: tuple[type[Block], ...]) -> Iterator[str]:
     yield from (f"## [{table}]", "", _INTRODUCED[table], "")
     shared = [key for key in blocks[0].model_fields if all(_same(key, each, blocks[0]) for each in blocks[1:])]
-    yield from _keys(table, blocks, shared)
+    yield from _keys(blocks, shared)
     for block in blocks if len(blocks) > 1 else ():
         own = [key for key in block.model_fields if key not in shared]
         told = next(key for key in own if get_origin(block.model_fields[key].annotation) is Literal)
         value = get_args(block.model_fields[told].annotation)[0]
-        yield from (f'### {told} = "{value}"{_not_yet(table, told, value)}', "")
-        yield from _keys(table, (block,), [key for key in own if key != told])
+        yield from (f'### {told} = "{value}"', "")
+        yield from _keys((block,), [key for key in own if key != told])
 
 
 def _same(key: str, block: type[Block], other: type[Block]) -> bool:
@@ -103,10 +103,10 @@ def _same(key: str, block: type[Block], other: type[Block]) -> bool:
     if key not in block.model_fields:
         return False
     one, two = block.model_fields[key], other.model_fields[key]
-    return _values("", key, one) == _values("", key, two) and meaning(block, key) == meaning(other, key)
+    return _values(one) == _values(two) and meaning(block, key) == meaning(other, key)
 
 
-def _keys(table: str, blocks: tuple[type[Block], ...], keys: Iterable[str]) -> Iterator[str]:
+def _keys(blocks: tuple[type[Block], ...], keys: Iterable[str]) -> Iterator[str]:
     block = blocks[0]
     named = [key for key in keys if not _is_table(block.model_fields[key])]
     if not named:
@@ -116,14 +116,8 @@ def _keys(table: str, blocks: tuple[type[Block], ...], keys: Iterable[str]) -> I
         fields = [each.model_fields[key] for each in blocks]
         default = next((_default(field) for field in fields if not field.is_required()), "**must**")
         free = " *Free.*" if FREE in fields[0].metadata or block in _ALL_FREE else ""
-        yield f"| `{key}` | {_values(table, key, fields[0])} | {default} | {meaning(block, key)}{free} |"
+        yield f"| `{key}` | {_values(fields[0])} | {default} | {meaning(block, key)}{free} |"
     yield ""
-
-
-def _not_yet(table: str, key: str, value: object) -> str:
-    """Return a note on a value that is valid and cannot be carried out yet."""
-    at = table.partition(".")[0]
-    return " (not yet)" if any(one.waits(value) for one in PENDING if (one.table, one.key) == (at, key)) else ""
 
 
 def _is_table(field: FieldInfo) -> bool:
@@ -144,10 +138,10 @@ def _written(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def _values(table: str, key: str, field: FieldInfo) -> str:
+def _values(field: FieldInfo) -> str:
     """Return what a key takes, in words."""
     if get_origin(field.annotation) is Literal:
-        return ", ".join(f'`"{each}"`{_not_yet(table, key, each)}' for each in get_args(field.annotation))
+        return ", ".join(f'`"{each}"`' for each in get_args(field.annotation))
     return _worded(field.metadata) or _kind(field.annotation, _bounds(field.metadata))
 
 

@@ -24,7 +24,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agedp_data.config import RunFile, contract, not_yet
+from agedp_data.config import RunFile, contract
 from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.losses import NANO, granted
 from agedp_data.notions import NOTIONS, Promise
@@ -200,9 +200,7 @@ class _Going:
             found = error.errors(include_url=False)[0]
             key = [*found["loc"], *found.get("ctx", {}).get("at", ())]
             raise RunFileError(f"{'.'.join(map(str, key))} {found['msg']}".strip()) from None
-        run = self.run.promising(promise)
-        not_yet(run)
-        return run
+        return self.run.promising(promise)
 
     def _amount(
         self, notion: type[Promise], candidate: Candidate, error_kwh: float, *, guess: float | None = None
