@@ -66,14 +66,9 @@ def test_what_locks_keep_safe_has_a_path_and_no_url(old, key, url):
     text = (LONDON + MODEL).replace(old, f'"{url}"', 1)
     with pytest.raises(RunFileError) as caught:
         parse(text, base=Path("/house"), name="r.toml")
-    assert (
-        str(caught.value)
-        == caught.value.private
-        == (
-            f"r.toml: {key}: must be a path: locks, renames and owner-only permissions keep what lies there safe, which a "
-            "URL has none of; name a folder on a file system that all machines share"
-        )
-    )
+    safe = "locks, renames and owner-only permissions keep what lies there safe, which a URL has none of"
+    helps = "name a folder on a file system that all machines share"
+    assert str(caught.value) == caught.value.private == f"r.toml: {key}: must be a path: {safe}; {helps}"
 
 
 @pytest.mark.parametrize("step", ["half-hour", "day"])

@@ -1,0 +1,42 @@
+"""The 40 real London homes of 2013 by the states of their half-hours, against a line-by-line reader of the files."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agedp_data.chains.represented import PublicStates
+from agedp_data.config.series import Mean
+from agedp_data.readers.layout import Rules
+from agedp_data.roster import read_roster
+from pipelines.aggregate import aggregate, count_states, days_of
+from pipelines.blocks import Engine
+from pipelines.read import read
+from pipelines.readings.store import Store
+from tests.pipelines import recounted
+from tests.real.test_london_homes import FIRST, LAST, plain_readings
+
+EDGES = [1, 50, 100, 200, 400, 800, 1500]
+
+
+@pytest.mark.long
+def test_365_sums_by_states_equal_a_direct_count_to_the_watt_hour(real_data: Path, tmp_path: Path) -> None:
+    folder = real_data / "london" / "kaggle"
+    told = plain_readings(folder)
+    homes = sorted({home for home, _ in told})
+    lines = ["household_id,from,to", *(f"{home},{FIRST},{LAST}" for home in homes)]
+    (tmp_path / "roster.csv").write_text("\n".join(lines) + "\n")
+    store, engine, days = Store(tmp_path / "store", "london", Rules()), Engine(), days_of(FIRST, LAST)
+    states = PublicStates("half-hour", tuple(EDGES))
+    delivery = read(store, [str(folder / "*.csv")], engine=engine)
+    count_states(store, delivery, days, states, engine=engine)
+    series = {"m": Mean(statistic="mean", values="states", clamp_kwh=50)}
+    roster = read_roster(tmp_path / "roster.csv")
+    sums = aggregate(store, delivery, roster, days=days, series=series, path=tmp_path / "s.parquet", states=states)
+    assert len(sums) == (LAST - FIRST + timedelta(days=1)).days
+    for (day, _), one in sums.items():
+        keys = {"edges": EDGES, "step": "half-hour", "clamp": 50_000, "missing": 0, "lacking": 2}
+        wanted = sum(recounted.day(dict(enumerate(told.get((home, day), {}).values())), **keys) for home in homes)
+        assert one.sum_wh["all"] == wanted
