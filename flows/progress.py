@@ -19,6 +19,7 @@ _WORDS = {
     "open": "opening files",
     "read": "reading",
     "days": "summing days",
+    "states": "counting states",
     "edges": "quantizing",
     "counts": "counting transitions",
     "memory": "holding the period",
