@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from agedp_data.chains.represented import representatives
+from agedp_data.config.model import states_in
 from agedp_data.notions import NOTIONS, Promise
-from agedp_data.notions.parameters import exact_text, watt_hours
+from agedp_data.notions.parameters import exact_text
 
 Claim = Mapping[str, Any]
 
@@ -191,21 +191,22 @@ def _series(contract: Mapping[str, Any]) -> list[str]:
     small = f"A day, or a group, with fewer than {least} households on the roster is never released." if least else ""
     promise = contract["promise"]
     shared = {notion.name: notion.shared for notion in NOTIONS}.get(promise["notion"], Promise.shared)(promise)
-    states = _states(contract.get("model", {}))
+    states = _states(contract) if any(one.get("values") == "states" for one in contract["series"].values()) else ""
     return [_list([_made(name, terms, shared, states) for name, terms in contract["series"].items()]), small]
 
 
-def _states(model: Mapping[str, Any]) -> str:
+def _states(contract: Mapping[str, Any]) -> str:
     """Return what counts in place of a reading where states are counted, "" without public ones."""
-    edges = model.get("edges")
-    if not isinstance(edges, list):
+    states = states_in(contract)
+    if states is None:
         return ""
-    cuts = [watt_hours(Decimal(edge)) for edge in edges]
-    middles = ", ".join(exact_text(Decimal(wh) / 1000) for wh in representatives(cuts).tolist())
-    what = "each half-hour" if model.get("step") == "half-hour" else "the day's use"
+    edges, middles = (
+        ", ".join(exact_text(Decimal(wh) / 1000) for wh in each) for each in (states.edges_wh, states.counts_as_wh)
+    )
+    what = "each half-hour" if states.step == "half-hour" else "the day's use"
     return (
         f". Not what was read is counted: {what} counts as the middle of the range that it lies in. Ranges begin at 0, "
-        f"{', '.join(edges)} kWh, each up to the next and the last without end, and count as {middles} kWh"
+        f"{edges} kWh, each up to the next and the last without end, and count as {middles} kWh"
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
-from agedp_data.chains.represented import PublicStates
+from agedp_data.chains.represented import PublicStates, representatives
 from agedp_data.config.places import OptionalPlace, SharedFolder
 from agedp_data.config.schedule import day
+from agedp_data.errors import ChainError, LedgerError
 from agedp_data.notions.notion import Method
 from agedp_data.notions.parameters import (
     MANY_DAYS,
@@ -193,6 +195,26 @@ class Estimated(Model):
         if self.confidence != "plug-in" and self.level is None:
             raise wrong(f'is missing; confidence = "{self.confidence}" needs one such as 0.95', "level")
         return self
+
+
+def states_in(terms: Mapping[str, Any]) -> PublicStates | None:
+    """Return the states that a contract's model has for everybody, None if it has none.
+
+    >>> states_in({"model": {"step": "day", "edges": ["4", "8"]}}).counts_as_wh
+    (2000, 6000, 10000)
+
+    Raises:
+        LedgerError: a contract that does not say what agedp writes of a model.
+    """
+    model = terms.get("model", {})
+    if not isinstance(model.get("edges"), list):
+        return None
+    try:
+        found = PublicStates(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
+        representatives(found.edges_wh)
+    except (ChainError, ArithmeticError, ValueError, LookupError, TypeError):
+        raise LedgerError("a contract in the ledger holds states that this agedp does not know; update agedp") from None
+    return found
 
 
 AnyModel = Annotated[Declared | Estimated, Discriminator("source")]

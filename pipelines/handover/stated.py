@@ -14,13 +14,12 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
-from agedp_data.chains.represented import representatives
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import Estimated, states_in
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.ledger.rows import differences
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Account, Figure, day_losses, spent_figures
-from agedp_data.notions.parameters import exact_text, watt_hours
+from agedp_data.notions.parameters import exact_text
 from agedp_data.statement import (
     OVERLAP,
     OWN_DAYS,
@@ -142,10 +141,11 @@ def _cuts(terms: Mapping[str, Any]) -> str:
 
 def states_told(terms: Mapping[str, Any]) -> dict[str, Any]:
     """Return the states that series of a contract count, and as what they do, kWh as text."""
-    model = terms["model"]
-    cuts = [watt_hours(Decimal(edge)) for edge in model["edges"]]
-    counts_as = [exact_text(Decimal(wh) / 1000) for wh in representatives(cuts).tolist()]
-    return {"step": model["step"], "edges_kwh": model["edges"], "counts_as_kwh": counts_as}
+    states = states_in(terms)
+    if states is None:
+        return {}
+    ends, middles = ([exact_text(Decimal(wh) / 1000) for wh in each] for each in (states.edges_wh, states.counts_as_wh))
+    return {"step": states.step, "edges_kwh": ends, "counts_as_kwh": middles}
 
 
 def head_of(ledger: Ledger) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config import contract, load, parse
+from agedp_data.config.model import states_in
+from agedp_data.errors import LedgerError
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 LIVE = (EXAMPLES / "london-live.toml").read_text("utf-8")
@@ -166,3 +168,24 @@ def test_what_a_dataset_adds_to_the_input_table_is_registered_as_ever(keys, regi
     text = AUSGRID.replace('dataset = "ausgrid"\n', f'dataset = "ausgrid"\n{keys}')
     plain = {"dataset": "ausgrid", "corrections": "set-aside", "max_half_hour_kwh": "50"}
     assert of(text)["input"] == plain | registered
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"edges": ["1"]},
+        {"step": "day", "edges": []},
+        {"step": "day", "edges": ["2", "1"]},
+        {"step": "day", "edges": ["much"]},
+        {"step": "day", "edges": ["NaN"]},
+        {"step": "day", "edges": ["1e99"]},
+        {"step": "day", "edges": [None]},
+    ],
+)
+def test_states_of_a_contract_that_no_agedp_wrote_are_refused(model):
+    with pytest.raises(LedgerError, match="holds states that this agedp does not know"):
+        states_in({"model": model})
+
+
+def test_a_contract_whose_homes_have_cuts_of_their_own_has_no_public_states():
+    assert states_in({}) is states_in({"model": {"step": "day", "edges": "quantile"}}) is None
