@@ -103,7 +103,12 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+LONGER = ("pairs of days", "days in regimes")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] if kind in LONGER else []) for kind in KINDS]
+)
 def test_a_release_is_noise_on_what_a_plain_reader_counts(homes, monkeypatch, kind):
     drawn = []
     sound = noise.discrete_laplace
@@ -233,6 +238,7 @@ def test_what_leaves_the_house_is_the_same_of_other_readings(houses, tmp_path, m
     assert inside != others
 
 
+@pytest.mark.long
 def test_a_series_of_states_passes_the_audit_of_the_real_path(homes):
     write(homes, "states")
     calibrate(homes.run_file)
