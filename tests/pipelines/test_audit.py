@@ -38,8 +38,9 @@ def measured(run_file: Path) -> tuple[Measured, Measured]:
 def test_the_real_path_is_passed_and_the_bounds_are_near_what_is_promised(run_file):
     one, series = measured(run_file)
     assert (one.promised, series.promised) == (2.0, 4.0)
-    assert 1.5 < one.proven <= 2.0 < one.noticed < 3
-    assert 2.5 < series.proven <= 4.0
+    # of 400 such audits, simulated, the least prove 1.39 and 2.28
+    assert 1.2 < one.proven <= 2.0 < one.noticed < 3
+    assert 1.9 < series.proven <= 4.0
     assert not list(run_file.parent.glob("confidential/*"))
 
 
@@ -49,7 +50,7 @@ def test_two_series_that_share_a_window_are_passed(house, run_file):
     one, series = measured(run_file)
     assert (one.promised, series.promised) == (0.5, 2.0)
     assert one.kept
-    assert 0.5 < series.proven <= 2
+    assert 0.2 < series.proven <= 2  # of 400 simulated ones the least is 0.47
 
 
 def test_half_the_noise_is_exposed(run_file, monkeypatch):
