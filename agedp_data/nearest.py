@@ -21,7 +21,7 @@ def near_to(value: object, known: Sequence[str], *, likeness: float = 0.5) -> st
 def near_file(path: Path) -> str:
     """Return the question whether a file or folder of a similar name beside a missing one was meant, "" if none is."""
     try:
-        names = [each.name for each in path.parent.iterdir()]
+        names = [each.name for each in path.parent.iterdir() if each.name != path.name]
     except (OSError, ValueError):
         return ""
     return shown(near_to(path.name, names, likeness=0.7))

@@ -15,6 +15,7 @@ from flows.promising import promises_json, promises_lines
 from flows.words import (
     change_json,
     change_words,
+    counted,
     deviation,
     promised_lines,
     skips_json,
@@ -92,6 +93,7 @@ def plan_lines(work: Work) -> list[str]:
     return [
         *_due_lines(work, found.now.planned),
         *waiting_lines(found.waiting),
+        *_delivery_lines(work),
         *_spent_lines(work, found),
         *_horizon_lines(work),
         *filter(None, [work.run.notion.remark]),
@@ -118,7 +120,7 @@ def _due_lines(work: Work, planned: tuple[Planned, ...]) -> list[str]:
         return ["nothing is due that is not released already"]
     kept = [one.row for one in planned if one.row.state == "released"]
     skipped = f" and {len(planned) - len(kept)} will be skipped" if len(kept) < len(planned) else ""
-    lines = [f"{len(kept)} releases are due{skipped}:", _HEADING]
+    lines = [f"{counted(len(kept), 'release')} {'is' if len(kept) == 1 else 'are'} due{skipped}:", _HEADING]
     shown = list(planned) if len(planned) <= 2 * _SHOWN else [*planned[:_SHOWN], None, *planned[-_SHOWN:]]
     lines += ["..." if one is None else _due_line(work, one) for one in shown]
     lines += _skipped_lines(planned)
@@ -145,6 +147,14 @@ def _skipped_lines(planned: tuple[Planned, ...]) -> list[str]:
         if one.why:
             reasons.setdefault(one.why, []).append((date.fromisoformat(one.row.day), one.row.series))
     return [f"skipped ({why}): {skips_text(skips)}" for why, skips in reasons.items()]
+
+
+def _delivery_lines(work: Work) -> list[str]:
+    """Return one line where nothing tells whether a day was delivered, which it is then too late to learn."""
+    schedule = work.run.schedule
+    if schedule.mode != "live" or schedule.wait_for is not None:
+        return []
+    return ["no [schedule] wait_for: a day is released at its age, delivered or not, and what is missing then stays so"]
 
 
 def _spent_lines(work: Work, found: Prospect) -> list[str]:

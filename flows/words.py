@@ -57,7 +57,7 @@ def result_lines(work: Work) -> list[str]:
     days = len({row.day for row in fresh})
     skipped, least = len(work.released) - len(fresh), work.run.population.min_households
     lines.append(
-        f"{days} day{'s' * (days != 1)} released now"
+        f"{counted(days, 'day')} released now"
         + (f", {skipped} skipped (no delivery, below {least} homes, or nothing left for the day)" if skipped else "")
         + ("" if work.released else ": nothing was due that is not released already")
     )
@@ -96,6 +96,15 @@ def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     ]
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number and what it counts.
+
+    >>> counted(1, "day"), counted(1200, "day")
+    ('1 day', '1,200 days')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def shown(place: str) -> str:
     """Return a path as it is reached from the current folder, where it lies below it; a URL as it stands."""
     path = Path(place)
@@ -106,7 +115,8 @@ def waiting_lines(days: Sequence[date]) -> list[str]:
     """Return which due days wait for their delivery's marker."""
     if not days:
         return []
-    return [f"{len(days)} due days wait for their delivery: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
+    wait = f"{counted(len(days), 'due day')} wait{'s' * (len(days) == 1)} for delivery"
+    return [f"{wait}: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
 
 
 def skips_text(skips: Sequence[Skip]) -> str:
@@ -139,7 +149,7 @@ def _quality_line(work: Work) -> str:
         return ""
     aside = ", ".join(f"{number:,} {reason}" for reason, number in found.aside.items()) or "none"
     return (
-        f"{found.files} input files ({found.files_new} new): {found.rows_read:,} rows = "
+        f"{counted(found.files, 'input file')} ({found.files_new} new): {found.rows_read:,} rows = "
         f"{found.rows_kept:,} kept + {found.rows_read - found.rows_kept:,} set aside ({aside})"
         + (f"; {work.late_rows:,} rows came too late for days that are released" if work.late_rows else "")
     )
@@ -189,7 +199,7 @@ def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:
         return yardstick_line(deviation)
     seen = math.sqrt(sum(change**2 for change in changes) / len(changes))
     true = math.sqrt(max(seen**2 - 2 * deviation**2, 0.0))
-    share = f"{deviation / true:.2f} of it" if true > 0 else "the noise hides it"
+    share = f"the noise is {deviation / true:.2f} times that" if true > 0 else "the noise hides it"
     return (
         f"noise: {deviation:.3f} kWh a home (standard deviation); from day to day the published mean changes by "
         f"{seen:.3f}, of which {true:.3f} is not noise: {share}"

@@ -44,7 +44,8 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
         )
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
     with locks.alone(folders.make_private(store.folder)):
-        period = Period(store, read(store, run.input.files, engine=engine), roster, *model.period)
+        delivery = read(store, run.input.files, engine=engine, but=[run.population.roster])
+        period = Period(store, delivery, roster, *model.period)
         steps = replace(period, step=model.step)
         edges = quantize(steps, edges=kind, n_states=model.states, engine=engine)
         transitions = _counted(steps, np.asarray(edges), model, engine)

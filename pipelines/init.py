@@ -39,7 +39,7 @@ ledger       = "sqlite:///out/ledger.sqlite"   # the promise itself: back it up,
 [population]
 name   = "my-{dataset}-homes"            # the people; every series of this name in the ledger spends one promise
 roster = "roster.csv"                    # household_id,from,to: read off the files; correct it from your records
-# decide: min_households = {least}           # a day with fewer on the roster is never released
+# decide: min_households = {least:<12d}  # a day with fewer homes is never released; can be raised later, never lowered
 
 [schedule]
 mode      = "archive"                    # everything in the files now
@@ -88,7 +88,8 @@ def init(patterns: Sequence[str], *, folder: Path, told: Told = SILENT) -> Made:
     folders.write(roster, text.encode())
     # A JSON string of text without lone surrogates is a TOML string.
     shown = json.dumps([str(Path(pattern).absolute()) for pattern in patterns], ensure_ascii=False)
-    least, total = min(100, len(spans)), Decimal("0.5") * ((last - first).days + 1)
+    # Not all of them: homes leave, and every day after the first that does would be skipped for good.
+    least, total = min(100, (len(spans) + 1) // 2), Decimal("0.5") * ((last - first).days + 1)
     filled = _TEMPLATE.format(dataset=store.dataset, files=shown, first=first, last=last, least=least, total=total)
     folders.write(run_file, filled.encode(), mode=0o644)
     return Made(run_file, roster, len(spans))

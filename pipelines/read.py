@@ -58,8 +58,8 @@ class Delivery:
     fresh: tuple[str, ...] = field(default=(), compare=False)
 
 
-def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
-    """Bring the files into the store and account for every row.
+def read(store: Store, patterns: Sequence[str], *, engine: Engine, but: Sequence[str] = ()) -> Delivery:
+    """Bring the files, all but these, into the store and account for every row.
 
     Raises:
         InputError: a file that cannot be understood; nothing of it is stored.
@@ -69,12 +69,12 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine) -> Delivery:
     folders.sweep(store.folder.parent)
     known = store.manifests()
     earlier = remembered(store, known)
-    listing = files.list_sources(patterns, required=False)
+    listing = files.list_sources(patterns, but=but, required=False)
     listed = identify(store, listing.sources, engine=engine)
     unique = {one.content: one for one in reversed(listed)}  # the first of equal files is the one that is read
     require_there(store, known, earlier, listed)
     if not (listed or earlier):
-        files.list_sources(patterns)  # says what is wrong with them
+        files.list_sources(patterns, but=but)  # says what is wrong with them
     fresh = [
         one for one in listed if unique[one.content] is one and not store.holds(one.content, known.get(one.content))
     ]

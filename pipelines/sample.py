@@ -114,7 +114,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         InputError: an unknown dataset, or a folder that holds something else.
     """
     if dataset not in _KINDS:
-        near = near_to(dataset, list(_KINDS))
+        near = near_to(dataset, list(_KINDS), likeness=0.6)
         raise InputError(f'there are samples of {" and ".join(_KINDS)}, not of "{shown(dataset, 40)}"{near}')
     kind, text = _KINDS[dataset], _run_file(dataset, households=households, days=days, seed=seed)
     run_file = folder / f"{dataset}.toml"
@@ -136,7 +136,8 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     finally:
         shutil.rmtree(making, ignore_errors=True)
     words = (
-        f"{run_file}: {households} made-up homes, {days} days, {made.rows_written:,} rows in {len(made.files)} files; "
+        f"{run_file}: {households} made-up homes, {days} days, {made.rows_written:,} rows in "
+        f"{len(made.files)} file{'s' * (len(made.files) != 1)}; "
         f"next: agedp run {run_file}"
     )
     return Sampled(run_file, written=True, words=words)

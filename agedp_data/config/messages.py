@@ -52,6 +52,7 @@ _FIXED = {
 }
 _MISSING = ("missing", "union_tag_not_found")
 _CONSEQUENCE = "default_factory_not_called"
+_MOST_NAMED = 5
 _TABLE_TYPES = ("model_type", "model_attributes_type", "dict_type", "is_instance_of")
 
 
@@ -75,25 +76,40 @@ def refusal(error: ValidationError, raw: Mapping[str, Any], *, name: str) -> Run
     errors = (each for each in error.errors(include_url=False) if each["type"] != _CONSEQUENCE)
     found = sorted(errors, key=lambda each: each["type"] != "extra_forbidden")
     rest = len(found) - 1 + sum(int(each.get("ctx", {}).get("more", 0)) for each in found)
-    ending = f" (and {rest} more)" if rest else ""
+    lacking = [_place(each, raw) for each in found[1:] if each["type"] in _MISSING and found[0]["type"] in _MISSING]
+    ending = f" (and {_named(lacking) if len(lacking) == rest <= _MOST_NAMED else f'{rest} more'})" if rest else ""
     public, private = _lines(found[0], raw)
     return RunFileError(f"{name}: {public}{ending}", private=f"{name}: {private}{ending}")
 
 
+def _named(places: Sequence[_Place]) -> str:
+    """Return tables and keys, each table once."""
+    names: list[str] = []
+    table: tuple[str, ...] = ()
+    for place in places:
+        names.append(_head(place) if place.table != table else short(place.key or ""))
+        table = place.table
+    return ", ".join(names)
+
+
+def _head(place: _Place) -> str:
+    return " ".join(part for part in (_bracketed(place.table), short(place.key or "")) if part)
+
+
+def _place(error: ErrorDetails, raw: Mapping[str, Any]) -> _Place:
+    """Return where an error is."""
+    loc = _without_choices([part for part in error["loc"] if isinstance(part, str)])
+    return _locate([*loc, *error.get("ctx", {}).get("at", ())], raw, choice=error["type"].startswith("union_tag"))
+
+
 def _lines(error: ErrorDetails, raw: Mapping[str, Any]) -> tuple[str, str]:
-    context = error.get("ctx", {})
-    choice = error["type"].startswith("union_tag")
-    loc = [
-        *_without_choices([part for part in error["loc"] if isinstance(part, str)]),
-        *context.get("at", ()),
-    ]
-    place = _locate(loc, raw, choice=choice)
+    context, place = error.get("ctx", {}), _place(error, raw)
     if error["type"] == "extra_forbidden":
         line = _unknown(place, raw)
         return line, line
     what = _what(error, place)
     value = f" = {written(place.value)}" if place.there else ""
-    head = " ".join(part for part in (_bracketed(place.table), short(place.key or "")) if part)
+    head = _head(place)
     hidden = context.get("hide", False) or place.key == "ledger"
     private = head if hidden else head + value
     public = head if hidden or _is_place(place) else private

@@ -258,7 +258,7 @@ def unchanged(known: Contract, contract: Mapping[str, Any]) -> Contract:
     changes = differences(json.loads(known.promise), json.loads(promise))
     raise ContractChanged(
         f"the promise to {known.population!r} of {known.at} says otherwise: {'; '.join(changes)};"
-        " undo the change or record it with `agedp ledger amend`"
+        " undo the change, or see by `agedp ledger amend` whether it can be recorded"
     )
 
 

@@ -58,23 +58,31 @@ class Listing:
     ignored: int
 
 
-def list_sources(patterns: Sequence[str], *, required: bool = True) -> Listing:
+def list_sources(patterns: Sequence[str], *, but: Sequence[str] = (), required: bool = True) -> Listing:
     """Return the files that paths, globs and URLs name, numerically ordered; hidden and unknown ones are counted.
+
+    So are those of `but`: a roster beside the readings is no reading, whatever the glob.
 
     Raises:
         InputError: nothing usable, or a file that cannot be opened.
     """
     found = sorted({location for pattern in patterns for location in storage.named(pattern)}, key=numeric)
-    usable = [location for location in found if _has_known_name(location) and _is_file(location)]
+    others = {_place(location) for location in but}
+    named = [location for location in found if _has_known_name(location) and _place(location) not in others]
+    usable = [location for location in named if _is_file(location)]
     if not usable and required:
         what = "no usable input file"
-        hint = "names end in .csv, .gz, .zip or .zst"
+        hint = "names end in .csv, .gz, .zip or .zst" if found else "nothing is there by that name"
         raise InputError(
             f"[input] files: {what} ({len(found)} passed over); {hint}",
             private=f"{shown(', '.join(patterns), 500)}: {what}; {hint}",
         )
     sources = (_source(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
     return Listing(tuple(sources), len(found) - len(usable))
+
+
+def _place(location: str) -> str:
+    return location if storage.is_url(location) else str(Path(location).resolve())
 
 
 def _has_known_name(location: str) -> bool:

@@ -47,7 +47,7 @@ from agedp_data.readers.layout import (
     impossible_days,
     whole_wh,
 )
-from agedp_data.readers.stamps import fits, parser_format
+from agedp_data.readers.stamps import USUAL, fits, parser_format
 from agedp_data.shown import shown
 
 _TYPES = {
@@ -109,7 +109,9 @@ class Long:
         first = [cell for cell in cells(rows, names.index("time"), fields=len(names)) if cell not in self._missing]
         if first and not any(fits(cell, self._format) for cell in first):
             what = f'no stamp of the first rows is as [input.columns] time_format = "{self.columns.time_format}" says'
-            raise InputError(what, private=f'{what}; the first is "{shown(first[0], 40)}"')
+            usual = next((known for known in USUAL if all(fits(cell, known) for cell in first)), None)
+            near = f'; did you mean "{usual}"?' if usual else ""
+            raise InputError(what, private=f'{what}; the first is "{shown(first[0], 40)}"{near}')
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the header line that has the three columns and no other."""

@@ -16,6 +16,15 @@ ISO = "iso"
 SHORTEST_ISO = len("2013-01-31 00:30")
 DAY_FIRST = "%d/%m/%Y %H:%M:%S"
 _ISO_PATTERNS = (ISO, "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
+USUAL = (
+    ISO,
+    *(
+        f"{day}{time}"
+        for day in ("%Y-%m-%dT", "%Y-%m-%d ", "%d/%m/%Y ", "%d.%m.%Y ", "%d-%m-%Y ", "%m/%d/%Y ", "%Y%m%d")
+        for time in ("%H:%M:%S%z", "%H:%M:%S.%f%z", "%H:%M%z", "%H:%M:%S", "%H:%M", "%H%M")
+    ),
+)
+"""Formats that tables come in: what is proposed where another one was asked for, day before month."""
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _FARTHEST = timedelta(seconds=9e9)  # nanoseconds in 64 bits end in the year 2262
 _DAY, _MONTH = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])"

@@ -46,6 +46,7 @@ def init(
     Example: agedp init 'incoming/*.csv'
     """
     from flows.progress import bars
+    from flows.words import counted
     from pipelines.init import init as make
 
     with bars(wanted=not (as_json or quiet)) as told:
@@ -53,7 +54,7 @@ def init(
     told_of = {"run_file": str(made.run_file), "roster": str(made.roster), "households": made.households}
     words = (
         f"{made.run_file}: read it, decide what it asks, then `agedp plan {made.run_file}`\n"
-        f"{made.roster}: {made.households:,} households, read off the files; correct it from your records"
+        f"{made.roster}: {counted(made.households, 'household')}, read off the files; correct it from your records"
     )
     answer(told_of, words, as_json=as_json, quiet=quiet)
 

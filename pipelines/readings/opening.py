@@ -23,7 +23,8 @@ from pipelines import folders
 from pipelines.blocks import Engine, map_merge, seen_by_workers
 from pipelines.readings.store import Store
 
-_DESCRIBE = 'correct the header line, or describe the table with dataset = "long"'
+_DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
+_APART_BY = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _UNSURE_NS = 2 * 10**9
 
 
@@ -112,6 +113,7 @@ def recognised(source: Source, layout: Layout) -> tuple[Header | None, int]:
     if not head[bom:].strip() and len(head) < files.HEAD_BYTES:
         return None, len(head)
     lines = [line.decode("latin-1").rstrip("\r\n") for line in kept]
+    _require_commas(source, lines[0])
     try:
         header = layout.recognise(lines)
     except InputError as error:
@@ -119,6 +121,13 @@ def recognised(source: Source, layout: Layout) -> tuple[Header | None, int]:
     if header is None:
         raise _unknown_header(source, lines, layout)
     return header, bom + sum(len(line) for line in kept[: header.lines])
+
+
+def _require_commas(source: Source, line: str) -> None:
+    """Raise InputError for a first line without a comma whose columns stand apart by something else."""
+    for mark, word in _APART_BY.items():
+        if "," not in line and line.count(mark) > 1:
+            raise source.error(f"its columns stand apart by {word}; write the table again with commas between them")
 
 
 def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> InputError:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.losses import epsilon, granted
 from agedp_data.statement import figure_told
-from flows.words import promised_lines
+from flows.words import noise_line, promised_lines
 from tests.laws.promises import Line, bounds, kept, models, promises
 
 
@@ -26,3 +28,18 @@ def test_what_a_promise_bounds_beside_day_and_total_is_said_with_its_bound(notio
     ]
     assert all(any(each in line for each in said) for line in lines)
     assert all(("if " in line) or one.kind != "conditional" for line in lines for one in figures if one.about in line)
+
+
+@pytest.mark.parametrize(
+    ("means", "said"),
+    [
+        # changes of 2 kWh; 2^2 = true^2 + 2 sd^2 with sd = 0.8: true = sqrt(2.72) = 1.649, and 0.8 / 1.649 = 0.485
+        ([10.0, 12.0, 10.0], "changes by 2.000, of which 1.649 is not noise: the noise is 0.49 times that"),
+        ([10.0, 11.0, 10.0], "changes by 1.000, of which 0.000 is not noise: the noise hides it"),
+    ],
+)
+def test_the_noise_is_set_against_the_part_of_the_change_that_is_none(means, said):
+    rows = [{"day": date(2013, 1, i), "mean_kwh": mean, "noise_sd_kwh": 0.8} for i, mean in enumerate(means, 1)]
+    assert (
+        noise_line(rows) == f"noise: 0.800 kWh a home (standard deviation); from day to day the published mean {said}"
+    )

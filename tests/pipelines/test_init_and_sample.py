@@ -59,12 +59,34 @@ def test_with_its_decisions_made_the_run_file_runs_as_it_stands(tmp_path, datase
     WRITERS[dataset](tmp_path / "in", households=4, first_day=date(2013, 1, 1), days=3, seed=1)
     path = init([str(tmp_path / "in" / "*.csv")], folder=tmp_path).run_file
     text = path.read_text()
-    assert "min_households = 4" in text
-    path.write_text(text.replace("# decide: ", "").replace("min_households = 4", "min_households = 2"))
+    path.write_text(text.replace("# decide: ", ""))
     release = sanitise(path)
     release.verify()
     assert release.statement["days"]["released"] == 3
     assert "read off the input files" in " ".join(release.statement["notes"])
+
+
+def test_a_home_that_leaves_keeps_no_later_day_from_being_released_under_the_figures_proposed(tmp_path):
+    made = write_london(tmp_path / "in", households=5, first_day=date(2013, 1, 1), days=4, seed=1)
+    leaver, last = made.household_ids[0], date(2013, 1, 2)
+    for path in (tmp_path / "in").glob("*.csv"):
+        head, *rows = path.read_text().splitlines(keepends=True)
+        stays = [row for row in rows if not (row.startswith(leaver) and row.split(",")[2][:10] > f"{last}")]
+        path.write_text("".join([head, *stays]))
+    path = init([str(tmp_path / "in")], folder=tmp_path).run_file
+    assert f"{leaver},2013-01-01,{last}" in (tmp_path / "roster.csv").read_text()
+    path.write_text(path.read_text().replace("# decide: ", ""))
+    homes = sanitise(path).table()["households"]
+    assert (len(homes), homes.iloc[0], homes.iloc[-1] < 5) == (4, 5, True)
+
+
+@pytest.mark.parametrize("pattern", ["", "*.csv"])
+def test_a_roster_written_beside_the_readings_is_not_read_as_one_of_them(tmp_path, pattern):
+    write_london(tmp_path, households=4, first_day=date(2013, 1, 1), days=3, seed=1)
+    path = init([str(tmp_path / pattern)], folder=tmp_path).run_file
+    assert len(list(tmp_path.glob("*.csv"))) > len(list(tmp_path.glob("LCL*.csv")))
+    path.write_text(path.read_text().replace("# decide: ", ""))
+    assert sanitise(path).statement["days"]["released"] == 3
 
 
 def test_nothing_is_ever_written_over(tmp_path):
@@ -148,8 +170,10 @@ def test_what_a_killed_sample_left_is_replaced(tmp_path):
 
 
 def test_an_unknown_sample_names_those_there_are(tmp_path):
-    with pytest.raises(InputError, match='samples of london and ausgrid, not of "paris"'):
+    with pytest.raises(InputError, match=r'samples of london and ausgrid, not of "paris"$'):
         sample("paris", tmp_path / "s", households=3, days=3, seed=1)
+    with pytest.raises(InputError, match="did you mean 'london'"):
+        sample("lonodn", tmp_path / "s", households=3, days=3, seed=1)
 
 
 def test_a_sample_folder_holds_what_a_run_needs_and_no_more(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
+from flows.planning import plan_lines
 from pipelines.amend import amend
 from pipelines.handover.received import open_release
 from pipelines.sanitise import run_stages
@@ -106,6 +107,18 @@ def test_a_day_waits_for_its_marker_and_is_skipped_when_it_never_comes(nights):
     assert days_of(run_at(nights, 6).released) == []
     statement = open_release(nights.folder / "release").statement
     assert statement["days"]["skipped"] == [str(day(0))]
+
+
+def test_a_plan_of_nights_says_that_nothing_waits_for_a_delivery_unless_its_marker_is_named(nights):
+    def said() -> bool:
+        now = datetime.combine(day(4), datetime.min.time(), UTC)
+        return any("no [schedule] wait_for" in line for line in plan_lines(begin(nights.run_file, now=now)))
+
+    assert said()
+    write(nights, schedule='wait_for = "input/{day}.done"')
+    assert not said()
+    write(nights, mode="rehearsal")
+    assert not said()
 
 
 def test_cleared_deliveries_are_remembered_and_late_rows_counted(nights):

@@ -55,6 +55,7 @@ REFUSED = [
     ("london-live", "share     = 0.3", "", "[series.daily_distribution] share: is missing"),
     ("london-live", "level      = 0.95", "", '[model] level: is missing; confidence = "sampling-bound" needs one'),
     ("ausgrid", "horizon_days  = 365", "", '[promise] horizon_days: is missing; schedule = "optimal"'),
+    ("london", "clamp_kwh = 50", "", "[series.daily_mean] clamp_kwh: is missing and has no default; write it out"),
     # of the wrong kind
     ("london", "version = 1", "version = 2", "version = 2: must be 1"),
     ("london", "version = 1", "version = true", "version = true: must be 1"),
@@ -141,3 +142,19 @@ def test_what_is_wrong_is_said_in_one_line_with_table_key_and_value(example, old
         assert text.startswith("r.toml: ")
         assert "\n" not in text
     assert what in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "ending"),
+    [
+        (("min_households", "clamp_kwh", "max_day", "epsilon_total"),
+         "write it out (and [series.daily_mean] clamp_kwh, [promise] max_day_epsilon, epsilon_total)"),
+        (("max_day", "epsilon_total"), "[promise] max_day_epsilon: is missing and has no default; write it out (and [promise] epsilon_total)"),
+        (("name", "roster", "min_households", "clamp_kwh", "epsilon_per", "max_day", "epsilon_total"), "(and 6 more)"),
+    ],
+)  # fmt: skip
+def test_all_that_is_missing_is_named_in_one_line_while_it_is_a_few_keys(left_out, ending):
+    kept = [line for line in TEXTS["london"].splitlines() if not line.startswith(left_out)]
+    with pytest.raises(RunFileError) as caught:
+        parse("\n".join(kept), base=Path("/house"), name="r.toml")
+    assert str(caught.value).endswith(ending)

@@ -46,6 +46,29 @@ def test_a_file_named_by_two_patterns_is_listed_once(tmp_path: Path) -> None:
     assert [one.name for one in list_sources(patterns).sources] == ["a[1].csv"]
 
 
+def test_files_that_are_something_else_are_passed_over_and_counted_however_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.csv", "roster.csv"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "homes.csv").symlink_to("roster.csv")
+    monkeypatch.chdir(tmp_path)
+    listing = list_sources(["*.csv", str(tmp_path / "roster.csv")], but=[str(tmp_path / "a" / ".." / "roster.csv")])
+    assert ([one.name for one in listing.sources], listing.ignored) == (["a.csv"], 3)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"), [("*.txt", "names end in .csv"), ("*.tsv", "nothing is there by that name")]
+)
+def test_a_glob_that_finds_nothing_and_one_that_finds_other_files_are_told_apart(
+    tmp_path: Path, pattern: str, hint: str
+) -> None:
+    (tmp_path / "e.txt").write_bytes(b"x")
+    with pytest.raises(InputError, match=hint) as caught:
+        list_sources([str(tmp_path / pattern)])
+    assert hint in caught.value.private
+
+
 @pytest.mark.parametrize("pattern", ["", "*.csv", "e.txt"])
 def test_a_folder_without_usable_files_is_stopped(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "e.txt").write_bytes(b"x")

@@ -115,6 +115,27 @@ def test_stamps_of_another_format_than_the_run_file_says_stop_the_file_and_a_few
 
 
 @pytest.mark.parametrize(
+    ("stamps", "meant"),
+    [
+        (["2013-01-05T01:00:00Z", "2013-01-05T02:30:00+01:00"], "%Y-%m-%dT%H:%M:%S%z"),
+        (["2013-01-05 01:00"], "iso"),
+        (["13.01.2013 01:00", "01.02.2013 01:30"], "%d.%m.%Y %H:%M"),
+        (["01/12/2013 01:00", "01/13/2013 01:00"], "%m/%d/%Y %H:%M"),
+        (["201301050130"], "%Y%m%d%H%M"),
+        (["noon"], None),
+        (["13.01.2013 01:00", "noon"], None),
+    ],
+)
+def test_stamps_of_a_usual_format_are_told_by_it_in_private(stamps: list[str], meant: str | None) -> None:
+    with pytest.raises(InputError) as caught:
+        read(replace(LONDON, time_format="%Y/%m/%d %H.%M"), *(f"A,{stamp},1" for stamp in stamps))
+    near = f'; did you mean "{meant}"?' if meant else ""
+    assert caught.value.private == f'{caught.value}; the first is "{stamps[0]}"{near}'
+    if meant:  # and so it can be read
+        read(replace(LONDON, time_format=meant, zone="UTC"), *(f"A,{stamp},1" for stamp in stamps))
+
+
+@pytest.mark.parametrize(
     ("pattern", "stamp"),
     [
         ("iso", "2013-01-05T01:00"),

@@ -121,7 +121,7 @@ def test_a_plan_says_which_due_days_will_be_skipped_and_why(homes):
     why = "releases near it have spent what the promise leaves"
     assert [(row["state"], row.get("why")) for row in said["due"]] == [("skipped", why)] * 2 + [("released", None)]
     lines = plan_lines(work)
-    assert lines[0] == "1 releases are due and 2 will be skipped:"
+    assert lines[0] == "1 release is due and 2 will be skipped:"
     assert f"skipped ({why}): daily_mean of 2013-01-04 to 2013-01-05" in lines
     assert told(homes, since=3) == []
     early = begin(homes.run_file, as_of=day(5))
