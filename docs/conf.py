@@ -32,7 +32,7 @@ autodoc_type_aliases = {name: name for name in ("ArrayLike", "Floats", "Ints", "
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 default_role = "code"
-smartquotes_action = "D"  # quotes as written: they are code more often than speech
+smartquotes = False  # quotes and dashes as written: they are code more often than speech
 
 html_theme = "furo"
 html_math_renderer = "mathml"

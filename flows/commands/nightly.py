@@ -71,7 +71,8 @@ def run(
 ) -> None:
     """Release everything that is due.
 
-    Without Prefect, a line in cron is all it takes: 30 6 * * * agedp run --quiet /srv/london.toml
+    Without Prefect, a line in cron is all it takes, with the place of the command, for cron has a path of its own:
+    30 6 * * * /srv/agedp/.venv/bin/agedp run --quiet /srv/agedp/london.toml
 
     Example: agedp run london.toml
     """

@@ -22,7 +22,7 @@ references (grey, dotted), and says what it rests on. Where a figure cannot be r
 
 This page is written by the command, never by hand:
 
-    pip install 'agedp[papers]'
+    pip install '.[papers]'
     python -m pipelines.papers all --out papers --docs docs
 
 `--london FILES` and `--ausgrid FILES` name open data; without them made-up homes take their place, and the page says

@@ -104,7 +104,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def _replay(site: Site) -> None:
-    site.call(AGEDP, "sample", "london", "out/london", "--households", 20, "--days", 12)
+    site.call(AGEDP, "sample", "london", "out/rehearsal", "--households", 20, "--days", 12)
     shutil.copytree(site.folder / "out" / "london", site.folder / "plain")
     until = time.monotonic() + 120
     while True:
@@ -123,7 +123,7 @@ def _replay(site: Site) -> None:
         newest = site.ask("flow_runs/filter", {"sort": "START_TIME_DESC", "limit": 1})[0]
         assert newest["state_type"] == "COMPLETED", newest["state"]
         site.runs.append(newest["id"])
-        site.published.append(site.rows("out/london/london.toml"))
+        site.published.append(site.rows("out/rehearsal/london.toml"))
 
 
 def test_the_replay_releases_each_day_when_it_is_due_as_a_plain_run_does(site: Site) -> None:
@@ -132,7 +132,9 @@ def test_the_replay_releases_each_day_when_it_is_due_as_a_plain_run_does(site: S
     assert len(site.published[-1]) == 12
     for as_of, rows in zip(NIGHTS[:2], site.published, strict=False):
         assert [row for row in site.published[-1] if row["published_on"] <= str(as_of)] == rows
-    site.call(AGEDP, "verify", "out/london/release", "--ledger", f"sqlite:///{site.folder}/out/london/ledger.sqlite")
+    site.call(
+        AGEDP, "verify", "out/rehearsal/release", "--ledger", f"sqlite:///{site.folder}/out/rehearsal/ledger.sqlite"
+    )
 
 
 def test_the_deployment_runs_once_at_a_time_and_its_parameters_have_words(site: Site) -> None:
@@ -186,7 +188,7 @@ def test_prefects_pages_of_a_finished_run_show_stages_plan_statement_and_report(
     assert "agedp-statement" in statement
     deployment = site.ask("deployments/name/agedp/made-up-london-homes")["id"]
     settled(tab, f"{pages}/deployments/deployment/{deployment}", "made-up-london-homes")
-    clicked(tab, "Parameters", "out/london/london.toml")
+    clicked(tab, "Parameters", "out/rehearsal/london.toml")
     tab.picture(site.folder / "deployment.png")
     form = settled(tab, f"{pages}/deployments/deployment/{deployment}/run", "run_file")
     assert "Path of the run file" in form
@@ -194,8 +196,8 @@ def test_prefects_pages_of_a_finished_run_show_stages_plan_statement_and_report(
 
 
 def test_the_server_was_told_nothing_of_a_household_or_a_file(site: Site) -> None:
-    homes = (site.folder / "out/london/roster.csv").read_text().splitlines()[1].split(",")[0]
-    files = [path.name for path in (site.folder / "out/london/input").iterdir()]
+    homes = (site.folder / "out/rehearsal/roster.csv").read_text().splitlines()[1].split(",")[0]
+    files = [path.name for path in (site.folder / "out/rehearsal/input").iterdir()]
     told = b"".join(path.read_bytes() for path in (site.folder / "prefect").rglob("prefect.db*"))
     assert b"agedp-statement" in told
     assert [name for name in (homes, *files) if name.encode() in told] == []
