@@ -9,6 +9,7 @@ deployment, a file of the confidential folder.
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -51,6 +52,15 @@ class Watched:
 
 
 _watched: ContextVar[Watched | None] = ContextVar("watched", default=None)
+
+
+def _without_empty_traceback(record: logging.LogRecord) -> bool:
+    """Take from a record the traceback that is none: Prefect asks for one where a task returned a Failed state."""
+    record.exc_info = record.exc_info if record.exc_info and record.exc_info[0] else None
+    return True
+
+
+logging.getLogger("prefect.task_runs").addFilter(_without_empty_traceback)
 
 
 def _run_name() -> str:
