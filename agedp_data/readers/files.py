@@ -6,6 +6,7 @@ Messages name a file in their private text only: file names can be household ids
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,7 +83,8 @@ def list_sources(patterns: Sequence[str], *, but: Sequence[str] = (), required: 
 
 
 def _place(location: str) -> str:
-    return location if storage.is_url(location) else str(Path(location).resolve())
+    # Path.resolve raises where links go round in a circle; what cannot be opened is said elsewhere.
+    return location if storage.is_url(location) else os.path.realpath(location)
 
 
 def _has_known_name(location: str) -> bool:
