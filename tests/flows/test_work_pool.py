@@ -105,7 +105,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def _replay(site: Site) -> None:
     site.call(AGEDP, "sample", "london", "out/rehearsal", "--households", 20, "--days", 12)
-    shutil.copytree(site.folder / "out" / "london", site.folder / "plain")
+    shutil.copytree(site.folder / "out" / "rehearsal", site.folder / "plain")
     until = time.monotonic() + 120
     while True:
         try:
