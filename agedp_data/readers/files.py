@@ -6,7 +6,6 @@ Messages name a file in their private text only: file names can be household ids
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,8 +67,8 @@ def list_sources(patterns: Sequence[str], *, but: Sequence[str] = (), required: 
         InputError: nothing usable, or a file that cannot be opened.
     """
     found = sorted({location for pattern in patterns for location in storage.named(pattern)}, key=numeric)
-    others = {_place(location) for location in but}
-    named = [location for location in found if _has_known_name(location) and _place(location) not in others]
+    others = {storage.place(location) for location in but}
+    named = [location for location in found if _has_known_name(location) and storage.place(location) not in others]
     usable = [location for location in named if _is_file(location)]
     if not usable and required:
         what = "no usable input file"
@@ -80,11 +79,6 @@ def list_sources(patterns: Sequence[str], *, but: Sequence[str] = (), required: 
         )
     sources = (_source(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
     return Listing(tuple(sources), len(found) - len(usable))
-
-
-def _place(location: str) -> str:
-    # Path.resolve raises where links go round in a circle; what cannot be opened is said elsewhere.
-    return location if storage.is_url(location) else os.path.realpath(location)
 
 
 def _has_known_name(location: str) -> bool:

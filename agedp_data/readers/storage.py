@@ -38,6 +38,14 @@ def is_url(location: str) -> bool:
     return "://" in location
 
 
+def place(location: str) -> str:
+    """Return the one text of a place that has several: links and `..` followed, a URL as its file system writes it."""
+    if not is_url(location):
+        return os.path.realpath(location)  # Path.resolve raises where links go round in a circle
+    system, path = fsspec.core.url_to_fs(location)
+    return str(system.unstrip_protocol(path))
+
+
 def named(pattern: str) -> list[str]:
     """Return what a path, a folder, a glob or a URL names, but for folders, unsorted; all that is in it if a folder.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from agedp_data.errors import InputError
@@ -55,6 +56,12 @@ def test_files_that_are_something_else_are_passed_over_and_counted_however_they_
     monkeypatch.chdir(tmp_path)
     listing = list_sources(["*.csv", str(tmp_path / "roster.csv")], but=[str(tmp_path / "a" / ".." / "roster.csv")])
     assert ([one.name for one in listing.sources], listing.ignored) == (["a.csv"], 3)
+
+
+def test_a_file_at_a_url_is_passed_over_however_its_file_system_writes_it() -> None:
+    fsspec.filesystem("memory").pipe({f"/passed/{name}.csv": b"x" for name in ("a", "roster")})
+    listing = list_sources(["memory://passed/*.csv"], but=["memory://passed/roster.csv"])
+    assert ([one.name for one in listing.sources], listing.ignored) == (["a.csv"], 1)
 
 
 @pytest.mark.parametrize(
