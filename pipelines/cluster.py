@@ -28,7 +28,8 @@ try:
     from distributed.scheduler import KilledWorker
 except ImportError:
     raise InputError(
-        "[engine] scheduler: clusters need Dask's distributed, which is not installed; install agedp[cluster]"
+        "[engine] scheduler: clusters need Dask's distributed, which is not installed; "
+        "install agedp with its extra cluster"
     ) from None
 
 LOCAL_CLUSTER = "local-cluster"

@@ -79,7 +79,9 @@ class Server:
         try:
             import psycopg  # noqa: F401, PLC0415 - an extra, which only these ledgers need
         except ImportError:
-            raise LedgerError("a ledger on PostgreSQL needs the driver psycopg; install agedp[postgresql]") from None
+            raise LedgerError(
+                "a ledger on PostgreSQL needs the driver psycopg; install agedp with its extra postgresql"
+            ) from None
         engine = create_engine(
             "postgresql+psycopg://", creator=self._connected, poolclass=NullPool, use_native_hstore=False
         )

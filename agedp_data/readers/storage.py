@@ -162,7 +162,7 @@ def answered(label: str, location: str) -> Iterator[None]:
     except ImportError as error:
         protocol = location.partition("://")[0]
         what = f"{protocol}:// needs a package that is not installed ({error.name or 'see its documentation'})"
-        hint = "; for s3:// install agedp[s3]" if protocol == "s3" else ""
+        hint = "; for s3:// install agedp with its extra s3" if protocol == "s3" else ""
         raise InputError(f"{label.rstrip(':')}: {what}{hint}", private=f"{told(location)}: {what}{hint}") from None
     except Exception as error:
         if not (is_url(location) or isinstance(error, OSError)):

@@ -34,9 +34,10 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
     goes on: it was cut off between the two.
 
     Raises:
-        LedgerError: no such ledger, or another file of that name.
+        LedgerError: no such ledger.
+        InputError: another file of that name.
     """
-    taken = LedgerError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
+    taken = InputError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
     if path.exists() and closed_at is None:
         raise taken
     written: list[Row] = []

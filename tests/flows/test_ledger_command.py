@@ -128,7 +128,7 @@ def test_a_ledger_is_moved_by_a_file(
     assert agedp(monkeypatch, "ledger", "amend", "run.toml", "--yes") == 0
     assert agedp(monkeypatch, "ledger", "export", "run.toml", "rows.jsonl", "--close") == 0
     assert "closed" in refused(monkeypatch, capsys, "run", "run.toml", status=3)
-    assert "exists" in refused(monkeypatch, capsys, "ledger", "export", "run.toml", "rows.jsonl", status=3)
+    assert "exists" in refused(monkeypatch, capsys, "ledger", "export", "run.toml", "rows.jsonl", status=2)
     assert agedp(monkeypatch, "ledger", "import", "rows.jsonl", "--to", "sqlite:///new.sqlite") == 0
     edit(world, "sqlite:///out/ledger.sqlite", "sqlite:///new.sqlite")
     assert agedp(monkeypatch, "run", "run.toml") == 0

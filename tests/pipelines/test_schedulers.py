@@ -82,7 +82,7 @@ def test_a_folder_that_workers_do_not_share_stops_the_run_before_anything_is_sen
 def test_without_the_extra_a_cluster_is_one_line(monkeypatch):
     monkeypatch.delitem(sys.modules, "pipelines.cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r"which is not installed; install agedp\[cluster\]$"):
+    with pytest.raises(InputError, match=r"which is not installed; install agedp with its extra cluster$"):
         map_each("stage", [1], each=abs, engine=Engine("local-cluster"))
 
 
@@ -92,7 +92,7 @@ def test_without_the_extra_an_s3_address_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
     for protocol in ("s3", "s3a"):  # known to this process if another test has used it
         monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
-    with pytest.raises(InputError, match=r"install agedp\[s3\]") as caught:
+    with pytest.raises(InputError, match=r"install agedp with its extra s3") as caught:
         storage.named("s3://meters/incoming/MAC000002.csv")
     assert "MAC000002" not in str(caught.value)
     assert "\n" not in caught.value.private

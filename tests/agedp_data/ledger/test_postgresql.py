@@ -367,7 +367,7 @@ def test_without_the_driver_it_says_which_extra_to_install(own: str, server: Pos
     )
     done = subprocess.run([sys.executable, "-c", program, server.url(own)], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (
-        "a ledger on PostgreSQL needs the driver psycopg; install agedp[postgresql]\n", "",
+        "a ledger on PostgreSQL needs the driver psycopg; install agedp with its extra postgresql\n", "",
     )  # fmt: skip
 
 

@@ -137,10 +137,10 @@ def test_a_file_says_that_its_ledger_was_closed_only_once_it_was(homes, monkeypa
 def test_an_export_without_closing_leaves_the_ledger_open_and_replaces_no_file(homes):
     export_ledger(url(homes), homes.folder / "rows.jsonl")
     before = (homes.folder / "rows.jsonl").read_bytes()
-    with pytest.raises(LedgerError, match="exists"):
+    with pytest.raises(InputError, match="exists"):
         export_ledger(url(homes), homes.folder / "rows.jsonl")
     homes.run(today=date(2013, 1, 6))
-    with pytest.raises(LedgerError, match="exists"):
+    with pytest.raises(InputError, match="exists"):
         export_ledger(url(homes), homes.folder / "rows.jsonl", closed_at=FIRST)
     assert (homes.folder / "rows.jsonl").read_bytes() == before
     homes.run(today=date(2013, 1, 7))
