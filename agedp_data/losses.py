@@ -30,6 +30,15 @@ def recorded(amount: Amount) -> int:
     return -granted(-_exact(amount))
 
 
+def nearest(amount: float | Decimal) -> int:
+    """Return the whole 1e-9 that were told as a number.
+
+    >>> nearest(0.1 + 0.2)
+    300000000
+    """
+    return round(amount * NANO)
+
+
 def epsilon(loss: int) -> str:
     """Return a loss as exact decimal text.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
+import secrets
 import sys
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -56,6 +57,11 @@ def discrete_laplace(values: ArrayLike, *, sensitivity: int, loss: losses.Amount
     if not _within(measurement, sensitivity, _positive(loss)):
         raise ChainError(f"OpenDP's privacy map exceeds the loss {loss} at sensitivity {sensitivity}")
     return np.asarray(measurement(vector.tolist()), dtype=np.int64)
+
+
+def coins(number: int) -> NDArray[np.bool_]:
+    """Return so many fair coins, True for heads, from the system's cryptographic source; shape (number,)."""
+    return np.array([secrets.randbits(1) for _ in range(number)], np.bool_)
 
 
 def laplace_scale(*, sensitivity: int, loss: losses.Amount) -> float:

@@ -18,8 +18,10 @@ def audit_json(found: Audit) -> dict[str, Any]:
     """Return the audit for machines."""
     return {
         "confidence": str(CONFIDENCE),
-        "households": found.households,
+        "households": found.streets.all_homes,
+        "streets": found.streets.number,
         "kept": found.kept,
+        "faults": list(found.faults),
         "measured": [
             {"about": one.about, "promised": one.promised, "proven": one.proven, "noticed": _number(one.noticed)}
             for one in found.measured
@@ -37,9 +39,12 @@ def audit_lines(found: Audit) -> list[str]:
         for one in found.measured
     ]
     kept = "kept: nothing was proven beyond the promise" if found.kept else "BROKEN"
+    streets = found.streets
     lines.append(
-        f"{kept} (each bound at confidence {CONFIDENCE:.1%}, {found.households:,} made-up households, the real way)"
+        f"{kept} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.number:,} made-up streets of "
+        f"{streets.homes:,}, the real way)"
     )
+    lines += [f"found: {fault}" for fault in found.faults]
     if found.unseen:
         lines.append(
             f"too few draws to show at losses so small, or so large, and so not ruled out: {', '.join(found.unseen)}"
@@ -48,13 +53,16 @@ def audit_lines(found: Audit) -> list[str]:
 
 
 def require_kept(found: Audit) -> None:
-    """Raise Broken, naming the first figure beyond its promise, if there is one."""
-    for one in found.measured:
-        if not one.kept:
-            raise Broken(
-                f"the promise is broken: {one.about} prove a loss of {one.proven:.4g}, {one.promised:.4g} is promised; "
-                "release nothing with this installation, and report it (SECURITY.md)"
-            )
+    """Raise Broken, naming the first thing that was found, if there is one."""
+    beyond = (
+        f"{one.about} prove a loss of {one.proven:.4g}, {one.promised:.4g} is promised"
+        for one in found.measured
+        if not one.kept
+    )
+    for what in (*beyond, *found.faults):
+        raise Broken(
+            f"the promise is broken: {what}; release nothing with this installation, and report it (SECURITY.md)"
+        )
 
 
 def _shown(loss: float) -> str:

@@ -24,6 +24,7 @@ _WORDS = {
     "counts": "counting transitions",
     "memory": "holding the period",
     "forgetting": "measuring forgetting",
+    "audit": "auditing",
 }
 
 

@@ -1,18 +1,20 @@
-"""RUN FILE -> measured loss: the real way from readings to Parquet, on made-up households of two neighbouring worlds.
+"""RUN FILE -> measured loss: the real way from readings to Parquet, on made-up streets of households.
 
-Every household is a group of its own, so that one release holds as many independent draws as there are households.
-In one world they use nothing, in the other three times the clamp: whatever is not clamped, noised too little, drawn
-afresh or charged to nobody makes the two easier to tell apart than the promise says. What is published is all that is
-looked at, and each world is run twice, as a schedule would.
+For each street a coin is tossed: tails, and its homes use nothing, heads, and they use the most that a reading may
+say. Every street is a group of its own, so that one release holds as many independent draws as there are streets.
+Whatever is not clamped, noised too little, drawn afresh or charged to nobody makes the coin easier to guess than the
+promise says. What is published is all that is looked at, and it is published twice, as a schedule would.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,29 +23,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from agedp_data import clock
-from agedp_data.config import RunFile, load
+from agedp_data import clock, losses, noise
+from agedp_data.config import RunFile, load, not_yet
 from agedp_data.config.input import INPUTS
 from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.config.series import AnySeries, Distribution
 from agedp_data.config.surroundings import Output, Population
 from agedp_data.errors import Refused
 from agedp_data.model import model_of
-from agedp_data.privacy.kernel import Floats
+from agedp_data.privacy.kernel import Floats, Mask
 from agedp_data.privacy.measured import noticed_loss, proven_loss
-from agedp_data.privacy.shown_faults import Charged, fewest, parts_of, unseen
-from agedp_data.readers.layout import SLOTS
+from agedp_data.privacy.measured_noise import too_far, too_near
+from agedp_data.privacy.shown_faults import Charged, Streets, parts_of, streets_for, unseen
+from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import read_roster
+from pipelines.blocks import SILENT, Told
 from pipelines.handover.received import METADATA_KEY, ReleaseFolder
 from pipelines.plan import last_as_of
-from pipelines.sanitise import Stage, run_stages
+from pipelines.sanitise import STAGES, Stage, run_stages
 from pipelines.work import Work, engine_of
 
-CONFIDENCE = 0.999
-_FIRST, _DAYS = date(2013, 1, 1), 2
-_TIMES_CLAMP = 3
-_PROBED = 2
-_GROUP = "household"
+CONFIDENCE = 0.999999
+"""Of each bound and of each count: an alarm says to release nothing, so it must not be luck."""
+_FIRST, _DAYS, _NIGHTS = date(2013, 1, 1), 2, 2
+_GROUP = "street"
+_PROBED = Streets(2, 1)
+_UNIT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,99 +68,151 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What so many made-up households prove, and the faults that they would not show at these losses."""
+    """What so many made-up streets prove, the faults that were found, and those that these losses would not show."""
 
     measured: tuple[Measured, ...]
-    households: int
+    streets: Streets
+    faults: tuple[str, ...]
     unseen: tuple[str, ...]
 
     @property
     def kept(self) -> bool:
-        """Tell whether nothing beyond the promise was proven."""
-        return all(one.kept for one in self.measured)
+        """Tell whether nothing beyond the promise was proven, and nothing else was found."""
+        return not self.faults and all(one.kept for one in self.measured)
 
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What a world published, by (run, day and series, household): 0 is as nothing used, 1 as much was used."""
+    """A release of one night: what it was charged, its figures by street and cell, and what these truly are.
 
-    values: Floats
-    releases: tuple[Charged, ...]
-    total: float
+    `none` and `much` are the figures of a street that uses nothing and of one that uses much.
+    """
+
+    charged: Charged
+    figures: Ints
+    none: Ints
+    much: Ints
 
     @property
-    def apart(self) -> Floats:
-        """Return how far the two worlds lie apart in each release [epsilon]."""
-        return np.array([each.epsilon * each.span for each in self.releases])
+    def ways(self) -> Floats:
+        """Return by street how much of the way from nothing to much its figures are: their log likelihood ratio.
+
+        Of each cell it is linear in the figure between the two, and beyond either says no more.
+        """
+        moved = self.much != self.none
+        if not moved.any():  # states may count all that a clamp leaves alike
+            return np.full(len(self.figures), 0.5)
+        way = (self.figures - self.none)[:, moved] / (self.much - self.none)[moved]
+        return np.asarray(np.clip(way, 0.0, 1.0).mean(axis=1))
+
+    def near(self, coins: Mask) -> int:
+        """Return how many figures lie within the noise's width of what they truly are."""
+        true = np.where(coins[:, None], self.much, self.none)
+        return int(np.count_nonzero(np.abs(self.figures - true) <= self.charged.law.width))
 
 
-def audit(run_file: str | Path, *, households: int | None = None) -> Audit:
+def audit(run_file: str | Path, *, streets: Streets | None = None, told: Told = SILENT) -> Audit:
     """Return what is measured of one release and of all releases of two days, of households that the run file fits.
 
-    Without a number of them as few as show what can be shown at the losses of this run file.
+    Without a number of streets they are such that the losses of this run file are told best.
 
     Raises:
         RunFileError: the run file.
         AgedpError: whatever a run of it would refuse.
     """
     run = load(Path(run_file))
+    not_yet(run)
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
-        worlds = _worlds(run)
-        most = worlds[1][1]
-        if households is None:
-            probe = _world(run, Path(folder) / "probe", _PROBED, 0, much_wh=most, nights=1)
-            households = fewest(probe.releases, confidence=CONFIDENCE)
-        none, much = (_world(run, Path(folder) / name, households, wh, much_wh=most) for name, wh in worlds)
-    found = []
-    for about, which in (("one release", slice(0, 1)), (f"all releases of {_DAYS} days", slice(None))):
-        promised = none.releases[0].epsilon if which.stop == 1 else none.total
-        one, other = (_evidence(world, which) for world in (none, much))
-        proven = proven_loss(one, other, confidence=CONFIDENCE)
-        parts = parts_of(none.releases[which])
-        noticed = noticed_loss(promised, households, parts=parts, confidence=CONFIDENCE)
-        found.append(Measured(about, promised, proven, noticed))
-    return Audit(tuple(found), households, unseen(none.releases, households, confidence=CONFIDENCE))
+        if streets is None:
+            probe, _ = next(_nights(run, Path(folder) / "probe", _PROBED, noise.coins(_PROBED.number), SILENT))
+            streets = streets_for([one.charged for one in probe])
+        coins = noise.coins(streets.number)
+        nights = list(_nights(run, Path(folder) / "streets", streets, coins, told))
+    charged = [one.charged for one in nights[0][0]]
+    of_counts = (1 - CONFIDENCE) / (2 * len(charged))  # two counts of each release
+    return Audit(
+        tuple(_measured(nights, streets, coins)),
+        streets,
+        (*_faults(nights), *_misplaced(nights[0][0], coins, unlikely=of_counts)),
+        unseen(charged, streets, unlikely=of_counts),
+    )
 
 
-def _worlds(run: RunFile) -> tuple[tuple[str, int], tuple[str, int]]:
-    """Return the two worlds by name and reading [Wh a half-hour]."""
-    clamp = max(series.clamp_wh for series in run.series.values())
-    most = int(run.input.max_half_hour_kwh * 1000)
-    return ("none", 0), ("much", min(most, -(-_TIMES_CLAMP * clamp // SLOTS)))
+_Night = tuple[tuple[_Published, ...], int]
+"""What was published after a night, and the total that its statement tells [1e-9 epsilon]."""
 
 
-def _evidence(world: _Published, which: slice) -> Floats:
-    """Return the log likelihood ratio of each household's published values, up to a constant.
+def _measured(nights: list[_Night], streets: Streets, coins: Mask) -> Iterator[Measured]:
+    """Yield what the figures prove of a home; of a figure that was published twice the mean is as good as it is."""
+    releases, total = nights[0]
+    weights = np.array([max(one.charged.apart, _UNIT) for one in releases])
+    ways = np.mean([[one.ways for one in published] for published, _ in nights], axis=0)
+    for about, which, promised in (
+        ("one release", slice(0, 1), releases[0].charged.epsilon),
+        (f"all releases of {_DAYS} days", slice(None), total / losses.NANO),
+    ):
+        shown = weights[which] @ ways[which] / weights[which].sum()
+        proven = proven_loss(shown, coins, confidence=CONFIDENCE) / streets.homes
+        parts = parts_of([one.charged for one in releases[which]], streets.homes)
+        noticed = noticed_loss(promised * streets.homes, streets.number, parts=parts, confidence=CONFIDENCE)
+        yield Measured(about, float(promised), proven, float(noticed) / streets.homes)
 
-    Between sums 0 and S it is linear in the value, outside it says no more; of a value that was published twice the
-    mean is as good as the value itself, and better than either of two different ones.
-    """
-    clipped = np.clip(world.values[:, which], 0.0, 1.0).mean(axis=0)
-    found: Floats = (world.apart[which, None] * clipped).sum(axis=0)
-    return found
+
+def _faults(nights: list[_Night]) -> Iterator[str]:
+    """Yield what needs no luck to be seen."""
+    (releases, total), *later = nights
+    for published, _ in later:
+        if any(not np.array_equal(one.figures, other.figures) for one, other in zip(releases, published, strict=True)):
+            yield "a second run published other figures of the same days: each draw spends a loss of its own"
+    spent = sum(losses.nearest(one.charged.epsilon) for one in releases)
+    if total < spent:
+        yield (
+            f"the statement tells a total of {losses.epsilon(total)}, what was released is charged "
+            f"{losses.epsilon(spent)}"
+        )
 
 
-def _world(run: RunFile, folder: Path, households: int, wh: int, *, much_wh: int, nights: int = 2) -> _Published:
-    """Run a world once for each night and return what it published."""
+def _misplaced(releases: tuple[_Published, ...], coins: Mask, *, unlikely: float) -> Iterator[str]:
+    """Yield which releases have figures that lie where their noise does not put them."""
+    for one in releases:
+        near, draws, law = one.near(coins), one.figures.size, one.charged.law
+        told = f"series {one.charged.series}: {near:,} of {draws:,} figures lie within {law.width:,} of the true ones"
+        if too_near(near, draws, law, unlikely=unlikely):
+            yield f"{told}, too many for the noise that their loss asks for"
+        if too_far(near, draws, law, unlikely=unlikely):
+            yield f"{told}, too few: they are noised, or summed, otherwise than told"
+
+
+def _nights(run: RunFile, folder: Path, streets: Streets, coins: Mask, told: Told) -> Iterator[_Night]:
+    """Run a made-up world once for each night and yield what it has published."""
     folder.mkdir()
-    ids = [f"home{i:07d}" for i in range(households)]
-    lines = [f"household_id,from,to,{_GROUP}", *(f"{name},{_FIRST},,{name}" for name in ids)]
-    (folder / "roster.csv").write_text("\n".join(lines) + "\n")
-    _readings(folder / "readings.csv", ids, wh)
+    much_wh = run.input.max_half_hour_wh
+    names = [f"street{i:05d}" for i in range(streets.number) for _ in range(streets.homes)]
+    ids = [f"home{i:07d}" for i in range(len(names))]
+    lines = (f"{home},{_FIRST},,{street}" for home, street in zip(ids, names, strict=True))
+    (folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{_GROUP}", *lines]) + "\n")
+    _readings(folder / "readings.csv", ids, np.where(np.repeat(coins, streets.homes), much_wh / 1000, 0.0))
     fitted, model, roster = _fitted(run, folder), model_of(run), read_roster(folder / "roster.csv")
     as_of = last_as_of(fitted) if fitted.schedule.mode == "rehearsal" else None
-    found = []
-    for _ in range(nights):
-        work = Work(fitted, clock.now(), as_of, engine_of(fitted, None), roster, model)
+    for night in range(_NIGHTS):
+        work = Work(fitted, clock.now(), as_of, engine_of(fitted, None, told), roster, model)
         with suppress(Refused):  # the promise may permit one day only
-            run_stages(partial(_call, work))
-        found.append(_published(ReleaseFolder(folder / "release"), fitted, much_wh))
-    _, releases, total = found[0]
-    return _Published(np.stack([values for values, _, _ in found]), releases, total)
+            _run(work, told, night)
+        released = ReleaseFolder(folder / "release")
+        told_total = {figure["name"]: figure["epsilon"] for figure in released.statement["figures"]}["total"]
+        yield tuple(_published(released, fitted, streets, much_wh)), losses.nearest(Decimal(told_total))
 
 
-def _call(work: Work, _: str, stage: Stage) -> None:
-    stage(work)
+def _run(work: Work, told: Told, night: int) -> None:
+    """Run the stages of a night and tell how many of all nights are done."""
+    steps = count(night * len(STAGES) + 1)
+
+    def call(_: str, stage: Stage) -> None:
+        stage(work)
+        if told.progress is not None:
+            told.progress("audit", next(steps), _NIGHTS * len(STAGES))
+
+    run_stages(call)
 
 
 def _fitted(run: RunFile, folder: Path) -> RunFile:
@@ -181,23 +238,39 @@ def _fitted(run: RunFile, folder: Path) -> RunFile:
     )
 
 
-def _readings(path: Path, ids: list[str], wh: int) -> None:
-    """Write half-hours of the same reading for everybody, stamped at their end."""
+def _readings(path: Path, ids: list[str], energy_kwh: Floats) -> None:
+    """Write half-hours, all of a home the same, stamped at their end."""
     first = datetime(_FIRST.year, _FIRST.month, _FIRST.day, tzinfo=UTC)
     stamps = [f"{first + timedelta(minutes=30 * (i + 1)):%Y-%m-%d %H:%M:%S}" for i in range(SLOTS * _DAYS)]
     table = pa.table(
         {
             "LCLid": pa.array(ids).take(pa.array(np.repeat(np.arange(len(ids)), len(stamps)))),
             "tstp": pa.array(stamps).take(pa.array(np.tile(np.arange(len(stamps)), len(ids)))),
-            "energy(kWh/hh)": np.full(len(ids) * len(stamps), wh / 1000),
+            "energy(kWh/hh)": np.repeat(energy_kwh, len(stamps)),
         }
     )
     csv.write_csv(table, path, csv.WriteOptions(quoting_style="none"))
 
 
+def _published(folder: ReleaseFolder, run: RunFile, streets: Streets, much_wh: int) -> Iterator[_Published]:
+    """Yield the releases of a folder, by series and day."""
+    for table in [*folder.averages().values(), *folder.distributions().values()]:
+        name = json.loads(table.schema.metadata[METADATA_KEY])["of"]
+        series = run.series[name]
+        ends = _Ends.of(run, series, much_wh)
+        none, much = (streets.homes * counted for counted in ends.exact(series))
+        figures = "households_noisy" if isinstance(series, Distribution) else "noisy_sum_wh"
+        for day in pc.unique(table["day"]):
+            of_day = table.filter(pc.equal(table["day"], day))
+            found = of_day[figures].to_numpy().reshape(-1, none.size)
+            order = np.argsort(of_day["group"].to_numpy()[:: none.size])
+            charged = _charged(name, series, day.as_py(), of_day["epsilon"][0].as_py(), ends)
+            yield _Published(charged, found[order], none, much)
+
+
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """What a day counts as in the two worlds, Wh: of nothing used, of much, and of much if nothing were clamped."""
+    """What a day counts as on either side of a coin, Wh: of nothing used, of much, of much if nothing were clamped."""
 
     none_wh: int
     much_wh: int
@@ -205,18 +278,13 @@ class _Ends:
 
     @classmethod
     def of(cls, run: RunFile, series: AnySeries, much_wh: int) -> _Ends:
-        """Return them for a reading of so much in every half-hour of the other world."""
+        """Return them for a reading of so much in every half-hour."""
         none, much = (_day_wh(run, series, wh) for wh in (0, much_wh))
         return cls(min(none, series.clamp_wh), min(much, series.clamp_wh), much)
 
-    @property
-    def way_wh(self) -> int:
-        """Return how far a sum lies apart, Wh; 1 if it does not."""
-        return max(self.much_wh - self.none_wh, 1)
-
-    def counts(self, series: Distribution) -> tuple[Floats, Floats]:
-        """Return the counts of a single household in each world."""
-        none, much = (np.array(series.exact(np.array([wh]))) for wh in (self.none_wh, self.much_wh))
+    def exact(self, series: AnySeries) -> tuple[Ints, Ints]:
+        """Return what a single household adds to each cell, either way."""
+        none, much = (np.array(series.exact(np.array([wh])), np.int64) for wh in (self.none_wh, self.much_wh))
         return none, much
 
 
@@ -229,36 +297,9 @@ def _day_wh(run: RunFile, series: AnySeries, wh: int) -> int:
     return times * int(states.represented(np.array([of]))[0])
 
 
-def _parts(of_day: pa.Table, series: AnySeries, ends: _Ends) -> Floats:
-    """Return by household how much of the way from nothing used to much its values are, by what tells the two apart.
-
-    A sum may go beyond either end; of counts, those that differ between the worlds each go a part of the way.
-    """
+def _charged(name: str, series: AnySeries, day: date, epsilon: float, ends: _Ends) -> Charged:
     if not isinstance(series, Distribution):
-        return np.asarray((of_day["noisy_sum_wh"].to_numpy() - ends.none_wh) / ends.way_wh)
-    none, much = ends.counts(series)
-    counts = of_day["households_noisy"].to_numpy().reshape(-1, len(none))
-    way = np.clip((counts - none) * (much - none), 0, 1).sum(axis=1)
-    return np.asarray(way / series.sensitivity("replacement"))
-
-
-def _charged(day: date, epsilon: float, series: AnySeries, ends: _Ends) -> Charged:
-    if not isinstance(series, Distribution):
-        reach = max(ends.unclamped_wh - ends.none_wh, 1) / ends.way_wh
-        return Charged(day.isoformat(), epsilon, 1, reach, (ends.much_wh - ends.none_wh) / series.clamp_wh)
-    none, much = ends.counts(series)
-    return Charged(day.isoformat(), epsilon, int(np.count_nonzero(none != much)), 1.0)
-
-
-def _published(folder: ReleaseFolder, run: RunFile, much_wh: int) -> tuple[Floats, tuple[Charged, ...], float]:
-    """Return by release and household where its values lie between the worlds, what was charged, and the total told."""
-    values, charged = [], []
-    for table in [*folder.averages().values(), *folder.distributions().values()]:
-        series = run.series[json.loads(table.schema.metadata[METADATA_KEY])["of"]]
-        ends = _Ends.of(run, series, much_wh)
-        for day in pc.unique(table["day"]):
-            of_day = table.filter(pc.equal(table["day"], day))
-            values.append(_parts(of_day, series, ends))
-            charged.append(_charged(day.as_py(), of_day["epsilon"][0].as_py(), series, ends))
-    told = {figure["name"]: figure["epsilon"] for figure in folder.statement["figures"]}
-    return np.stack(values), tuple(charged), float(told["total"])
+        beyond, span = ends.unclamped_wh - ends.much_wh, (ends.much_wh - ends.none_wh) / series.clamp_wh
+        return Charged(day.isoformat(), name, epsilon, 1, series.clamp_wh, 1, beyond, span)
+    none, much = ends.exact(series)
+    return Charged(day.isoformat(), name, epsilon, max(1, int(np.count_nonzero(none != much))), 1, none.size, 0)

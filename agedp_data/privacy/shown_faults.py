@@ -1,78 +1,94 @@
-"""Losses of a made-up world's releases -> which faults so many made-up homes would show, and how many homes it takes.
+"""Losses of a made-up world's releases -> in which streets its homes are audited, and which faults would not show.
 
-What can be proven is limited by the number of draws: at a small loss the two worlds come out alike so often that even
-twice the loss looks like luck. An audit that says "kept" must say beside it what it could not have seen.
+What draws prove about a loss is limited by their number: at a small loss either side of a coin looks alike so often
+that even twice the loss looks like luck. So homes are taken in streets: of k homes that all change, a promise of L each
+permits k L in all, and twice k L shows where twice L would not. An audit that says "kept" must say beside it what it
+could not have seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from agedp_data.privacy.measured import shows
+from agedp_data.privacy.measured_noise import Law, chance_too_far, chance_too_near
 
-CHOICES: Final = (5_000, 10_000)
+STREETS: Final = 1_600
+"""How many streets there are: so many draws has each cell of a release."""
+MOST_HOMES: Final = 102_400
 """Homes of a made-up world; with more an audit may take longer than a minute."""
+_TELLING = 1.5  # what is best told of a street: of less, luck hides it; of more, its ends are rare
+_NEARLY_ALWAYS = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Streets:
+    """So many streets of so many homes: each street is published alone, and all its homes change at once."""
+
+    number: int
+    homes: int
+
+    @property
+    def all_homes(self) -> int:
+        """Return the homes of all streets."""
+        return self.number * self.homes
 
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """A release: its day, what it is charged, in how many equal parts it is told, how far unclamped sums would lie.
+    """A release: its day and series, its loss, the cells that a changed home moves, and the others of its street.
 
-    `reach` is in the distance of clamped sums, 1 for counts, which a skipped clamp leaves as they are. `span` is that
-    distance as a part of the sensitivity: a home that uses nothing may count as a little.
+    Each of the `moved` cells is moved by `step`, which makes `moved * step` its sensitivity. `beyond` says how much
+    further a home would move it without a clamp: 0 for counts, which a skipped clamp leaves as they are. `span` is how
+    far a changed home moves it as a part of the sensitivity: a home that uses nothing may count as a little.
     """
 
     day: str
+    series: str
     epsilon: float
-    parts: int
-    reach: float
+    moved: int
+    step: int
+    cells: int
+    beyond: int
     span: float = 1.0
 
+    @property
+    def apart(self) -> float:
+        """Return how far the two sides of a coin lie apart, of a single home [epsilon]."""
+        return self.epsilon * self.span
 
-@dataclass(frozen=True, slots=True)
-class _Faulty:
-    """What a fault makes of what is looked at: the releases as they would be drawn, and what would be told."""
-
-    drawn: tuple[Charged, ...]
-    promised: float
-
-
-def fewest(releases: Sequence[Charged], *, confidence: float) -> int:
-    """Return the fewest homes that show whatever the most would show."""
-    least = unseen(releases, CHOICES[-1], confidence=confidence)
-    return next(homes for homes in CHOICES if unseen(releases, homes, confidence=confidence) == least)
+    @property
+    def law(self) -> Law:
+        """Return the noise that the loss asks for."""
+        return Law(self.moved * self.step, self.epsilon)
 
 
-def unseen(releases: Sequence[Charged], homes: int, *, confidence: float) -> tuple[str, ...]:
-    """Return the faults that so many homes would not show at these losses, 19 times out of 20."""
-    found: dict[str, bool] = {}
-    for name, faulty in _faults(releases):
-        found[name] = found.get(name, False) or _shown(faulty, homes, confidence)
-    return tuple(name for name, seen in found.items() if not seen)
+def streets_for(releases: Sequence[Charged]) -> Streets:
+    """Return streets of as many homes as make the loss of one release easy to tell, as far as there is time.
+
+    >>> streets_for([Charged("2013-01-01", "mean", 0.07, 1, 50_000, 1, 0)])
+    Streets(number=1600, homes=21)
+    """
+    homes = _TELLING / releases[0].epsilon
+    return Streets(STREETS, max(1, min(round(homes), MOST_HOMES // STREETS)))
 
 
-def parts_of(releases: Sequence[Charged]) -> list[float]:
-    """Return the losses of the draws that releases are made of."""
-    return [each.epsilon * each.span / each.parts for each in releases for _ in range(each.parts)]
+def unseen(releases: Sequence[Charged], streets: Streets, *, unlikely: float) -> tuple[str, ...]:
+    """Return the faults that these streets would not show at these losses 19 times out of 20.
+
+    Fresh noise on a second run and a day left out of the total show at once, whatever the losses.
+    """
+    small = [chance_too_near(each.law, 2, streets.number * each.cells, unlikely=unlikely) for each in releases]
+    far = [
+        chance_too_far(each.law, each.beyond * streets.homes, streets.number, unlikely=unlikely)
+        for each in releases
+        if each.beyond
+    ]
+    chances = {"half the noise": small, "a skipped clamp": far}
+    return tuple(fault for fault, of in chances.items() if of and max(of) < _NEARLY_ALWAYS)
 
 
-def _faults(releases: Sequence[Charged]) -> Iterator[tuple[str, _Faulty]]:
-    """Yield what each fault makes of one release, and of all of them."""
-    clamped = [replace(each, reach=1.0) for each in releases]
-    for looked_at in (slice(0, 1), slice(None)):
-        sound = tuple(clamped[looked_at])
-        promised = sum(each.epsilon for each in sound)
-        yield "half the noise", _Faulty(tuple(replace(each, epsilon=2 * each.epsilon) for each in sound), promised)
-        if any(each.reach > 1 for each in releases):
-            yield "a skipped clamp", _Faulty(tuple(releases[looked_at]), promised)
-        yield "fresh noise on a second run", _Faulty(2 * sound, promised)
-    last = max(each.day for each in releases)
-    if told := sum(each.epsilon for each in releases if each.day < last):
-        yield "a day left out of the total", _Faulty(tuple(clamped), told)
-
-
-def _shown(faulty: _Faulty, homes: int, confidence: float) -> bool:
-    reach = [each.reach for each in faulty.drawn for _ in range(each.parts)]
-    return shows(parts_of(faulty.drawn), faulty.promised, homes, confidence=confidence, reach=reach)
+def parts_of(releases: Sequence[Charged], homes: int) -> list[float]:
+    """Return the losses, of a street of so many homes, of the draws that a change moves."""
+    return [homes * each.apart / each.moved for each in releases for _ in range(each.moved)]

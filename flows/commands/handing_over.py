@@ -73,8 +73,10 @@ def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOp
     Example: agedp audit london.toml
     """
     from flows.auditing import audit_json, audit_lines, require_kept
+    from flows.progress import bars
     from pipelines.audit import audit as measure
 
-    found = measure(run_file)
+    with bars(wanted=not (as_json or quiet)) as told:
+        found = measure(run_file, told=told)
     answer(audit_json(found), "\n".join(audit_lines(found)), as_json=as_json, quiet=quiet)
     require_kept(found)

@@ -105,7 +105,7 @@ def _noise_of(guarantee: Mapping[str, Any], version: int) -> _Noise:
 
 def _scales(name: str, row: Mapping[str, Any], sensitivity: int) -> tuple[float, float]:
     """Return between which scales a loss rounded up to whole 1e-9 puts the noise: S / L <= scale < S / (L - 1)."""
-    loss = round(row["epsilon"] * losses.NANO)
+    loss = losses.nearest(row["epsilon"])
     if loss < 1 or row["epsilon"] != losses.number(loss):
         raise _disagrees(name, row)
     return sensitivity / (loss / losses.NANO), sensitivity / (max(loss - 1, 0.5) / losses.NANO)

@@ -88,7 +88,7 @@ def _said(row: Mapping[str, Any]) -> Said:
         0 if counts else row["households"],
         row["households_noisy" if counts else "noisy_sum_wh"],
         row["published_on"].isoformat(),
-        round(row["epsilon"] * losses.NANO),
+        losses.nearest(row["epsilon"]),
         row["version"],
     )
 

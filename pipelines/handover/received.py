@@ -157,7 +157,7 @@ class ReleaseFolder:
 def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Check what the statement says of the days and their losses against the rows."""
     # the groups of a day are one release, its series are several
-    each = {(row["day"].isoformat(), row["of"]): round(row["epsilon"] * losses.NANO) for row in rows}
+    each = {(row["day"].isoformat(), row["of"]): losses.nearest(row["epsilon"]) for row in rows}
     spent: dict[str, int] = {}
     for (day, _), loss in each.items():
         spent[day] = spent.get(day, 0) + loss
@@ -189,7 +189,7 @@ def _agrees(figure: Mapping[str, str]) -> bool:
         return figure.get("factor", told) in ("", told) and limit in ("", "unlimited")
     if not _AMOUNT.fullmatch(told):
         return False
-    loss = round(Decimal(told) * losses.NANO)
+    loss = losses.nearest(Decimal(told))
     within = limit in ("", "unlimited") or Decimal(limit) >= Decimal(told)
     return within and figure.get("factor", "") in ("", factor(loss))
 

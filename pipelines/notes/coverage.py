@@ -16,8 +16,9 @@ from pipelines.notes.cell_notes import CellNotes, Line
 
 
 def _told(row: Release, true: Sum) -> Iterator[Line]:
+    released = set(row.cells)
     for group, households in true.households.items():
-        if set(true.series.cells(group)) <= set(row.cells):  # the small ones are not released
+        if released.issuperset(true.series.cells(group)):  # the small ones are not released
             counts = {"usable": true.usable[group], "clamped": true.clamped[group]}
             yield {"cell": group, "households": households, **counts}
 

@@ -20,7 +20,7 @@ def _means(row: Release, true: Sum) -> Iterator[Line]:
     if true.series.statistic == "mean":
         for group, value, households in zip(row.cells, row.values, row.households, strict=True):
             per_home = 1000.0 * households
-            means = {"true_mean_kwh": true.sum_wh[group] / per_home, "released_mean_kwh": value / per_home}
+            means = {"true_mean_kwh": true.exact[group][0] / per_home, "released_mean_kwh": value / per_home}
             yield {"cell": group, "households": households, **means}
 
 

@@ -18,6 +18,8 @@ from agedp_data import tables
 from agedp_data.config import series as statistics
 from agedp_data.errors import ContractChanged, InputError, LedgerError
 from agedp_data.ledger import Ledger
+from agedp_data.privacy.measured import chance_shown
+from agedp_data.privacy.shown_faults import Streets
 from flows.planning import plan_lines
 from flows.words import result_lines
 from pipelines import audit, folders
@@ -384,9 +386,16 @@ def test_the_audit_passes_counts_and_exposes_too_small_a_sensitivity(house, monk
     start = text.index("[promise]")
     end = text.index("[series", start) if "[series" in text[start:] else len(text)
     house.run_file.write_text(text[:start] + "[promise]\n" + AUDITED + text[end:])
-    one, _ = audit.audit(house.run_file, households=400).measured
-    assert one.promised == 2.0
-    assert 0.5 < one.proven <= 2.0
+    found = audit.audit(house.run_file, streets=Streets(1400, 1))
+    assert found.measured[0].promised == 2.0
+    assert found.measured[0].proven > 0.5
+    assert found.kept  # false alarms: fewer than one in a hundred thousand
     monkeypatch.setattr(statistics, f"{name}_sensitivity", lambda change, *, edges: 1)
-    one, _ = audit.audit(house.run_file, households=1000).measured
-    assert not one.kept
+    found = audit.audit(house.run_file, streets=Streets(1400, 1))
+    assert not found.measured[0].kept  # two parts of 2 each: the next test
+    assert "too many for the noise that their loss asks for" in found.faults[0]
+
+
+def test_too_small_a_sensitivity_of_a_histogram_is_missed_less_often_than_once_in_a_million():
+    chance = chance_shown([2.0, 2.0], 2.0, 1400, confidence=audit.CONFIDENCE)
+    assert 1 - chance < 1e-6
