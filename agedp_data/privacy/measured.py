@@ -73,7 +73,7 @@ def chance_shown(
     """
     tails, heads = _composed(np.asarray(losses, np.float64), np.broadcast_to(reach, len(losses)))
     number = np.arange(1, trials + 1)
-    needed = binom.isf(_unlikely(confidence), number, 1 / (1 + math.exp(-promised))) + 1
+    needed = np.asarray(binom.isf(_unlikely(confidence), number, 1 / (1 + math.exp(-promised)))) + 1
     return max(_chance(tails, heads, margin, needed) for margin in MARGINS)
 
 
