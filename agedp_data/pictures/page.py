@@ -6,6 +6,7 @@ text has a contrast of 4.5 and lines have one of 3 to what they stand on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -30,6 +31,9 @@ h3{{font-size:1.02rem;margin:1.6rem 0 .4rem}}h4{{font-size:.95rem;margin:1.2rem 
 h2{{border-top:2px solid var(--ink);padding-top:.7rem}}
 .soft,figcaption+p,caption{{color:var(--soft)}}.soft{{font-size:.92rem}}
 .mark{{border:2px solid var(--ink);padding:.5rem .8rem;font-weight:600}}
+.annex{{font-size:.93rem;line-height:1.45}}
+.keys{{list-style:none;padding:0;max-width:none;columns:21rem;font-size:.85rem;line-height:1.45}}
+.keys li{{break-inside:avoid;overflow-wrap:anywhere}}
 code{{font-size:.88em;overflow-wrap:anywhere}}
 dl.short{{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.6rem;
 max-width:none;margin:1rem 0}}
@@ -72,10 +76,11 @@ thead th{{border-bottom:1px solid var(--ink);vertical-align:bottom}}tbody tr{{bo
 .size{{display:block;width:100%;min-width:6rem;height:.9rem}}.size path{{stroke-width:1.5}}
 .size .full{{fill:var(--s0);stroke:var(--s0)}}.size .open{{stroke:var(--s0);stroke-dasharray:3 2}}
 .said td,.said th{{overflow-wrap:break-word}}
-@media(min-width:40.1rem){{.said tbody th{{min-width:9rem}}.said .plain{{width:26%}}}}
+@media(min-width:40.1rem){{.said tbody th{{min-width:9rem}}.said .plain{{width:16%}}}}
 @media(max-width:40rem){{.said thead{{display:none}}.said tr{{display:block;padding:.5rem 0}}
 .said td,.said th{{display:block;padding:.08rem 0;text-align:left}}.said [data-of]::before{{content:attr(data-of) ": ";
-color:var(--soft);font-weight:400}}.said tbody th{{font-weight:600}}.said .plain::before{{content:none}}}}
+color:var(--soft);font-weight:400}}.said tbody th{{font-weight:600}}.said .plain::before{{content:none}}
+.said .brief{{display:inline-block;padding-right:.9rem}}}}
 @media(max-width:26rem){{table{{font-size:.8rem}}th,td{{padding:.2rem .28rem}}h1{{font-size:1.4rem}}}}
 @media print{{body{{max-width:none;padding:0;font-size:10.5pt}}.wide{{max-height:none;overflow:visible}}
 section{{break-inside:auto}}h2,h3,figcaption,caption{{break-after:avoid}}tr{{break-inside:avoid}}}}
@@ -83,6 +88,7 @@ section{{break-inside:auto}}h2,h3,figcaption,caption{{break-after:avoid}}tr{{bre
 """The style of a report: for a phone, a desk and paper, light and dark."""
 
 _SHORT, _UNBROKEN = 11, ' class="n"'
+_BRIEF, _TAG = 14, re.compile(r"<[^>]*>")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -103,9 +109,10 @@ def document(title: str, body: Sequence[str]) -> str:
     )
 
 
-def section(title: str, *parts: str) -> str:
+def section(title: str, *parts: str, kind: str = "") -> str:
     """Return a section of a page; the parts are HTML already, the title is text."""
-    return "\n".join([f"<section><h2>{escape(title)}</h2>", *parts, "</section>"])
+    opening = f'<section class="{kind}">' if kind else "<section>"
+    return "\n".join([f"{opening}<h2>{escape(title)}</h2>", *parts, "</section>"])
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -138,20 +145,24 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -
 
 
 def said_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return words as a table, each row of which becomes a list on a narrow screen; cells are HTML already."""
+    """Return words as a table, each row of which becomes a list on a narrow screen, what is brief on one line.
+
+    Cells are HTML already.
+    """
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+    brief = [all(len(_TAG.sub("", row[i])) <= _BRIEF for row in rows) for i in range(1, len(columns))]
     titled = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>'
-        + "".join(_cell(column, cell) for column, cell in zip(columns[1:], row[1:], strict=True))
+        + "".join(_cell(*each) for each in zip(columns[1:], row[1:], brief, strict=True))
         + "</tr>\n"
         for row in rows
     )
     return f'<table class="said">{titled}<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>'
 
 
-def _cell(column: str, cell: str) -> str:
-    kind = "" if column else ' class="plain"'
+def _cell(column: str, cell: str, brief: bool) -> str:
+    kind = ' class="plain"' if not column else ' class="brief"' if brief else ""
     return f'<td data-of="{escape(column, quote=True)}"{kind}>{cell}</td>'
 
 

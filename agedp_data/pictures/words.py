@@ -1,6 +1,6 @@
 """Markdown as `agedp_data.statement` writes it -> HTML: what a page says is what the file says, word for word.
 
-Headings, paragraphs, lists with *, tables, **strong** and `code`; anything else stays the text that it is.
+Headings, paragraphs, lists with *, tables, **strong**, *stressed* and `code`; anything else stays the text that it is.
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ from agedp_data.pictures.page import said_table
 
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
 _STRONG = re.compile(r"\*\*(.+?)\*\*")
+_KEY = re.compile(r"\* [\w.]+ = ")
+_STRESSED = re.compile(r"(?<![*\w])\*(\w+)\*(?![*\w])")
 _CODE = re.compile(r"`([^`]+)`")
 
 
-def html_of(text: str, *, below: int) -> str:
+def html_of(text: str, *, below: int, tables: str | None = None) -> str:
     r"""Return the text as HTML whose first level of headings is the one below `below`; the title is left out.
+
+    In place of tables stands the paragraph `tables`, if it is given; a list of nothing but keys is set small.
 
     >>> html_of("# T\n\n## A & B\n\n* **x**\n* y\n", below=2)
     '<h3>A &amp; B</h3>\n<ul><li><strong>x</strong></li><li>y</li></ul>'
     """
     blocks = groupby(text.splitlines(), key=_kind)
-    return "\n".join(part for kind, lines in blocks for part in _block(kind, list(lines), below))
+    return "\n".join(part for kind, lines in blocks for part in _block(kind, list(lines), below, tables))
 
 
 def _kind(line: str) -> str:
@@ -35,7 +39,7 @@ def _kind(line: str) -> str:
     return "list" if line.startswith("* ") else "table" if line.startswith("|") else "text"
 
 
-def _block(kind: str, lines: list[str], below: int) -> Iterator[str]:
+def _block(kind: str, lines: list[str], below: int, tables: str | None) -> Iterator[str]:
     if kind == "heading":
         for line in lines:
             found = _HEADING.fullmatch(line)
@@ -43,7 +47,10 @@ def _block(kind: str, lines: list[str], below: int) -> Iterator[str]:
                 level = min(6, len(found[1]) + below - 1)
                 yield f"<h{level}>{_inline(found[2])}</h{level}>"
     elif kind == "list":
-        yield "<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
+        kind = ' class="keys"' if all(_KEY.match(line) for line in lines) else ""
+        yield f"<ul{kind}>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
+    elif kind == "table" and tables is not None:
+        yield f"<p>{escape(tables)}</p>"
     elif kind == "table":
         rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
         head, *body = [row for row in rows if not all(set(cell) <= set("-: ") for cell in row)] or [[]]
@@ -54,4 +61,5 @@ def _block(kind: str, lines: list[str], below: int) -> Iterator[str]:
 
 
 def _inline(text: str) -> str:
-    return _STRONG.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", escape(text)))
+    strong = _STRONG.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", escape(text)))
+    return _STRESSED.sub(r"<em>\1</em>", strong)

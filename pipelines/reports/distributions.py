@@ -20,10 +20,12 @@ from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import Scale, linear, named, plain
 from pipelines.reports.series import percent
 
-MOST_GROUPS = 12
+MOST_GROUPS = 6
 """Groups that a page shows, those of most homes."""
 
-_MOST_NAMES = 8
+_LETTERS = 46  # of names side by side below a chart on a telephone, gaps counted
+_GAP = 2
+_MONTHS = 3
 _RANGES = {
     "histogram": "Each count is of the homes whose use that day lies in its range, from its lower end to below the "
     "upper. Noise is added to every count by itself, so they need not add up to the number of homes.",
@@ -78,17 +80,25 @@ def _ranges(series: Distribution) -> tuple[object, ...]:
 
 
 def _shown(name: str, rows: Sequence[Release], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
-    """Yield for each of its groups the newest day, and every month."""
+    """Yield a chart for each of its groups on the group's newest day, and one table; of one group with its months."""
     groups = counted(rows, series, coverage=coverage)
     if not groups:
         yield paragraph(f"{name}: nothing is released yet.")
         return
-    shown = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MOST_GROUPS]
-    for group in shown:
-        of = ", ".join([name, *([group] if series.by is not None else [])])
-        yield _chart(of, groups[group][-1], series, coverage)
-        yield _numbers(of, groups[group][-1], series, coverage)
-        yield _by_month(of, groups[group], series)
+    names = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MOST_GROUPS]
+    shown = {group: groups[group] for group in names}
+    if series.by is None or len(shown) == 1:
+        for group, found in shown.items():
+            of = name if series.by is None else f"{name}, {group}"
+            yield _chart(of, found[-1], series, coverage)
+            yield _of_one(of, found, series, coverage)
+    else:
+        yield '<div class="two">'
+        yield from (
+            _chart(f"{name}, {group}", found[-1], series, coverage, small=True) for group, found in shown.items()
+        )
+        yield "</div>"
+        yield _of_groups(name, {group: found[-1] for group, found in shown.items()}, series, coverage)
     if left := len(groups) - len(shown):
         yield paragraph(f"{left} more groups of {name}, of fewer homes, are in the Parquet file only.", "soft")
 
@@ -103,7 +113,8 @@ def range_names(series: Distribution) -> list[str]:
 def places(series: Distribution) -> Scale:
     """Return the axis of the ranges; of many only some are named."""
     names = range_names(series)
-    step = -(-len(names) // _MOST_NAMES)
+    fit = max(2, _LETTERS // (max(map(len, names)) + _GAP))
+    step = -(-len(names) // fit)
     ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
     found = named(ticks)
     return Scale(-0.5, len(names) - 0.5, found.ticks)
@@ -116,7 +127,7 @@ def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> 
     return Line(text, gaps, apart, band=([v - half for v in apart], [v + half for v in apart]), style=style)
 
 
-def _chart(of: str, one: Counted, series: Distribution, coverage: Decimal) -> str:
+def _chart(of: str, one: Counted, series: Distribution, coverage: Decimal, *, small: bool = False) -> str:
     names = range_names(series)
     values = [float(value) for value in one.values]
     most = max(range(len(values)), key=values.__getitem__)
@@ -130,32 +141,48 @@ def _chart(of: str, one: Counted, series: Distribution, coverage: Decimal) -> st
     ]
     y = linear([0.0, *(value + sign * one.half for value in values for sign in (-1, 1))], zero=True)
     title = f"Homes by how much they used on {one.day}: {of}"
-    return chart(title, about, layers, x=places(series), y=y, y_title="homes; ranges of kWh below")
+    height = 150 if small else 220
+    return chart(title, about, layers, x=places(series), y=y, y_title="homes; ranges of kWh below", height=height)
 
 
-def _numbers(of: str, one: Counted, series: Distribution, coverage: Decimal) -> str:
-    rows = [
-        (name, f"{value:,}", f"{value - one.half:,}", f"{value + one.half:,}", plain(one.sd))
-        for name, value in zip(range_names(series), one.values, strict=True)
-    ]
-    caption = (
-        f"Homes by use on {one.day}, of {one.households:,} ({of}); low to high covers the noise {percent(coverage)}"
-    )
-    return table(caption, ("kWh", "homes", "low", "high", "noise sd"), rows)
-
-
-def _by_month(of: str, found: Sequence[Counted], series: Distribution) -> str:
+def _of_one(of: str, found: Sequence[Counted], series: Distribution, coverage: Decimal) -> str:
+    """Return the newest day's counts of one group and the means of its newest months, range by range."""
     months: dict[str, list[Counted]] = {}
     for one in found:
         months.setdefault(one.day[:7], []).append(one)
+    newest = dict(sorted(months.items())[: -_MONTHS - 1 : -1]) if len(found) > 1 else {}
+    means = [[*_means(own)] for own in newest.values()]
+    one = found[-1]
     rows = [
-        (month, f"{len(own)}", *map(plain, _means(own)), plain(math.sqrt(sum(o.sd**2 for o in own)) / len(own)))
-        for month, own in months.items()
+        (name, f"{value:,}", f"{value - one.half:,}", f"{value + one.half:,}", *(plain(mean[i]) for mean in means))
+        for i, (name, value) in enumerate(zip(range_names(series), one.values, strict=True))
     ]
-    columns = ("month", "days", *(f"{name} kWh" for name in range_names(series)), "noise sd")
-    return table(f"Homes by use, mean of the month's days ({of}); every day is in the Parquet file", columns, rows)
+    rows.append(("noise sd", plain(one.sd), "", "", *(plain(_mean_sd(own)) for own in newest.values())))
+    months_too = "; then the mean of the days of a month" if newest else ""
+    caption = (
+        f"Homes by use on {one.day}, of {one.households:,} ({of}); low to high covers the noise {percent(coverage)}"
+        f"{months_too}; every day is in the Parquet file"
+    )
+    return table(caption, ("kWh", "homes", "low", "high", *newest), rows)
+
+
+def _of_groups(of: str, newest: Mapping[str, Counted], series: Distribution, coverage: Decimal) -> str:
+    """Return each group's counts of its newest day, side by side."""
+    days = {one.day for one in newest.values()}
+    rows = [(name, *(f"{one.values[i]:,}" for one in newest.values())) for i, name in enumerate(range_names(series))]
+    rows.append((f"± covers {percent(coverage)}", *(f"{one.half:,}" for one in newest.values())))
+    rows.append(("noise sd", *(plain(one.sd) for one in newest.values())))
+    rows.append(("homes counted", *(f"{one.households:,}" for one in newest.values())))
+    if len(days) > 1:
+        rows.append(("day", *(one.day for one in newest.values())))
+    when = f" on {max(days)}" if len(days) == 1 else ", each group on its newest day"
+    return table(f"Homes by use{when} ({of}), kWh; every day is in the Parquet file", ("kWh", *newest), rows)
 
 
 def _means(own: Sequence[Counted]) -> Iterator[float]:
     for values in zip(*(one.values for one in own), strict=True):
         yield sum(values) / len(own)
+
+
+def _mean_sd(own: Sequence[Counted]) -> float:
+    return math.sqrt(sum(one.sd**2 for one in own)) / len(own)

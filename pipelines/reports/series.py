@@ -18,7 +18,7 @@ MOST_CELLS = 40
 """Groups that a page shows, those of most homes; a page of hundreds is read by nobody, and the tables hold them all."""
 
 _BY_DAY = 31
-_MANY_CELLS = 3
+_MANY_CELLS = 1
 _FAR = 2.5
 
 

@@ -66,5 +66,5 @@ def test_every_word_of_a_markdown_text_is_on_the_page(lines):
 def test_a_table_keeps_all_its_cells_and_names_each_by_its_column():
     html = html_of("| a | b |\n|---|---|\n| 1 | **2** |\n| 3 |\n", below=2)
     assert '<th scope="col">a</th><th scope="col">b</th>' in html
-    assert '<td data-of="b"><strong>2</strong></td>' in html
+    assert '<td data-of="b" class="brief"><strong>2</strong></td>' in html
     assert html.count("<td data-of") == 2

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pipelines.reports.browser import Browser
 
-NAMES = ["aged", "one day", "confidential"]
+NAMES = ["aged", "one day", "counts", "confidential"]
 
 LAYOUT = """(() => {
   const faults = [], wide = document.documentElement.clientWidth;
@@ -92,6 +92,14 @@ def test_dark_is_dark_and_paper_is_light_whatever_the_screen(tab: Browser, pages
     assert found[1] != found[0]
     hidden = "[...document.querySelectorAll('.wide')].filter(w => w.scrollHeight > w.clientHeight + 1).length"
     assert tab.run(hidden) == 0  # on paper a long table is there in full
+
+
+@pytest.mark.parametrize(("name", "most"), [("aged", 12_800), ("counts", 10_500)])
+def test_a_report_is_not_read_for_ever_on_a_telephone(
+    tab: Browser, pages: dict[str, Path], name: str, most: int
+) -> None:
+    tab.look(pages[name], width=390)
+    assert tab.run("document.documentElement.scrollHeight") < most
 
 
 def test_faults_of_layout_would_be_seen(tab: Browser, pages: dict[str, Path], tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from html import unescape
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -23,8 +24,9 @@ from pipelines.handover.as_it_stood import project_statement
 from pipelines.handover.received import open_release
 from pipelines.publish import project
 from pipelines.reports.courses import courses, key_of, noise_times
-from pipelines.reports.public import Told, page
+from pipelines.reports.public import page
 from pipelines.reports.series import published, series_parts
+from pipelines.reports.told import Told
 from pipelines.work import begin
 from tests.pipelines.reports.html import Page, faults_of
 
@@ -141,6 +143,18 @@ def test_every_figure_and_every_word_of_the_statement_is_on_it(made):
     assert set(plainly.split()) <= there
     for place, figure in enumerate(claim["figures"]):
         assert f"{chr(65 + place)} {figure['name']}" in text
+
+
+def test_each_figure_stands_in_one_table_with_all_that_the_statement_says_of_it(made):
+    claim = json.loads((made.folder / "release" / "statement.json").read_bytes())
+    for place, figure in enumerate(claim["figures"]):
+        named = f'<tr><th scope="row"><b class="letter">{chr(65 + place)}</b> {figure["name"]}</th>'
+        (row,) = re.findall(rf"{re.escape(named)}(.*?)</tr>", report(made))
+        cells = [unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)]
+        factor = f"×\u00a0{figure['factor']}" if figure["factor"] else "–"
+        assert cells[1:4] == [figure["epsilon"], factor, figure["limit"] or "none"]
+        assert cells[-1].startswith(figure["about"])
+    assert len(re.findall(r'<table class="said">', report(made))) == 1
 
 
 def test_the_months_in_its_tables_are_those_of_the_parquet_files(made):

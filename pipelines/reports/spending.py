@@ -1,0 +1,68 @@
+"""What a report says of days: what each cost, and what all came to, against the caps of the promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+from agedp_data.ledger import Release
+from agedp_data.losses import number
+from agedp_data.notions.notion import day_losses
+from agedp_data.pictures.chart import Level, Line, chart
+from agedp_data.pictures.page import table
+from agedp_data.pictures.scales import days, linear, short
+
+
+def spending(rows: Sequence[Release], promise: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what each day cost and what all came to so far, against the caps of the promise."""
+    losses = day_losses(rows)
+    if not losses:
+        return
+    first, last = date.fromisoformat(min(losses)), date.fromisoformat(max(losses))
+    every = [first + timedelta(days=i) for i in range((last - first).days + 1)]
+    spent = [losses.get(str(day), 0) for day in every]
+    so_far = [sum(spent[: i + 1]) for i in range(len(spent))] if len(spent) < 2 else _running(spent)
+    x = days(first, last)
+    at = [float(day.toordinal()) for day in every]
+    most = max(spent)
+    yield '<div class="two">'
+    for title, values, cap, about in (
+        ("Loss of each day", spent, promise["max_day_epsilon"], f"at most {short(number(most))} a day"),
+        ("Loss of all days so far", so_far, promise["epsilon_total"], f"{short(number(so_far[-1]))} in all"),
+    ):
+        limit = None if cap == "unlimited" else float(cap)
+        line = Line("spent", at, [number(value) for value in values], steps=len(values) > 1)
+        y = linear([number(max(values)), *([limit] if limit is not None else [])], zero=True)
+        levels = [Level(f"cap of the promise, {cap}", limit)] if limit is not None else []
+        said = f"{about}; " + (f"the promise permits {cap}" if limit is not None else "the promise sets no limit") + "."
+        yield chart(
+            title, f"Epsilon by day of the data: {said}", [line, *levels], x=x, y=y, y_title="epsilon", height=170
+        )
+    yield "</div>"
+    yield _by_month(every, spent, so_far)
+
+
+def _running(spent: Sequence[int]) -> list[int]:
+    found, total = [], 0
+    for loss in spent:
+        total += loss
+        found.append(total)
+    return found
+
+
+def _by_month(every: Sequence[date], spent: Sequence[int], so_far: Sequence[int]) -> str:
+    months: dict[str, list[int]] = {}
+    for place, day in enumerate(every):
+        months.setdefault(f"{day:%Y-%m}", []).append(place)
+    rows = [
+        (
+            month,
+            f"{sum(spent[i] > 0 for i in places)}",
+            short(number(max(spent[i] for i in places))),
+            short(number(sum(spent[i] for i in places))),
+            short(number(so_far[places[-1]])),
+        )
+        for month, places in months.items()
+    ]
+    return table("The same by month: epsilon", ("month", "days", "largest day", "month", "so far"), rows)

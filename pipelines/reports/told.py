@@ -1,0 +1,71 @@
+"""What the page of a release is made of: its statement and rows, what accounts for them, and its series one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from agedp_data.chains.envelope import Envelope
+from agedp_data.config.series import Distribution, series_in
+from agedp_data.ledger import Release
+from agedp_data.notions.notion import Account, Notion
+from agedp_data.notions.publication import Publication
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a page is made of: the statement, the rows that it is about, and what accounts for them.
+
+    `contracts` are the texts of all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
+    scale as a multiple of the clamp, the promised one first.
+    """
+
+    claim: Mapping[str, Any]
+    rows: Sequence[Release]
+    contracts: Mapping[str, Mapping[str, Any]]
+    accounts: Sequence[Account]
+    envelope: Envelope | None
+    coverage: Decimal
+    promise: Notion
+    noise_means: Mapping[str, float]
+    publication: Publication = field(default_factory=Publication)
+
+
+def series_names(told: Told, statistic: str) -> list[str]:
+    """Return the series that are or were of a statistic, in the order of their first release."""
+    known = [
+        name
+        for terms in told.contracts.values()
+        for name, series in terms["series"].items()
+        if series["statistic"] == statistic
+    ]
+    return list(dict.fromkeys([*(row.series for row in told.rows if _is(told, row, statistic)), *known]))
+
+
+def _is(told: Told, row: Release, statistic: str) -> bool:
+    return bool(told.contracts[row.contract]["series"][row.series]["statistic"] == statistic)
+
+
+def rows_of(told: Told, name: str, statistic: str) -> list[Release]:
+    """Return the rows of a series, while it was of this statistic."""
+    return [row for row in told.rows if row.series == name and _is(told, row, statistic)]
+
+
+def released_means(told: Told) -> list[Release]:
+    """Return the releases of the first mean, none if there is no mean."""
+    found = series_names(told, "mean")
+    return [row for row in rows_of(told, found[0], "mean") if row.state == "released"] if found else []
+
+
+def counted_homes(told: Told) -> Iterator[tuple[int, Release]]:
+    """Yield the homes of each release of one series: a mean, or else a distribution, every group of it once."""
+    for row in released_means(told):
+        yield sum(row.households), row
+    if not series_names(told, "mean"):
+        for name in series_names(told, "distribution")[:1]:
+            for row in rows_of(told, name, "distribution"):
+                series = series_in(told.contracts[row.contract]["series"][name])
+                if row.state == "released" and isinstance(series, Distribution):
+                    yield sum(row.households) // len(series.ranges_kwh), row
