@@ -53,6 +53,8 @@ _ENDS = {
     "promise": "{last_day} is the last day that the promise permits, if every day is released when it is due.",
     "period": "The period ends with {last_day}, and the promise lasts until then.",
     "broken": "By a newer model what is released exceeds the promise already: nothing more will be released.",
+    "promise, over": "It ended with {last_day}: what is left permits no further release.",
+    "period, over": "The period ended with {last_day}, and the promise lasted until then.",
     "": "No end within a year of the newest day, if every day is released when it is due.",
 }
 _CHECKING = (
@@ -173,7 +175,14 @@ def _ending(claim: Claim) -> list[str]:
         f"{terms['max_day_epsilon']}; {total if capped else 'on all days together there is no cap'}."
     )
     spent = f"All days together have spent {ending['spent']}" + (f"; {ending['left']} is left." if capped else ".")
-    return [caps, f"{spent} {_ENDS[ending['because']].format(last_day=ending['last_day'])}"]
+    over = ", over" if is_over(claim) and ending["because"] != "broken" else ""
+    return [caps, f"{spent} {_ENDS[ending['because'] + over].format(last_day=ending['last_day'])}"]
+
+
+def is_over(claim: Claim) -> bool:
+    """Tell whether the last day that can be released is released, or skipped, already."""
+    last, days = claim.get("ending", {}).get("last_day"), claim["days"]
+    return bool(last) and last <= max([days["last"], *days["skipped"]])
 
 
 def _second(claim: Claim) -> list[str]:

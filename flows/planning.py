@@ -23,7 +23,7 @@ from flows.words import (
     waiting_lines,
     yardstick_line,
 )
-from pipelines.plan import Planned
+from pipelines.plan import Planned, ended_because
 from pipelines.promise.frontier import Choice, Frontier, foresee_frontier
 from pipelines.promise.grant import DAYS_NEAR
 from pipelines.promise.offers import Target
@@ -39,7 +39,7 @@ _HEADING = "day         publish on  series          homes   epsilon   noise sd k
 def plan_json(work: Work) -> dict[str, Any]:
     """Return the plan for machines."""
     found = foresee(work)
-    ahead = found.outlook
+    ended = _ended(work, found)
     return {
         "population": work.run.population.name,
         "due": [_row(work, one) for one in found.now.planned],
@@ -47,11 +47,17 @@ def plan_json(work: Work) -> dict[str, Any]:
         "waiting": [day.isoformat() for day in found.waiting],
         "refused": "" if found.now.refused is None else str(found.now.refused),
         "spent": epsilon(found.spent),
-        "last_possible_day": ahead.last_day.isoformat() if ahead.last_day and ahead.ended_by_promise else "",
+        "last_possible_day": _newest(work) if ended else _last_day(found),
+        "ended": ended,
         **({"mean_noise_by_schedule": means} if (means := _alternatives(work, found)) else {}),
         **({} if work.rows() else {"notions": _notions_json(work)}),
         "contract": work.promise,
     }
+
+
+def _last_day(found: Prospect) -> str:
+    ahead = found.outlook
+    return ahead.last_day.isoformat() if ahead.last_day and ahead.ended_by_promise else ""
 
 
 def _notions_json(work: Work) -> dict[str, Any]:
@@ -167,16 +173,42 @@ def _spent_lines(work: Work, found: Prospect) -> list[str]:
         f"{epsilon(planned)}; {of_total}",
         *_promised_lines(work, found),
     ]
-    ahead = found.outlook
-    if found.now.refused is not None:
-        last = found.now.releases[-1].day if found.now.releases else "none"
-        lines.append(f"the promise ends: last possible day {last}; then {found.now.refused}")
-    elif ahead.next_day is not None:
-        end = "the promise ends there" if ahead.ended_by_promise else "as far as the period, or ten years, go"
-        lines.append(f"last possible day, if each is released when it is due: {ahead.last_day or 'none'} ({end})")
+    lines += _end_lines(work, found)
     if later := _skipped_ahead(found):
         lines.append(f"days that will be skipped later ({DAYS_NEAR}): {skips_text(later)}")
     return lines
+
+
+def _end_lines(work: Work, found: Prospect) -> list[str]:
+    """Return where the promise ends, or when it ended and why."""
+    ahead = found.outlook
+    if ended := _ended(work, found):
+        return [f"the series has ended: last released day {_newest(work)}; {ended}"]
+    if found.now.refused is not None:
+        last = found.now.releases[-1].day if found.now.releases else "none"
+        return [f"the promise ends: last possible day {last}; then {found.now.refused}"]
+    if ahead.next_day is None:
+        return []
+    end = "the promise ends there" if ahead.ended_by_promise else "as far as the period, or ten years, go"
+    return [f"last possible day, if each is released when it is due: {ahead.last_day or 'none'} ({end})"]
+
+
+def _ended(work: Work, found: Prospect) -> str:
+    """Return why nothing is released any more, "" if something will be, or nothing ever was."""
+    ahead, rows = found.outlook, work.rows()
+    if not rows or found.now.releases:
+        return ""
+    if found.now.refused is not None:
+        return str(found.now.refused)
+    if ahead.next_day is None:
+        return f"its period ended with {work.run.schedule.last_day}"
+    if ahead.last_day is None and ahead.ended_by_promise:
+        return ahead.stopped or ahead.beyond or ended_because(work.terms, rows)
+    return ""
+
+
+def _newest(work: Work) -> str:
+    return max((row.day for row in work.rows() if row.state == "released"), default="none")
 
 
 def _promised_lines(work: Work, found: Prospect) -> list[str]:

@@ -207,7 +207,7 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     if grant.skipped:
         return _skipped(terms, due, series, grant.skipped)
     if grant.loss <= 0:
-        raise Refused(f"{due.day}: {_ended(terms, history)}; nothing was drawn")
+        raise Refused(f"{due.day}: {ended_because(terms, history)}; nothing was drawn")
     spend = Fraction(grant.loss, NANO)
     sensitivity = run.series[series].sensitivity("replacement")
     scale = noise.laplace_scale(sensitivity=sensitivity, loss=spend)
@@ -221,7 +221,7 @@ def _skipped(terms: Terms, due: Due, series: str, why: str) -> Planned:
     return Planned(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), why)
 
 
-def _ended(terms: Terms, history: Sequence[Release]) -> str:
+def ended_because(terms: Terms, history: Sequence[Release]) -> str:
     """Return why a day is granted nothing: its days are over, what is spent, or a promise that no loss keeps."""
     promise = terms.run.promise
     horizon: object = getattr(promise, "horizon_days", None)

@@ -38,7 +38,8 @@ class Outlook:
     group). `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether
     the promise ends there, or the period does (or the years that were looked at). `skipped` are the days to which
     the promise leaves nothing, while it leaves later ones something. `stopped` says why releases stop at once, if
-    what is released breaks the promise under a model that binds.
+    what is released breaks the promise under a model that binds; `beyond` which bound the day behind the last would
+    break, if it is granted anything.
     """
 
     next_day: date | None
@@ -48,6 +49,7 @@ class Outlook:
     ended_by_promise: bool
     skipped: tuple[Skip, ...]
     stopped: str
+    beyond: str
     figures: tuple[Figure, ...]
 
 
@@ -85,13 +87,17 @@ class Imagined:
 
 @dataclass(slots=True)
 class Course:
-    """What becomes of the days from here on: those released, those skipped, and whether the series ended."""
+    """What becomes of the days from here on: those released, those skipped, and whether the series ended.
+
+    `beyond` says which bound a day that is granted something would break.
+    """
 
     history: list[Release | Imagined]
     released: list[Imagined] = field(default_factory=list)
     skipped: list[Skip] = field(default_factory=list)
     ended: bool = False
     stopped: str = ""
+    beyond: str = ""
 
 
 def outlook(side: Side, view: View, *, days_ahead: int | None = None) -> Outlook:
@@ -100,12 +106,13 @@ def outlook(side: Side, view: View, *, days_ahead: int | None = None) -> Outlook
     days = list(islice(coming_days(side.contract, view.rows), days_ahead))
     course = course_of(side, view, days)
     if not days:
-        return Outlook(None, 0, {}, None, False, tuple(course.skipped), course.stopped, figures)
+        return Outlook(None, 0, {}, None, False, tuple(course.skipped), course.stopped, "", figures)
     last = date.fromisoformat(course.released[-1].day) if course.released else None
     first = [row.loss for row in course.released if row.day == days[0].isoformat()]
     granted = first[0] if first else 0
     sd = _noise_sd(side, granted, _homes(side.contract, view.roster, days[0]))
-    return Outlook(days[0], granted, sd, last, course.ended, tuple(course.skipped), course.stopped, figures)
+    told = (course.stopped, course.beyond)
+    return Outlook(days[0], granted, sd, last, course.ended, tuple(course.skipped), *told, figures)
 
 
 def coming_days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
@@ -140,7 +147,8 @@ def course_of(side: Side, view: View, days: Sequence[date]) -> Course:
             course.skipped.append((day, series))
             continue
         row = replace(row, loss=grant.loss)
-        if grant.loss <= 0 or not _admitted(side.binding, course.history, row):
+        course.beyond = _refusal(side.binding, course.history, row) if grant.loss > 0 else ""
+        if grant.loss <= 0 or course.beyond:
             course.ended = True
             break
         course.history.append(row)
@@ -171,12 +179,13 @@ def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> Imagin
     return Imagined(population, "", day.isoformat(), "released", 0, clock.instant(ended), max(due, not_before))
 
 
-def _admitted(binding: Binding, history: Sequence[Release | Imagined], row: Imagined) -> bool:
+def _refusal(binding: Binding, history: Sequence[Release | Imagined], row: Imagined) -> str:
+    """Return why a row may not follow, "" if it may."""
     try:
         binding.admit(history, row)
-    except Refused:
-        return False
-    return True
+    except Refused as refused:
+        return str(refused)
+    return ""
 
 
 def _share(side: Side, series: str) -> Fraction:

@@ -8,6 +8,7 @@ from html import escape
 from agedp_data import noise
 from agedp_data.pictures.page import in_short, paragraph
 from agedp_data.pictures.scales import plain
+from agedp_data.statement_words import is_over
 from pipelines.reports.figures import Lettered, at_most
 from pipelines.reports.series import percent
 from pipelines.reports.told import Told, counted_homes, released_means, series_names
@@ -17,8 +18,9 @@ _EPSILON = (
     "factor e^epsilon at most, 1.1 at epsilon .1, 2.7 at 1, 22,000 at 10. Small is private; a figure far above 10 "
     "promises little, and says so."
 )
-_BECAUSE = {
-    "promise": "then the promise is used up",
+_ENDS = {"promise": "then the promise is used up", "period": "the last day of its period"}
+_ENDED = {
+    "promise": "the promise is used up",
     "period": "the last day of its period",
     "broken": "a newer model stops it",
 }
@@ -89,7 +91,9 @@ def _facts(told: Told, figures: Sequence[Lettered]) -> Iterator[tuple[str, str, 
 
     ending = told.claim.get("ending", {})
     if ending.get("last_day"):
-        yield "goes on until", ending["last_day"], _BECAUSE.get(ending["because"], "")
+        over = is_over(told.claim)
+        because = (_ENDED if over else _ENDS).get(ending["because"], "")
+        yield "ended with" if over else "goes on until", ending["last_day"], because
 
 
 def _range(numbers: Sequence[int]) -> str:

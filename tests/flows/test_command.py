@@ -50,6 +50,18 @@ def test_a_run_releases_once_and_a_second_run_changes_nothing(
     assert agedp(monkeypatch, "ledger", "show", "run.toml", "--json") == 0
 
 
+def test_behind_the_last_day_of_the_period_a_plan_says_that_it_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agedp(monkeypatch, "run", "run.toml", "--quiet") == 0
+    assert agedp(monkeypatch, "plan", "run.toml") == 0
+    said = capsys.readouterr().out
+    assert "the series has ended: last released day 2013-02-07; its period ended with 2013-02-07" in said
+    assert "last possible day" not in said
+    words = (world.folder / "out" / "release" / "STATEMENT.md").read_text()
+    assert "The period ended with 2013-02-07, and the promise lasted until then." in words
+
+
 def test_a_changed_promise_is_refused_key_by_key(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +87,17 @@ def test_a_promise_that_ends_keeps_and_publishes_the_days_before(
     assert "2 days released now" in said.out
     assert said.err.startswith("agedp: 2013-02-04: ")
     assert "2013-02-04" in refused(monkeypatch, capsys, "run", "run.toml", status=3)  # nothing more is released
+    assert agedp(monkeypatch, "plan", "run.toml") == 0
+    assert (
+        "the series has ended: last released day 2013-02-03; 2013-02-04: the promise permits no further release: 1 is "
+        "spent, epsilon_total = 1.2"
+    ) in capsys.readouterr().out
+    assert agedp(monkeypatch, "plan", "run.toml", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["last_possible_day"] == "2013-02-03"
+    assert "epsilon_total = 1.2" in found["ended"]
+    words = (world.folder / "out" / "release" / "STATEMENT.md").read_text()
+    assert "It ended with 2013-02-03: what is left permits no further release." in words
     assert agedp(monkeypatch, "verify", "out/release") == 0
     assert agedp(monkeypatch, "ledger", "show", "run.toml", "--json") == 0
 
