@@ -1,4 +1,4 @@
-"""What `agedp plan` says of every notion for a target: the table for people, the same for machines."""
+"""What `agedp plan` says of every notion for a target: the target, the table for people."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import re
 import textwrap
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from agedp_data.errors import RunFileError
-from agedp_data.losses import NANO, epsilon
+from agedp_data.losses import NANO
 from agedp_data.notions.notion import ASSUMPTION_FREE, Figure
-from agedp_data.notions.parameters import LARGEST, exact_text
-from flows.words import change_json, change_words
-from pipelines.promise.offers import Comparison, Needs, Offer, Series, Target
+from agedp_data.notions.parameters import LARGEST
+from flows.words import change_words
+from pipelines.promise.offers import Comparison, Offer, Target
 from pipelines.promise.promises import compare_promises
 from pipelines.work import Work
 
@@ -52,88 +51,6 @@ def _amount(option: str, written: str) -> Decimal:
     except InvalidOperation:
         raise RunFileError(f"{option} must be a number from 0.000001 to {LARGEST}, such as 0.5") from None
     return amount
-
-
-def promises_json(work: Work, target: Target) -> dict[str, Any]:
-    """Return the offers for machines; the keys are in docs/plan.md."""
-    found = compare_promises(work, target)
-    return {
-        "target": _target_json(found.target),
-        "series": found.series,
-        "by": found.groups,
-        "households": found.homes,
-        "days": len(found.days),
-        **change_json(found.change),
-        "offers": [_offer_json(one, found) for one in found.offers],
-    }
-
-
-def _target_json(target: Target) -> dict[str, Any]:
-    kept = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
-    return {**kept, "from": "the run file's promise" if target.own else "asked for"}
-
-
-def _offer_json(one: Offer, found: Comparison) -> dict[str, Any]:
-    if one.series is None or one.figure is None:
-        return {"notion": one.notion, "method": one.method, "lacking": one.lacking}
-    return {
-        "notion": one.notion,
-        "method": one.method,
-        "promise": one.keys,
-        "bounds": None if one.amount is None else exact_text(one.amount),
-        "figure": _figure_json(one.figure, one.series),
-        **_series_json(one.series, found),
-        "usable": one.series.noise_kwh <= found.change.kwh,
-        **({"needs": _needs_json(one.needs)} if one.needs else {}),
-        **({} if one.ahead is None else {"bounds_ahead": exact_text(one.ahead)}),
-        "promised": one.promised,
-        "kept": one.kept,
-        "cheapest": one.cheapest,
-    }
-
-
-def _figure_json(figure: Figure, series: Series) -> dict[str, Any]:
-    return {
-        "name": figure.name,
-        "epsilon": None if series.reaches is None else epsilon(series.reaches),
-        "about": figure.about,
-        "class": figure.kind,
-        "assumption": figure.assumption,
-    }
-
-
-def _series_json(series: Series, found: Comparison) -> dict[str, Any]:
-    return {
-        "epsilon_first_day": epsilon(series.losses[0]),
-        "epsilon_least_day": epsilon(min(series.losses)),
-        "epsilon_largest_day": epsilon(max(series.losses)),
-        "epsilon_mean_day": epsilon(series.epsilon),
-        "noise_sd_kwh": _finite(series.noise_kwh),
-        "noise_sd_worst_day_kwh": _finite(series.worst_kwh),
-        "noise_of_change": _finite(series.noise_kwh / found.change.kwh),
-        "unusable_days": series.unusable_days,
-        "released_days": len(series.losses),
-        "skipped_days": series.skipped,
-        "first_day": series.first_day.isoformat(),
-        "last_day": series.last_day.isoformat(),
-        "first_published_on": series.published[0],
-        "last_published_on": series.published[1],
-        "ended_by": series.ended_by,
-        "goes_on": series.beyond,
-    }
-
-
-def _needs_json(needs: Needs) -> dict[str, Any]:
-    return {
-        "households": needs.homes,
-        "epsilon_a_day": epsilon(needs.epsilon),
-        "bounds": None if needs.figure is None else exact_text(needs.figure),
-        "last_day": None if needs.last_day is None else needs.last_day.isoformat(),
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def promises_lines(work: Work, target: Target) -> list[str]:

@@ -37,9 +37,9 @@ from agedp_data.privacy.measured_noise import too_far, too_near
 from agedp_data.privacy.shown_faults import Charged, Streets, parts_of, streets_for, unseen
 from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import read_roster
+from pipelines.agenda import last_as_of
 from pipelines.blocks import SILENT, Told
 from pipelines.handover.received import METADATA_KEY, ReleaseFolder
-from pipelines.plan import last_as_of
 from pipelines.sanitise import STAGES, Stage, run_stages
 from pipelines.work import Work, engine_of
 

@@ -1,48 +1,30 @@
 """LEDGER -> release folder: a projection of what was drawn; same head and same software, same bytes.
 
-Every file is put in place by rename, SHA256SUMS last: a folder whose sums do not match was cut off, and
-publishing again mends it. Nothing here reads a reading.
+A folder that was cut off is mended by publishing again. Nothing here reads a reading.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 from collections.abc import Mapping, Sequence
-from datetime import date
-from decimal import Decimal
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from agedp_data import noise, tables
-from agedp_data.config.series import AnySeries, Distribution, series_in
+from agedp_data.config.series import series_in
 from agedp_data.datapackage import datapackage
 from agedp_data.errors import InputError
 from agedp_data.ledger import Contract, Ledger, Release, Statement
 from agedp_data.ledger.moves import lines, published_rows
-from agedp_data.losses import number
 from agedp_data.notions.notion import Figure
 from agedp_data.readers.datasets import layout_of
 from agedp_data.statement import Facts, markdown, statement
-from pipelines import folders, locks
-from pipelines.handover.received import (
-    METADATA_KEY,
-    PACKAGE,
-    REPORT,
-    ROWS,
-    STATEMENT,
-    SUMS,
-    WORDS,
-    ReleaseFolder,
-    open_release,
-)
+from pipelines import locks
+from pipelines.handover.figure_tables import averages, distribution, parquet_bytes, with_guarantee
+from pipelines.handover.in_place import made, publish, sums, with_sums
+from pipelines.handover.received import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
 from pipelines.handover.series_files import PublishedSeries, series_in_order
-from pipelines.handover.signs import published_in
 from pipelines.handover.stated import (
     counted_in,
     ending_of,
@@ -58,10 +40,9 @@ from pipelines.handover.stated import (
 from pipelines.reports.public import report_of
 from pipelines.work import Work, follow
 
-__all__ = ["ReleaseFolder", "averages", "open_release", "project", "publish"]
+__all__ = ["ReleaseFolder", "open_release", "project"]
 
 SOFTWARE = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
-_READABLE = 0o644
 _ATTEMPTS = 5
 
 
@@ -203,119 +184,3 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
 def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     return figures_of(work, rows)
-
-
-def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
-    """Return the daily averages of released rows; intervals cover the noise of `mean_kwh` and nothing else."""
-    spread = {
-        scale: (noise.standard_deviation(scale), noise.interval(scale, coverage))
-        for scale in {row.scale for row in rows}
-    }
-    lines = [
-        _line(row, i, *spread[row.scale], versions) for row in sorted(rows, key=_by_day) for i in range(len(row.cells))
-    ]
-    return tables.of_lines(tables.DAILY_AVERAGES, lines)
-
-
-def distribution(rows: Sequence[Release], *, series: Mapping[str, AnySeries], versions: Mapping[str, int]) -> pa.Table:
-    """Return the counts of released rows by group and range of use; `series` by the contract of its rows."""
-    deviation = {scale: noise.standard_deviation(scale) for scale in {row.scale for row in rows}}
-    lines = []
-    for row in sorted(rows, key=_by_day):
-        counted = series[row.contract]
-        if isinstance(counted, Distribution):
-            places = map(counted.place, row.cells)
-            lines += [
-                {
-                    **_of_row(row, group, versions),
-                    "bin_low_kwh": float(low),
-                    "bin_high_kwh": float(high),
-                    "households_noisy": value,
-                    "noise_sd": deviation[row.scale],
-                }
-                for (group, low, high), value in zip(places, row.values, strict=True)
-            ]
-    return tables.of_lines(tables.DAILY_DISTRIBUTION, lines)
-
-
-def _by_day(row: Release) -> tuple[str, int]:
-    return row.day, row.revision
-
-
-def _line(row: Release, cell: int, deviation: float, half: int, versions: Mapping[str, int]) -> dict[str, Any]:
-    per_home = 1000.0 * row.households[cell]
-    value = row.values[cell]
-    return {
-        **_of_row(row, row.cells[cell], versions),
-        "households": row.households[cell],
-        "noisy_sum_wh": value,
-        "mean_kwh": value / per_home,
-        "noise_sd_kwh": deviation / per_home,
-        "low_kwh": (value - half) / per_home,
-        "high_kwh": (value + half) / per_home,
-    }
-
-
-def _of_row(row: Release, group: str, versions: Mapping[str, int]) -> dict[str, Any]:
-    """Return what a line of every table says of its release."""
-    return {
-        "day": date.fromisoformat(row.day),
-        "group": group,
-        "revision": row.revision,
-        "published_on": date.fromisoformat(row.published_on),
-        "epsilon": number(row.loss),
-        "version": versions[row.contract],
-    }
-
-
-def with_guarantee(table: pa.Table, guarantee: Mapping[str, Any]) -> pa.Table:
-    """Return the table with its guarantee in the schema metadata, one JSON key."""
-    text = json.dumps(guarantee, sort_keys=True, ensure_ascii=True).encode()
-    return table.replace_schema_metadata({METADATA_KEY: text})
-
-
-def parquet_bytes(table: pa.Table) -> bytes:
-    """Return a table as a Parquet file; the same table, the same bytes."""
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
-    return sink.getvalue()
-
-
-def sums(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the SHA-256 of each file."""
-    return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
-
-
-def publish(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Put the files in place, SHA256SUMS last, and remove those of another release; nothing if they lie there whole."""
-    whole = with_sums(files)
-    folders.sweep(made(folder))
-    of_another = [path for path in published_in(folder) if path.name not in whole]
-    if not of_another and _holds(folder, whole):
-        return
-    for name, content in files.items():
-        folders.write(folder / name, content, mode=_READABLE)
-    with folders.readable(folder):
-        for path in of_another:
-            path.unlink(missing_ok=True)
-    folders.write(folder / SUMS, whole[SUMS], mode=_READABLE)
-
-
-def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of a release and, last, their checksums."""
-    listing = "".join(f"{digest}  {name}\n" for name, digest in sums(files).items())
-    return {**files, SUMS: listing.encode()}
-
-
-def made(folder: Path) -> Path:
-    """Return a release folder, made if need be."""
-    with folders.readable(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _holds(folder: Path, files: Mapping[str, bytes]) -> bool:
-    try:
-        return all((folder / name).read_bytes() == content for name, content in files.items())
-    except OSError:
-        return False

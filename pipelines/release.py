@@ -19,8 +19,9 @@ from agedp_data.config.series import AnySeries
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger, Release
 from agedp_data.readers.layout import Ints
+from pipelines.agenda import Cells, Due
 from pipelines.aggregate import Sum
-from pipelines.plan import RELEASED, Cells, Due, Planned, Terms, planned_release
+from pipelines.plan import RELEASED, Planned, Terms, planned_release
 
 BeforeDraw = Callable[[date, Sequence[Release]], None]
 """Called in the transaction that draws a day, once it is admitted, with the population's rows so far."""

@@ -16,12 +16,14 @@ from pathlib import Path
 from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
-from pipelines import plan as planning
+from pipelines.agenda import Agenda, agenda
 from pipelines.aggregate import aggregate, count_states
 from pipelines.handover.received import ReleaseFolder
 from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS, noted
+from pipelines.plan import Foresight
+from pipelines.plan import foresee as foresee_days
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
@@ -83,7 +85,7 @@ def plan(work: Work) -> None:
         require_room(work.release, work.run.output.ledger)
 
 
-def _agenda(work: Work) -> tuple[planning.Agenda, View]:
+def _agenda(work: Work) -> tuple[Agenda, View]:
     """Return the due days and what was released so far."""
     known: tuple[Release, ...] = ()
     view = View((), work.roster, work.today)
@@ -99,7 +101,7 @@ def _agenda(work: Work) -> tuple[planning.Agenda, View]:
         work.terms.binding.review(view.rows)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
     done = done_by(view.rows, view.contracts)
-    return planning.agenda(work.run, work.roster, done, until=work.until, not_before=newest), view
+    return agenda(work.run, work.roster, done, until=work.until, not_before=newest), view
 
 
 def _view(work: Work, ledger: Ledger) -> View:
@@ -219,7 +221,7 @@ def _foresee_first(work: Work) -> None:
                 f"[population] min_households = {least}: on no due day are so many homes on the roster, so none "
                 "could ever be released; lower it, or correct the roster"
             )
-        found = planning.foresee(work.terms, work.agenda.due[:1], ())
+        found = foresee_days(work.terms, work.agenda.due[:1], ())
         if found.refused is not None:
             raise found.refused
 
@@ -255,7 +257,7 @@ class Prospect:
     """What is spent, what would be released now, what waits for its delivery, and how long the promise lasts."""
 
     spent: int
-    now: planning.Foresight
+    now: Foresight
     waiting: tuple[date, ...]
     outlook: Outlook
 
@@ -266,10 +268,10 @@ def foresee(work: Work) -> Prospect:
     Raises:
         ContractChanged: the run file no longer says what was promised.
     """
-    agenda, view = _agenda(work)
+    today, view = _agenda(work)
     spent = sum(row.loss for row in view.rows)
-    now = planning.foresee(work.terms, agenda.due, view.rows)
-    return Prospect(spent, now, agenda.waiting, _outlook(work, view))
+    now = foresee_days(work.terms, today.due, view.rows)
+    return Prospect(spent, now, today.waiting, _outlook(work, view))
 
 
 def ends_soon(work: Work) -> date | None:

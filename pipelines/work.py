@@ -20,12 +20,13 @@ from agedp_data.readers.layout import NamedColumns, Rules
 from agedp_data.readers.storage import is_url
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
+from pipelines.agenda import Agenda, last_as_of
 from pipelines.aggregate import Sum
 from pipelines.blocks import SILENT, Engine, Told, default_scheduler
 from pipelines.handover.outbox import Outbox
 from pipelines.handover.signs import Sign, require_not_behind, signs_in
 from pipelines.notes.released_rosters import Counted, Notes
-from pipelines.plan import Agenda, Terms, last_as_of
+from pipelines.plan import Terms
 from pipelines.promise.in_force import binding_models, series_by_contract
 from pipelines.read import Delivery
 from pipelines.readings.store import Order, Store

@@ -44,8 +44,10 @@ def plan(
 
     Example: agedp plan london.toml --risk 0.5
     """
-    from flows.planning import frontier_json, frontier_lines, plan_json, plan_lines
-    from flows.promising import promises_json, promises_lines, target_of
+    from flows.frontier import frontier_json, frontier_lines
+    from flows.offers_json import promises_json
+    from flows.planning import plan_json, plan_lines
+    from flows.promising import promises_lines, target_of
     from pipelines.work import begin
 
     target = target_of(risk, error_kwh)

@@ -15,8 +15,9 @@ from tempfile import TemporaryDirectory
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Ledger, Statement
 from pipelines import locks
+from pipelines.handover.in_place import made, publish, sums, with_sums
 from pipelines.handover.received import ReleaseFolder
-from pipelines.publish import files_of, made, publish, sums, with_sums
+from pipelines.publish import files_of
 from pipelines.work import Work
 
 

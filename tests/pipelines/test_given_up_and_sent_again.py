@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.readers.layout import Rules
+from pipelines.agenda import agenda
 from pipelines.blocks import Engine
-from pipelines.plan import agenda
 from pipelines.read import read
 from pipelines.readings.store import Order, Store
 from pipelines.work import begin

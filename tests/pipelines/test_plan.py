@@ -8,7 +8,8 @@ import pytest
 
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import Release
-from pipelines.plan import Terms, agenda, foresee, last_as_of, planned_release
+from pipelines.agenda import agenda, last_as_of
+from pipelines.plan import Terms, foresee, planned_release
 from pipelines.work import begin
 
 D = date(2012, 7, 1)

@@ -14,8 +14,8 @@ from agedp_data import noise
 from agedp_data.errors import Refused
 from agedp_data.ledger import Ledger, Release
 from agedp_data.losses import NANO
+from pipelines.handover.figure_tables import averages, parquet_bytes
 from pipelines.handover.received import AVERAGES
-from pipelines.publish import averages, parquet_bytes
 from tests.agedp_data.ledger.texts import promise
 from tests.statistics.fit import CANNOT_FLAKE, low_bits_give_away, p_value
 

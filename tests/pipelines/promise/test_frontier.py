@@ -14,7 +14,7 @@ import pytest
 from agedp_data.errors import RunFileError
 from agedp_data.privacy.ageing import peak
 from flows.command import main
-from flows.planning import frontier_lines
+from flows.frontier import frontier_lines
 from pipelines.promise.changes import Change, change_of
 from pipelines.promise.frontier import foresee_frontier
 from pipelines.work import begin

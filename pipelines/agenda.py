@@ -1,0 +1,144 @@
+"""run file + roster + markers + clock -> AGENDA: which days are due, and which wait for their delivery.
+
+A day is due `age_days` after its end (in an archive without `age_days`: at its end). `live` and `archive` publish
+every due day now, under the true date, so a missed week needs nothing special; `rehearsal` steps a simulated date
+from where the ledger stands to `as_of` and publishes each day on the first date on which it is due. Nothing here
+depends on a reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from agedp_data import clock
+from agedp_data.config import RunFile
+from agedp_data.errors import LedgerError, RunFileError
+from agedp_data.readers import storage
+from agedp_data.readers.datasets import layout_of
+from agedp_data.readers.layout import Layout
+from agedp_data.roster import Roster
+
+Cells = tuple[tuple[str, int], ...]
+"""Groups of a release and how many households each counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A day to publish: when its data ended, on which date it is published, who is counted, by which series.
+
+    `cells` by series leaves out groups with fewer than `min_households`; `series` are those that did not publish it
+    yet; `given_up` says that the delivery's marker never came.
+    """
+
+    day: date
+    input_ended_at: str
+    publish_on: date
+    cells: Mapping[str, Cells]
+    series: tuple[str, ...]
+    given_up: bool = False
+
+    @property
+    def households(self) -> int:
+        """Return how many households are counted in the release that counts most."""
+        return max((sum(number for _, number in cells) for cells in self.cells.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """The days to publish now, oldest first, and those that are due but wait for their delivery's marker."""
+
+    due: tuple[Due, ...]
+    waiting: tuple[date, ...] = ()
+
+
+def last_as_of(run: RunFile) -> date | None:
+    """Return the date on which the last day of the period is due, if it has a last day."""
+    return None if run.schedule.last_day is None else _due_on(run, run.schedule.last_day)
+
+
+def agenda(
+    run: RunFile, roster: Roster, done: Collection[tuple[str, str]], *, until: datetime, not_before: date
+) -> Agenda:
+    """Return the days that are due at `until` and not `done`, as (day, series), for every series.
+
+    A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due;
+    days behind it do not wait for it. A rehearsed day is published when it is due, or given up when its time is
+    over, others now; none on a date before `not_before`: a ledger's dates never run backwards.
+
+    Raises:
+        LedgerError: days are due, but the clock says a date before `not_before`.
+    """
+    found: list[Due] = []
+    waiting: list[date] = []
+    for day in _period(run, until.date()):
+        series = tuple(name for name in run.series if (day.isoformat(), name) not in done)
+        if not series:
+            continue
+        ended = _layout(run).day_end(day)
+        due_at = ended + timedelta(days=run.promise.age_days or 0)
+        if due_at > until:
+            break
+        delivered = _delivered(run, day)
+        given_up = not delivered and until >= due_at + timedelta(days=run.schedule.patience_days)
+        if not delivered and not given_up:
+            waiting.append(day)
+            continue
+        waited = timedelta(days=run.schedule.patience_days if given_up else 0)
+        rehearsed = run.schedule.mode == "rehearsal"
+        publish_on = max(_due_on(run, day) + waited, not_before) if rehearsed else until.date()
+        found.append(Due(day, clock.instant(ended), publish_on, _cells(run, roster, day), series, given_up))
+    if found and run.schedule.mode != "rehearsal" and until.date() < not_before:
+        raise LedgerError(
+            f"the clock says {until.date()}, but the ledger's newest release was published on {not_before}, and its "
+            "dates never run backwards: set the clock right, or run again on that date"
+        )
+    # a day that was given up lies behind days that were due while it waited
+    return Agenda(tuple(sorted(found, key=lambda one: one.publish_on)), tuple(waiting))
+
+
+def _delivered(run: RunFile, day: date) -> bool:
+    """Tell whether the delivery of a day left its marker, a public event; without markers age alone decides."""
+    marker = run.schedule.marker
+    if marker is None:
+        return True
+    place = marker.replace("{day}", day.isoformat())
+    if storage.is_url(place):
+        with storage.answered(f"[schedule] wait_for: the marker of {day}", place):
+            return storage.exists(place)
+    try:
+        (run.folder / place).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:  # not seen is not absent: the day would be given up
+        raise RunFileError(
+            f"[schedule] wait_for: the marker of {day} cannot be looked for ({error.strerror}); correct the path, or "
+            "let this user read its folder"
+        ) from None
+    return True
+
+
+def _cells(run: RunFile, roster: Roster, day: date) -> dict[str, Cells]:
+    """Return the cells of each series on a day: all, or the groups of its roster column, large ones only."""
+    least = run.population.min_households
+    return {
+        name: tuple((cell, number) for cell, number in roster.cells(day, series.by) if number >= least)
+        for name, series in run.series.items()
+    }
+
+
+def _period(run: RunFile, until: date) -> Iterator[date]:
+    day = run.schedule.first_day
+    while day <= min(run.schedule.last_day or until, until):
+        yield day
+        day += timedelta(days=1)
+
+
+def _layout(run: RunFile) -> Layout:
+    return layout_of(run.input.dataset, run.input.named_columns)
+
+
+def _due_on(run: RunFile, day: date) -> date:
+    ended = _layout(run).day_end(day)
+    return clock.due_on(ended, age_days=run.promise.age_days or 0)

@@ -1,0 +1,95 @@
+"""LEDGER rows -> tables of figures: daily averages and daily distributions, each with its guarantee, as Parquet."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp_data import noise, tables
+from agedp_data.config.series import AnySeries, Distribution
+from agedp_data.ledger import Release
+from agedp_data.losses import number
+from pipelines.handover.checked_figures import METADATA_KEY
+
+
+def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
+    """Return the daily averages of released rows; intervals cover the noise of `mean_kwh` and nothing else."""
+    spread = {
+        scale: (noise.standard_deviation(scale), noise.interval(scale, coverage))
+        for scale in {row.scale for row in rows}
+    }
+    lines = [
+        _line(row, i, *spread[row.scale], versions) for row in sorted(rows, key=_by_day) for i in range(len(row.cells))
+    ]
+    return tables.of_lines(tables.DAILY_AVERAGES, lines)
+
+
+def distribution(rows: Sequence[Release], *, series: Mapping[str, AnySeries], versions: Mapping[str, int]) -> pa.Table:
+    """Return the counts of released rows by group and range of use; `series` by the contract of its rows."""
+    deviation = {scale: noise.standard_deviation(scale) for scale in {row.scale for row in rows}}
+    lines = []
+    for row in sorted(rows, key=_by_day):
+        counted = series[row.contract]
+        if isinstance(counted, Distribution):
+            places = map(counted.place, row.cells)
+            lines += [
+                {
+                    **_of_row(row, group, versions),
+                    "bin_low_kwh": float(low),
+                    "bin_high_kwh": float(high),
+                    "households_noisy": value,
+                    "noise_sd": deviation[row.scale],
+                }
+                for (group, low, high), value in zip(places, row.values, strict=True)
+            ]
+    return tables.of_lines(tables.DAILY_DISTRIBUTION, lines)
+
+
+def _by_day(row: Release) -> tuple[str, int]:
+    return row.day, row.revision
+
+
+def _line(row: Release, cell: int, deviation: float, half: int, versions: Mapping[str, int]) -> dict[str, Any]:
+    per_home = 1000.0 * row.households[cell]
+    value = row.values[cell]
+    return {
+        **_of_row(row, row.cells[cell], versions),
+        "households": row.households[cell],
+        "noisy_sum_wh": value,
+        "mean_kwh": value / per_home,
+        "noise_sd_kwh": deviation / per_home,
+        "low_kwh": (value - half) / per_home,
+        "high_kwh": (value + half) / per_home,
+    }
+
+
+def _of_row(row: Release, group: str, versions: Mapping[str, int]) -> dict[str, Any]:
+    """Return what a line of every table says of its release."""
+    return {
+        "day": date.fromisoformat(row.day),
+        "group": group,
+        "revision": row.revision,
+        "published_on": date.fromisoformat(row.published_on),
+        "epsilon": number(row.loss),
+        "version": versions[row.contract],
+    }
+
+
+def with_guarantee(table: pa.Table, guarantee: Mapping[str, Any]) -> pa.Table:
+    """Return the table with its guarantee in the schema metadata, one JSON key."""
+    text = json.dumps(guarantee, sort_keys=True, ensure_ascii=True).encode()
+    return table.replace_schema_metadata({METADATA_KEY: text})
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    """Return a table as a Parquet file; the same table, the same bytes."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
