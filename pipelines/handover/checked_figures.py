@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import groupby
+from functools import lru_cache
+from itertools import groupby, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -39,12 +40,13 @@ def checked_averages(name: str, table: pa.Table, claim: Mapping[str, Any]) -> li
     """
     guarantee = _guarantee(name, table, tables.DAILY_AVERAGES, claim)
     rows: list[dict[str, Any]] = table.to_pylist()
+    noises = {version: _noise_of(guarantee, version) for version in {row["version"] for row in rows}}
     for row in rows:
-        _check_row(name, row, _noise_of(guarantee, row["version"]))
-    keys = [(row["day"], row["group"], row["revision"]) for row in rows]
-    if keys != sorted(set(keys)):
+        _check_row(name, row, noises[row["version"]])
+    keys = ((row["day"], row["group"], row["revision"]) for row in rows)
+    if not all(one < next_one for one, next_one in pairwise(keys)):
         raise InputError(f"{name} does not hold each day once, in order")
-    return [{**row, "of": guarantee["of"]} for row in rows]
+    return _named(rows, guarantee["of"])
 
 
 def checked_counts(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -70,7 +72,13 @@ def checked_counts(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list
         releases.append(release)
     if releases != sorted(set(releases)):
         raise InputError(f"{name} does not hold each day once, in order")
-    return [{**row, "of": guarantee["of"]} for row in rows]
+    return _named(rows, guarantee["of"])
+
+
+def _named(rows: list[dict[str, Any]], series: str) -> list[dict[str, Any]]:
+    for row in rows:
+        row["of"] = series
+    return rows
 
 
 def _release_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -103,17 +111,35 @@ def _noise_of(guarantee: Mapping[str, Any], version: int) -> _Noise:
     return _Noise(watt_hours(Decimal(clamp)), Decimal(guarantee["interval"]["coverage"]))
 
 
-def _scales(name: str, row: Mapping[str, Any], sensitivity: int) -> tuple[float, float]:
-    """Return between which scales a loss rounded up to whole 1e-9 puts the noise: S / L <= scale < S / (L - 1)."""
+def _loss(name: str, row: Mapping[str, Any]) -> int:
     loss = losses.nearest(row["epsilon"])
     if loss < 1 or row["epsilon"] != losses.number(loss):
         raise _disagrees(name, row)
+    return loss
+
+
+@lru_cache(maxsize=4096)
+def _deviations(loss: int, sensitivity: int) -> tuple[float, float]:
+    """Return between which standard deviations the noise of a loss lies."""
+    small, large = _scales(loss, sensitivity)
+    return standard_deviation(small), standard_deviation(large)
+
+
+@lru_cache(maxsize=4096)
+def _intervals(loss: int, noise: _Noise) -> tuple[int, int]:
+    """Return between which widths the interval of a loss lies; every figure of a series may ask for the same."""
+    small, large = _scales(loss, noise.sensitivity)
+    return interval(small * (1 - _TINY), noise.coverage), interval(large * (1 + _TINY), noise.coverage)
+
+
+def _scales(loss: int, sensitivity: int) -> tuple[float, float]:
+    """Return between which scales a loss rounded up to whole 1e-9 puts the noise: S / L <= scale < S / (L - 1)."""
     return sensitivity / (loss / losses.NANO), sensitivity / (max(loss - 1, 0.5) / losses.NANO)
 
 
 def _check_draw(name: str, row: Mapping[str, Any], sensitivity: int) -> None:
     """Check the noise and the dates that all counts of a release share."""
-    least, most = (standard_deviation(scale) for scale in _scales(name, row, sensitivity))
+    least, most = _deviations(_loss(name, row), sensitivity)
     sound = (
         least * (1 - _TINY) <= row["noise_sd"] <= most * (1 + _TINY)
         and row["published_on"] > row["day"]
@@ -128,10 +154,9 @@ def _check_row(name: str, row: Mapping[str, Any], noise: _Noise) -> None:
     homes, value = row["households"], row["noisy_sum_wh"]
     if homes < 1:
         raise _disagrees(name, row)
-    small, large = _scales(name, row, noise.sensitivity)
-    per_home = 1000.0 * homes
-    least, most = (interval(scale * (1 + by), noise.coverage) for scale, by in ((small, -_TINY), (large, _TINY)))
-    deviation = [standard_deviation(scale) / per_home for scale in (small, large)]
+    loss, per_home = _loss(name, row), 1000.0 * homes
+    least, most = _intervals(loss, noise)
+    deviation = [sd / per_home for sd in _deviations(loss, noise.sensitivity)]
     sound = (
         row["mean_kwh"] == value / per_home
         and deviation[0] * (1 - _TINY) <= row["noise_sd_kwh"] <= deviation[1] * (1 + _TINY)

@@ -5,33 +5,12 @@ For recipients who are given a ledger: `agedp verify FOLDER --ledger URL`.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-from agedp_data import losses
-from agedp_data.config.series import Distribution
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
-from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger import Ledger
 from pipelines.handover.received import ReleaseFolder
-from pipelines.promise.in_force import series_by_contract
-
-
-class Said(NamedTuple):
-    """One figure: a group of a day, of counts with its range [kWh], what was drawn, at which loss [1e-9], when.
-
-    `households` is 0 for counts, which stand without.
-    """
-
-    day: str
-    group: str
-    range_kwh: tuple[float, ...]
-    revision: int
-    households: int
-    value: int
-    published_on: str
-    loss: int
-    version: int
+from pipelines.handover.said import Said, differing_day, figures_in, said_in
 
 
 def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
@@ -75,40 +54,7 @@ def told(folder: ReleaseFolder) -> list[Said]:
         InputError: a table that cannot be read.
     """
     found = [*folder.averages().values(), *folder.distributions().values()]
-    return [_said(row) for table in found for row in table.to_pylist()]
-
-
-def _said(row: Mapping[str, Any]) -> Said:
-    counts = "households_noisy" in row
-    return Said(
-        row["day"].isoformat(),
-        row["group"],
-        (row["bin_low_kwh"], row["bin_high_kwh"]) if counts else (),
-        row["revision"],
-        0 if counts else row["households"],
-        row["households_noisy" if counts else "noisy_sum_wh"],
-        row["published_on"].isoformat(),
-        losses.nearest(row["epsilon"]),
-        row["version"],
-    )
-
-
-def figures_in(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[Said]:
-    """Return what the tables of these rows say of their draws."""
-    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
-    series = series_by_contract(contracts)
-    found = []
-    for row in rows:
-        if row.state == "released":
-            when = row.published_on, row.loss, versions[row.contract]
-            of = series[row.contract][row.series]
-            for cell, homes, value in zip(row.cells, row.households, row.values, strict=True):
-                if isinstance(of, Distribution):
-                    group, low, high = of.place(cell)
-                    found.append(Said(row.day, group, (float(low), float(high)), row.revision, 0, value, *when))
-                else:
-                    found.append(Said(row.day, cell, (), row.revision, homes, value, *when))
-    return found
+    return [said_in(row) for table in found for row in table.to_pylist()]
 
 
 def require_same(published: Sequence[Said], kept: Sequence[Said]) -> None:
@@ -117,7 +63,5 @@ def require_same(published: Sequence[Said], kept: Sequence[Said]) -> None:
     Raises:
         LedgerError: the first day of which they do not.
     """
-    folder, ledger = Counter(published), Counter(kept)
-    if folder != ledger:
-        day = min((folder - ledger) + (ledger - folder)).day
+    if day := differing_day(published, kept):
         raise LedgerError(f"the folder says other values than the ledger of {day}; one of the two was changed")

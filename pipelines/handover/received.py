@@ -15,11 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import datapackage, losses
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, LedgerError
+from agedp_data.ledger import Contract, Release, canonical
+from agedp_data.ledger.moves import read_lines
 from agedp_data.nearest import near_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.statement import SCHEMA, factor
 from pipelines.handover.checked_figures import METADATA_KEY, checked_averages, checked_counts
+from pipelines.handover.said import Said, differing_day, figures_in, said_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,6 +118,7 @@ class ReleaseFolder:
             rows = [row for name, table in self.averages().items() for row in checked_averages(name, table, claim)]
             rows += [row for name, table in self.distributions().items() for row in checked_counts(name, table, claim)]
             _check_statement(claim, rows)
+            self._verify_rows(claim, [said_in(row) for row in rows])
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), claim)
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"its figures and {STATEMENT} do not carry what a release carries") from None
@@ -137,6 +141,25 @@ class ReleaseFolder:
                 f"{', '.join(beside)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
                 "release again"
             )
+
+    def _verify_rows(self, claim: Mapping[str, Any], told: Sequence[Said]) -> None:
+        """Check the rows of the ledger that the folder carries for its recovery: do they say what the rest says?"""
+        if ROWS not in self.checksums:
+            return
+        try:
+            carried = read_lines((self.path / ROWS).read_text(encoding="utf-8")).rows
+        except (LedgerError, UnicodeDecodeError) as error:
+            raise InputError(f"{ROWS}: {error}") from None
+        contracts = [row for row in carried if isinstance(row, Contract)]
+        releases = [row for row in carried if isinstance(row, Release)]
+        if {row.population for row in contracts} | {row.population for row in releases} != {claim["population"]}:
+            raise InputError(f"{ROWS} and {STATEMENT} are of different populations")
+        if not contracts or contracts[-1].promise != canonical(claim["contract"]):
+            raise InputError(f"{ROWS} and {STATEMENT} hold different contracts")
+        if not {row.contract for row in releases} <= {row.hash for row in contracts}:
+            raise InputError(f"{ROWS} lacks a contract that its releases name")
+        if day := differing_day(told, figures_in(releases, contracts)):
+            raise InputError(f"the tables of figures say other values than {ROWS} of {day}; ask for the release again")
 
     def _verify_package(self, claim: Mapping[str, Any]) -> None:
         """Check the list of files that catalogues read; releases of before there was one have none."""

@@ -118,6 +118,23 @@ def test_an_edited_figure_does_not_agree_with_the_others(release, column, edit, 
         release.verify()
 
 
+@pytest.mark.parametrize(("column", "value"), [("group", "homes of others"), ("noisy_sum_wh", 5)])
+def test_a_figure_that_was_changed_with_all_that_follows_from_it_is_told_by_the_rows_of_the_ledger(
+    release, column, value
+):
+    def change(rows):
+        for row in rows:
+            kwh = 1000.0 * row["households"]
+            half = round(row["noisy_sum_wh"] - row["low_kwh"] * kwh)
+            row[column] = value
+            drawn = row["noisy_sum_wh"]
+            row |= {"mean_kwh": drawn / kwh, "low_kwh": (drawn - half) / kwh, "high_kwh": (drawn + half) / kwh}
+
+    edit_rows(release, change)
+    with pytest.raises(InputError, match=r"say other values than ledger_rows\.jsonl of 2013-01-01"):
+        release.verify()
+
+
 def test_a_lost_doubled_or_misplaced_row_is_found(release):
     for change in (
         lambda rows: rows[:-1],

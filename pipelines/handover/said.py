@@ -1,0 +1,69 @@
+"""What tables of figures and rows of a ledger say of their draws, in one form, so that the two can be compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agedp_data import losses
+from agedp_data.config.series import Distribution
+from agedp_data.ledger import Contract, Release
+from pipelines.promise.in_force import series_by_contract
+
+
+class Said(NamedTuple):
+    """One figure: a group of a day, of counts with its range [kWh], what was drawn, at which loss [1e-9], when.
+
+    `households` is 0 for counts, which stand without.
+    """
+
+    day: str
+    group: str
+    range_kwh: tuple[float, ...]
+    revision: int
+    households: int
+    value: int
+    published_on: str
+    loss: int
+    version: int
+
+
+def said_in(row: Mapping[str, Any]) -> Said:
+    """Return what a line of a table says."""
+    counts = "households_noisy" in row
+    return Said(
+        row["day"].isoformat(),
+        row["group"],
+        (row["bin_low_kwh"], row["bin_high_kwh"]) if counts else (),
+        row["revision"],
+        0 if counts else row["households"],
+        row["households_noisy" if counts else "noisy_sum_wh"],
+        row["published_on"].isoformat(),
+        losses.nearest(row["epsilon"]),
+        row["version"],
+    )
+
+
+def figures_in(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[Said]:
+    """Return what the tables of these rows say of their draws."""
+    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
+    series = series_by_contract(contracts)
+    found = []
+    for row in rows:
+        if row.state == "released":
+            when = row.published_on, row.loss, versions[row.contract]
+            of = series[row.contract][row.series]
+            for cell, homes, value in zip(row.cells, row.households, row.values, strict=True):
+                if isinstance(of, Distribution):
+                    group, low, high = of.place(cell)
+                    found.append(Said(row.day, group, (float(low), float(high)), row.revision, 0, value, *when))
+                else:
+                    found.append(Said(row.day, cell, (), row.revision, homes, value, *when))
+    return found
+
+
+def differing_day(published: Sequence[Said], kept: Sequence[Said]) -> str | None:
+    """Return the first day of which the two do not say the same, None if there is none."""
+    one, other = Counter(published), Counter(kept)
+    return None if one == other else min((one - other) + (other - one)).day
