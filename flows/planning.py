@@ -164,7 +164,7 @@ def _spent_lines(work: Work, found: Prospect) -> list[str]:
     """Return what is and would be spent of the total, and where the promise ends."""
     planned = sum(row.loss for row in found.now.releases)
     total = work.run.promise.epsilon_total
-    of_total = "no total cap" if total == "unlimited" else f"of epsilon_total = {total}"
+    of_total = "no total cap" if total == "unlimited" else f"of epsilon_total = {total:f}"
     lines = [
         f"about one household, all days together: epsilon {epsilon(found.spent)} is spent, these releases add "
         f"{epsilon(planned)}; {of_total}",

@@ -12,7 +12,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.losses import NANO
 from agedp_data.notions.notion import ASSUMPTION_FREE, Figure
 from agedp_data.notions.parameters import LARGEST
-from flows.words import change_words
+from flows.words import change_words, four_digits
 from pipelines.promise.offers import Comparison, Offer, Target
 from pipelines.promise.promises import compare_promises
 from pipelines.work import Work
@@ -129,7 +129,7 @@ def _kwh(value: float) -> str:
 
 
 def _short(amount: Decimal | None) -> str:
-    return "none" if amount is None else f"{float(amount):.4g}"
+    return "none" if amount is None else four_digits(float(amount))
 
 
 def _about_lines(about: dict[tuple[str, str, str], str]) -> Iterator[str]:
@@ -196,7 +196,7 @@ def _unusable_lines(found: Comparison) -> Iterator[str]:
 
 
 def _round(loss: int) -> str:
-    return f"{loss / NANO:.4g}"
+    return four_digits(loss / NANO)
 
 
 def _lacking_lines(found: Comparison) -> Iterator[str]:

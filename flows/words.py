@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,15 @@ from pipelines.work import Work
 _MOST_COUNTS = 12
 _OF_EVERY_PROMISE = (DAY_FIGURE, TOTAL_FIGURE)
 _YARDSTICK_DAY_KWH, _YARDSTICK_CHANGE_KWH = 10.0, 1.0
+
+
+def four_digits(number: float) -> str:
+    """Return a number to four digits, without an exponent.
+
+    >>> four_digits(0.000000001), four_digits(0.123456), four_digits(12345678.0)
+    ('0.000000001', '0.1235', '12350000')
+    """
+    return f"{Decimal(f'{number:.4g}'):f}"
 
 
 def statement_words(work: Work) -> str:

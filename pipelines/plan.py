@@ -107,7 +107,9 @@ def ended_because(terms: Terms, history: Sequence[Release]) -> str:
         ]
         beside_it = f" with {' and '.join(beside)}" if beside else ""
         return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{beside_it}'
-    return f"the promise permits no further release: {epsilon(spent)} is spent, epsilon_total = {promise.epsilon_total}"
+    return (
+        f"the promise permits no further release: {epsilon(spent)} is spent, epsilon_total = {promise.epsilon_total:f}"
+    )
 
 
 def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss: int) -> Release:

@@ -22,6 +22,8 @@ def written(value: object) -> str:
 
     >>> written(["a", 5, True])
     '["a", 5, true]'
+    >>> written(Decimal("1E-9"))
+    '0.000000001'
     """
     return shown(_toml(value), _LONGEST)
 
@@ -35,6 +37,13 @@ def _toml(value: object) -> str:
         return f"[{', '.join(_toml(each) for each in value)}]"
     if isinstance(value, Mapping):
         return "{...}"
-    if isinstance(value, Decimal) and not value.is_finite():
-        return "nan" if value.is_nan() else f"{value:f}".lower().replace("infinity", "inf")
+    if isinstance(value, Decimal):
+        return "nan" if value.is_nan() else _number(value)
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _number(value: Decimal) -> str:
+    """Return a number without an exponent, unless nobody could read it."""
+    if value.is_finite() and abs(value.adjusted()) > _LONGEST:
+        return str(value)
+    return f"{value:f}".lower().replace("infinity", "inf")

@@ -198,7 +198,7 @@ class Distribution(Series):
     @model_validator(mode="after")
     def _end_at_the_clamp(self) -> Self:
         if self.bins_kwh[-1] != self.clamp_kwh:
-            raise wrong(f"must end with clamp_kwh = {self.clamp_kwh}: every day lies in a bin", "bins_kwh")
+            raise wrong(f"must end with clamp_kwh = {self.clamp_kwh:f}: every day lies in a bin", "bins_kwh")
         return self
 
 

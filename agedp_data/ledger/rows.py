@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NO_HASH = "0" * 64
 
+_PLAIN_TYPES = frozenset({str, int, bool})
+
 Plain = str | int | list["Plain"] | dict[str, "Plain"]
 
 
@@ -124,8 +126,9 @@ def _require_plain(value: object) -> None:
         case str() | int():
             return
         case list() | tuple():
-            for item in value:
-                _require_plain(item)
+            if not set(map(type, value)) <= _PLAIN_TYPES:  # thousands of cells are looked at in one go
+                for item in value:
+                    _require_plain(item)
         case dict():
             for key, item in value.items():
                 if not isinstance(key, str):

@@ -320,7 +320,7 @@ class DiscountedLoss:
     @property
     def names(self) -> tuple[str, str]:
         """Return the names of its figures: on the worst day, on the newest one."""
-        worst = f"discounted sum ({self.discount} {self.rate}{_BY_CLOCK[self.clock]})"
+        worst = f"discounted sum ({self.discount} {self.rate:f}{_BY_CLOCK[self.clock]})"
         return worst, f"{worst} on the newest day"
 
 

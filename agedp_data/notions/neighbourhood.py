@@ -145,7 +145,7 @@ class Neighbourhood(Enforced):
             return ""
         left = ceil(self.day_cap / self._publication.times(self.delta_wh))
         return (
-            f"max_day_epsilon = {self.max_day_epsilon} binds: epsilon {epsilon(wanted)} a day for changes of "
+            f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {epsilon(wanted)} a day for changes of "
             f"{exact_text(self.delta_kwh)} kWh would be {epsilon(any_size)} for changes of any size; small changes "
             f"cost {epsilon(left)} instead, with more noise"
         )

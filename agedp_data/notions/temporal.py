@@ -96,7 +96,7 @@ class Temporal(Enforced):
         """
         return (
             "No further release takes what all releases together, those still to come as well, say about any one day "
-            f"of a household beyond epsilon {self.alpha}, if households are as the model says."
+            f"of a household beyond epsilon {self.alpha:f}, if households are as the model says."
         )
 
     @property
@@ -151,7 +151,7 @@ class Temporal(Enforced):
         if said <= granted(self.alpha):
             return {}
         about = date.fromordinal(day).isoformat()
-        return {"alpha": f"alpha = {self.alpha} is below {epsilon(said)}, which is already said about {about}"}
+        return {"alpha": f"alpha = {self.alpha:f} is below {epsilon(said)}, which is already said about {about}"}
 
     def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
         """Return the largest loss of a day, the total, and the most that is said about any one day so far."""
@@ -168,16 +168,16 @@ class Temporal(Enforced):
             return ""
         if self.horizon_days == "unlimited":
             return (
-                f"under this model no loss that goes on for ever keeps alpha = {self.alpha}: days are too much alike; "
-                f'name horizon_days with budget = "best" (365 days leave each of them {self._part(365)} at least)'
+                f"under this model no loss that goes on for ever keeps alpha = {self.alpha:f}: days are too much "
+                f'alike; name horizon_days with budget = "best" (365 days leave each of them {self._part(365)} at least)'
             )
         part = self._part(self.horizon_days)
         if self.budget in ("supremum", "exact"):
             return (
-                f"under this model no constant loss keeps alpha = {self.alpha} for ever, which budget = "
+                f"under this model no constant loss keeps alpha = {self.alpha:f} for ever, which budget = "
                 f'"{self.budget}" needs: days are too much alike; "even" leaves each of {self.horizon_days} days {part}'
             )
-        return f"alpha = {self.alpha} over {self.horizon_days} days leaves a day less than 0.000000001"
+        return f"alpha = {self.alpha:f} over {self.horizon_days} days leaves a day less than 0.000000001"
 
     def _part(self, days: int) -> str:
         return f"epsilon {epsilon(granted(self.alpha) // days)}"

@@ -246,7 +246,7 @@ class _Going:
         """Return why no figure brings the noise so low: the caps, or there is none that is finite."""
         own, needed = self.run.promise, f"a day would have to spend {self.days.loss_for(error_kwh) / NANO:.4g}"
         if self.days.above(error_kwh, self.run):
-            return f"so little noise is beyond max_day_epsilon = {own.max_day_epsilon}: {needed}"
+            return f"so little noise is beyond max_day_epsilon = {own.max_day_epsilon:f}: {needed}"
         return f"no finite figure goes with so little noise under these caps: {needed}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,23 @@ def test_a_promise_that_ends_keeps_and_publishes_the_days_before(
     assert "It ended with 2013-02-03: what is left permits no further release." in words
     assert agedp(monkeypatch, "verify", "out/release") == 0
     assert agedp(monkeypatch, "ledger", "show", "run.toml", "--json") == 0
+
+
+def test_amounts_are_told_without_an_exponent(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_file = world.folder / "run.toml"
+    text = run_file.read_text()
+    tiny = re.sub(r"(epsilon_per_day|max_day_epsilon|epsilon_total) = [0-9.]+", r"\1 = 1e-9", text)
+    assert tiny.count("1e-9") == 3
+    run_file.write_text(tiny)
+    assert agedp(monkeypatch, "plan", "run.toml") == 0
+    said = capsys.readouterr().out
+    assert "of epsilon_total = 0.000000001" in said
+    assert "0.000000001 is spent, epsilon_total = 0.000000001; nothing was drawn" in said
+    assert re.findall(r"\d[eE]-\d+", said) == []
+    run_file.write_text(tiny.replace("epsilon_per_day = 1e-9", "epsilon_per_day = 2e-9"))
+    assert "epsilon_per_day = 0.000000002" in refused(monkeypatch, capsys, "plan", "run.toml", status=2)
 
 
 BAD_RUN_FILES = {

@@ -82,7 +82,7 @@ REFUSED = [
     ("london", "clamp_kwh = 50", "clamp_kwh = 50\nshare = 0.5", "[series.daily_mean] share = 0.5: the shares add up to 0.5, not 1"),
     ("london", "epsilon_per_day = 0.5", "epsilon_per_day = -0.5", "[promise] epsilon_per_day = -0.5: must be above 0"),
     ("london", "epsilon_per_day = 0.5", "epsilon_per_day = inf", "[promise] epsilon_per_day = inf: must be a finite number"),
-    ("london", "epsilon_per_day = 0.5", "epsilon_per_day = 1e-10", "[promise] epsilon_per_day = 1E-10: is below 0.000000001"),
+    ("london", "epsilon_per_day = 0.5", "epsilon_per_day = 1e-10", "[promise] epsilon_per_day = 0.0000000001: is below 0.000000001"),
     ("london", "epsilon_per_day = 0.5", "epsilon_per_day = 0.6", "[promise] epsilon_per_day = 0.6: is more than max_day_epsilon"),
     ("london", "epsilon_total   = 182.5", "epsilon_total = 0.25", "[promise] epsilon_total = 0.25: is less than one day spends"),
     ("london", "epsilon_total   = 182.5", 'epsilon_total = "none"', '[promise] epsilon_total = "none": must be a number, or "unlimited"'),

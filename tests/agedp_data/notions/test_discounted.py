@@ -274,7 +274,7 @@ class TestRunFile:
             ('"exponential"', '"hyperbolic"\n#', ""),
             ('"optimal"', '"paper"', '[promise] horizon_days = 365: is used by schedule = "optimal", "constant"'),
             ('"optimal"\nhorizon_days  = 365', '"constant"', ""),
-            ("epsilon       = 1.0 ", "epsilon = 0.000000001 ", "epsilon = 1E-9: is too little for the schedule"),
+            ("epsilon       = 1.0 ", "epsilon = 0.000000001 ", "epsilon = 0.000000001: is too little for the schedule"),
             ('"unlimited"', "0.01", "[promise] epsilon_total = 0.01: is less than one day spends"),
             ('"exponential"\nrate          = 0.99 ', '"hyperbolic"\nrate = 1 ', ""),
             ('"unlimited"', "0.02", ""),
