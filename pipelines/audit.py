@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from agedp_data import clock, losses, noise
-from agedp_data.config import RunFile, load, not_yet
+from agedp_data.config import RunFile, load
 from agedp_data.config.input import INPUTS
 from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.config.series import AnySeries, Distribution
@@ -121,7 +121,6 @@ def audit(run_file: str | Path, *, streets: Streets | None = None, told: Told = 
         AgedpError: whatever a run of it would refuse.
     """
     run = load(Path(run_file))
-    not_yet(run)
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
         if streets is None:
             probe, _ = next(_nights(run, Path(folder) / "probe", _PROBED, noise.coins(_PROBED.number), SILENT))

@@ -169,7 +169,8 @@ class Temporal(Enforced):
         if self.horizon_days == "unlimited":
             return (
                 f"under this model no loss that goes on for ever keeps alpha = {self.alpha:f}: days are too much "
-                f'alike; name horizon_days with budget = "best" (365 days leave each of them {self._part(365)} at least)'
+                'alike; name horizon_days with budget = "best" '
+                f"(365 days leave each of them {self._part(365)} at least)"
             )
         part = self._part(self.horizon_days)
         if self.budget in ("supremum", "exact"):
