@@ -45,7 +45,7 @@ def linear(values: Iterable[float], *, zero: bool = False) -> Scale:
     low, high = min(known), max(known)
     if zero or (low > 0 and low < 0.35 * high) or (high < 0 and high > 0.35 * low):
         low, high = min(low, 0.0), max(high, 0.0)
-    if high - low <= 1e-9 * max(abs(low), abs(high)):
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), 1e-300):
         low, high = low - (abs(low) / 10 or 0.5), high + (abs(high) / 10 or 0.5)
     step = _round_step((high - low) / _MOST_TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
