@@ -1,8 +1,8 @@
 """What is claimed about a release, from run file, ledger and model's public part alone.
 
 The dictionary holds strings, integers and lists only; amounts of epsilon are exact decimal text, and
-`schemas/statement-2.json` says of every key what it means. The warnings are fixed: they are the same whatever the
-readings say (MATHS 2b), so nothing measured leaves the house. `statement_words` tells the same to people.
+`schemas/statement-2.json` says of every key what it means. The warnings follow from the ledger: they are the same
+whatever the readings say (MATHS 2b), so nothing measured leaves the house. `statement_words` tells the same to people.
 
 Decisions. A figure's `limit` is what further releases may make of it: the promise's bound, or the figure itself where
 that is larger already (a bound that was tightened does not undo what was said). `factor` is e^epsilon, by which odds
@@ -69,6 +69,10 @@ REPRESENTED = (
 ESTIMATED = (
     "The model was estimated from protected readings and its envelope is published without noise: one odd household "
     "decides it, exactly."
+)
+BEYOND = (
+    "{name}: what was released before the last change of the promise comes to {said}, more than its bound of {bound} "
+    "now. No change undoes that; {bound} binds whatever further releases are part of."
 )
 OVERLAP = (
     "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."
@@ -186,6 +190,10 @@ def _warnings(facts: Facts) -> Iterator[str]:
             yield ESTIMATED
     if facts.represented:
         yield REPRESENTED
+    for one in _ordered(facts.figures) if len(facts.versions) > 1 else ():
+        bound = facts.limits.get(one.name)
+        if bound is not None and one.value is not None and one.value > bound:
+            yield BEYOND.format(name=one.name, said=epsilon(one.value), bound=epsilon(bound))
 
 
 def schema() -> dict[str, Any]:

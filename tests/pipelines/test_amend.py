@@ -127,6 +127,21 @@ def test_a_wider_window_counts_what_was_released_under_the_narrow_one(homes):
     assert (found.before.loss, found.after.loss, found.after.last_day) == (500_000_000, 0, day(9))
 
 
+def test_a_statement_says_that_windows_of_before_an_amendment_exceed_the_bound_of_today(homes):
+    released(homes, promise=W_EVENT.format(2))
+    warnings = json.loads(homes.files()["statement.json"])["warnings"]
+    assert not any("last change of the promise" in one for one in warnings)
+    amend(edited(homes, promise=W_EVENT.format(4)))
+    homes.run(today=day(9))
+    claim = json.loads(homes.files()["statement.json"])
+    said = next(figure for figure in claim["figures"] if figure["name"] == "window of 4 days")
+    assert float(said["epsilon"]) == float(said["limit"]) == pytest.approx(1.5, abs=3e-9)
+    assert [one for one in claim["warnings"] if "last change of the promise" in one] == [
+        f"window of 4 days: what was released before the last change of the promise comes to {said['epsilon']}, more "
+        "than its bound of 1 now. No change undoes that; 1 binds whatever further releases are part of."
+    ]
+
+
 def test_another_model_changes_the_figures_of_what_was_released(homes):
     released(homes, promise=AGED, rest=MODEL.format("curve.csv"))
     found = foresee_amendment(edited(homes, promise=AGED, rest=MODEL.format("slower.csv")))
