@@ -57,6 +57,14 @@ class Model:
         found: Mapping[str, Any] = json.loads(self.text)
         return found
 
+    @property
+    def as_grid(self) -> Model:
+        """Return the model without the pieces of its kernel: so an agedp wrote it that knew of none."""
+        if not self.envelope.hulls:
+            return self
+        envelope = replace(self.envelope, hulls={})
+        return Model(public_text(self.public, envelope), envelope)
+
 
 def public_text(facts: Mapping[str, Any], envelope: Envelope) -> str:
     """Return the canonical text of a public part."""
@@ -186,6 +194,7 @@ def _kernel(place: str, *, assume: str, step: str) -> Envelope:
         forgets=np.array([True]),
         forward=matrix[None] if composed else None,
         steps_per_day=steps_per_day,
+        pieces=True,
     )
     return replace(found, assume=assume)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -169,7 +170,18 @@ class Work:
         require_not_behind(ledger, signs)
         self.notes(ledger.id).require_none_beyond(ledger.rows(self.population))
         self._opened = ledger
+        self._go_on_with(ledger)
         return ledger
+
+    def _go_on_with(self, ledger: Ledger) -> None:
+        """Take the model as the contract in force has it, where that is this one without the pieces of its kernel.
+
+        A series that began under the grid is bound by it for ever; the pieces would only be one more model.
+        """
+        known = ledger.contracts(self.population)
+        named = json.loads(known[-1].promise).get("model", {}).get("hash") if known else None
+        if self.model is not None and named == self.model.as_grid.id:
+            self.model = self.model.as_grid
 
     def opened_ledger(self) -> Ledger | None:
         """Return the ledger as an earlier stage checked it, checked now if there was none then; None without one."""

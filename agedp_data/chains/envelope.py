@@ -4,7 +4,8 @@ An envelope holds L(a) on a fixed grid of losses, backward and (for temporal lea
 variation per age for each other method. Everything rests on three facts: L <= a; L does not decrease in a;
 and L is 1-Lipschitz, since d/da ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) = u - v with u, v in [0, 1], u = e^a
 Q / (1 + (e^a - 1) Q) and v likewise with D. So between grid points g < a < h the smaller of L(h) and L(g) + a
-- g is never below L(a).
+- g is never below L(a). Of a kernel that is public the pieces themselves are kept beside the grid
+(`chains.hull`): then L is theirs, to the last digit.
 
 Decisions: all stored numbers are whole 1e-9, tables and distances rounded up, grid losses down (a table value
 stays an upper bound at a smaller loss). An age that is not tabulated uses the nearest smaller one; below
@@ -21,7 +22,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.rounding import from_integers, guarded, rounded_down, rounded_up, to_integers
+from agedp_data.chains.hull import Hull
+from agedp_data.chains.rounding import NANO, from_integers, guarded, rounded_down, rounded_up, to_integers
 from agedp_data.chains.whole import WholeLoss
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
@@ -73,6 +75,7 @@ class Envelope:
             table at all (a declared curve).
         steps_per_day: how many steps make a day.
         assume: "curve" (distances alone: losses may not be composed) or "markov".
+        hulls: per direction that has a table, the pieces of L by age; or nothing.
 
     Raises:
         ChainError: shapes that do not fit, numbers out of range, or an unknown assumption.
@@ -85,6 +88,7 @@ class Envelope:
     bounds: Mapping[str, Floats] = field(default_factory=dict)
     steps_per_day: int = 48
     assume: str = "curve"
+    hulls: Mapping[str, tuple[Hull, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ages, losses = checked_steps(self.ages, what="ages"), rounded_down(checked_loss(self.losses))
@@ -96,6 +100,8 @@ class Envelope:
             raise ChainError(f'a model assumes "curve" or "markov", got "{self.assume}"')
         if self.steps_per_day < 1:
             raise ChainError(f"a day has at least one step, got {self.steps_per_day}")
+        if any(getattr(self, name, None) is None or len(each) != ages.size for name, each in self.hulls.items()):
+            raise ChainError("an envelope has pieces of L for all ages of a direction that it has a table of")
         shape = (ages.size, losses.size)
         tables = {name: _table(getattr(self, name), losses, shape) for name in ("backward", "forward")}
         bounds = {name: _distances(self.bounds[name], ages.size) for name in sorted(self.bounds)}
@@ -124,15 +130,16 @@ class Envelope:
         if at < 0:
             return losses[()]
         value = self._between(table[at], losses) if method == "tight" else guarded(through_distance(table[at], losses))
+        if method == "tight" and direction in self.hulls:
+            value = np.minimum(value, guarded(self.hulls[direction][at].left_of(losses)))
         result: Floats = np.minimum(rounded_up(value), losses)[()]
         return result
 
     def supremum(self, gap: int, loss: float, *, direction: str, method: str) -> float:
         """Return a bound of the limit of x -> loss + L_gap(x) from 0, `inf` if it grows for ever.
 
-        It is a point x with loss + self(gap, x) <= x, rounding included, so iterating this very envelope
-        never
-        passes it: with a table the smallest such point, with a distance the closed form with 1e-9 to spare.
+        It is a point x with loss + self(gap, x) <= x, rounding included, so iterating this very envelope never passes
+        it: with a table the smallest such point, with a distance the closed form with 1e-9 to spare.
         Units: [steps], [-] -> [-]. Raises ChainError as calling.
         """
         each, at = checked_loss(loss), self._row(gap)
@@ -144,15 +151,25 @@ class Envelope:
         if method != "tight":
             piece = np.array([table[at]]), np.zeros(1)
             return float(guarded(fixed_point(*piece, each + _ROUNDING)))
-        # On (g, h] the table says L(h) at most: x = loss + L(h) will do if it lies there, or g if already
-        # above.
+        if (
+            direction in self.hulls
+            and (found := self.hulls[direction][at].supremum(round(float(rounded_up(each)) * NANO))) is not None
+        ):
+            limit = found / NANO
+            # rounded by floats here and in whole numbers there, which may differ by the last 1e-9
+            while (more := float(rounded_up(each + self(gap, limit, direction=direction, method=method)))) > limit:
+                limit = more
+            return limit
+        # On (g, h] the table says L(h) at most: x = loss + L(h) will do if it lies there, or g if already above.
         start = np.concatenate(([0.0], self.losses[:-1]))
         reached = rounded_up(np.maximum(each + table[at], start))
         return float(reached[reached <= self.losses].min(initial=np.inf))
 
-    def whole(self, age: int, *, direction: str) -> WholeLoss:
+    def whole(self, age: int, *, direction: str) -> WholeLoss | Hull:
         """Return the tight L at this age in steps as exact arithmetic on whole 1e-9. Raises ChainError as calling."""
         table, at = self._table(direction, "tight"), self._row(age)
+        if at >= 0 and direction in self.hulls:
+            return self.hulls[direction][at]
         return WholeLoss(to_integers(self.losses), to_integers(table[at])) if at >= 0 else WholeLoss([], [])
 
     @property
@@ -168,11 +185,13 @@ class Envelope:
     def to_json(self) -> Document:
         """Return the envelope as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
         tables = {name: getattr(self, name) for name in ("backward", "forward")}
+        hulls = {name: [[list(each.over), list(each.under)] for each in row] for name, row in self.hulls.items()}
         return {
             "ages": self.ages.tolist(),
             "losses": to_integers(self.losses),
             **{name: [to_integers(row) for row in table] for name, table in tables.items() if table is not None},
             "bounds": {name: to_integers(distances) for name, distances in self.bounds.items()},
+            **({"hulls": hulls} if hulls else {}),
             "steps_per_day": self.steps_per_day,
             "assume": self.assume,
         }
@@ -192,6 +211,10 @@ class Envelope:
                 bounds={str(name): from_integers(row) for name, row in document["bounds"].items()},
                 steps_per_day=int(document["steps_per_day"]),
                 assume=str(document["assume"]),
+                hulls={
+                    str(name): tuple(Hull(over, under) for over, under in row)
+                    for name, row in document.get("hulls", {}).items()
+                },
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ChainError("an envelope holds whole numbers of 1e-9 and names; this text is no envelope") from error

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.chains.envelope import Envelope
-from agedp_data.chains.maxima import largest_reversibilised, largest_spectral, maxima
+from agedp_data.chains.hull import Hull
+from agedp_data.chains.maxima import Maxima, largest_reversibilised, largest_spectral, maxima
 from agedp_data.chains.rounding import guarded
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
@@ -41,6 +42,7 @@ def tabulate(
     forgets: ArrayLike,
     forward: ArrayLike | None = None,
     steps_per_day: int = 48,
+    pieces: bool = False,
 ) -> Envelope:
     """Return the envelope of households from their one-step kernels, under the Markov assumption.
 
@@ -58,6 +60,8 @@ def tabulate(
         forgets: whether all rows of a household are reliable.
         forward: forward one-step chains of the same households, if forward losses are wanted.
         steps_per_day: how many steps make a day.
+        pieces: whether to keep those that L is the largest of, which say more of a kernel than the grid does: for one
+            that is public.
 
     Raises:
         ChainError: no household, kernels that are no chains, or shapes that do not fit.
@@ -74,11 +78,14 @@ def tabulate(
         raise ChainError("forward and backward chains must be those of the same households")
     if not reliable.all():
         return _remembers(steps, grid, forward is not None, steps_per_day)
-    table, distance = _largest(kernels, steps, grid)
-    ahead = None if forward is None else _largest(np.asarray(forward, dtype=np.float64), steps, grid)[0]
-    bounds = {"total_variation": guarded(distance), **_chain_bounds(kernels, steps)}
+    found = {"backward": maxima(kernels, steps)}
+    if forward is not None:
+        found["forward"] = maxima(np.asarray(forward, dtype=np.float64), steps)
+    tables = {name: _of_hulls(each, grid) for name, each in found.items()}
+    bounds = {"total_variation": guarded(found["backward"].distances), **_chain_bounds(kernels, steps)}
     capped = {name: np.minimum(bound, 1.0) for name, bound in bounds.items()}
-    return Envelope(steps, grid, table, ahead, capped, steps_per_day, "markov")
+    hulls = {name: tuple(Hull.of(*one) for one in each.hulls) for name, each in found.items()} if pieces else {}
+    return Envelope(steps, grid, **tables, bounds=capped, steps_per_day=steps_per_day, assume="markov", hulls=hulls)
 
 
 def tabulate_distances(
@@ -127,11 +134,9 @@ def _remembers(steps: NDArray[np.int64], grid: Floats, ahead: bool, steps_per_da
     return Envelope(steps, grid, table, table if ahead else None, bounds, steps_per_day, "markov")
 
 
-def _largest(kernels: Floats, steps: NDArray[np.int64], grid: Floats) -> tuple[Floats, Floats]:
-    """Return the largest L (T, m) and total variation (T,) over the households."""
-    found = maxima(kernels, steps)
-    table = [np.minimum(guarded(gain(over, under, grid)), grid) for over, under in found.hulls]
-    return np.array(table), found.distances
+def _of_hulls(found: Maxima, grid: Floats) -> Floats:
+    """Return the largest L (T, m) over the households."""
+    return np.array([np.minimum(guarded(gain(over, under, grid)), grid) for over, under in found.hulls])
 
 
 def _chain_bounds(kernels: Floats, steps: NDArray[np.int64]) -> dict[str, Floats]:

@@ -45,9 +45,12 @@ class DayLeakage(NamedTuple):
 
 
 class Leaked:
-    """Temporal leakage under an envelope; `losses` are by the number of the day."""
+    """Temporal leakage under an envelope; `losses` are by the number of the day.
 
-    def __init__(self, envelope: Forgetting) -> None:
+    With `leaping` = False no release is leapt over, as in [T]: the figures are never below, and their plans others.
+    """
+
+    def __init__(self, envelope: Forgetting, *, leaping: bool = True) -> None:
         self._envelope = envelope
         self.steps_per_day = envelope.steps_per_day
         self._known: dict[tuple[str, int], LossLeft] = {}
@@ -55,7 +58,8 @@ class Leaked:
         self.lasting = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
         # An age of 1 + m (g - 1) steps is there for the beginning of a day, not for g - 1 whole ones.
         tabulated = {int(age) // self.steps_per_day for age in envelope.ages if age % self.steps_per_day == 0}
-        self.leaps = {1, *(j for j in range(2, _FURTHEST + 1) if j in tabulated)}
+        furthest = _FURTHEST if leaping else 1
+        self.leaps = {1, *(j for j in range(2, furthest + 1) if j in tabulated)}
         self._before = _Side(self, BACKWARD)
 
     def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import pytest
 
+from agedp_data.chains.tabulation import tabulate
 from agedp_data.errors import ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from pipelines.amend import amend, foresee_amendment, record
@@ -218,6 +219,25 @@ def test_an_alpha_below_what_is_said_is_refused_for_it_would_end_the_series(home
     # what is said itself is no less than what is said, and a little above it days go on
     amend(edited(homes, promise=TEMPORAL.format("0.8", 10), rest=CHAIN))
     assert len(homes.run(today=day(6)).released) == 3
+
+
+def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was(homes, monkeypatch):
+    (homes.folder / "kernel.csv").write_text("0.8,0.2\n0.3,0.7\n")
+    promise = TEMPORAL.format(2, '"unlimited"').replace("even", "supremum")
+
+    def by_grid(*given, **more):
+        return tabulate(*given, **more | {"pieces": False})
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr("agedp_data.model.tabulate", by_grid)
+        released(homes, promise=promise, rest=CHAIN)
+        [grid] = ledger_of(homes).models()
+    assert "hulls" not in json.loads(grid.envelope)["envelope"]
+    rows = homes.run(today=day(6)).released
+    assert len(rows) == 3
+    assert len({row.loss for row in ledger_of(homes).rows()}) == 1  # and no more, as a model with pieces would grant
+    assert ledger_of(homes).models() == (grid,)
+    assert "hulls" in json.loads(begin(homes.run_file).model.text)["envelope"]
 
 
 def test_one_looser_key_spoils_the_tighter_ones_beside_it(homes):
