@@ -25,6 +25,9 @@ from pipelines.promise.in_force import binding_models, series_by_contract
 from pipelines.promise.outlook import Outlook, Side, View, outlook
 from pipelines.work import Work
 
+_MODEL = ("model", "model.hash")
+"""The keys of a contract of which one changes with every other model."""
+
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
@@ -106,9 +109,17 @@ def foresee_amendment(work: Work) -> Amendment:
 
 
 def _judged(change: Change, broken: Mapping[str, str]) -> Change:
-    """Return a change, refused if it sets a bound that what is released breaks for ever."""
+    """Return a change, refused if it sets a bound that what is released breaks for ever; what a model does is told."""
     said = broken.get(change.key.removeprefix("promise."))
-    if said is None or change.verdict == "refused":
+    if change.verdict == "refused":
+        return change
+    if change.key in _MODEL and broken:
+        why = (
+            f"by this model {'; '.join(broken.values())}: the series would END with this amendment, for no "
+            "model is taken back. Leave [model] as it is to go on, and take the newer model for another population"
+        )
+        return replace(change, why=why)
+    if said is None:
         return change
     return replace(change, verdict="refused", why=f"{said}: the series would end, and a bound is never raised again")
 

@@ -64,12 +64,8 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
         RunFileError: the folder holds a model already; a model is never estimated anew in place.
         ChainError: no household to estimate from.
     """
+    require_new(model)
     folder = Path(model.file)
-    if (folder / PUBLIC).exists():
-        raise RunFileError(
-            "[model] file: a model is there already and is never estimated anew; name another file",
-            private=f"[model] file = {folder}: a model is there already and is never estimated anew; name another file",
-        )
     expected = _on_roster(roster, model)
     included = np.flatnonzero((transitions.readings > 0) | expected)
     if len(included) == 0:
@@ -93,6 +89,13 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
         model.ages_days,
         found.curves,
     )
+
+
+def require_new(model: Estimated) -> None:
+    """Raise RunFileError if the model's folder holds a model: asked before anything is read or written."""
+    if (Path(model.file) / PUBLIC).exists():
+        what = "a model is there already and is never estimated anew; name another file"
+        raise RunFileError(f"[model] file: {what}", private=f"[model] file = {model.file}: {what}")
 
 
 def _on_roster(roster: Roster, model: Estimated) -> Flags:

@@ -13,11 +13,12 @@ from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import read_roster
 from pipelines import folders, locks
 from pipelines.blocks import SILENT, Engine, Told
-from pipelines.bound import Calibration, bound
+from pipelines.bound import Calibration, bound, require_new
 from pipelines.estimate import Transitions, estimate
 from pipelines.models.envelopes import phases_of, read_every
 from pipelines.models.forgetting import asked_of, remember
 from pipelines.models.longer_memory import estimate_longer
+from pipelines.models.room import require_room
 from pipelines.quantize import Floats, Period, quantize
 from pipelines.read import read
 from pipelines.work import checked, engine_of, store_of
@@ -34,8 +35,10 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
     model = run.model
     if not isinstance(model, Estimated):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
+    require_new(model)
     engine = engine_of(run, scheduler, told)
     roster = read_roster(run.population.roster)
+    require_room(model, len(roster.ids))
     store = store_of(run)
     if f"{model.period[0]:%Y-%m}" < store.forgotten_before():
         raise InputError(

@@ -55,9 +55,9 @@ def allocated(envelope: Forgetting, alpha: int, horizon: int, budget: Budget, da
 
     "best" is the least mean noise scale of "even", "exact", the largest constant and, up to 100 releases, a local
     optimum near the best of these: never worse than [T] Algorithms 7 and 8 and alpha/T under this envelope. One that
-    has the pieces of a declared kernel says what the kernel does, so that they are the paper's own for it, but for a few
-    whole 1e-9. One that has a grid alone, of a model that is estimated, says some per cent too much (losses lie about
-    6 % apart), so that the papers' plans for its chains may be up to 4 % better.
+    has the pieces of a declared kernel says what the kernel does, so that they are the paper's own for it, but for a
+    few whole 1e-9. One that has a grid alone, of a model that is estimated, says some per cent too much (losses lie
+    about 6 % apart), so that the papers' plans for its chains may be up to 4 % better.
     """
     leaked = Leaked(envelope)
     constant = endless(envelope, alpha)

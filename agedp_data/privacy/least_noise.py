@@ -64,9 +64,12 @@ def _solved(weights: Floats, enough: float) -> tuple[_Point, float, bool]:
         blocks = weights[: weights.size // _BLOCK * _BLOCK].reshape(-1, _BLOCK).sum(axis=1)
         coarse, _, uneven = _solved(blocks / blocks[0], _ROUGH)
         coarser = programme.cut(np.repeat(coarse.losses, _BLOCK) / blocks[0])
-        if not uneven:
-            coarser = programme.ended(coarser, _BLOCK * _behind(coarse.below))
-        now = min(now, coarser, key=lambda point: point.noise)
+        if uneven:  # where a run of them is at the bound, all of these are
+            at_bound = ~_widened(np.pad(np.repeat(coarse.below, _BLOCK), (0, weights.size % _BLOCK), mode="edge"))
+            other = programme.raised(coarser, at_bound)
+        else:
+            other = programme.raised(coarser, np.arange(weights.size) >= _BLOCK * _behind(coarse.below))
+        now = min(now, coarser, other, key=lambda point: point.noise)
     if not uneven:
         now = programme.first_sums(now)
     if programme.gap(now) > enough:
@@ -112,9 +115,9 @@ class _Programme:
         longer = np.pad(losses, (0, self._weights.size - losses.size), mode="edge")
         return self._at(np.minimum(self._times(self._a, longer), 1.0))
 
-    def ended(self, now: _Point, m: int) -> _Point:
-        """Return what has the first m sums of a point, and all others at the bound."""
-        return self._at(np.where(np.arange(now.sums.size) < m, now.sums, 1.0))
+    def raised(self, now: _Point, at_bound: Mask) -> _Point:
+        """Return a point with further sums at their bound."""
+        return self._at(np.where(at_bound, 1.0, now.sums))
 
     def gap(self, now: _Point) -> float:
         """Return how far a point may be from the optimum, as a part of its noise."""
@@ -143,7 +146,7 @@ class _Programme:
                 # with fewer free sums the first to rise above its bound lies further on, so m moves half the way only;
                 # all of it takes as many rounds (286 to 301 on sixty series of weights of every kind)
                 m = (int(above[0]) + m) // 2
-                now = min(now, self.ended(now, m), key=lambda point: point.noise)
+                now = min(now, self.raised(now, np.arange(multipliers.size) >= m), key=lambda point: point.noise)
             m = max(m, _behind(now.below))
 
     def any_sums(self, now: _Point) -> _Point:
@@ -254,6 +257,14 @@ class _Programme:
 
 def _behind(mask: Mask) -> int:
     return int(np.flatnonzero(mask)[-1]) + 1 if mask.any() else 0
+
+
+def _widened(mask: Mask) -> Mask:
+    """Return a mask that reaches a block further on either side."""
+    found = mask.copy()
+    found[_BLOCK:] |= mask[:-_BLOCK]
+    found[:-_BLOCK] |= mask[_BLOCK:]
+    return found
 
 
 def _runs_by_length(mask: Mask) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:

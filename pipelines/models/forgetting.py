@@ -1,8 +1,10 @@
 """READINGS of the model's period -> FORGETTING: do the households forget as fast as the chain says?
 
-    <confidential>/forgetting/<name of the model's folder>.parquet    figures of every household (`tables.FORGETTING`)
-    <confidential>/forgetting/<name of the model's folder>.html       the same for people (`forgetting_page`)
+    <confidential>/forgetting/<model>.parquet    figures of every household (`tables.FORGETTING`)
+    <confidential>/forgetting/<model>.html       the same for people (`forgetting_page`)
 
+<model> is the name of the model's folder, and unless that lies beside the confidential one a mark of where it does: two
+models of one name leave two reports.
 Confidential and indicative: it never sets noise and stands in no statement, and the model's public part knows nothing
 of it. One pass over the store (`memory`), then households in groups of a fixed size, so that the same readings give
 the same bytes whatever the blocks, workers and order. What is quick (three of four figures) is measured for every
@@ -40,7 +42,7 @@ from pipelines.models.memory import (
     of_sample,
 )
 from pipelines.quantize import Floats, Period
-from pipelines.reports.forgetting import page
+from pipelines.reports.forgetting import page, report_name
 
 SAMPLE = 200
 
@@ -121,7 +123,7 @@ def remember(period: Period, asked: Asked, *, folder: Path, engine: Engine) -> R
     )
     size = (len(period.roster.ids), len(asked.model.ages_days))
     figures = _together([homes for _, homes in groups], found, size)
-    path = folders.make_private(folder / "forgetting") / Path(asked.model.file).name
+    path = folders.make_private(folder / "forgetting") / report_name(asked.model.file, folder)
     ids = period.roster.ids
     folders.write_table(path.with_name(f"{path.name}.parquet"), _table(figures, ids, there, asked.model.ages_days))
     shown = {name: {value: each[there] for value, each in values.items()} for name, values in figures.items()}

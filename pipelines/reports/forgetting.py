@@ -6,9 +6,11 @@ indicative: a count has a floor, its interval knows the regimes seen and no othe
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +51,18 @@ _TOLD = {
     DAY_TOLD: ("The total of a later day, given the calendar", "the total of a later day"),
     HALF_HOUR_TOLD: ("A later half-hour, given the calendar", "a later half-hour"),
 }
+
+
+def report_name(file: str | Path, confidential: Path) -> str:
+    """Return under which name the report on the model of a folder lies in the confidential one, without an ending.
+
+    >>> report_name("/house/homes", Path("/house/confidential")), report_name("/a/homes", Path("/house/confidential"))
+    ('homes', 'homes-fe18e624')
+    """
+    place = Path(file).resolve()
+    if place.parent == confidential.resolve().parent:
+        return place.name
+    return f"{place.name}-{hashlib.sha256(str(place).encode()).hexdigest()[:8]}"
 
 
 def page(found: Remembered) -> str:

@@ -18,6 +18,7 @@ from agedp_data.pictures.page import paragraph, section, table
 from agedp_data.pictures.scales import linear, named, plain, short
 from pipelines import folders
 from pipelines.reports.at_the_clamp import Clamped
+from pipelines.reports.forgetting import report_name
 from pipelines.reports.household_leakage import leakage_parts
 from pipelines.work import Work
 
@@ -47,7 +48,7 @@ def model_parts(work: Work, rows: Sequence[Release]) -> Iterator[str]:
     parts = [
         *_deciding(Path(model.file) / "households.parquet"),
         *leakage_parts(model, rows),
-        *_forgetting(work, Path(model.file).name),
+        *_forgetting(work, report_name(model.file, work.confidential)),
     ]
     if parts:
         yield section("The model", *parts)

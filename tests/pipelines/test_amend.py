@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -219,6 +220,32 @@ def test_an_alpha_below_what_is_said_is_refused_for_it_would_end_the_series(home
     # what is said itself is no less than what is said, and a little above it days go on
     amend(edited(homes, promise=TEMPORAL.format("0.8", 10), rest=CHAIN))
     assert len(homes.run(today=day(6)).released) == 3
+
+
+def test_a_newer_model_that_says_more_than_alpha_is_told_before_it_ends_the_series(homes):
+    quick, slow = "0.6,0.4\n0.4,0.6\n", "0.999,0.001\n0.001,0.999\n"
+    promise = TEMPORAL.format("0.5", '"unlimited"').replace("even", "supremum")
+    (homes.folder / "kernel.csv").write_text(quick)
+    released(homes, promise=promise, rest=CHAIN)
+    said = sum(row.loss for row in ledger_of(homes).rows()) / 10**9
+    assert said > 0.5  # and three days of a kernel that forgets next to nothing say next to all of it
+    (homes.folder / "kernel.csv").write_text(slow)
+    [change] = [
+        each
+        for each in foresee_amendment(edited(homes, promise=promise, rest=CHAIN)).changes
+        if each.key == "model.hash"
+    ]
+    assert change.verdict == "allowed"
+    told = re.search(
+        r"alpha = 0.5 is below (\d\.\d+), which is already said about .*: the series would END", change.why
+    )
+    assert told, change.why
+    assert 0.5 < float(told[1]) <= said
+    assert "Leave [model] as it is to go on" in change.why
+    # a model that says no more is told nothing about
+    (homes.folder / "kernel.csv").write_text("0.55,0.45\n0.45,0.55\n")
+    harmless = foresee_amendment(edited(homes, promise=promise, rest=CHAIN)).changes
+    assert not any("END" in each.why for each in harmless)
 
 
 def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was(homes, monkeypatch):

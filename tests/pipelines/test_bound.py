@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from datetime import date
 
@@ -174,3 +175,31 @@ def test_calibrate_without_an_estimated_model_is_refused(house):
     house.roster([("A", FIRST, None)])
     with pytest.raises(RunFileError, match='source = "estimated"'):
         calibrate(house.write(FIRST, LAST))
+
+
+def test_a_model_that_is_there_is_told_before_anything_is_read(house, monkeypatch):
+    house.roster([("A", FIRST, None)])
+    (house.folder / "model").mkdir()
+    (house.folder / "model" / "public.json").write_text("{}")
+    monkeypatch.setattr("pipelines.calibrate.read", lambda *_, **__: pytest.fail("readings were read"))
+    with pytest.raises(RunFileError, match="a model is there already and is never estimated anew; name another file"):
+        calibrate(house.write(FIRST, LAST, rest=MODEL))
+
+
+@pytest.mark.parametrize(
+    ("chain", "states", "gib"),
+    # 6,000 homes: 48 tables of 100 x 100 counts of 4 bytes, twice; one of 500 x 500, four times 8 bytes
+    [("cyclic", 100, "21.5"), ("homogeneous", 500, "44.7")],
+)
+def test_more_states_than_memory_holds_are_refused_before_anything_is_read(house, monkeypatch, chain, states, gib):
+    house.roster([(f"home {i}", FIRST, None) for i in range(6000)])
+    monkeypatch.setattr("pipelines.calibrate.read", lambda *_, **__: pytest.fail("readings were read"))
+    monkeypatch.setattr("pipelines.models.room._memory", lambda: 8 * 2**30)
+    asked = re.sub("states = .*", f"states = {states}", re.sub("edges = .*", 'edges = "quantile"', MODEL))
+    asked = re.sub("chain = .*", f'chain = "{chain}"', asked)
+    with pytest.raises(RunFileError, match=rf"states = {states}: .* takes {gib} GiB .* has 8\.0 GiB") as caught:
+        calibrate(house.write(FIRST, LAST, rest=asked))
+    fewer = re.search(r"take about (\d+) states", str(caught.value))[1]
+    calibrated = re.sub("states = .*", f"states = {fewer}", asked)
+    with pytest.raises(pytest.fail.Exception, match="readings were read"):
+        calibrate(house.write(FIRST, LAST, rest=calibrated))

@@ -19,6 +19,7 @@ from pipelines.models.forgetting import SAMPLE, Check, Remembered, remember
 from pipelines.models.memory import Asked, Held, _days_wh, hold, parts_of_calendar
 from pipelines.quantize import Period
 from pipelines.read import readings
+from pipelines.reports.forgetting import report_name
 
 FIRST, LAST = date(2013, 1, 3), date(2013, 4, 12)
 CLAMP_WH, MAX_MISSING = 17_000, 3
@@ -27,7 +28,7 @@ AGES = (1, 7, 20)
 
 def asked(folder, **given):
     settings = {
-        "source": "estimated", "assume": "markov", "file": str(folder / "elsewhere" / "homes-a"),
+        "source": "estimated", "assume": "markov", "file": str(folder.parent / "homes-a"),
         "period": (FIRST, LAST), "step": "half-hour", "states": 3, "edges": "quantile", "chain": "homogeneous",
         "min_visits": 5, "confidence": "plug-in", "ages_days": AGES, "publish": "envelope",
     }  # fmt: skip
@@ -140,6 +141,17 @@ def test_the_same_bytes_whatever_the_blocks_workers_and_scheduler(made, tmp_path
         files.append({path.name: path.read_bytes() for path in (folder / "forgetting").iterdir()})
     assert files[0].keys() == {"homes-a.parquet", "homes-a.html"}
     assert files[0] == files[1] == files[2]
+
+
+def test_two_models_of_one_name_leave_two_reports_and_each_is_found_again(made, tmp_path):
+    pages = [
+        found_of(made, tmp_path / "confidential", file=str(tmp_path / place / "homes-a")).page
+        for place in (".", "winter", "summer")
+    ]
+    assert len({*pages}) == 3
+    assert all(page.is_file() for page in pages)
+    assert pages[0].name == "homes-a.html"
+    assert report_name(tmp_path / "summer" / "homes-a", tmp_path / "confidential") == pages[2].stem
 
 
 @pytest.mark.long

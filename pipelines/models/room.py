@@ -1,0 +1,47 @@
+"""How much memory the counts of a model take, asked before a reading is looked at.
+
+A chain is counted for every household of the roster, a table of k x k for each half-hour of the day if it is cyclic,
+and for each rarer series of a sampling bound. What is held at once: the counts, those of the households that have
+readings, and of a chain of one kernel its two directions as probabilities.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Final
+
+from agedp_data.config.model import Estimated
+from agedp_data.errors import RunFileError
+from pipelines.models.envelopes import phases_of, read_every
+
+_BYTES: Final = {"cyclic": 2 * 4, "homogeneous": 4 * 8}
+"""Of one count and what is made of it, by the kind of chain."""
+
+
+def bytes_of(model: Estimated, households: int) -> int:
+    """Return how many bytes the counts of so many households take at their largest."""
+    phases = phases_of(model)
+    tables = sum(max(phases // steps, 1) for steps in (1, *read_every(model)))
+    return households * tables * model.chain_states**2 * _BYTES[model.chain]
+
+
+def require_room(model: Estimated, households: int) -> None:
+    """Raise RunFileError if the counts of a model take more memory than the machine has."""
+    needed, there = bytes_of(model, households), _memory()
+    if needed <= there:
+        return
+    fit = max(2, math.isqrt(there * model.chain_states**2 // needed) * model.states // model.chain_states)
+    of_each = " for each half-hour of the day" if model.chain == "cyclic" else ""
+    raise RunFileError(
+        f"[model] states = {model.states}: counting the steps between them{of_each} takes {_gib(needed)} of memory for "
+        f"the homes of this roster, and this machine has {_gib(there)}; take about {fit} states, or fewer homes"
+    )
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"
