@@ -13,7 +13,7 @@ the series for ever.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -26,8 +26,9 @@ from agedp_data.errors import Refused
 from agedp_data.losses import NANO, granted
 from agedp_data.notions.candidate import Candidate, amount_in, unknown
 from agedp_data.notions.classical import refuse_day_above_caps
+from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, counted_as, fading_of
 from agedp_data.notions.enforced import Enforced, refuse_above
-from agedp_data.notions.fading import DiscountName, Fading, by_number, number_of, whole
+from agedp_data.notions.fading import DiscountName, Fading, by_number, number_of
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     Account,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 _Planned = tuple[int, ...]
 _Named = Exponential | Hyperbolic
-Clock = Literal["data-day", "publication-day"]
 ScheduleName = Literal["renewal", "optimal", "constant", "classical", "paper"]
 
 _WITH_HORIZON: tuple[ScheduleName, ...] = ("optimal", "constant", "classical")
@@ -68,8 +68,6 @@ _OPENING: dict[Clock, str] = {
         "published; days of the data that were published together are not discounted against each other."
     ),
 }
-_BY_CLOCK: dict[Clock, str] = {"data-day": "", "publication-day": " by publication"}
-_OF_CLOCK: dict[Clock, str] = {"data-day": "days of the data", "publication-day": "days of publication"}
 
 
 class Discounted(Enforced):
@@ -127,7 +125,7 @@ class Discounted(Enforced):
     @property
     def opening(self) -> str:
         """Return the first line of a statement: which clock old losses are told by."""
-        return _OPENING[self.clock].format(what=_counted(self.discount, self.rate))
+        return _OPENING[self.clock].format(what=counted_as(self.discount, self.rate))
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -281,7 +279,7 @@ class Discounted(Enforced):
 
     @property
     def _fading(self) -> Fading:
-        return _fading(self.discount, self.rate)
+        return fading_of(self.discount, self.rate)
 
     def _ticks(self, history: Sequence[Row]) -> dict[int, int]:
         return by_number((self._day_losses if self.clock == "data-day" else self._published).of(history))
@@ -290,47 +288,13 @@ class Discounted(Enforced):
         return number_of(row.day if self.clock == "data-day" else row.published_on)
 
 
-@dataclass(frozen=True, slots=True)
-class DiscountedLoss:
-    """What the losses of all days come to when older ones count less; needs no assumption, whatever was promised."""
-
-    discount: DiscountName
-    rate: Decimal
-    clock: Clock
-    name: ClassVar[str] = "discounted"
-
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
-        """Return the largest sum on any day, and the sum on the newest one (or `at`, if that is later)."""
-        del envelope
-        losses: dict[str, int] = {}
-        for row in history:
-            if row.state == "released":
-                tick = row.day if self.clock == "data-day" else row.published_on
-                losses[tick] = losses.get(tick, 0) + row.loss
-        ticks, fading = by_number(losses), _fading(self.discount, self.rate)
-        newest = max([*ticks, *([number_of(at)] if at else [])], default=0)
-        counted = _counted(self.discount, self.rate)
-        about = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
-        worst, now = self.names
-        return [
-            Figure(worst, fading.largest(ticks), "assumption-free", f"{about}, on the worst day", odds=False),
-            Figure(now, whole(fading.total(ticks, newest)), "assumption-free", about, odds=False),
-        ]
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Return the names of its figures: on the worst day, on the newest one."""
-        worst = f"discounted sum ({self.discount} {self.rate:f}{_BY_CLOCK[self.clock]})"
-        return worst, f"{worst} on the newest day"
-
-
 def _candidate(
     discount: DiscountName, rate: Decimal, clock: Clock, schedule: ScheduleName, horizon: int | None, lacking: str = ""
 ) -> Candidate:
     keys: dict[str, object] = {"discount": discount, "rate": rate, "schedule": schedule, "clock": clock}
     if horizon is not None:
         keys["horizon_days"] = horizon
-    return Candidate(f"{discount} {rate}{_BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
+    return Candidate(f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
 
 
 def _hard_to_solve(days: int | None) -> str:
@@ -338,15 +302,6 @@ def _hard_to_solve(days: int | None) -> str:
     if days is None:
         return "an optimum needs [schedule] last_day"
     return f"an optimum over {days} days takes long; renewal is near it" if days > _SOON_SOLVED else ""
-
-
-def _counted(discount: DiscountName, rate: Decimal) -> str:
-    return f"{rate}^j" if discount == "exponential" else f"1/(1 + {rate} j)"
-
-
-@lru_cache(maxsize=64)
-def _fading(discount: DiscountName, rate: Decimal) -> Fading:
-    return Fading(discount, rate)
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,65 @@
+"""What discounted losses of a ledger's rows come to: the figures of a discount, whatever was promised ([F], MATHS 5).
+
+[F] is F. Farokhi, Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon, ICCPS 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import ClassVar, Final, Literal
+
+from agedp_data.notions.fading import DiscountName, Fading, by_number, number_of, whole
+from agedp_data.notions.notion import Figure, Forgetting, Row
+
+Clock = Literal["data-day", "publication-day"]
+
+BY_CLOCK: Final[dict[Clock, str]] = {"data-day": "", "publication-day": " by publication"}
+_OF_CLOCK: Final[dict[Clock, str]] = {"data-day": "days of the data", "publication-day": "days of publication"}
+
+
+@dataclass(frozen=True, slots=True)
+class DiscountedLoss:
+    """What the losses of all days come to when older ones count less; needs no assumption, whatever was promised."""
+
+    discount: DiscountName
+    rate: Decimal
+    clock: Clock
+    name: ClassVar[str] = "discounted"
+
+    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+        """Return the largest sum on any day, and the sum on the newest one (or `at`, if that is later)."""
+        del envelope
+        losses: dict[str, int] = {}
+        for row in history:
+            if row.state == "released":
+                tick = row.day if self.clock == "data-day" else row.published_on
+                losses[tick] = losses.get(tick, 0) + row.loss
+        ticks, fading = by_number(losses), fading_of(self.discount, self.rate)
+        newest = max([*ticks, *([number_of(at)] if at else [])], default=0)
+        counted = counted_as(self.discount, self.rate)
+        about = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
+        worst, now = self.names
+        return [
+            Figure(worst, fading.largest(ticks), "assumption-free", f"{about}, on the worst day", odds=False),
+            Figure(now, whole(fading.total(ticks, newest)), "assumption-free", about, odds=False),
+        ]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of its figures: on the worst day, on the newest one."""
+        worst = f"discounted sum ({self.discount} {self.rate:f}{BY_CLOCK[self.clock]})"
+        return worst, f"{worst} on the newest day"
+
+
+def counted_as(discount: DiscountName, rate: Decimal) -> str:
+    """Return the weight of a loss j days old as people write it."""
+    return f"{rate}^j" if discount == "exponential" else f"1/(1 + {rate} j)"
+
+
+@lru_cache(maxsize=64)
+def fading_of(discount: DiscountName, rate: Decimal) -> Fading:
+    """Return the sums of a discount in whole 1e-9, one for equal ones."""
+    return Fading(discount, rate)
