@@ -66,10 +66,10 @@ def _solved(weights: Floats, enough: float) -> tuple[_Point, float, bool]:
         coarser = programme.cut(np.repeat(coarse.losses, _BLOCK) / blocks[0])
         if uneven:  # where a run of them is at the bound, all of these are
             at_bound = ~_widened(np.pad(np.repeat(coarse.below, _BLOCK), (0, weights.size % _BLOCK), mode="edge"))
-            other = programme.raised(coarser, at_bound)
-        else:
-            other = programme.raised(coarser, np.arange(weights.size) >= _BLOCK * _behind(coarse.below))
-        now = min(now, coarser, other, key=lambda point: point.noise)
+            points = [coarser, programme.raised(coarser, at_bound)]
+        else:  # not the one that is cut here and there, of which other sums than the first are free
+            points = [programme.raised(coarser, np.arange(weights.size) >= _BLOCK * _behind(coarse.below))]
+        now = min(now, *points, key=lambda point: point.noise)
     if not uneven:
         now = programme.first_sums(now)
     if programme.gap(now) > enough:
