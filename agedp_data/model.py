@@ -57,6 +57,11 @@ class Model:
         found: Mapping[str, Any] = json.loads(self.text)
         return found
 
+    @classmethod
+    def of_text(cls, text: str) -> Model:
+        """Return the model of a public part that was kept. Raises ChainError: no envelope is in it."""
+        return cls(text, Envelope.from_json(json.loads(text)["envelope"]))
+
     @property
     def as_grid(self) -> Model:
         """Return the model without the pieces of its kernel: so an agedp wrote it that knew of none."""

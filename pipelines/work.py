@@ -174,14 +174,18 @@ class Work:
         return ledger
 
     def _go_on_with(self, ledger: Ledger) -> None:
-        """Take the model as the contract in force has it, where that is this one without the pieces of its kernel.
+        """Take the model as the ledger keeps it where the contract in force names it and both have the same grid.
 
-        A series that began under the grid is bound by it for ever; the pieces would only be one more model.
+        Pieces of a kernel have digits that another machine's arithmetic need not repeat; kept once, they stay. A series
+        that began without them is bound by its grid for ever: they would only be one more model.
         """
         known = ledger.contracts(self.population)
         named = json.loads(known[-1].promise).get("model", {}).get("hash") if known else None
-        if self.model is not None and named == self.model.as_grid.id:
-            self.model = self.model.as_grid
+        if self.model is None or named in {None, self.model.id}:
+            return
+        kept = next((Model.of_text(each.envelope) for each in ledger.models() if each.model == named), None)
+        if kept is not None and kept.as_grid.id == self.model.as_grid.id:
+            self.model = kept
 
     def opened_ledger(self) -> Ledger | None:
         """Return the ledger as an earlier stage checked it, checked now if there was none then; None without one."""
