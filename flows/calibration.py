@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -25,13 +26,13 @@ def calibration_lines(found: Calibration) -> list[str]:
         f"{'':24s}" + "".join(f"{age:>4d} d   " for age in found.ages_days),
         *(_curve_line(name, found.curves[key]) for name, key in _CURVES if key in found.curves),
         _line("Delta, slowest home", found.curves["total_variation"].max(axis=0)),
-        _envelope_line(found.model.envelope),
+        _envelope_line(found.model.envelope, found.ages_days),
         *_uncertain_lines(found),
     ]
     if found.remembered:
         lines.append(
-            f"{found.remembered:,} households never forget (a state seen too rarely, a chain that falls apart; without "
-            f"readings: {found.without_readings:,}): the envelope credits no age. "
+            f"never forgetting: {found.remembered:,} of {found.households:,} households (a state seen too rarely, a "
+            f"chain that falls apart; without readings: {found.without_readings:,}): the envelope credits no age. "
             "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
         )
     return [
@@ -73,7 +74,7 @@ def _memory_lines(found: Remembered | None, *, cyclic: bool) -> list[str]:
             if found.checks[name].checked
         ]
     lines += [
-        _line(f"{name.partition(',')[0]}: {found.loss:g} left", found.median(name, "loss_left"))
+        _line(f"left of {found.loss:g}, {name.partition(',')[0]}", found.median(name, "loss_left"))
         for name in (DAY_TOLD, HALF_HOUR_TOLD)
     ]
     return [*lines, f"The report, for the house alone: {shown(str(found.page))}", ""]
@@ -102,11 +103,12 @@ def _curve_line(name: str, curves: np.ndarray[tuple[int, int], np.dtype[np.float
     return _line(name, np.median(curves, axis=0))
 
 
-def _envelope_line(envelope: Envelope) -> str:
+def _envelope_line(envelope: Envelope, days: Sequence[int]) -> str:
     method = "tight" if envelope.backward is not None else "total_variation"
-    left = [float(envelope(int(age), _LOSS, direction="backward", method=method)) for age in envelope.ages]
-    return _line(f"{_LOSS} left, every home", left)
+    ages = [age * envelope.steps_per_day for age in days]
+    left = [float(envelope(age, _LOSS, direction="backward", method=method)) for age in ages]
+    return _line(f"left of {_LOSS}, every home", left)
 
 
 def _line(name: str, values: Iterable[float]) -> str:
-    return f"{name:22s}  " + "".join(f"{value:8.4f} " for value in values)
+    return f"{name:24s}" + "".join(f"{'-':>8s} " if math.isnan(value) else f"{value:8.4f} " for value in values)
