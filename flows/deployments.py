@@ -26,7 +26,13 @@ FLOW_FILE = Path(__file__).resolve().with_name("deployed.py")
 class _Nights(Runner):
     """Prefect's loop; told to end by whatever signal, it ends as it does for Ctrl-C, its runs with it."""
 
-    end: Callable[[], object]
+    cut: Callable[[], object] | None = None
+
+    def end(self) -> None:
+        """Cut the loop, once: the loop itself and the handler that Prefect sets hear of one and the same signal."""
+        cut, self.cut = self.cut, None
+        if cut is not None:
+            cut()
 
     def handle_sigterm(self, *_: Any, **__: Any) -> None:  # noqa: ANN401  (Prefect's signature)
         """End: Prefect's own way leaves a coroutine behind that nobody awaits."""
@@ -63,8 +69,9 @@ def serve(deployments: Sequence[RunnerDeployment], *, ready: Callable[[], None])
 
     async def running() -> None:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        runner.end = lambda: loop.call_soon_threadsafe(task.cancel) if task else None
-        loop.add_signal_handler(signal.SIGHUP, runner.end)  # the terminal was closed
+        runner.cut = lambda: loop.call_soon_threadsafe(task.cancel) if task else None
+        for told in (signal.SIGTERM, signal.SIGHUP):  # Prefect hears the first only once it has started
+            loop.add_signal_handler(told, runner.end)
         for each in deployments:
             await runner.aadd_deployment(each)
         ready()

@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +65,16 @@ class Serving:
         headers = {"Authorization": f"Basic {key}", "Content-Type": "application/json"}
         data = None if told is None else json.dumps(told).encode()
         asked = urllib.request.Request(f"{self.pages}/api/{path}", data=data, headers=headers)  # noqa: S310 - loopback
-        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
-            return json.loads(answer.read())
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+                    return json.loads(answer.read())
+            except urllib.error.HTTPError as error:
+                # its database is busy: Prefect's own clients ask again too
+                if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > until:
+                    raise
+                time.sleep(1)
 
     def deployment(self) -> dict[str, Any]:
         return self.ask("deployments/name/agedp/homes")

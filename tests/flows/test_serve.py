@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 import urllib.error
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.flows.serving import CRON, ZONE, Serving, left, live_world, none_left, serving, wait_for
+from tests.flows.serving import CRON, ROOT, ZONE, Serving, left, live_world, none_left, serving, wait_for
 from tests.flows.test_command import agedp, refused
 from tests.flows.worlds import World
 
@@ -139,6 +141,22 @@ def test_killed_it_leaves_no_process(served: Serving) -> None:
     assert left(served.home)
     assert served.end(signal.SIGKILL) == -9
     assert none_left(served.home, 30), left(served.home)
+
+
+TOLD_AT_ONCE = """
+import os, signal, sys
+from flows.deployments import serve
+serve([], ready=lambda: os.kill(os.getpid(), int(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_told_to_end_before_prefect_hears_of_signals_it_ends_in_order(how: signal.Signals, tmp_path: Path) -> None:
+    nobody = "http://127.0.0.1:9/api"  # with no deployments there is nothing to ask
+    told = {"PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path), "PREFECT_API_URL": nobody}
+    words = [sys.executable, "-c", TOLD_AT_ONCE, str(int(how))]
+    done = subprocess.run(words, env=told, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.long
