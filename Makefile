@@ -35,7 +35,7 @@ docs: $(VENV)/.docs
 lowest:
 	@$(PYTHON) -m tests.package.lowest > lowest.txt
 	@$(PYTHON) -m venv $(LOWEST)
-	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt '.[cluster,s3]' pytest hypothesis
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt '.[cluster,postgresql,s3]' pytest hypothesis
 	@rm lowest.txt
 	@$(LOWEST)/bin/agedp sample london $(OUT)/lowest/london --households 30 --days 10
 	@$(LOWEST)/bin/agedp run $(OUT)/lowest/london/london.toml --flow
