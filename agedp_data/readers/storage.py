@@ -22,6 +22,9 @@ from agedp_data.errors import InputError
 from agedp_data.readers.globbing import globbed
 from agedp_data.shown import shown
 
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
+"""How long a service by URL may take for a connection, and be silent while it is asked for something."""
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -42,8 +45,28 @@ def place(location: str) -> str:
     """Return the one text of a place that has several: links and `..` followed, a URL as its file system writes it."""
     if not is_url(location):
         return os.path.realpath(location)  # Path.resolve raises where links go round in a circle
-    system, path = fsspec.core.url_to_fs(location)
+    system, path = system_at(location)
     return str(system.unstrip_protocol(path))
+
+
+def system_at(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL and the path in it; it waits as told here, or as fsspec is configured."""
+    protocol = url.partition("://")[0]
+    told = {} if protocol in fsspec.config.conf else _patience(protocol)
+    system, path = fsspec.core.url_to_fs(url, **told)
+    return system, str(path)
+
+
+def _patience(protocol: str) -> dict[str, Any]:
+    """Return what keeps a service that does not answer from being waited for, and asked again, for minutes."""
+    if protocol == "s3":  # s3fs tries five times; each of these would be botocore's five
+        seconds = {"connect_timeout": CONNECT_SECONDS, "read_timeout": ANSWER_SECONDS}
+        return {"config_kwargs": {**seconds, "retries": {"total_max_attempts": 1}}}
+    if protocol in ("http", "https"):
+        from aiohttp import ClientTimeout  # noqa: PLC0415  (comes with fsspec's own http)
+
+        return {"client_kwargs": {"timeout": ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=ANSWER_SECONDS)}}
+    return {}
 
 
 def named(pattern: str) -> list[str]:
@@ -72,7 +95,7 @@ def _named(pattern: str) -> list[str] | None:
 
 
 def _named_by_url(pattern: str) -> list[str] | None:
-    system, path = fsspec.core.url_to_fs(pattern)
+    system, path = system_at(pattern)
     system.invalidate_cache()
     if has_magic(path):
         names = [name for name, info in system.glob(path, detail=True).items() if info["type"] == "file"]
@@ -91,7 +114,7 @@ def status(location: str) -> Status:
         found = Path(location).stat()
         stamp = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
         return Status(found.st_size, found.st_mtime_ns, max(found.st_mtime_ns, found.st_ctime_ns), stamp)
-    system, path = fsspec.core.url_to_fs(location)
+    system, path = system_at(location)
     system.invalidate_cache()
     info = system.info(path)
     when = next((info[key] for key in ("LastModified", "last_modified", "mtime", "created") if info.get(key)), 0)
@@ -114,7 +137,7 @@ def exists(location: str) -> bool:
     """Return whether there is a file at a path or URL."""
     if not is_url(location):
         return Path(location).exists()
-    system, path = fsspec.core.url_to_fs(location)
+    system, path = system_at(location)
     system.invalidate_cache()
     return bool(system.exists(path))
 
@@ -123,7 +146,7 @@ def open_at(location: str) -> IO[bytes]:
     """Open a file for reading."""
     if not is_url(location):
         return Path(location).open("rb")
-    system, path = fsspec.core.url_to_fs(location)
+    system, path = system_at(location)
     return system.open(path, "rb", cache_type="none")  # type: ignore[no-any-return]
 
 

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import fsspec
-
-from agedp_data.readers.storage import answered
+from agedp_data.readers.storage import answered, system_at
 from pipelines import folders
 from pipelines.handover.received import is_of_release
 
@@ -87,7 +85,7 @@ class Outbox:
             system.rm_file(f"{root}/{_TRIAL}")
 
     def _root(self) -> tuple[Any, str]:
-        system, root = fsspec.core.url_to_fs(self.url)
+        system, root = system_at(self.url)
         system.invalidate_cache()
         return system, root.rstrip("/")
 

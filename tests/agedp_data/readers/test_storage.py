@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,3 +104,38 @@ def test_a_protocol_that_nobody_speaks_here_is_one_line(url: str) -> None:
     with pytest.raises(InputError, match=r"^\[input\] files: a named URL") as caught:
         list_sources([url])
     assert "\n" not in caught.value.private
+
+
+@pytest.fixture
+def silent() -> Iterator[tuple[str, list[socket.socket]]]:
+    """A service that takes every connection and never says a word."""
+    taken: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def take() -> None:
+            with suppress(OSError):
+                while True:
+                    taken.append(listening.accept()[0])
+
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}", taken
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    for one in taken:
+        one.close()
+
+
+@pytest.mark.xdist_group("s3")
+@pytest.mark.parametrize("url", ["s3://silent/in", "http://{}/in.csv"])
+def test_a_service_that_is_silent_is_asked_a_few_times_and_told_in_one_line(
+    url: str, silent: tuple[str, list[socket.socket]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, taken = silent
+    monkeypatch.setattr(storage, "ANSWER_SECONDS", 0.1)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "made-up")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{where}")
+    with pytest.raises(InputError, match="cannot be opened"):
+        storage.named(url.format(where))
+    assert 1 <= len(taken) <= 5  # not five times by s3fs and five times in each of these by botocore
