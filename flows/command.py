@@ -17,6 +17,7 @@ import typer
 
 from agedp_data.errors import AgedpError
 from agedp_data.shown import shown
+from flows import streams
 from flows.commands import beginning, handing_over, ledger, nightly
 from flows.commands.options import STATUSES, say
 
@@ -54,8 +55,14 @@ def options(
 def main() -> None:
     """Run the command; one line for what the user can mend, a traceback for bugs only."""
     _without_core()
+    with streams.arranged():
+        _main()
+
+
+def _main() -> None:
     try:
         status = typer.main.get_command(app).main(standalone_mode=False, prog_name="agedp")
+        sys.stdout.flush()
     except AgedpError as error:
         typer.echo(_line(error.private), err=True)
         sys.exit(error.exit_status)
