@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 import urllib.error
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -68,6 +70,32 @@ def test_nobody_without_the_password_is_heard(served: Serving) -> None:
         with pytest.raises(urllib.error.HTTPError, match="401"):
             served.ask("deployments/name/agedp/homes", password=password)
     assert (served.home / "password").stat().st_mode & 0o077 == 0
+
+
+def test_its_server_hears_this_machine_only_and_tells_nobody_of_it(served: Serving) -> None:
+    port = int(served.pages.rpartition(":")[2])
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    listening = {row[1] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
+    assert listening == {f"0100007F:{port:04X}"}  # 127.0.0.1, as the kernel writes it
+    told = served.ask("admin/settings")["server"]
+    assert told["analytics_enabled"] is False
+    assert told["concurrency"]["lease_storage"].endswith(".filesystem")  # or a killed server's slots stay taken
+
+
+def test_what_its_server_keeps_is_for_its_owner_alone(served: Serving) -> None:
+    kept = [path for path in served.home.rglob("*") if path.is_file() and ".db" in path.name]
+    assert kept
+    assert [path.name for path in (*kept, served.home) if path.stat().st_mode & 0o077] == []
+
+
+def test_a_second_one_of_the_same_folder_is_refused_in_one_line(served: Serving) -> None:
+    told = {**os.environ, "PYTHONPATH": str(ROOT)}
+    folder, words = served.world.folder, [sys.executable, "-P", "-c", "from flows.command import main; main()"]
+    done = subprocess.run(
+        [*words, "serve", "run.toml"], cwd=folder, env=told, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
+    assert done.stderr.startswith("agedp: ")
 
 
 def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(served: Serving) -> None:
@@ -162,8 +190,15 @@ def test_told_to_end_before_prefect_hears_of_signals_it_ends_in_order(how: signa
 @pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
 def test_however_it_is_told_to_end_it_leaves_no_process(how: signal.Signals, tmp_path: Path) -> None:
-    status = ended_by(live_world(tmp_path / "world"), how)
+    world = live_world(tmp_path / "world")
+    status = ended_by(world, how)
     assert status == (-9 if how == signal.SIGKILL else 0)
+    with closing(sqlite3.connect(world.folder / "out" / "confidential" / "prefect-served" / "prefect.db")) as kept:
+        assert kept.execute("SELECT paused FROM deployment").fetchall() == [(how != signal.SIGKILL,)]
+    with serving(world) as found:  # served again its nights go on
+        assert found.deployment()["paused"] is False
+        asked = {"deployments": {"id": {"any_": [found.deployment()["id"]]}}}
+        wait_for(lambda: any(run["auto_scheduled"] for run in found.ask("flow_runs/filter", asked)), found)
 
 
 @pytest.mark.long
