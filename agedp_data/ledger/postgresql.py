@@ -12,6 +12,7 @@ A commit waits for the disk, and for the standbys that the server is told to wai
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -21,9 +22,9 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import postgresql_parts, schema
+from agedp_data.ledger import postgresql_parts, schema, transactions
 from agedp_data.ledger.database import GivenUp, Unreachable
-from agedp_data.ledger.postgresql_words import may_be_mended, of_code, of_refusal
+from agedp_data.ledger.postgresql_words import is_coming_up, may_be_mended, of_code, of_refusal
 from agedp_data.ledger.transactions import transaction
 
 if TYPE_CHECKING:
@@ -90,15 +91,11 @@ class Server:
         return engine
 
     def _connected(self) -> psycopg.Connection[Any]:
-        import psycopg  # noqa: PLC0415
 
         more: dict[str, Any] = {"application_name": "agedp", "client_encoding": "utf8", "prepare_threshold": None}
         if "PGCONNECT_TIMEOUT" not in os.environ:
             more["connect_timeout"] = CONNECT_SECONDS
-        try:
-            connection = psycopg.connect(autocommit=True, **more | self._given)
-        except psycopg.Error as error:
-            raise self._complaint(Unreachable, of_refusal(error)) from None
+        connection = self._answered(more | self._given)
         try:
             said = connection.execute(_SESSION, (str(int(BUSY_SECONDS * 1000)),)).fetchone()
             self._require_fit(*(said or ())[-3:])
@@ -106,6 +103,20 @@ class Server:
             connection.close()
             raise
         return connection
+
+    def _answered(self, where: dict[str, Any]) -> psycopg.Connection[Any]:
+        """Return a connection; a server that says it is coming up, as after a crash, is waited for."""
+        import psycopg  # noqa: PLC0415
+
+        pauses = iter(transactions.PAUSES)
+        while True:
+            try:
+                return psycopg.connect(autocommit=True, **where)
+            except psycopg.Error as error:
+                pause = next(pauses, None) if is_coming_up(error) else None
+                if pause is None:
+                    raise self._complaint(Unreachable, of_refusal(error)) from None
+            time.sleep(pause)
 
     def _require_fit(self, schema_name: str | None, encoding: str, fsync: str) -> None:
         if schema_name is None:

@@ -33,6 +33,8 @@ _BY_CODE: Final = {
     "22": "it refused a text that it cannot store; nothing was stored",
 }
 
+_COMING_UP: Final = ("starting up", "not yet accepting connections", "recovery mode")
+
 _BY_TEXT: Final = (
     ("password authentication failed", "the server refuses the password; check ~/.pgpass (mode 0600) or PGSERVICE"),
     ("no password supplied", "the server asks for a password; put it into ~/.pgpass (mode 0600)"),
@@ -43,9 +45,8 @@ _BY_TEXT: Final = (
     ("definition of service", "the service is not in ~/.pg_service.conf"),
     ("connection option", "the address has an option that the driver does not know"),
     ("permission denied for database", "the role may not connect to the database; grant it CONNECT"),
-    ("starting up", "the server is starting; start again in a moment"),
+    *((part, "the server is starting; start again in a moment") for part in _COMING_UP),
     ("shutting down", "the server is shutting down; start again when it is back"),
-    ("recovery mode", "the server is recovering from a crash; start again in a moment"),
     ("too many", "the server has no connections left; start again later"),
     ("connection slots", "the server has no connections left; start again later"),
     ("could not translate host name", "there is no server of that name; check the address"),
@@ -72,6 +73,11 @@ def of_refusal(error: BaseException) -> str:
         (words for part, words in _BY_TEXT if part in said),
         "there is no connection to the server; try `psql` with the same address",
     )
+
+
+def is_coming_up(error: BaseException) -> bool:
+    """Tell whether a server is there that says it will take connections in a moment."""
+    return any(part in str(error) for part in _COMING_UP)
 
 
 def may_be_mended(error: BaseException | None) -> bool:

@@ -50,6 +50,7 @@ def test_killed_at_every_boundary_and_run_again_it_is_as_undisturbed(scene: Scen
 def goes_on(trials: Scene, how: str, **where: object) -> None:
     """Cut the run's connection at a boundary; it ends as if nothing had been, and nothing is drawn that was stored."""
     assert isinstance(trials.shelf, OnServer)
+    trials.shelf.server.wait()
     trials.restore()
     end = trials.runs.one(trials.order(**trials.shelf.cut(how), **where))
     assert len(end.passed) >= len(trials.passed)

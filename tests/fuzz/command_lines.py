@@ -91,6 +91,7 @@ def _below(group: Any, words: tuple[str, ...]) -> Iterator[Command]:
 def furnish(folder: Path) -> None:
     """Put things into a folder that are no run files, releases or ledgers."""
     (folder / "empty").touch()
+    (folder / "empty-folder").mkdir()
     (folder / "bytes").write_bytes(bytes(range(256)))
     (folder / "text").write_text("version = 1\n")
     (folder / "list.json").write_text("[1, 2]\n")

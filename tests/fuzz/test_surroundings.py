@@ -55,7 +55,7 @@ SURROUNDINGS: dict[str, dict[str, str | None]] = {
     "columns that are no number": {"COLUMNS": "-3", "LINES": "x"},
     "an unknown terminal": {"TERM": "nothing", "FORCE_COLOR": "1"},
     "nowhere to put what is temporary": {"TMPDIR": "/nowhere"},
-    "an address of nobody": {"PREFECT_API_URL": "nonsense", "DASK_SCHEDULER_ADDRESS": "tcp://127.0.0.1:9"},
+    "a Prefect server that is none": {"PREFECT_API_URL": "nonsense"},
 }
 
 

@@ -536,3 +536,33 @@ def test_a_dump_that_is_restored_is_the_same_ledger(server: PostgreSQL, own: str
             copy.add(ledger, 1)
     finally:
         server.drop(restored)
+
+
+@pytest.mark.parametrize(
+    ("said", "times", "waited_for"),
+    [
+        ("the database system is not yet accepting connections", 2, True),
+        ("the database system is in recovery mode", 2, True),
+        ("the database system is starting up", 3, False),
+        ("the database system is shutting down", 1, False),
+    ],
+)
+def test_a_server_that_is_coming_up_is_waited_for_a_few_times(
+    said: str, times: int, waited_for: bool, postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgresql.url(postgresql.database())
+    answers, connect = iter([said] * times), psycopg.connect
+
+    def connected(**where: object) -> psycopg.Connection[object]:
+        if (answer := next(answers, None)) is not None:
+            raise psycopg.OperationalError(f"connection failed: FATAL:  {answer}")
+        return connect(**where)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(transactions, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(psycopg, "connect", connected)
+    if waited_for:
+        with Ledger.open(url, create=True) as ledger:
+            assert ledger.verify() == ()
+    else:
+        with pytest.raises(LedgerError, match=r"start again (in a moment|when it is back)$"):
+            Ledger.open(url, create=True)
