@@ -33,7 +33,10 @@ _BY_CODE: Final = {
     "22": "it refused a text that it cannot store; nothing was stored",
 }
 
-_COMING_UP: Final = ("starting up", "not yet accepting connections", "recovery mode")
+_COMING_UP: Final = (
+    *("starting up", "not yet accepting connections", "recovery mode"),
+    *("closed the connection unexpectedly", "Connection reset"),  # it crashed in that very moment
+)
 
 _BY_TEXT: Final = (
     ("password authentication failed", "the server refuses the password; check ~/.pgpass (mode 0600) or PGSERVICE"),
@@ -45,7 +48,7 @@ _BY_TEXT: Final = (
     ("definition of service", "the service is not in ~/.pg_service.conf"),
     ("connection option", "the address has an option that the driver does not know"),
     ("permission denied for database", "the role may not connect to the database; grant it CONNECT"),
-    *((part, "the server is starting; start again in a moment") for part in _COMING_UP),
+    *((part, "the server is starting, or recovers from a crash; start again in a moment") for part in _COMING_UP),
     ("shutting down", "the server is shutting down; start again when it is back"),
     ("too many", "the server has no connections left; start again later"),
     ("connection slots", "the server has no connections left; start again later"),
@@ -76,7 +79,7 @@ def of_refusal(error: BaseException) -> str:
 
 
 def is_coming_up(error: BaseException) -> bool:
-    """Tell whether a server is there that says it will take connections in a moment."""
+    """Tell whether a server is there that will take connections in a moment."""
     return any(part in str(error) for part in _COMING_UP)
 
 

@@ -543,6 +543,7 @@ def test_a_dump_that_is_restored_is_the_same_ledger(server: PostgreSQL, own: str
     [
         ("the database system is not yet accepting connections", 2, True),
         ("the database system is in recovery mode", 2, True),
+        ("server closed the connection unexpectedly", 1, True),
         ("the database system is starting up", 3, False),
         ("the database system is shutting down", 1, False),
     ],
