@@ -54,6 +54,7 @@ _BY_TEXT: Final = (
     ("connection slots", "the server has no connections left; start again later"),
     ("could not translate host name", "there is no server of that name; check the address"),
     ("failed to resolve host", "there is no server of that name; check the address"),
+    ("Name or service not known", "there is no server of that name; check the address"),  # psycopg 3.2
     ("timeout expired", "the server does not answer; check the address and the network"),
     ("SSL", "the server and this side do not agree on encryption; check sslmode"),
     ("Connection refused", "no server listens there; check host and port, and whether it runs"),
