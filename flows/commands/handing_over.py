@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agedp_data.shown import shown
 from flows.commands.options import (
     TO_HAND_OVER,
     FolderArgument,
@@ -62,8 +63,12 @@ def verify(
     chained = {} if ledger is None else {"chain": True}
     if ledger is not None:
         verified_against(found, ledger)
-    said = f"{folder}: as it was published{', and the ledger says the same' if chained else ''}"
-    answer({"verified": True, **chained}, said, as_json=as_json, quiet=quiet)
+    said = [f"{folder}: as it was published{', and the ledger says the same' if chained else ''}"]
+    if beside := found.beside():
+        said.append(f"not of the release, and not checked: {', '.join(map(shown, beside))}")
+    answer(
+        {"verified": True, **chained, "not_of_the_release": list(beside)}, "\n".join(said), as_json=as_json, quiet=quiet
+    )
 
 
 @app.command(rich_help_panel=TO_HAND_OVER)

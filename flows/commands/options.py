@@ -37,7 +37,7 @@ LedgerArgument = Annotated[
     str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
 ]
 FolderArgument = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="the release folder", show_default=False, readable=False)
+    str, typer.Argument(metavar="FOLDER", help="the release folder", show_default=False, readable=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="no bars and no words, errors only: for cron")]

@@ -88,7 +88,7 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
     return len(found.rows)
 
 
-def recover(path: Path, url: str, *, at: date) -> int:
+def recover(path: str | Path, url: str, *, at: date) -> int:
     """Restore a lost ledger from a release folder into an empty new one; return how many releases came back.
 
     Raises:

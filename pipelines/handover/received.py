@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import datapackage, losses
+from agedp_data.config.places import is_url
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Contract, Release, canonical
 from agedp_data.ledger.moves import read_lines
@@ -103,6 +104,10 @@ class ReleaseFolder:
             return (self.path / SUMS).read_bytes().decode("ascii")
         except (OSError, UnicodeDecodeError):
             raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
+
+    def beside(self) -> tuple[str, ...]:
+        """Return the names of what else lies in the folder: a user may keep it there, and nobody vouches for it."""
+        return tuple(sorted(path.name for path in self.path.iterdir() if not is_of_release(path.name)))
 
     def verify(self) -> None:
         """Check sums, schema and arithmetic: that every figure is what the others make it.
@@ -229,8 +234,10 @@ def open_release(path: str | Path) -> ReleaseFolder:
     """Return the release in a folder.
 
     Raises:
-        InputError: there is no such folder, or it may not be entered.
+        InputError: there is no such folder, it may not be entered, or it is a URL.
     """
+    if is_url(str(path)):
+        raise InputError(f"{path} is a URL; fetch what lies there into a folder, then name that")
     folder = Path(path)
     try:
         found = folder.is_dir()

@@ -191,6 +191,21 @@ def test_a_missing_file_and_a_missing_folder_are_one_line(
     assert "line 2" in refused(monkeypatch, capsys, "run", "run.toml", status=2)
 
 
+def test_what_lies_beside_a_release_is_named_to_its_recipient_and_a_url_is_told_as_one(world, monkeypatch, capsys):
+    assert agedp(monkeypatch, "run", "run.toml", "--quiet") == 0
+    (world.folder / "out" / "release" / "notes.txt").write_text("my own")
+    capsys.readouterr()
+    assert agedp(monkeypatch, "verify", "out/release") == 0
+    assert (
+        capsys.readouterr().out == "out/release: as it was published\nnot of the release, and not checked: notes.txt\n"
+    )
+    assert agedp(monkeypatch, "verify", "out/release", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["not_of_the_release"] == ["notes.txt"]
+    for words in (("verify",), ("ledger", "recover", "--to", "sqlite:///new.sqlite")):
+        told = refused(monkeypatch, capsys, *words, "s3://meters/release", status=2)
+        assert "s3://meters/release is a URL; fetch" in told
+
+
 def test_as_of_goes_with_rehearsals_only(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

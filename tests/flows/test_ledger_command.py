@@ -114,7 +114,7 @@ def test_a_folder_is_verified_against_its_ledger(
     assert agedp(monkeypatch, "verify", "out/release", "--ledger", LEDGER) == 0
     assert "the ledger says the same" in capsys.readouterr().out
     assert agedp(monkeypatch, "verify", "out/release", "--ledger", LEDGER, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"verified": True, "chain": True}
+    assert json.loads(capsys.readouterr().out) == {"verified": True, "chain": True, "not_of_the_release": []}
     Ledger.open("sqlite:///other.sqlite", create=True).close()
     words = ("verify", "out/release", "--ledger", "sqlite:///other.sqlite")
     assert "shorter" in refused(monkeypatch, capsys, *words, status=3)
