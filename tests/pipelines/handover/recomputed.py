@@ -159,9 +159,19 @@ class Memory:
             return loss
         at = tabulated[-1]
         if method == "tight":
-            return self._between(self._worst(self.told[direction], at), loss)
+            by_grid = self._between(self._worst(self.told[direction], at), loss)
+            return min(by_grid, self._by_pieces(direction, at, loss)) if self.has_pieces else by_grid
         distance = Decimal(max(self.told["bounds"][method][at:])) / NANO
         return min(loss, (1 + distance * (loss.exp() - 1)).ln())
+
+    @property
+    def has_pieces(self):
+        return "hulls" in self.told
+
+    def _by_pieces(self, direction, at, loss):
+        more = loss.exp() - 1
+        pieces = zip(*self.told["hulls"][direction][at], strict=True)
+        return max(((1 + more * over / 10**18) / (1 + more * under / 10**18)).ln() for over, under in pieces)
 
     def _worst(self, table, at):
         columns = zip(*table[at:], strict=True)
