@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -56,13 +57,16 @@ _TOLD = {
 def report_name(file: str | Path, confidential: Path) -> str:
     """Return under which name the report on the model of a folder lies in the confidential one, without an ending.
 
-    >>> report_name("/house/homes", Path("/house/confidential")), report_name("/a/homes", Path("/house/confidential"))
-    ('homes', 'homes-fe18e624')
+    A model that does not lie beside that folder is marked by its place as seen from there, so that two of one name
+    have two reports and a house that moves keeps them.
+
+    >>> report_name("/house/homes", Path("/house/confidential")), report_name("/a/homes", Path("/b/confidential"))
+    ('homes', 'homes-e27653b6')
     """
-    place = Path(file).resolve()
-    if place.parent == confidential.resolve().parent:
+    place = Path(os.path.relpath(Path(file).resolve(), confidential.resolve()))
+    if place.parent == Path(os.pardir):
         return place.name
-    return f"{place.name}-{hashlib.sha256(str(place).encode()).hexdigest()[:8]}"
+    return f"{place.name}-{hashlib.sha256(place.as_posix().encode()).hexdigest()[:8]}"
 
 
 def page(found: Remembered) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import os
+import re
 import shutil
 import struct
 import sys
