@@ -27,6 +27,7 @@ from prefect.states import Failed
 
 from agedp_data import clock
 from agedp_data.errors import AgedpError, Refused
+from agedp_data.readers import storage
 from flows.planning import plan_words
 from flows.words import statement_words
 from pipelines import folders
@@ -137,7 +138,7 @@ def _task(name: str, stage: Stage, work: Work) -> None:
 
 def _report_link(work: Work) -> str:
     """Return the report by its URL; of a folder, on the machine that ran it."""
-    place = work.run.output.release
+    place = storage.told(work.run.output.release)
     return f"{place.rstrip('/')}/{REPORT}" if work.outbox else (Path(place).absolute() / REPORT).as_uri()
 
 

@@ -19,7 +19,7 @@ from agedp_data.config.series import AnySeries
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
-from agedp_data.readers.storage import is_url
+from agedp_data.readers.storage import is_url, told
 from agedp_data.statement import markdown
 from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
 from pipelines.promise.changes import Change
@@ -116,9 +116,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def shown(place: str) -> str:
-    """Return a path as it is reached from the current folder, where it lies below it; a URL as it stands."""
+    """Return a path as it is reached from the current folder, where it lies below it; of a URL no user and no query."""
     path = Path(place)
-    return str(path.relative_to(Path.cwd())) if not is_url(place) and path.is_relative_to(Path.cwd()) else place
+    return str(path.relative_to(Path.cwd())) if not is_url(place) and path.is_relative_to(Path.cwd()) else told(place)
 
 
 def waiting_lines(days: Sequence[date]) -> list[str]:

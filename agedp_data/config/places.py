@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import PlainValidator, ValidationInfo
 
 from agedp_data.notions.parameters import FREE, Marker, text, wrong
+from agedp_data.readers.storage import LINK
 
 PLACE: Final = Marker()
 """Names a file or folder: its value may stand in private texts only."""
@@ -84,6 +85,8 @@ def _marker(value: object) -> str:
         raise wrong("must contain {day}, which stands for the date, and no other braces")
     if is_url(written):
         _split(written)
+        if any(one.username or one.query for one in map(urlsplit, LINK.split(written))):
+            raise wrong("is published with the promise: its URL must have no user and no query", hide=True)
     return written
 
 
@@ -115,14 +118,16 @@ def ledger_path(url: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
+    """Return the parts of a URL, of several the outermost one's; none has a password."""
     try:
-        parts = urlsplit(url)
-        password = parts.password
+        parts = [urlsplit(one) for one in LINK.split(url)]
+        passwords = [one.password for one in parts if one.password is not None]
+        _ = [one.port for one in parts]  # words in its place may be a password with a slash in it
     except ValueError:
         raise wrong("is not a URL that can be read", hide=True) from None
-    if password is not None or re.search(r"(?i)(passw|pwd|secret|token)[a-z]*=", parts.query):
+    if passwords or any(re.search(r"(?i)(passw|pwd|secret|token)[a-z]*=", one.query) for one in parts):
         raise wrong("has a password in it; keep it in ~/.pgpass or the environment", hide=True)
-    return parts
+    return parts[0]
 
 
 Place = Annotated[str, PlainValidator(_place), PLACE, FREE]

@@ -75,7 +75,7 @@ def list_sources(patterns: Sequence[str], *, but: Sequence[str] = (), required: 
         hint = "names end in .csv, .gz, .zip or .zst" if found else "nothing is there by that name"
         raise InputError(
             f"[input] files: {what} ({len(found)} passed over); {hint}",
-            private=f"{shown(', '.join(patterns), 500)}: {what}; {hint}",
+            private=f"{shown(', '.join(map(storage.told, patterns)), 500)}: {what}; {hint}",
         )
     sources = (_source(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
     return Listing(tuple(sources), len(found) - len(usable))

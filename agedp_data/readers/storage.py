@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import has_magic
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import fsspec
 
@@ -22,6 +22,8 @@ from agedp_data.errors import InputError
 from agedp_data.readers.globbing import globbed
 from agedp_data.shown import shown
 
+LINK: Final = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+"""What joins URLs of which one lies in what the next one names, as fsspec has it: zip://a.csv::https://host/a.zip."""
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 """How long a service by URL may take for a connection, and be silent while it is asked for something."""
 
@@ -157,7 +159,7 @@ def whole(location: str, label: str) -> bytes:
         InputError: it cannot be read.
     """
     with answered(f"{label}:", location):
-        system, path = fsspec.core.url_to_fs(location)
+        system, path = system_at(location)
         system.invalidate_cache()
         return bytes(system.cat_file(path))
 
@@ -167,12 +169,18 @@ def told(location: str) -> str:
 
     >>> told("https://me@host/roster.csv?sig=aXz"), told("/srv/a?b.csv")
     ('https://host/roster.csv', '/srv/a?b.csv')
+    >>> told("zip://roster.csv::https://me@host/a.zip?sig=aXz")
+    'zip://roster.csv::https://host/a.zip'
     """
     if not is_url(location):
         return shown(location)
-    protocol, _, rest = location.partition("://")
+    return shown("::".join(map(_bare, LINK.split(location))))
+
+
+def _bare(url: str) -> str:
+    protocol, _, rest = url.partition("://")
     host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
-    return shown(f"{protocol}://{host.rpartition('@')[2]}{slash}{path}")
+    return f"{protocol}://{host.rpartition('@')[2]}{slash}{path}"
 
 
 @contextmanager
@@ -191,6 +199,7 @@ def answered(label: str, location: str) -> Iterator[None]:
         if not (is_url(location) or isinstance(error, OSError)):
             raise
         # a service's own words may quote names; the class says what kind of refusal it is
-        text = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
+        number = error.errno if isinstance(error, OSError) else None  # a service may put anything there
+        text = os.strerror(number) if isinstance(number, int) and number else type(error).__name__
         what = f"cannot be opened ({text})"
         raise InputError(f"{label} {what}", private=f"{told(location)}: {what}") from None

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data import datapackage, losses
-from agedp_data.config.places import is_url
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Contract, Release, canonical
 from agedp_data.ledger.moves import read_lines
 from agedp_data.nearest import near_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
+from agedp_data.readers import storage
 from agedp_data.statement import SCHEMA, factor
 from pipelines.handover.checked_figures import METADATA_KEY, checked_averages, checked_counts
 from pipelines.handover.said import Said, differing_day, figures_in, said_in
@@ -236,8 +236,8 @@ def open_release(path: str | Path) -> ReleaseFolder:
     Raises:
         InputError: there is no such folder, it may not be entered, or it is a URL.
     """
-    if is_url(str(path)):
-        raise InputError(f"{path} is a URL; fetch what lies there into a folder, then name that")
+    if storage.is_url(str(path)):
+        raise InputError(f"{storage.told(str(path))} is a URL; fetch what lies there into a folder, then name that")
     folder = Path(path)
     try:
         found = folder.is_dir()

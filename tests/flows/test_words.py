@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agedp_data.losses import epsilon, granted
 from agedp_data.statement import figure_told
-from flows.words import noise_line, promised_lines
+from flows.words import noise_line, promised_lines, shown
 from tests.laws.promises import Line, bounds, kept, models, promises
 
 
@@ -43,3 +43,7 @@ def test_the_noise_is_set_against_the_part_of_the_change_that_is_none(means, sai
     assert (
         noise_line(rows) == f"noise: 0.800 kWh a home (standard deviation); from day to day the published mean {said}"
     )
+
+
+def test_a_release_by_its_url_is_told_without_user_and_query():
+    assert shown("s3://me@open-data/agedp?sig=aXz") == "s3://open-data/agedp"

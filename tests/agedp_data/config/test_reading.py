@@ -156,13 +156,25 @@ def test_the_first_error_is_told_and_the_others_counted():
         (LEDGER, "mysql://u:geheim@h/d"),
         (LEDGER, "postgresql://u:geheim@[h/d"),
         (FILES, '["s3://u:geheim@h/d"]'),
+        (FILES, '["s3://u:geheim/er@h/d"]'),
         ('"out/release"', '"s3://u:geheim@h/d"'),
+        ('"roster.csv"', '"zip://roster.csv::https://u:geheim@h/d.zip"'),
+        ('"roster.csv"', '"zip://roster.csv::https://h/d.zip?token=geheim"'),
     ],
 )
 def test_a_password_is_refused_and_repeated_nowhere(old, new):
     with pytest.raises(RunFileError) as caught:
         changed("london", old, new)
     assert "geheim" not in str(caught.value) + caught.value.private + repr(caught.value)
+
+
+@pytest.mark.parametrize("marker", ["https://h/{day}.done?sig=geheim", "https://geheim@h/{day}.done"])
+def test_a_marker_is_published_with_the_promise_so_its_url_lets_nobody_in(marker):
+    with pytest.raises(RunFileError, match="published with the promise") as caught:
+        changed("london-live", "s3://meters/incoming/{day}.done", marker)
+    assert "geheim" not in str(caught.value) + caught.value.private + repr(caught.value)
+    kept = changed("london-live", "s3://meters/incoming/{day}.done", marker.replace("geheim@", "").partition("?")[0])
+    assert kept.schedule.marker == "https://h/{day}.done"
 
 
 def test_the_public_text_names_no_input_file_and_the_private_one_does():

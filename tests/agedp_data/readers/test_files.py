@@ -31,6 +31,13 @@ def test_chunk_files_are_ordered_numerically(tmp_path: Path) -> None:
     assert names == [f"LCL-June2015v2_{number}" for number in (0, 1, 2, 10, 100)]
 
 
+@pytest.mark.parametrize("at", ["memory://me@no-such-inputs/*.csv?sig=aXz", "zip://*.txt::file://me@{}?sig=aXz"])
+def test_a_url_that_finds_nothing_is_told_without_user_and_query(at: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        list_sources([at.format(tmp_path / "a.zip")])
+    assert not any(secret in str(caught.value) + caught.value.private for secret in ("me@", "aXz"))
+
+
 def test_hidden_files_and_unknown_extensions_are_passed_over_and_counted(tmp_path: Path) -> None:
     for name in ("a.csv", "B.CSV", "c.csv.zst", ".d.csv", "e.txt", "f.csv.part", "README"):
         (tmp_path / name).write_bytes(b"x")

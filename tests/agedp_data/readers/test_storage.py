@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import fsspec
@@ -127,9 +128,16 @@ def silent() -> Iterator[tuple[str, list[socket.socket]]]:
 
 
 @pytest.mark.xdist_group("s3")
-@pytest.mark.parametrize("url", ["s3://silent/in", "http://{}/in.csv"])
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("s3://silent/in", storage.named),
+        ("http://{}/in.csv", storage.named),
+        ("http://{}/roster.csv", partial(storage.whole, label="[population] roster")),
+    ],
+)
 def test_a_service_that_is_silent_is_asked_a_few_times_and_told_in_one_line(
-    url: str, silent: tuple[str, list[socket.socket]], monkeypatch: pytest.MonkeyPatch
+    url: str, asked: Callable[[str], object], silent: tuple[str, list[socket.socket]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where, taken = silent
     monkeypatch.setattr(storage, "ANSWER_SECONDS", 0.1)
@@ -137,5 +145,5 @@ def test_a_service_that_is_silent_is_asked_a_few_times_and_told_in_one_line(
         monkeypatch.setenv(name, "made-up")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{where}")
     with pytest.raises(InputError, match="cannot be opened"):
-        storage.named(url.format(where))
+        asked(url.format(where))
     assert 1 <= len(taken) <= 5  # not five times by s3fs and five times in each of these by botocore
