@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,9 +23,11 @@ class _Remarks(io.FileIO):
     """Bytes on their way out; what nobody takes is dropped."""
 
     def write(self, data: object, /) -> int:
-        """Write some bytes."""
+        """Write some bytes; what is full for a moment, and was not told to make its writers wait, is waited for."""
         try:
-            return super().write(data)  # type: ignore[arg-type]
+            while (taken := super().write(data)) is None:  # type: ignore[arg-type]
+                select.select((), (self,), ())
+            return taken
         except OSError as error:
             return self._refused(memoryview(data).nbytes, error)  # type: ignore[arg-type]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -119,6 +121,24 @@ def test_without_one_of_its_streams_every_command_does_what_it_does(streams: str
     for number, (name, words) in enumerate(COMMANDS.items()):
         house = shutil.copytree(lived, tmp_path / str(number))
         ended_well(agedp(words, house, STREAMS[streams]), name, full="results" in streams)
+
+
+def test_a_reader_that_is_slower_than_its_pipe_gets_the_whole_result(tmp_path: Path) -> None:
+    taken, given = os.pipe()
+    os.set_blocking(given, False)
+    fcntl.fcntl(given, fcntl.F_SETPIPE_SZ, 4096)
+    words = [sys.executable, "-m", "flows", "--help"]
+    surroundings = {**os.environ, "COLUMNS": "300", "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(words, stdout=given, stderr=subprocess.PIPE, cwd=tmp_path, env=surroundings) as command:
+        os.close(given)
+        while not select.select((taken,), (), (), 0.1)[0]:
+            pass
+        time.sleep(0.5)  # the pipe is full by now
+        with os.fdopen(taken, "rb") as reader:
+            found = reader.read()
+        assert command.stderr is not None
+        assert (command.wait(60), command.stderr.read()) == (0, b"")
+    assert len(found) > 2 * 4096
 
 
 @pytest.mark.parametrize("name", ["help", "plan"])
