@@ -99,4 +99,4 @@ def test_installed_in_an_environment_of_its_own_it_runs_where_there_is_no_checko
         assert "released now" in call(agedp, "run", f"{dataset}/{dataset}.toml", *words, folder=tmp_path)
         call(agedp, "verify", f"{dataset}/release", "--ledger", f"sqlite:///{dataset}/ledger.sqlite", folder=tmp_path)
     call(agedp, "init", "london/input", "--in", "own", folder=tmp_path)
-    assert call(agedp, "--show-completion", folder=tmp_path, SHELL="/bin/bash").startswith("\n_agedp_completion")
+    assert call(agedp, "--show-completion", folder=tmp_path, SHELL="/bin/bash").lstrip().startswith("_agedp_completion")
