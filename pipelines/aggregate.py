@@ -70,13 +70,16 @@ def aggregate(
     series: Mapping[str, AnySeries],
     path: Path,
     states: PublicStates | None = None,
+    begun: bool = False,
 ) -> dict[tuple[date, str], Sum]:
     """Return the SUMS of these days by day and series, and leave a copy for the house.
 
-    What is drawn over is what is returned: a file could be another run's. `states` are those that series count.
+    What is drawn over is what is returned: a file could be another run's. `states` are those that series count. Once a
+    series has `begun`, nothing that readings lack stops it: whether a night releases is not for them to say.
 
     Raises:
-        InputError: no roster household has a reading in the files, or those of a day have left the store.
+        InputError: before the first release no roster household has a reading in the files, or readings of a day have
+            left the store.
     """
     if days and f"{days[0]:%Y-%m}" < store.forgotten_before():
         raise InputError(
@@ -90,7 +93,7 @@ def aggregate(
         seen = seen or read.found
         for day in (day for day in days if f"{day:%Y-%m}" == month):
             summed |= {(day, name): _sum(one, roster, day, store.layout, read) for name, one in series.items()}
-    if days and not seen and not _any_household(store, delivery, roster):
+    if days and not (begun or seen) and not _any_household(store, delivery, roster):
         raise InputError(
             "no household of the roster has a reading in the input files; are roster and files of the same homes?"
         )

@@ -142,7 +142,10 @@ def _aggregate(work: Work) -> None:
     days = sorted(due | _not_noted(work))
     path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
     count_states(work.store, _delivered(work), days, states, engine=work.engine)
-    work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
+    begun = bool(there)
+    work.sums = aggregate(
+        work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states, begun=begun
+    )
 
 
 def _not_noted(work: Work) -> set[date]:

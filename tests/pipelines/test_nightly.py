@@ -232,3 +232,11 @@ def test_a_model_that_forgets_faster_loosens_nothing_and_one_that_forgets_more_s
     with pytest.raises(LedgerError, match=r"newest model|keeps the promise"):
         run_at(nights, 6)
     assert len(rows_of(nights)) == len(before) + 1
+
+
+def test_once_a_series_has_begun_not_even_the_loss_of_every_reading_stops_it(nights):
+    before = days_of(run_at(nights, 5).released)
+    for number in range(4):  # all is said again, and otherwise: the two set each other aside
+        deliver(nights, number, wh=101, name=f"again-{number}.csv")
+    run_at(nights, 6)
+    assert days_of(rows_of(nights)) == [*before, before[-1] + 1]
