@@ -61,6 +61,17 @@ class Sum:
         return {group: exact[0] for group, exact in self.exact.items()}
 
 
+def require_same_homes(store: Store, delivery: Delivery, roster: Roster) -> None:
+    """Raise InputError if nobody on the roster has a reading: for a series that has not begun.
+
+    Once it has, nothing that readings lack stops it: whether a night releases is not for them to say.
+    """
+    if not any(len(_codes(read_days(store, month, delivery.contents), roster)[0]) for month in delivery.months):
+        raise InputError(
+            "no household of the roster has a reading in the input files; are roster and files of the same homes?"
+        )
+
+
 def aggregate(
     store: Store,
     delivery: Delivery,
@@ -70,16 +81,13 @@ def aggregate(
     series: Mapping[str, AnySeries],
     path: Path,
     states: PublicStates | None = None,
-    begun: bool = False,
 ) -> dict[tuple[date, str], Sum]:
     """Return the SUMS of these days by day and series, and leave a copy for the house.
 
-    What is drawn over is what is returned: a file could be another run's. `states` are those that series count. Once a
-    series has `begun`, nothing that readings lack stops it: whether a night releases is not for them to say.
+    What is drawn over is what is returned: a file could be another run's. `states` are those that series count.
 
     Raises:
-        InputError: before the first release no roster household has a reading in the files, or readings of a day have
-            left the store.
+        InputError: readings of a day have left the store.
     """
     if days and f"{days[0]:%Y-%m}" < store.forgotten_before():
         raise InputError(
@@ -87,31 +95,21 @@ def aggregate(
             "another confidential folder to read them again"
         )
     summed: dict[tuple[date, str], Sum] = {}
-    seen = False
     for month in sorted({f"{day:%Y-%m}" for day in days}):
         read = matrices(store, delivery, roster, month, states=states)
-        seen = seen or read.found
         for day in (day for day in days if f"{day:%Y-%m}" == month):
             summed |= {(day, name): _sum(one, roster, day, store.layout, read) for name, one in series.items()}
-    if days and not (begun or seen) and not _any_household(store, delivery, roster):
-        raise InputError(
-            "no household of the roster has a reading in the input files; are roster and files of the same homes?"
-        )
     folders.write_table(path, tables.of_lines(tables.SUMS, [*_lines(summed)]))
     return summed
 
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """(household, day of month): energy by the readings, energy by their states (if asked for), number of readings.
-
-    `found` tells whether anybody on the roster has a reading.
-    """
+    """(household, day of month): energy by the readings, energy by their states (if asked for), number of readings."""
 
     energy_wh: Ints
     states_wh: Ints | None
     readings: Ints
-    found: bool
 
     def energy_of(self, series: AnySeries) -> Ints:
         """Return the energy that a series counts.
@@ -143,7 +141,7 @@ def matrices(
     energy = np.zeros((len(roster.ids), 31), np.int64)
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
-        return Month(energy, counted, readings, found=False)
+        return Month(energy, counted, readings)
     table = read_days(store, month, delivery.contents)
     code, day, on_roster = _places(table, roster, month)
     energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
@@ -154,7 +152,7 @@ def matrices(
         table = read_state_days(store, month, delivery.contents, states)
         code, day, kept = _places(table, roster, month)
         counted[code, day] = table["counted_wh"].to_numpy()[kept]
-    return Month(energy, counted, readings, bool(on_roster.any()))
+    return Month(energy, counted, readings)
 
 
 def _places(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
@@ -172,10 +170,6 @@ def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, Flags]:
     codes = lookup[column.indices.to_numpy(zero_copy_only=False)] if len(lookup) else np.zeros(0, np.int64)
     on_roster = codes != _ABSENT
     return codes[on_roster], on_roster
-
-
-def _any_household(store: Store, delivery: Delivery, roster: Roster) -> bool:
-    return any(len(_codes(read_days(store, month, delivery.contents), roster)[0]) for month in delivery.months)
 
 
 def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, read: Month) -> Sum:

@@ -17,7 +17,7 @@ from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines.agenda import Agenda, agenda
-from pipelines.aggregate import aggregate, count_states
+from pipelines.aggregate import aggregate, count_states, require_same_homes
 from pipelines.handover.received import ReleaseFolder
 from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.notes.coverage import COVERAGE
@@ -142,10 +142,9 @@ def _aggregate(work: Work) -> None:
     days = sorted(due | _not_noted(work))
     path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
     count_states(work.store, _delivered(work), days, states, engine=work.engine)
-    begun = bool(there)
-    work.sums = aggregate(
-        work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states, begun=begun
-    )
+    if days and not there:
+        require_same_homes(work.store, _delivered(work), work.roster)
+    work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
 
 
 def _not_noted(work: Work) -> set[date]:

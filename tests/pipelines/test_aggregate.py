@@ -14,7 +14,7 @@ from agedp_data.config.series import Mean
 from agedp_data.errors import InputError
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import folders
-from pipelines.aggregate import Sum, aggregate, days_of
+from pipelines.aggregate import Sum, aggregate, days_of, require_same_homes
 
 FIRST = date(2012, 12, 28)
 
@@ -160,8 +160,9 @@ def test_one_households_day_moves_only_that_days_sum_and_by_at_most_the_clamp(ho
 def test_files_and_roster_of_different_homes_stop_the_run(house):
     house.london({("A", FIRST, 0): 100})
     roster = house.roster([("B", FIRST, None)])
+    where, delivery = house.read()
     with pytest.raises(InputError, match="are roster and files of the same homes"):
-        sums_of(house, roster, [FIRST], COUNTING)
+        require_same_homes(where, delivery, roster)
 
 
 def test_due_days_before_any_reading_are_sums_of_missing_days(house):
