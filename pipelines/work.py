@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from pipelines.handover.outbox import Outbox
 from pipelines.handover.signs import Sign, require_not_behind, signs_in
 from pipelines.notes.released_rosters import Counted, Notes
 from pipelines.plan import Terms
-from pipelines.promise.in_force import binding_models, series_by_contract
+from pipelines.promise.in_force import binding_models, model_named, series_by_contract
 from pipelines.read import Delivery
 from pipelines.readings.store import Order, Store
 
@@ -180,7 +179,7 @@ class Work:
         that began without them is bound by its grid for ever: they would only be one more model.
         """
         known = ledger.contracts(self.population)
-        named = json.loads(known[-1].promise).get("model", {}).get("hash") if known else None
+        named = model_named(known[-1]) if known else None
         if self.model is None or named in {None, self.model.id}:
             return
         kept = next((Model.of_text(each.envelope) for each in ledger.models() if each.model == named), None)

@@ -21,6 +21,23 @@ MINIMAL: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+def of_three_states(period: str) -> str:
+    """Return the keys of [model] for a chain of three states of half-hours, estimated from the days of a period."""
+    return f"""source = "estimated"
+assume = "markov"
+file = "model"
+period = [{period}]
+step = "half-hour"
+states = 3
+edges = "quantile"
+chain = "homogeneous"
+min_visits = 1
+confidence = "plug-in"
+ages_days = [1, 2]
+publish = "envelope"
+"""
+
+
 def run_file(**tables: Mapping[str, Any]) -> str:
     """Return a run file's text: the minimal one, some keys otherwise (None: without them), other tables added."""
     names = [*MINIMAL, *(name for name in tables if name not in MINIMAL)]

@@ -9,6 +9,13 @@ from agedp_data.chains.envelope import Envelope
 from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.model import Model
+
+
+def model_named(contract: Contract) -> str | None:
+    """Return the id of the model that a contract names, None if it names none."""
+    named: str | None = json.loads(contract.promise).get("model", {}).get("hash")
+    return named
 
 
 def binding_models(ledger: Ledger, population: str) -> dict[str, Envelope]:
@@ -21,11 +28,11 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, Envelope]:
         LedgerError: the ledger lacks one of them.
     """
     known = {model.model: model.envelope for model in ledger.models()}
-    named = [json.loads(each.promise).get("model", {}).get("hash") for each in ledger.contracts(population)]
+    named = [model_named(each) for each in ledger.contracts(population)]
     needed = dict.fromkeys([*filter(None, named), *(row.model for row in ledger.rows(population) if row.model)])
     if not needed.keys() <= known.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
-    return {model: Envelope.from_json(json.loads(known[model])["envelope"]) for model in needed}
+    return {model: Model.of_text(known[model]).envelope for model in needed}
 
 
 def series_by_contract(contracts: Sequence[Contract]) -> dict[str, dict[str, AnySeries]]:

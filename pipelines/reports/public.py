@@ -15,9 +15,9 @@ from html import escape
 from typing import Any
 
 from agedp_data import noise
-from agedp_data.chains.envelope import Envelope
 from agedp_data.config.contracts import promise_of
 from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.parameters import watt_hours
@@ -71,7 +71,7 @@ def report_of(
     known = {one.hash: json.loads(one.promise) for one in contracts}
     named = known[contracts[-1].hash].get("model", {}).get("hash")
     texts = {model.model: model.envelope for model in ledger.models()}
-    envelope = Envelope.from_json(json.loads(texts[named])["envelope"]) if named in texts else None
+    envelope = Model.of_text(texts[named]).envelope if named in texts else None
     coverage = work.run.output.interval
     return page(Told(claim, rows, known, accounts, envelope, coverage, promise, means, run.publication)).encode()
 

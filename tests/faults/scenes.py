@@ -22,6 +22,7 @@ from pipelines.handover.compare import verify_against
 from pipelines.handover.received import open_release
 from tests.faults.runs import End, Runs
 from tests.faults.shelves import InFiles, OnServer
+from tests.minimal import of_three_states
 from tests.nights.keyed import draws
 from tests.postgresql import PostgreSQL
 
@@ -72,19 +73,7 @@ epsilon_total = 9
 keep_days = 0
 """
 DECLARED = 'source = "declared"\ncurve = "curve.csv"\nbasis = "made up"\nassume = "curve"'
-ESTIMATED = """source = "estimated"
-assume = "markov"
-file = "model"
-period = [2026-01-29, 2026-02-01]
-step = "half-hour"
-states = 3
-edges = "quantile"
-chain = "homogeneous"
-min_visits = 1
-confidence = "plug-in"
-ages_days = [1, 2]
-publish = "envelope"
-"""
+ESTIMATED = of_three_states("2026-01-29, 2026-02-01")
 
 
 def deliver(house: Path, name: str, days: range, *, seed: int, homes: tuple[str, ...] = HOMES) -> None:

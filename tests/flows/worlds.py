@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from agedp_data.readers.synthetic import write_london
+from tests.minimal import of_three_states
 
 DRIVER = Path(__file__).with_name("driver.py")
 FIRST = date(2013, 2, 1)
@@ -55,19 +56,7 @@ curve = "forgetting.csv"
 basis = "made up"
 assume = "curve"
 """
-ESTIMATED = """source = "estimated"
-assume = "markov"
-file = "model"
-period = [2013-02-01, 2013-02-08]
-step = "half-hour"
-states = 3
-edges = "quantile"
-chain = "homogeneous"
-min_visits = 1
-confidence = "plug-in"
-ages_days = [1, 2]
-publish = "envelope"
-"""
+ESTIMATED = of_three_states("2013-02-01, 2013-02-08")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from pipelines.reports.series import Published
 from pipelines.reports.utility import Day, paired, utility
 from pipelines.sanitise import run_stages
 from pipelines.work import begin
+from tests.minimal import of_three_states
 from tests.pipelines.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 3, 4), 12
@@ -162,20 +163,7 @@ def test_damaged_coverage_is_one_line_that_helps_before_anything_is_drawn(house)
     assert (house.folder / "release" / "SHA256SUMS").exists()
 
 
-ESTIMATED = """[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [2013-03-04, 2013-03-15]
-step = "half-hour"
-states = 3
-edges = "quantile"
-chain = "homogeneous"
-min_visits = 1
-confidence = "plug-in"
-ages_days = [1, 2]
-publish = "envelope"
-"""
+ESTIMATED = "[model]\n" + of_three_states("2013-03-04, 2013-03-15")
 
 
 def test_the_household_that_decides_an_estimated_model_is_named_age_by_age(house):
