@@ -19,6 +19,7 @@ from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, Mask, checked_steps, filled
 
 __all__ = [
+    "MIXING_NAMES",
     "deflated",
     "fill_bound",
     "is_reversible",
@@ -31,6 +32,14 @@ __all__ = [
     "total_variation",
     "total_variation_ahead",
 ]
+
+MIXING_NAMES = {
+    "spectral_gap": "spectral gap",
+    "total_variation": "total variation",
+    "spectral": "the paper's spectral bound (reversible chains)",
+    "reversibilised": "spectral-gap bound of the reversibilised chain (every chain)",
+}
+"""What the measures of mixing are called wherever people read of them; keys as in the model's public part."""
 
 REVERSIBLE_TOLERANCE = 1e-9
 _SPECTRAL_SLACK = 5e-15
