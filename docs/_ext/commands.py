@@ -13,12 +13,16 @@ from flows.command import app
 if TYPE_CHECKING:
     from typer.core import TyperCommand
 
+OPTION_TABLE = "| argument or option | meaning |"
+"""First line of every table of arguments and options."""
 _EXAMPLE = "Example:"
 
 
 def commands_page() -> str:
     """Return every command with its usage, arguments, options and example."""
-    return "\n".join(line for path, command in every_command() for line in _lines(path, command))
+    commands = list(every_command())
+    lines = [line for path, command in commands for line in _lines(path, command)]
+    return "\n".join([*_overview(commands), *lines])
 
 
 def every_command() -> Iterator[tuple[str, TyperCommand]]:
@@ -36,6 +40,15 @@ def _below(path: str, command: TyperCommand) -> Iterator[tuple[str, TyperCommand
             yield from _below(f"{path} {name}", child)
 
 
+def _overview(commands: list[tuple[str, TyperCommand]]) -> Iterator[str]:
+    """Yield a table of all commands, each with the first sentence of its help and a link to its section."""
+    yield from ("| command | purpose |", "|---|---|")
+    for path, command in commands:
+        purpose = inspect.cleandoc(command.help or "").partition("\n\n")[0]
+        yield f"| [`{path}`](#{path.replace(' ', '-')}) | {_cell(_plain(purpose))} |"
+    yield ""
+
+
 def _lines(path: str, command: TyperCommand) -> Iterator[str]:
     context = command.make_context(path, [], resilient_parsing=True)
     said, _, example = inspect.cleandoc(command.help or "").partition(_EXAMPLE)
@@ -44,7 +57,7 @@ def _lines(path: str, command: TyperCommand) -> Iterator[str]:
     named = [each for each in command.get_params(context) if each.name != "help"]
     records = [found for each in named if (found := each.get_help_record(context)) is not None]
     if records:
-        yield from ("{.keys}", "| | |", "|---|---|")
+        yield from (OPTION_TABLE, "|---|---|")
         yield from (f"| `{_cell(name)}` | {_cell(_plain(about))} |" for name, about in records)
         yield ""
     if example:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 from commands import every_command
 from docstrings import written
+from reference import DOCS, GENERATED, regenerate
 from run_file import TABLES, every_key, meaning, run_file_page
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -101,6 +102,19 @@ def test_every_test_that_is_about_an_erratum_is_named_there():
     named = re.findall(r"def (test_(?:eq|after|fig|algorithm|theorem|corollary|the_bracket)\w+)\(", text)
     assert len(named) >= 25
     assert [name for name in named if f"`{name}`" not in said] == []
+
+
+@pytest.mark.parametrize("page", GENERATED)
+def test_a_generated_part_equals_what_the_code_gives(page):
+    written_page = (DOCS / f"{page}.md").read_text("utf-8")
+    assert written_page == regenerate(page), f"docs/{page}.md differs from the code; run `make reference` and commit"
+
+
+def test_a_page_without_its_generated_part_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "commands.md").write_text("<!-- generated: commands -->\nno end of the part\n", "utf-8")
+    monkeypatch.setattr("reference.DOCS", tmp_path)
+    with pytest.raises(LookupError, match=r"docs/commands\.md: expected one part"):
+        regenerate("commands")
 
 
 def test_every_key_of_a_run_file_has_a_meaning_and_stands_on_its_page():

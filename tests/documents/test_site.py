@@ -52,11 +52,13 @@ def test_formulas_are_there_without_a_script(site):
     assert re.findall(r"<script[^>]*mathjax", notions, re.IGNORECASE) == []
 
 
-def test_what_is_made_from_the_code_is_on_its_page(site):
+def test_generated_tables_are_on_their_pages_and_have_their_classes(site):
     keys, commands = ((site / f"{name}.html").read_text("utf-8") for name in ("run-file", "commands"))
     assert "max_day_epsilon" in keys
     assert "agedp ledger amend" in commands
-    assert "made from the code" not in keys + commands
+    assert keys.count('<table class="keys four') > 10
+    assert commands.count('<table class="keys ') > 10
+    assert "{.keys" not in keys + commands
 
 
 def test_what_lies_outside_is_listed_and_nobody_asks_there(site):
