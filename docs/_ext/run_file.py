@@ -47,7 +47,7 @@ _INTRODUCED = {
     "population": "The households that the promise protects.",
     "schedule": "The days of the series, and when each is due.",
     "series.NAME": "The published statistics: one table for each series, under a name that you choose.",
-    "promise": "The notion of privacy with its parameters and caps; [the notions](notions.md) have a page of their own.",
+    "promise": "The notion of privacy with its parameters and caps, explained in [the six notions](notions.md).",
     "model": "The model of temporal correlation, declared or estimated. Only some promises need one.",
     "compare": "Additional bounds in the statement; they change no noise.",
     "engine": "How the run is computed. Results are equal to the bit whatever is written here.",
