@@ -32,7 +32,7 @@ _LINK = re.compile(r"(?<=\]\()(?P<to>[\w./-]+)")
 _BESIDE = re.compile(r"(?<=\]\()\.\./(?P<to>[\w./-]+)")
 _NAMED = re.compile(r"^(?:[^\n<`]+<)?([\w-]+)>?$", re.MULTILINE)
 _OTHERS = "... and every page that is named nowhere else"
-_OUTSIDE = re.compile(r"(?<!xmlns=['\"])https?://[^\s)>\"'`]+")
+_OUTSIDE = re.compile(r"https?://(?!www\.w3\.org/)[^\s)>\"'`]+")  # names of XML's parts are no links
 
 
 class NotebookParser(MystParser):
