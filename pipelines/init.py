@@ -6,6 +6,7 @@ the first rows show them. Every deciding key is an option; one that is not given
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ from pipelines.work import engine_of, rules_of, store_of
 
 _OLD_DAYS = 365
 _ANY_DAY = date(2012, 1, 1)
+_DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def init(
     for path in (run_file, roster):
         if path.exists():
             raise InputError(f"{path} is there already; move it away or name another folder with --in")
-    given = given or {}
+    given = _with_absolute_places(given or {})
     places = places or Places()
     layout = read_layout(patterns, given)
     facts = _facts(layout, patterns, {})
@@ -133,6 +135,26 @@ def init(
     folders.write(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
     folders.write(run_file, found.text().encode(), mode=0o644)
     return Made(run_file, roster, facts, found, layout.long, given)
+
+
+def preview(patterns: Sequence[str], *, folder: Path, given: Given, places: Places) -> Draft:
+    """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
+
+    Raises:
+        InputError, RunFileError: as `init`.
+    """
+    given = {key: toml for key, toml in _with_absolute_places(given).items() if key not in _DATES}
+    facts = _facts(read_layout(patterns, given), patterns, {})
+    return draft(facts, given, places=places, base=folder.absolute())
+
+
+def _with_absolute_places(given: Given) -> Given:
+    """Return the options with their files named from the current folder, as whoever gave them did."""
+    found = dict(given)
+    for key in (("model", "curve"), ("model", "kernel")):
+        if key in found and "://" not in (place := json.loads(found[key])):
+            found[key] = quoted(str(Path(place).absolute()))
+    return found
 
 
 def read_layout(patterns: Sequence[str], given: Given) -> Layout:
@@ -211,8 +233,8 @@ def _provisional(facts: Facts, given: Given, places: Places, folder: Path) -> Ru
     Raises:
         RunFileError: an option with a value that a run file refuses, or one that nothing uses.
     """
-    dates = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
-    draft(facts, {key: toml for key, toml in given.items() if key not in dates}, places=places, base=folder.absolute())
+    undated = {key: toml for key, toml in given.items() if key not in _DATES}
+    draft(facts, undated, places=places, base=folder.absolute())
     reading = {key: toml for key, toml in given.items() if key[0] in ("input", TABLE)}
     lines = tuple(_neutral(line) for line in facts.columns)
     text = draft(replace(facts, columns=lines), reading, places=places, base=folder.absolute()).text(proposals=True)
@@ -253,11 +275,11 @@ def _noted(found: Draft, facts: Facts, given: Given) -> Draft:
     return Draft(found.tables, {**found.notes, "schedule": tuple(notes)})
 
 
-def missing_options(made: Draft, given: Given) -> str:
+def missing_options(undecided: Sequence[Key], given: Given) -> str:
     """Return the options that are still missing, all of them, for the notion that is given."""
     notion = notion_of(given)
     solved = notion is not None and "risk" in notion.model_fields
-    flags = [flag_of(key) for key in made.undecided]
+    flags = [flag_of(key) for key in undecided]
     return ", ".join(f"{flag} (or --risk)" if solved and flag == "--epsilon-per-day" else flag for flag in flags)
 
 

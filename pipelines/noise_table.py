@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +26,7 @@ from pipelines.run_file_draft import Facts, Places, draft, notion_of
 from pipelines.run_file_options import SERIES, Given, Key, quoted
 from pipelines.work import Work, engine_of
 
-_EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(20)), (Decimal(1), Decimal(50)))
+_EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
 """Pairs of epsilon and clamp_kwh; what is given takes their place."""
 
 _AMOUNTS: Final = ("epsilon_per_day", "epsilon_per_window", "alpha", "epsilon")
@@ -93,9 +94,12 @@ class NoiseRow:
 
 @dataclass(frozen=True, slots=True)
 class NoiseTable:
-    """Noise by notion for pairs of (epsilon, clamp_kwh); `given` tells whether the options name the pair."""
+    """Noise by notion for pairs of (epsilon, clamp_kwh); `given` tells whether the options name the pair.
 
-    households: int
+    `households` are the fewest and the most on the roster on a day; the noise is the root mean square over the days.
+    """
+
+    households: tuple[int, int]
     days: int
     pairs: tuple[tuple[Decimal, Decimal], ...]
     given: bool
@@ -117,7 +121,8 @@ def noise_table(facts: Facts, given: Given, roster: Roster) -> NoiseTable:
             )
             for setting in _settings()
         )
-    return NoiseTable(roster.households(facts.first), facts.days, pairs, bool(own_epsilon and own_clamp), rows)
+    counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
+    return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(own_epsilon and own_clamp), rows)
 
 
 def _settings() -> Iterator[Setting]:

@@ -279,7 +279,9 @@ class _Proposals:
             return None
 
     def _min_households(self) -> int:
-        return min(100, (self._facts.households + 1) // 2)  # not all: every day after the first that leaves would go
+        return min(
+            100, max(1, (self._facts.households + 1) // 2)
+        )  # not all: every day after the first that leaves would go
 
     def _epsilon_per_day(self) -> str:
         caps = (self._number("promise", key) for key in ("max_day_epsilon", "epsilon_total"))

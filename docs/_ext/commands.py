@@ -61,7 +61,17 @@ def _lines(path: str, command: TyperCommand) -> Iterator[str]:
         yield from (f"| `{_cell(name)}` | {_cell(_plain(about))} |" for name, about in records)
         yield ""
     if example:
-        yield from ("For example:", "", "```sh", *(line.strip() for line in example.strip().splitlines()), "```", "")
+        yield from ("For example:", "", "```sh", *_example_lines(example), "```", "")
+
+
+def _example_lines(example: str) -> list[str]:
+    r"""Return the lines of an example as a shell reads them.
+
+    >>> _example_lines(" agedp run run.toml\n--quiet")
+    ['agedp run run.toml \\', '    --quiet']
+    """
+    text = "\n".join(line.strip() for line in example.strip().splitlines())
+    return text.replace("\n--", " \\\n    --").splitlines()
 
 
 def _cell(text: str) -> str:
