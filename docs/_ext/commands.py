@@ -11,6 +11,7 @@ import typer
 from flows.command import app
 
 if TYPE_CHECKING:
+    from typer import Context
     from typer.core import TyperCommand
 
 OPTION_TABLE = "| argument or option | meaning |"
@@ -18,11 +19,17 @@ OPTION_TABLE = "| argument or option | meaning |"
 _EXAMPLE = "Example:"
 
 
+Panel = tuple[str, tuple[tuple[str, str], ...]]
+"""A group of options: its title ("" for a command's own options), and each option with its meaning."""
+
+
 def commands_page() -> str:
     """Return every command with its usage, arguments, options and example."""
     commands = list(every_command())
-    lines = [line for path, command in commands for line in _lines(path, command)]
-    return "\n".join([*_overview(commands), *lines])
+    lines, shared = list(_overview(commands)), dict[Panel, str]()
+    for path, command in commands:
+        lines += _lines(path, command, shared)
+    return "\n".join(lines)
 
 
 def every_command() -> Iterator[tuple[str, TyperCommand]]:
@@ -45,23 +52,37 @@ def _overview(commands: list[tuple[str, TyperCommand]]) -> Iterator[str]:
     yield from ("| command | purpose |", "|---|---|")
     for path, command in commands:
         purpose = inspect.cleandoc(command.help or "").partition("\n\n")[0]
-        yield f"| [`{path}`](#{path.replace(' ', '-')}) | {_cell(_plain(purpose))} |"
+        yield f"| [`{path}`](#{_anchor(path)}) | {_cell(_plain(purpose))} |"
     yield ""
 
 
-def _lines(path: str, command: TyperCommand) -> Iterator[str]:
+def _lines(path: str, command: TyperCommand, shared: dict[Panel, str]) -> Iterator[str]:
+    """Yield the section of a command; `shared` has the titled panels of earlier commands, listed once."""
     context = command.make_context(path, [], resilient_parsing=True)
-    said, _, example = inspect.cleandoc(command.help or "").partition(_EXAMPLE)
+    purpose, _, example = inspect.cleandoc(command.help or "").partition(_EXAMPLE)
     usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece)
-    yield from (f"## {path}", "", said.strip(), "", "```text", f"{path} {usage}", "```", "")
-    named = [each for each in command.get_params(context) if each.name != "help"]
-    records = [found for each in named if (found := each.get_help_record(context)) is not None]
-    if records:
+    yield from (f"## {path}", "", purpose.strip(), "", "```text", f"{path} {usage}", "```", "")
+    for title, records in _panels(command, context):
+        if first := shared.get((title, records)):
+            yield from (f"**{title}**: as for [`{first}`](#{_anchor(first)}).", "")
+            continue
+        if title:
+            shared[title, records] = path
+            yield from (f"**{title}**", "")
         yield from (OPTION_TABLE, "|---|---|")
         yield from (f"| `{_cell(name)}` | {_cell(_plain(about))} |" for name, about in records)
         yield ""
     if example:
         yield from ("For example:", "", "```sh", *_example_lines(example), "```", "")
+
+
+def _panels(command: TyperCommand, context: Context) -> Iterator[Panel]:
+    """Yield the arguments and options of a command by panel, its own ones first."""
+    panels: dict[str, list[tuple[str, str]]] = {"": []}
+    for each in command.get_params(context):
+        if each.name != "help" and (record := each.get_help_record(context)) is not None:
+            panels.setdefault(getattr(each, "rich_help_panel", None) or "", []).append(record)
+    yield from ((title, tuple(records)) for title, records in panels.items() if records)
 
 
 def _example_lines(example: str) -> list[str]:
@@ -72,6 +93,10 @@ def _example_lines(example: str) -> list[str]:
     """
     text = "\n".join(line.strip() for line in example.strip().splitlines())
     return text.replace("\n--", " \\\n    --").splitlines()
+
+
+def _anchor(path: str) -> str:
+    return path.replace(" ", "-")
 
 
 def _cell(text: str) -> str:
