@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import typer
+from table_heads import OPTION_TABLE
 
 from flows.command import app
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from typer import Context
     from typer.core import TyperCommand
 
-OPTION_TABLE = "| argument or option | meaning |"
-"""First line of every table of arguments and options."""
 _EXAMPLE = "Example:"
 
 

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commands import OPTION_TABLE
 from myst_parser.parsers.sphinx_ import MystParser
-from run_file import KEY_TABLE
+from table_heads import KEY_TABLE, OPTION_TABLE
 
 if TYPE_CHECKING:
     from docutils.nodes import document

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import PlainValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from table_heads import KEY_TABLE
 
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model import Declared, Estimated
@@ -52,8 +53,6 @@ _INTRODUCED = {
     "compare": "Additional bounds in the statement; they change no noise.",
     "engine": "How the run is computed. Results are equal to the bit whatever is written here.",
 }
-KEY_TABLE = "| key | value | default | meaning |"
-"""First line of every table of keys."""
 _ALL_FREE = (Output, Compare, Engine)
 _WORDS = {
     "positive": "number above 0",
