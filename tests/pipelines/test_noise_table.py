@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from agedp_data.notions import NOTIONS
 from agedp_data.roster import read_roster, roster_text
 from pipelines.noise_table import noise_table
-from pipelines.run_file_draft import Facts
+from pipelines.run_file_draft import Facts, Line
 from pipelines.run_file_options import toml_of
 
 HOUSEHOLDS, DAYS = 4, 10
@@ -57,6 +58,17 @@ def test_without_options_there_are_examples_for_several_pairs(roster):
     classical = next(row for row in table.rows if row.notion == "classical")
     for (epsilon, clamp), value in zip(table.pairs, classical.noise_kwh, strict=True):
         assert value == pytest.approx(noise(float(epsilon), float(clamp)), rel=1e-6)
+
+
+def test_columns_that_wait_for_a_decision_do_not_matter(roster):
+    columns = (
+        *(Line(key, f'"{key}"') for key in ("household", "time", "energy")), Line("time_format", '"iso"'),
+        Line("unit", '"kWh"'), *(Line(key, '"UTC"', decided=False) for key in ("zone", "day_zone")),
+        Line("stamp", '"end"', decided=False),
+    )  # fmt: skip
+    long = replace(FACTS, dataset="long", columns=columns)
+    table = noise_table(long, toml_of({"clamp_kwh": "20", "epsilon_per_day": "1"}), roster)
+    assert table.rows[0].noise_kwh == (pytest.approx(noise(1, 20), rel=1e-6),)
 
 
 def test_parameters_of_the_chosen_notion_take_the_place_of_the_example(roster):
