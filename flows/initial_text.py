@@ -91,10 +91,11 @@ def _next_lines(made: Made) -> list[str]:
     if made.undecided:
         missing = missing_options(made.undecided, made.given)
         text = (
-            f"{made.run_file}: written. To decide: {missing}. Give them as options, or "
-            f'edit the lines that begin with "# decide:"; then `agedp plan {made.run_file}`'
+            f"{made.run_file}: written. To decide: {missing}. Give them as options, or edit the lines that begin with "
+            '"# decide:"'
         )
-        return textwrap.wrap(text, _WIDTH, break_on_hyphens=False, subsequent_indent="   ")
+        lines = textwrap.wrap(text, _WIDTH, break_on_hyphens=False, subsequent_indent="   ")
+        return [*lines, f"   Next: `agedp plan {made.run_file}`"]
     model = '"estimated"' in [line.toml for line in made.draft.tables.get("model", ()) if line.key == "source"]
     commands = ["calibrate"] * model + ["plan", "run"]
     steps = ", then ".join(f"`agedp {command} {made.run_file}`" for command in commands)

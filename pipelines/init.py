@@ -175,7 +175,7 @@ def read_layout(patterns: Sequence[str], given: Given) -> Layout:
             _require_readable(found, source)
             return Layout(Long.name, found)
     if named is not None or any(table == TABLE for table, _ in given):
-        raise sources[0].error("its first rows are no table with a column each for household, timestamp and energy")
+        raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
     return Layout(next(iter(LAYOUTS)))  # whose reader says what is wrong with the header
 
 

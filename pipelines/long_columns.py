@@ -26,7 +26,7 @@ from typing import Final
 
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import column_names
-from agedp_data.readers.stamps import ISO, USUAL, fits, instant_ns, parser_format
+from agedp_data.readers.stamps import ISO, USUAL, fits, parser_format
 from agedp_data.shown import shown
 from pipelines.run_file_draft import Line
 from pipelines.run_file_options import Key, quoted
@@ -214,7 +214,7 @@ class _Reading:
         for household, cell in zip(
             self._cells.get(self._name("household"), ()), self._cells.get(self._name("time"), ()), strict=False
         ):
-            stamp = _instant(cell, time_format)
+            stamp = _clock_time(cell, time_format)
             if stamp is not None:
                 found.setdefault(household, []).append(stamp)
         yield from found.values()
@@ -271,14 +271,17 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _instant(cell: str, time_format: str) -> datetime | None:
+def _clock_time(cell: str, time_format: str) -> datetime | None:
+    """Return what the clock of a timestamp shows, whatever its offset."""
     if time_format == ISO:
         try:
             return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell))
         except ValueError:
             return None
-    found = instant_ns(cell.encode(), time_format)
-    return None if found is None else datetime(1970, 1, 1) + timedelta(microseconds=found // 1000)
+    try:
+        return datetime.strptime(cell, time_format).replace(tzinfo=None)
+    except ValueError:
+        return None
 
 
 def _of_day(stamp: datetime) -> timedelta:

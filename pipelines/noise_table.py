@@ -161,7 +161,7 @@ def _noise(
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip
     try:
-        run, _ = check(draft(facts, filled, places=Places(), base=folder).text(), base=folder)
+        run, _ = check(draft(facts, filled, places=Places(), base=folder).text(proposals=True), base=folder)
         if run is None:
             return None
         work = Work(run, clock.now(), None, engine_of(run, None), roster, model_of(run))

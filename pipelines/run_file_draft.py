@@ -212,7 +212,7 @@ def _filled(
         if key in options:
             yield Line(key, options[key], comment)
         elif key in own:
-            yield own[key] if own[key].comment else replace(own[key], comment=comment if not own[key].decided else "")
+            yield replace(own[key], comment=own[key].comment or comment)
         else:
             yield Line(key, proposals.toml(table, key), comment, decided=False)
 
