@@ -12,8 +12,9 @@ from datetime import date, timedelta
 
 import numpy as np
 
+from agedp_data.readers.layout import Ints
 from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london
-from agedp_data.readers.synthetic.households import STATES, Homes, Ints
+from agedp_data.readers.synthetic.households import STATES, Homes
 from pipelines.demo.walks import WALKS, demonstration_chains
 
 _SLOTS = 48
@@ -23,8 +24,7 @@ _SLOTS = 48
 class Size:
     """How much is drawn: households of each dataset, days before the released ones, released days, seed."""
 
-    london_households: int = 400
-    ausgrid_households: int = 300
+    households: int = 480
     calibration_days: int = 112
     released_days: int = 56
     seed: int = 7
@@ -83,13 +83,11 @@ class Draw:
 
 def draw_dataset(dataset: Dataset, size: Size) -> Draw:
     """Return the households and periods of a dataset: the kinds of chain in turn, the steps at random."""
-    count = size.london_households if dataset.name == "london" else size.ausgrid_households
-    steps = np.random.default_rng([size.seed, len(dataset.name)]).choice(dataset.steps_wh, count).astype(np.int64)
+    count, seed = size.households, size.seed + DATASETS.index(dataset)
+    steps = np.random.default_rng(seed).choice(dataset.steps_wh, count).astype(np.int64)
     mean_kwh = steps * STATES / 2 * _SLOTS / 1000
     first = dataset.first_day
     released = first + timedelta(days=size.calibration_days)
     last = released + timedelta(days=size.released_days - 1)
     homes = Homes(np.arange(count) % len(WALKS), mean_kwh, demonstration_chains())
-    return Draw(
-        dataset, size.seed, DateRange(first, released - timedelta(days=1)), DateRange(released, last), homes, steps
-    )
+    return Draw(dataset, seed, DateRange(first, released - timedelta(days=1)), DateRange(released, last), homes, steps)

@@ -26,8 +26,9 @@ CHAINS = "chains.json"
 PAGE = "index.html"
 _NUMBERS = re.compile(r"\[[^][{}]*\]")  # a list of numbers stands on one line
 _ABOUT = (
-    "The Markov chains that the synthetic households of this folder follow, one step per half-hour: transition matrices "
-    "(row: from, column: to), stationary distributions, eigenvalues, and the energy of each state of each household. "
+    "The Markov chains that the synthetic households of this folder follow, one step per half-hour: transition "
+    "matrices (row: from, column: to), stationary distributions, eigenvalues, and the energy of each state of each "
+    "household. "
     "Real households' chains are confidential; these are public because no household exists."
 )
 

@@ -13,7 +13,7 @@ AGES_DAYS = (1, 2, 3)
 MIN_VISITS = 30
 _MAX_DAY_EPSILON = Decimal(2)
 
-_HEAD = """# {notion}.toml: a rehearsal on synthetic households, written by `agedp demo`. Copy it and change what is yours.
+_HEAD = """# {notion}.toml: a rehearsal on synthetic households, written by `agedp demo`. Copy it and change it.
 # {households} households, {calibration} days for the model, then {days} released days; seed {seed}.
 version = 1
 
@@ -59,7 +59,7 @@ epsilon_total   = {total}                    # cap of the whole series: the sum 
 _TEMPORAL = """[promise]
 notion       = "temporal"                # what all releases together reveal about any one day, past and future ones too
 age_days     = 2                         # a day is released when it is two days old
-alpha        = 2.0                       # bound on the temporal leakage of any one day
+alpha        = 3.0                       # bound on the temporal leakage of any one day
 horizon_days = {days}                        # the series closes after so many releases
 budget       = "best"                    # the allocation with the least mean noise among those of the paper and more
 max_day_epsilon = {day_cap}                    # cap of any one day, whatever the model says
@@ -71,7 +71,7 @@ notion       = "discounted"              # the sum of the losses of all days, in
 age_days     = 2                         # a day is released when it is two days old
 discount     = "exponential"
 rate         = 0.7                       # the loss of a day counts 0.7 of that of the day after it
-epsilon      = 2.0                       # bound on the discounted sum, on every day
+epsilon      = 2.5                       # bound on the discounted sum, on every day
 schedule     = "optimal"                 # the schedule with the least mean noise over horizon_days
 horizon_days = {days}
 clock        = "data-day"                # discounting follows the day of the data

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agedp_data.readers.synthetic.households import STATES, Chains, Floats, Ints
+from agedp_data.readers.layout import Ints
+from agedp_data.readers.synthetic.households import STATES, Chains, Floats
 
 
 @dataclass(frozen=True, slots=True)

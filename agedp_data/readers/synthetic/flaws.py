@@ -51,7 +51,7 @@ def sound(households: int, steps: int) -> Flaws:
     return Flaws(nothing, nothing, nothing, np.full(households, -1))
 
 
-def draw_flaws(  # noqa: PLR0913  (each rules out another flaw)
+def draw_flaws(
     places: slice, energy_wh: Ints, *, first_day: date, duplicates: bool, seed: int, stops: bool = True
 ) -> Flaws:
     """Return the flaws of the households at these places; only what is there can be noisy or doubled.

@@ -2,9 +2,10 @@
 
     energy = size_h x shape(slot) x factor(day) x levels[kind, state],      state ~ kernels[kind]
 
-The chains are a value (`Chains`): `SAMPLE_CHAINS` unless the caller brings other ones. The state is the household's activity and the only thing of its own that remembers; size, time of day and the
-factor of the day (weather, season, weekend: the same for everybody) hide the chain as in real data. A plain
-chain leaves shape and factor out: then the readings themselves follow the kernel.
+The chains are a value (`Chains`): `SAMPLE_CHAINS` unless the caller brings other ones. The state is the household's
+activity and the only thing of its own that remembers; size, time of day and the factor of the day (weather, season,
+weekend: the same for everybody) hide the chain as in real data. A plain chain leaves shape and factor out: then the
+readings themselves follow the kernel.
 
 numpy's generators are good enough here, and only here: made-up data are not a release. The streams are
 numbered, so that the energies of a seed stay the same whatever flaws are added to them.
@@ -121,9 +122,7 @@ def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Homes:
     return Homes(kind.astype(np.int64), mean_kwh * size * np.where(kind == MOSTLY_ZERO, 0.25, 1.0) / 1.005)
 
 
-def draw_states(
-    kind: Ints, *, steps: int, generator: np.random.Generator, chains: Chains = SAMPLE_CHAINS
-) -> Ints:
+def draw_states(kind: Ints, *, steps: int, generator: np.random.Generator, chains: Chains = SAMPLE_CHAINS) -> Ints:
     """Return (n, steps) states of households of these kinds (n): stationary start, then a row of P a step."""
     later, first = np.cumsum(chains.kernels, axis=2)[kind], np.cumsum(chains.stationary, axis=1)[kind]
     households = np.arange(len(kind))
