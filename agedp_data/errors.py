@@ -29,6 +29,10 @@ class InputError(AgedpError):
     """An input file or roster that cannot be understood; nothing was drawn."""
 
 
+class Unavailable(InputError):
+    """A disk, network or service did not answer; the same call may succeed later."""
+
+
 class RunFileError(AgedpError):
     """A run file that asks for something unknown or impossible."""
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, answer, say
+
+if TYPE_CHECKING:
+    from pipelines.blocks import Told
+    from pipelines.bound import Calibration
 
 app = typer.Typer()
 
@@ -91,15 +95,34 @@ def init(
 
 
 @app.command(rich_help_panel=TO_BEGIN)
-def calibrate(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Estimate the model of a run file from its readings, once.
+def calibrate(
+    run_file: RunFileArgument,
+    through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Estimate the Markov chains of the households and store their model, once.
 
-    Example: agedp calibrate london.toml
+    Example: agedp calibrate london.toml --flow
     """
     from flows.calibration import calibration_lines
     from flows.progress import bars
-    from pipelines.calibrate import calibrate as make
 
     with bars(wanted=not (as_json or quiet)) as told:
-        found = make(run_file, told=told)
+        found = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, told)
     answer({"model": found.model.id}, "\n".join(calibration_lines(found)), as_json=as_json, quiet=quiet)
+
+
+def _calibrate(run_file: Path, told: Told) -> Calibration:
+    from pipelines.calibrate import calibrate as make
+
+    return make(run_file, told=told)
+
+
+def _calibrate_by_flow(run_file: Path, told: Told) -> Calibration:
+    from flows.server import served_beside
+
+    with served_beside(run_file):
+        from flows.calibrate_flow import run_calibration
+
+        return run_calibration(str(run_file), told).calibration

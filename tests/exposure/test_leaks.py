@@ -112,7 +112,7 @@ def test_the_verdict_on_the_chain_names_nobody_and_its_report_stays_in_the_house
         main()
     shown = capsys.readouterr()
     assert (ended.value.code or 0, shown.err) == (0, "")
-    assert "Is the chain true?" in shown.out
+    assert "Goodness of fit of the Markov model" in shown.out
     assert ran.marks.found_in(shown.out.encode()) == []
     assert [each for record in caplog.records for each in ran.marks.found_in(record.getMessage().encode())] == []
     inside = world.confidential / "forgetting"
