@@ -61,16 +61,16 @@ def run_demonstration(folder: Path, size: Size, *, told: Told = SILENT) -> Itera
 
 
 def _calibrate(run_file: Path, told: Told) -> None:
-    """Estimate the model of a run file."""
-    from pipelines.calibrate import calibrate  # noqa: PLC0415  (becomes a Prefect flow, imported inside `served`)
+    """Run the calibrate flow of a run file; Prefect reads its settings on import, so inside `served` only."""
+    from flows.calibrate_flow import run_calibration  # noqa: PLC0415
 
-    calibrate(run_file, told=told)
+    run_calibration(str(run_file), told)
 
 
 def _release(run_file: Path, told: Told) -> None:
-    """Run the release flow of a run file; Prefect reads its settings on import, so inside `served` only."""
-    from flows.flow import run_flow  # noqa: PLC0415
+    """Run the release flow of a run file, inside `served` as well."""
+    from flows.release_flow import run_release  # noqa: PLC0415
 
-    _, refused = run_flow(str(run_file), None, told)
+    _, refused = run_release(str(run_file), None, told)
     if refused is not None:
         raise refused

@@ -119,7 +119,11 @@ def _chains(mixing: Mixing) -> Iterator[str]:
     yield "</div>"
     numbers = [f"{i + 1}" for i in range(len(mixing.example))]
     cells = [(number, *map(_cell, row)) for number, row in zip(numbers, mixing.example.tolist(), strict=True)]
-    yield table("The estimated matrix in numbers: state now (row), state after half an hour", ("", *numbers), cells)
+    yield table(
+        "The estimated matrix in percent: from the state now (row) to the state after half an hour",
+        ("", *numbers),
+        cells,
+    )
     yield paragraph(gap_text(mixing))
     yield _mixing_chart(mixing)
     for measure, rows in groupby(mixing_rows(mixing), key=itemgetter(0)):
@@ -128,12 +132,12 @@ def _chains(mixing: Mixing) -> Iterator[str]:
 
 
 def _cell(share: float) -> str:
-    """Return a probability for a narrow column.
+    """Return a probability in whole percent, for a narrow column.
 
-    >>> _cell(0.714), _cell(0.0), _cell(1.0)
-    ('.71', '·', '1.0')
+    >>> _cell(0.714), _cell(0.0), _cell(0.004)
+    ('71', '·', '< 1')
     """
-    return "·" if share == 0 else "1.0" if share > 0.995 else f"{share:.2f}"[1:]
+    return "·" if share == 0 else "< 1" if share < 0.005 else f"{100 * share:.0f}"
 
 
 def _band(matrix: Floats) -> str:

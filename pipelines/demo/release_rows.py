@@ -18,8 +18,9 @@ RELEASE_COLUMNS = (
 COLUMNS_ARE = (
     "Noise: standard deviation of the added noise. Change: day-to-day change of the mean, estimated from the published "
     "series alone (hidden: the noise hides it).",
-    "Epsilon of a day: privacy loss of one released day. Epsilon of the period: all released days composed; it needs "
-    "no assumption about households.",
+    "Epsilon of a day: privacy loss of one released day. Epsilon of the period: composition of all released days, "
+    "without any assumption. It is large, because these notions bound the loss about the present, about any one day, "
+    "or about the recent past, not about all days together.",
     "Bound of the notion: what the releases reach, and what the run file promises; the risk and the temporal leakage "
     "hold under the model.",
 )

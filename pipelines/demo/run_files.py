@@ -30,7 +30,7 @@ source       = "Synthetic: drawn from the Markov chains of chains.json; no house
 licence      = "CC0-1.0"
 
 [population]
-name   = "synthetic-{dataset}-households"
+name   = "synthetic-{dataset}-{notion}"   # the households; a name of its own for each rehearsal
 roster = "roster.csv"                    # household_id,from,to: who is counted on which days
 min_households = {least}                     # a day with fewer households on the roster is never released
 
