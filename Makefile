@@ -1,4 +1,4 @@
-# `make run`: set up and publish two rehearsals of made-up homes. `make test`: set up and pass the tests.
+# `make run`: set up and show everything once on synthetic households, out/index.html. `make test`: set up and pass the tests.
 # `make docs`: the pages as a site, docs/_build/index.html; asks no network once it is set up.
 PYTHON ?= python3
 VENV   ?= .venv
@@ -11,10 +11,7 @@ LOWEST ?= .venv-lowest
 .PHONY: run test check long lowest papers docs reference clean
 
 run: $(VENV)/.run
-	@$(BIN)/agedp sample london $(OUT)/london --households 300 --days 60 --seed 7
-	@$(BIN)/agedp run $(OUT)/london/london.toml --flow
-	@$(BIN)/agedp sample ausgrid $(OUT)/ausgrid --households 300 --days 60 --seed 7
-	@$(BIN)/agedp run $(OUT)/ausgrid/ausgrid.toml --flow
+	@$(BIN)/agedp demo $(OUT)
 
 test: check
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup

@@ -1,19 +1,50 @@
-"""`agedp sample` and `calibrate`: what is done once, before the first release."""
+"""`agedp demo`, `sample` and `calibrate`: what is done once, before the first release."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, answer
+from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, answer, say
 
 if TYPE_CHECKING:
     from pipelines.blocks import Told
     from pipelines.bound import Calibration
 
 app = typer.Typer()
+
+
+@app.command(rich_help_panel=TO_BEGIN)
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder", show_default=False)],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Show everything once on synthetic households: chains, bounds, and three notions on both formats.
+
+    A page with pictures is written to DIR/index.html. With PREFECT_API_URL the flows run on that Prefect server.
+
+    Example: agedp demo out
+    """
+    from flows.demonstration import Page, Step, run_demonstration
+    from flows.demonstration_lines import demonstration_json, step_lines, table_lines
+    from flows.progress import bars
+    from pipelines.demo.datasets import Size
+    from pipelines.demo.release_table import ReleaseSummary
+
+    words, steps = not (as_json or quiet), list[Step]()
+    with bars(wanted=words) as told:
+        for step in run_demonstration(folder, Size(), told=told):
+            if words and isinstance(step, Page):
+                say("\n".join(table_lines([done for done in steps if isinstance(done, ReleaseSummary)])))
+            if words:
+                say("\n".join(step_lines(step, folder)))
+            steps.append(step)
+    if as_json:
+        say(json.dumps(demonstration_json(steps)))
 
 
 @app.command(rich_help_panel=TO_BEGIN)
