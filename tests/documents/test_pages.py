@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.documents.pages import ROOT, Reader, blocks, pages
@@ -21,16 +19,6 @@ def reader(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_whoever_follows_a_page_sees_what_it_says(page, reader):
     reader.follow(page.read_text("utf-8"))
-
-
-@pytest.mark.long
-def test_the_screen_in_the_readme_is_what_the_first_of_its_two_commands_prints(reader):
-    made = re.findall(r"\$\(BIN\)/(agedp .*london.*)", (ROOT / "Makefile").read_text("utf-8"))
-    calls = [call.replace("$(OUT)", "out").replace(" --flow", "") for call in made]
-    screen = next(block.text for block in blocks((ROOT / "README.md").read_text("utf-8")) if block.language == "text")
-    rows = screen.partition("\n")[0]
-    page = "```sh run\n{}\n```\n\n```text says\n{}\n```\n\n```text alike\n{}```\n"
-    reader.follow(page.format("\n".join(calls), rows, screen))
 
 
 @pytest.mark.parametrize(

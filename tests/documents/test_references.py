@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from agedp_data.config import parse
-from tests.documents.pages import ROOT, blocks, pages
+from tests.documents.pages import CONTINUED, ROOT, blocks, pages
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
@@ -36,7 +36,8 @@ def anchors(text: str) -> set[str]:
 
 def called(text: str) -> list[str]:
     """The calls of agedp in the shell blocks of a page."""
-    lines = [line for block in blocks(text) if block.language in ("", "sh") for line in block.text.splitlines()]
+    texts = [CONTINUED.sub(" ", block.text) for block in blocks(text) if block.language in ("", "sh")]
+    lines = [line for text in texts for line in text.splitlines()]
     return [line.partition("  #")[0] for line in lines if line.startswith("agedp ")]
 
 
