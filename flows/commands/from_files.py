@@ -57,13 +57,13 @@ def sanitise(
     *,
     given: Given,
 ) -> None:
-    """Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
+    r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
 
     DIR is the release folder. Ledger, run file, roster and confidential folder
     lie in DIR-confidential. The same command again draws nothing again.
     Options that decide have no default.
 
-    Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \\
+    Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \
     --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20
     """
     from flows.calibration import calibration_lines
