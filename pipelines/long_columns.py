@@ -275,7 +275,7 @@ def _clock_time(cell: str, time_format: str) -> datetime | None:
     """Return what the clock of a timestamp shows, whatever its offset."""
     if time_format == ISO:
         try:
-            return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell))
+            return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell)).replace(tzinfo=None)
         except ValueError:
             return None
     try:

@@ -30,8 +30,9 @@ def init(
 ) -> None:
     """Write a commented run file and a first roster, read off the files.
 
-    An option is written into the run file. A deciding key without an option stays a "# decide:" line. The table of
-    noise shows what this number of households gives under each notion; it decides nothing.
+    Options are written into the run file. A deciding key without an option is
+    left as a line to decide. Before that, a table shows the noise that this
+    number of households gives under each notion.
 
     Example: agedp init 'incoming/*.csv' --notion discounted --clamp-kwh 30
     """
@@ -56,12 +57,13 @@ def sanitise(
     *,
     given: Given,
 ) -> None:
-    """Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
+    r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
 
-    DIR is the release folder. Ledger, run file, roster and confidential folder lie in DIR-confidential. The same
-    command again continues and draws nothing again.
+    DIR is the release folder. Ledger, run file, roster and confidential folder
+    lie in DIR-confidential. The same command again draws nothing again.
+    Options that decide have no default.
 
-    Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5
+    Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \
     --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20
     """
     from flows.calibration import calibration_lines
@@ -75,8 +77,9 @@ def sanitise(
     if done.refused is None or done.work.released:  # what was released before a day was refused stays released
         found = result(done.work)
         lines = result_lines(done.work)
+        if done.work.model is not None:
+            found["model"] = done.work.model.id
         if done.calibration is not None:
-            found["model"] = done.calibration.model.id
             lines = [*calibration_lines(done.calibration), *lines]
         answer(found, "\n".join(lines), as_json=as_json, quiet=quiet)
     if done.refused is not None:
