@@ -3,7 +3,7 @@
 A block is marked behind its language. `sh run` is run by bash in the page's folder, `sh fails=3` must end with that,
 `python run` goes on where the page's last one ended, `toml file=run.toml` is written into the folder. `text says` holds
 lines that the block before it printed, in this order, "..." being whatever; in `text alike` their numbers are free, for
-noise is drawn anew.
+noise is drawn anew. A block that is marked `long` besides is left to `make long`.
 
 `agedp` itself is called in this process where a line of a block is nothing but that: a second less each time.
 """
@@ -47,6 +47,11 @@ class Block:
         return next((mark[5:] for mark in self.marks.split() if mark.startswith("file=")), "")
 
     @property
+    def is_long(self) -> bool:
+        """Return whether only `make long` runs it."""
+        return "long" in self.marks.split()
+
+    @property
     def status(self) -> int | None:
         """Return with which status it must end, None if it is not to be run."""
         ends = [int(mark[6:]) for mark in self.marks.split() if mark.startswith("fails=")]
@@ -73,9 +78,11 @@ class Reader:
         self._printed = ""
         monkeypatch.chdir(folder)
 
-    def follow(self, text: str) -> None:
+    def follow(self, text: str, *, with_long: bool = False) -> None:
         """Go through a page."""
         for block in blocks(text):
+            if block.is_long and not with_long:
+                continue
             if block.file:
                 path = self._folder / block.file
                 path.parent.mkdir(parents=True, exist_ok=True)
