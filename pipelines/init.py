@@ -34,8 +34,9 @@ from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
 from pipelines.readings.store import Store
-from pipelines.run_file_draft import Draft, Facts, Line, Places, decided, draft, flag_of, notion_of
+from pipelines.run_file_draft import Draft, Places, decided, draft, flag_of
 from pipelines.run_file_options import FLAGS, Given, Key, quoted
+from pipelines.run_file_proposals import Facts, Line, notion_of
 from pipelines.work import engine_of, rules_of, store_of
 
 _OLD_DAYS = 365

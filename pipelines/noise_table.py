@@ -23,8 +23,9 @@ from agedp_data.model import Model, kernel_envelope, public_text
 from agedp_data.notions import NOTIONS
 from agedp_data.roster import Roster
 from pipelines.promise.promised_days import PromisedDays
-from pipelines.run_file_draft import Facts, Places, draft, notion_of
+from pipelines.run_file_draft import Places, draft
 from pipelines.run_file_options import SERIES, Given, Key, quoted
+from pipelines.run_file_proposals import Facts, notion_of
 from pipelines.work import Work, engine_of
 
 _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
