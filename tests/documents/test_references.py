@@ -35,7 +35,8 @@ def anchors(text: str) -> set[str]:
 
 def called(text: str) -> list[str]:
     """The calls of agedp in the shell blocks of a page."""
-    lines = [line for block in blocks(text) if block.language in ("", "sh") for line in block.text.splitlines()]
+    shell = [block.text.replace("\\\n", " ") for block in blocks(text) if block.language in ("", "sh")]
+    lines = [line for block in shell for line in block.splitlines()]
     return [line.partition("  #")[0] for line in lines if line.startswith("agedp ")]
 
 
