@@ -7,12 +7,13 @@ the first rows show them. Every deciding key is an option; one that is not given
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow.compute as pc
 
@@ -33,8 +34,9 @@ from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
 from pipelines.readings.store import Store
-from pipelines.run_file_draft import Draft, Facts, Line, Places, decided, draft, flag_of, notion_of
+from pipelines.run_file_draft import Draft, Places, decided, draft, flag_of
 from pipelines.run_file_options import FLAGS, Given, Key, quoted
+from pipelines.run_file_proposals import Facts, Line, notion_of
 from pipelines.work import engine_of, rules_of, store_of
 
 _OLD_DAYS = 365
@@ -260,8 +262,11 @@ def _store(run: RunFile, layout: Layout) -> Iterator[Store]:
     if layout.long is None or all(line.decided for line in layout.long.lines):
         yield store_of(run)
         return
-    with TemporaryDirectory(prefix="init-", dir=confidential) as folder:
-        yield Store(Path(folder) / "store", run.input.dataset, rules_of(run))
+    folder = folders.make_private(confidential / f"proposed-{os.getpid()}")
+    try:
+        yield Store(folder / "store", run.input.dataset, rules_of(run))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _noted(found: Draft, facts: Facts, given: Given) -> Draft:

@@ -28,8 +28,8 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import column_names
 from agedp_data.readers.stamps import ISO, USUAL, fits, parser_format
 from agedp_data.shown import shown
-from pipelines.run_file_draft import Line
 from pipelines.run_file_options import Key, quoted
+from pipelines.run_file_proposals import Line
 
 TABLE: Final = "input.columns"
 FORMATS: Final = (

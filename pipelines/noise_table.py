@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
+
+import numpy as np
 
 from agedp_data import clock
 from agedp_data.config.reading import check
 from agedp_data.errors import AgedpError
-from agedp_data.model import model_of
+from agedp_data.model import Model, kernel_envelope, public_text
 from agedp_data.notions import NOTIONS
 from agedp_data.roster import Roster
 from pipelines.promise.promised_days import PromisedDays
-from pipelines.run_file_draft import Facts, Places, draft, notion_of
+from pipelines.run_file_draft import Places, draft
 from pipelines.run_file_options import SERIES, Given, Key, quoted
+from pipelines.run_file_proposals import Facts, notion_of
 from pipelines.work import Work, engine_of
 
 _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
@@ -33,7 +35,8 @@ _AMOUNTS: Final = ("epsilon_per_day", "epsilon_per_window", "alpha", "epsilon")
 """The keys in which notions take their epsilon."""
 
 _NO_CAP: Final = "1000"
-_KERNEL: Final = "0.5,0.5\n0.5,0.5\n"
+_NOWHERE: Final = Path("/nowhere")
+"""The folder of a run file that is never written: there is no ledger and no release in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +113,23 @@ def noise_table(facts: Facts, given: Given, roster: Roster) -> NoiseTable:
     """Return the noise of a daily mean under each notion, for what is given or for examples."""
     own_epsilon, own_clamp = _amount(given), _number(given, (SERIES, "clamp_kwh"))
     pairs = tuple(dict.fromkeys((own_epsilon or epsilon, own_clamp or clamp) for epsilon, clamp in _EXAMPLES))
-    with TemporaryDirectory(prefix="agedp-") as name:
-        folder = Path(name)
-        (folder / "kernel.csv").write_text(_KERNEL, encoding="ascii")
-        rows = tuple(
-            NoiseRow(
-                setting.notion,
-                setting.words.format(e="e", days=facts.days),
-                tuple(_noise(facts, given, setting, pair, roster, folder) for pair in pairs),
-            )
-            for setting in _settings()
+    model = _complete_mixing()
+    rows = tuple(
+        NoiseRow(
+            setting.notion,
+            setting.words.format(e="e", days=facts.days),
+            tuple(_noise(facts, given, setting, pair, roster, model) for pair in pairs),
         )
+        for setting in _settings()
+    )
     counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
     return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(own_epsilon and own_clamp), rows)
+
+
+def _complete_mixing() -> Model:
+    """Return the model of a chain that is independent from day to day."""
+    envelope = kernel_envelope(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
+    return Model(public_text({"source": "declared", "assume": "markov", "given": "kernel"}, envelope), envelope)
 
 
 def _settings() -> Iterator[Setting]:
@@ -147,7 +154,7 @@ def _number(given: Given, key: Key) -> Decimal | None:
 
 
 def _noise(
-    facts: Facts, given: Given, setting: Setting, pair: tuple[Decimal, Decimal], roster: Roster, folder: Path
+    facts: Facts, given: Given, setting: Setting, pair: tuple[Decimal, Decimal], roster: Roster, model: Model
 ) -> float | None:
     """Return the noise of a setting [kWh per household], None if it releases no day."""
     epsilon, clamp = pair
@@ -157,14 +164,14 @@ def _noise(
     own = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
     filled = {
         **caps, **keys, **own, ("promise", "notion"): quoted(setting.notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
-        ("population", "min_households"): "1", ("model", "kernel"): quoted("kernel.csv"),
+        ("population", "min_households"): "1", ("model", "kernel"): quoted("example.csv"),
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip
     try:
-        run, _ = check(draft(facts, filled, places=Places(), base=folder).text(proposals=True), base=folder)
+        run, _ = check(draft(facts, filled, places=Places(), base=_NOWHERE).text(proposals=True), base=_NOWHERE)
         if run is None:
             return None
-        work = Work(run, clock.now(), None, engine_of(run, None), roster, model_of(run))
+        work = Work(run, clock.now(), None, engine_of(run, None), roster, model)
         series = PromisedDays(work).gone_through(run, "")
     except AgedpError:
         return None

@@ -34,8 +34,8 @@ from pipelines.blocks import SILENT, Told
 from pipelines.bound import Calibration
 from pipelines.calibrate import calibrate
 from pipelines.init import init, missing_options, preview
-from pipelines.run_file_draft import Line, Places, flag_of
-from pipelines.run_file_options import Given, Key, quoted
+from pipelines.run_file_draft import Places, flag_of
+from pipelines.run_file_options import Given, Key
 from pipelines.sanitise import run_stages
 from pipelines.work import Work, begin
 
@@ -106,12 +106,7 @@ def confidential_folder(out: Path) -> Path:
 
 
 def _places(out: Path) -> Places:
-    return Places(
-        release=Line("release", quoted(str(out.absolute())), "may be handed over as it is"),
-        confidential=Line("confidential", quoted("confidential"), "confidential: never hand it over"),
-        ledger=Line("ledger", quoted("sqlite:///ledger.sqlite"), "the promise itself: back it up, never edit it"),
-        model=Line("file", quoted("model")),
-    )
+    return Places(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", "model")
 
 
 def _require_decided(patterns: Sequence[str], given: Given, folder: Path, out: Path) -> None:

@@ -18,6 +18,20 @@ SANITISE = (
 )  # fmt: skip
 
 
+KERNEL = ("--kernel", "kernel.csv", "--basis", "made up", "--assume", "markov", "--step", "day")
+COMMON = ("--max-day-epsilon", "1", "--epsilon-total", "4", "--clamp-kwh", "20", "--min-households", "2")
+NOTIONS = {
+    "classical": "--epsilon-per-day 0.5",
+    "w-event": "--window-days 2 --epsilon-per-window 1 --spend even",
+    "age-dependent": "--epsilon-per-day 0.5 --age-days 1 --method tight --secret day",
+    "temporal": "--alpha 1 --horizon-days 4 --budget even",
+    "discounted": "--discount exponential --rate 0.9 --epsilon 1 --schedule constant --clock data-day",
+    "neighbourhood": "--delta-kwh 1 --window-days 2 --epsilon-per-window 0.1 --spend per-request",
+}
+FIRST_DAY_LOSS = {"classical": 0.5, "w-event": 0.5, "age-dependent": 0.5, "temporal": 0.25, "discounted": 0.1}
+"""Closed forms: half of a window of two days, a quarter of alpha, 1 - rate; a small change is 1 kWh of 20."""
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files") / "SECRET-in"
@@ -50,6 +64,20 @@ def test_init_shows_noise_of_every_notion_and_what_is_left_to_decide(
     assert "--age-days" in shown.partition("To decide:")[2]
     assert "--clamp-kwh" not in shown.partition("To decide:")[2]
     assert '# mode = "rehearsal"' in (here / "run.toml").read_text()
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_every_notion_is_written_by_options_alone_and_planned(
+    notion: str, files: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "kernel.csv").write_text("0.9,0.1\n0.1,0.9\n")
+    model = KERNEL if notion in ("age-dependent", "temporal") else ()
+    words = (*COMMON, "--notion", notion, *NOTIONS[notion].split(), *model, "--in", "own", "--json")
+    assert agedp(monkeypatch, "init", str(files), *words) == 0
+    assert json.loads(capsys.readouterr().out)["to_decide"] == []
+    assert agedp(monkeypatch, "plan", "own/run.toml", "--json") == 0
+    first = json.loads(capsys.readouterr().out)["due"][0]
+    assert float(first["epsilon"]) == pytest.approx(FIRST_DAY_LOSS.get(notion, 20 * 0.1 / 2), rel=1e-6)
 
 
 def test_a_rehearsal_prints_no_hint_about_archives(

@@ -11,8 +11,8 @@ import pytest
 from agedp_data.notions import NOTIONS
 from agedp_data.roster import read_roster, roster_text
 from pipelines.noise_table import noise_table
-from pipelines.run_file_draft import Facts, Line
 from pipelines.run_file_options import toml_of
+from pipelines.run_file_proposals import Facts, Line
 
 HOUSEHOLDS, DAYS = 4, 10
 FACTS = Facts("london", ("*.csv",), date(2013, 1, 1), date(2013, 1, DAYS), HOUSEHOLDS)

@@ -17,8 +17,9 @@ from agedp_data.config.surroundings import Output, Population
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
 from pipelines.init import missing_options
-from pipelines.run_file_draft import DECIDE, Draft, Facts, Line, Places, draft
+from pipelines.run_file_draft import DECIDE, Draft, Places, draft
 from pipelines.run_file_options import OPTIONS, SERIES, toml_of
+from pipelines.run_file_proposals import Facts, Line
 
 FACTS = Facts("london", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
 COLUMNS = tuple(
