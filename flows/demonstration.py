@@ -15,7 +15,7 @@ from flows.server import served
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
 from pipelines.demo.datasets import DATASETS, Draw, Size, draw_dataset
-from pipelines.demo.folder import PAGE, write_demonstration
+from pipelines.demo.folder import PAGE, SERVER, check_folder, write_demonstration
 from pipelines.demo.mixing_table import Mixing, read_mixing
 from pipelines.demo.overview import overview_page
 from pipelines.demo.release_table import ReleaseSummary, summarise_release
@@ -41,10 +41,13 @@ def run_demonstration(folder: Path, size: Size, *, told: Told = SILENT) -> Itera
         InputError: the folder contains something else.
         ServerError: no Prefect server answers or starts.
     """
-    write_demonstration(folder, size)
+    check_folder(folder, size)
+    with folders.readable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     mixings: list[Mixing] = []
     releases: list[ReleaseSummary] = []
-    with served(folder / "prefect"):
+    with served(folder / SERVER):
+        write_demonstration(folder, size)
         for dataset in DATASETS:
             place = folder / dataset.name
             yield draw_dataset(dataset, size)

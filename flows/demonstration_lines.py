@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from agedp_data.readers.synthetic.households import Floats
 from flows.demonstration import Page, Step
 from flows.words import shown
 from pipelines.demo.datasets import DATASETS, Draw
+from pipelines.demo.exact_bounds import exact_bound
 from pipelines.demo.folder import CHAINS
 from pipelines.demo.mixing_rows import gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
 from pipelines.demo.mixing_table import Mixing
-from pipelines.demo.release_rows import COLUMNS_ARE, age_credit_text, day_epsilon_text, release_row
+from pipelines.demo.release_rows import COLUMNS_ARE, credit_text, day_epsilon_text, release_row
 from pipelines.demo.release_table import ReleaseSummary
 from pipelines.demo.run_files import AGES_DAYS
 
@@ -26,10 +28,13 @@ _SYNTHETIC = (
     "Synthetic households, drawn from known Markov chains, so that the estimated model is true.",
     "Real households are usually not such chains; their chains, gaps, matrices and row counts are confidential.",
 )
-_HEAD = ("dataset, notion", "days", "noise, kWh", "noise /", "epsilon", "epsilon of", "bound of the notion:")
-_BELOW = ("", "", "per household", "change", "of a day", "the period", "reached of promised")
+_HEADS = (
+    ("", "", "noise,", "", "", "", ""),
+    ("", "", "kWh per", "noise /", "epsilon", "epsilon of", "bound of the notion:"),
+    ("dataset, notion", "days", "household", "change", "of a day", "the period", "reached of promised"),
+)
 _COLUMNS = 100
-_NUMBERS = range(1, len(_HEAD) - 1)
+_NUMBERS = range(1, len(_HEADS[0]) - 1)
 
 
 def step_lines(step: Step, folder: Path) -> list[str]:
@@ -116,11 +121,12 @@ def _release_line(release: ReleaseSummary) -> str:
     )
 
 
-def table_lines(releases: Sequence[ReleaseSummary]) -> list[str]:
-    """Return the table of all releases, and what its columns are."""
-    rows = [_HEAD, _BELOW, *(release_row(release) for release in releases)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
-    texts = [*COLUMNS_ARE, *map(age_credit_text, _aged(releases))]
+def table_lines(steps: Sequence[Step]) -> list[str]:
+    """Return the table of all releases, what its columns are, and what the credit for age is worth."""
+    releases = [step for step in steps if isinstance(step, ReleaseSummary)]
+    rows = [*_HEADS, *(release_row(release) for release in releases)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS[0]))]
+    texts = [*COLUMNS_ARE, *(credit_text(releases, step) for step in steps if isinstance(step, Mixing))]
     return ["", *(_aligned(row, widths) for row in rows), "", *(line for text in texts for line in _wrapped(text)), ""]
 
 
@@ -133,16 +139,13 @@ def _numbered(row: Sequence[str], widths: Sequence[int]) -> enumerate[tuple[str,
     return enumerate(zip(row, widths, strict=True))
 
 
-def _aged(releases: Sequence[ReleaseSummary]) -> list[ReleaseSummary]:
-    return [release for release in releases if release.notion == "age-dependent"]
-
-
 def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:
     """Return all figures for machines: public facts, and, since no household exists, those of the chains."""
+    kernels = next(step.kernels for step in steps if isinstance(step, Mixing))
     return {
         "page": next(str(step.path) for step in steps if isinstance(step, Page)),
         "chains": [_mixing_json(step) for step in steps if isinstance(step, Mixing)],
-        "releases": [_release_json(step) for step in steps if isinstance(step, ReleaseSummary)],
+        "releases": [_release_json(step, kernels) for step in steps if isinstance(step, ReleaseSummary)],
     }
 
 
@@ -177,7 +180,7 @@ def _mixing_json(mixing: Mixing) -> dict[str, Any]:
     }
 
 
-def _release_json(release: ReleaseSummary) -> dict[str, Any]:
+def _release_json(release: ReleaseSummary, kernels: Floats) -> dict[str, Any]:
     return {
         "dataset": release.dataset,
         "notion": release.notion,
@@ -190,4 +193,5 @@ def _release_json(release: ReleaseSummary) -> dict[str, Any]:
         "day_epsilon": release.day_epsilon,
         "total_epsilon": release.total_epsilon,
         "bound": {"name": release.bound.name, "epsilon": release.bound.epsilon, "limit": release.bound.limit},
+        "bound_under_exact_chains": exact_bound(release, kernels),
     }

@@ -33,13 +33,12 @@ def demo(
     from flows.demonstration_lines import demonstration_json, step_lines, table_lines
     from flows.progress import bars
     from pipelines.demo.datasets import Size
-    from pipelines.demo.release_table import ReleaseSummary
 
     words, steps = not (as_json or quiet), list[Step]()
     with bars(wanted=words) as told:
         for step in run_demonstration(folder, Size(), told=told):
             if words and isinstance(step, Page):
-                say("\n".join(table_lines([done for done in steps if isinstance(done, ReleaseSummary)])))
+                say("\n".join(table_lines(steps)))
             if words:
                 say("\n".join(step_lines(step, folder)))
             steps.append(step)

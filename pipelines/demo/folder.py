@@ -24,6 +24,7 @@ from pipelines.demo.walks import WALKS, relative_energies, walk_eigenvalues
 
 CHAINS = "chains.json"
 PAGE = "index.html"
+SERVER = "prefect"
 _NUMBERS = re.compile(r"\[[^][{}]*\]")  # a list of numbers stands on one line
 _ABOUT = (
     "The Markov chains that the synthetic households of this folder follow, one step per half-hour: transition "
@@ -33,22 +34,39 @@ _ABOUT = (
 )
 
 
+def check_folder(folder: Path, size: Size) -> None:
+    """Check that a folder is new, empty, or contains this demonstration or a part of it.
+
+    Raises:
+        InputError: a folder that contains something else, or cannot be read.
+    """
+    with folders.readable(folder):
+        places = {folder / dataset.name: dataset for dataset in DATASETS}
+        found = [place for place in places if place.exists()]
+        unfinished = {SERVER, *(_making(place).name for place in places)}
+        names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+    if names - unfinished and not found:
+        raise InputError(f"{folder}: contains other files. Name a new or an empty folder.")
+    for place in found:
+        _check_same(place, draw_dataset(places[place], size))
+
+
 def write_demonstration(folder: Path, size: Size) -> bool:
     """Write the folders of all datasets, unless they exist already; return whether anything was written.
 
     Raises:
-        InputError: a folder that contains something else.
+        InputError: as `check_folder`.
     """
-    draws = {folder / dataset.name: draw_dataset(dataset, size) for dataset in DATASETS}
-    missing = [place for place in draws if not place.exists()]
-    if len(missing) == len(draws) and folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder}: contains other files. Name a new or an empty folder.")
-    for place, draw in draws.items():
-        if place not in missing:
-            _check_same(place, draw)
-    for place in missing:
-        _write_dataset(place, draws[place])
+    check_folder(folder, size)
+    missing = [dataset for dataset in DATASETS if not (folder / dataset.name).exists()]
+    for dataset in missing:
+        _write_dataset(folder / dataset.name, draw_dataset(dataset, size))
     return bool(missing)
+
+
+def _making(place: Path) -> Path:
+    """Return where a folder is written before it is renamed."""
+    return place.with_name(f".{place.name}.making")
 
 
 def _check_same(place: Path, draw: Draw) -> None:
@@ -70,7 +88,7 @@ def _run_files(draw: Draw) -> Mapping[str, str]:
 
 
 def _write_dataset(place: Path, draw: Draw) -> None:
-    making = place.with_name(f".{place.name}.making")
+    making = _making(place)
     shutil.rmtree(making, ignore_errors=True)
     try:
         with folders.readable(place):

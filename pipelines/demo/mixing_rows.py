@@ -29,7 +29,7 @@ def state_text(mixing: Mixing) -> str:
     """Return how many states and matrices there are, and how often the rarest state was seen."""
     return (
         f"{mixing.states} states per household, one step per half-hour: {mixing.households:,} transition matrices from "
-        f"{mixing.transitions:,} transitions. The rarest state of any household has {mixing.rarest_visits:,}."
+        f"{mixing.transitions:,} transitions. The rarest state of any household has {mixing.rarest_visits:,} visits."
     )
 
 

@@ -75,6 +75,11 @@ class Mixing:
     curves: Mapping[str, Floats]
 
     @property
+    def kernels(self) -> Floats:
+        """Return the exact transition matrices (kinds, 12, 12)."""
+        return np.stack([chain.matrix for chain in self.exact])
+
+    @property
     def households(self) -> int:
         """Return the number of households."""
         return len(self.gaps)

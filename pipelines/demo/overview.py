@@ -28,7 +28,7 @@ from pipelines.demo.mixing_rows import (
     state_text,
 )
 from pipelines.demo.mixing_table import Mixing
-from pipelines.demo.release_rows import COLUMNS_ARE, RELEASE_COLUMNS, age_credit_text, release_row
+from pipelines.demo.release_rows import COLUMNS_ARE, RELEASE_COLUMNS, credit_text, release_row
 from pipelines.demo.release_table import ReleaseSummary
 from pipelines.demo.run_files import AGES_DAYS, NOTIONS
 
@@ -65,7 +65,7 @@ def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary])
         paragraph(_SYNTHETIC, "mark"),
         paragraph(_WHAT),
         "</header><main>",
-        section("The six releases", *_releases(releases)),
+        section("The six releases", *_releases(releases, mixings)),
     ]
     for mixing in mixings:
         own = [release for release in releases if release.dataset == mixing.dataset]
@@ -81,10 +81,10 @@ def _warning() -> str:
     return f"The statement of every release with a model says: {WITH_MODEL[1]}"
 
 
-def _releases(releases: Sequence[ReleaseSummary]) -> Iterator[str]:
+def _releases(releases: Sequence[ReleaseSummary], mixings: Sequence[Mixing]) -> Iterator[str]:
     yield said_table("", _RELEASE_COLUMNS, [_release_cells(release) for release in releases])
     yield from (paragraph(text, "soft") for text in (*COLUMNS_ARE, _TRUE_CHANGE))
-    yield from (paragraph(age_credit_text(release)) for release in releases if release.notion == "age-dependent")
+    yield from (paragraph(credit_text(releases, mixing)) for mixing in mixings)
 
 
 _RELEASE_COLUMNS = (*RELEASE_COLUMNS[:4], "noise / true change", *RELEASE_COLUMNS[4:], "files")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agedp_data.pictures.scales import short
+from pipelines.demo.exact_bounds import exact_bound
+from pipelines.demo.mixing_table import Mixing
 from pipelines.demo.release_table import ReleaseSummary
 
 RELEASE_COLUMNS = (
@@ -17,12 +21,13 @@ RELEASE_COLUMNS = (
 
 COLUMNS_ARE = (
     "Noise: standard deviation of the added noise. Change: day-to-day change of the mean, estimated from the published "
-    "series alone (hidden: the noise hides it).",
+    "series alone; the ratio is 'hidden' where the noise hides the change.",
     "Epsilon of a day: privacy loss of one released day. Epsilon of the period: composition of all released days, "
     "without any assumption. It is large, because these notions bound the loss about the present, about any one day, "
     "or about the recent past, not about all days together.",
-    "Bound of the notion: what the releases reach, and what the run file promises; the risk and the temporal leakage "
-    "hold under the model.",
+    "Bound of the notion: what the releases reach, and what the run file promises. Risk: loss about the "
+    "present from all releases, published at that age. Temporal leakage: loss about any one day from all releases. "
+    "Both hold under the model. Discounted sum: sum of all losses, in which old ones count less.",
 )
 
 
@@ -51,10 +56,15 @@ def day_epsilon_text(release: ReleaseSummary) -> str:
     return most if least == most else f"{least} to {most}"
 
 
-def age_credit_text(release: ReleaseSummary) -> str:
-    """Return what the credit for age is worth in an age-dependent release."""
-    limit, dataset = short(float(release.bound.limit)), release.dataset.capitalize()
+def credit_text(releases: Sequence[ReleaseSummary], mixing: Mixing) -> str:
+    """Return what the credit for age is worth in a dataset's releases, and that the exact chains justify it."""
+    own = {release.notion: release for release in releases if release.dataset == mixing.dataset}
+    aged, temporal = own["age-dependent"], own["temporal"]
+    limit, alpha = (short(float(release.bound.limit)) for release in (aged, temporal))
+    risk, leakage = (short(exact_bound(release, mixing.kernels) or 0.0) for release in (aged, temporal))
+    dataset, days = mixing.dataset.capitalize(), len(aged.days)
     return (
         f"Credit for age, {dataset}: without it, one release of epsilon {limit} reaches the promised risk of {limit}; "
-        f"with it, {len(release.days)} days have epsilon {day_epsilon_text(release)} each."
+        f"with it, {days} days have epsilon {day_epsilon_text(aged)} each. Under the exact chains the risk is {risk} "
+        f"(promised {limit}) and the temporal leakage {leakage} (promised {alpha})."
     )

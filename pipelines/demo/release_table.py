@@ -58,6 +58,7 @@ class ReleaseSummary:
     dataset: str
     notion: str
     folder: Path
+    age_days: int
     days: Sequence[Mapping[str, Any]]
     true_means: Sequence[float]
     noise: NoiseRatio
@@ -78,6 +79,7 @@ def summarise_release(place: Path, notion: str) -> ReleaseSummary:
         dataset=place.name,
         notion=notion,
         folder=folder.path,
+        age_days=statement["contract"]["promise"]["age_days"],
         days=days,
         true_means=true_means,
         noise=noise_ratio(days, true_means),
@@ -116,7 +118,7 @@ def _own_bound(statement: Mapping[str, Any]) -> NotionBound:
     """Return the bound that the statement's promise is about."""
     promise = statement["contract"]["promise"]
     names = {
-        "age-dependent": (RISK, f"risk at age {promise.get('age_days')} days"),
+        "age-dependent": (RISK, f"risk at {promise.get('age_days')} days"),
         "temporal": (LEAKAGE, LEAKAGE),
         "discounted": (
             f"discounted sum ({promise.get('discount')} {promise.get('rate')})",

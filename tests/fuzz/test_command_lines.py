@@ -131,7 +131,7 @@ def test_a_wrong_thing_in_place_of_a_command_is_one_line(
 
 
 def test_every_command_is_among_them() -> None:
-    assert set(COMMANDS) - set(SOUND_HERE) == {"audit", "calibrate", "serve"}
+    assert set(COMMANDS) - set(SOUND_HERE) == {"audit", "calibrate", "demo", "serve"}
     assert set(COMMANDS) >= {
         "sample", "init", "sanitise", "calibrate", "plan", "run", "serve", "publish", "verify", "audit",
         *(f"ledger {name}" for name in ("show", "verify", "amend", "export", "import", "recover")),

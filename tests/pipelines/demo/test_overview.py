@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.chains.spectrum import MIXING_NAMES
+from agedp_data.privacy.leakage import leakage
 from agedp_data.statement import WITH_MODEL
+from pipelines.demo.exact_bounds import exact_bound
 from pipelines.demo.mixing_rows import mixing_rows
 from pipelines.demo.release_rows import release_row
 from pipelines.demo.release_table import noise_ratio
@@ -64,7 +66,7 @@ def test_table_numbers_equal_those_of_the_statements(demonstration: Demonstratio
         figures = {figure["name"]: figure for figure in folder.statement["figures"]}
         table = folder.table()
         bound = {
-            "age-dependent": ("risk", "risk at age 2 days"),
+            "age-dependent": ("risk", "risk at 2 days"),
             "temporal": ("temporal leakage", "temporal leakage"),
             "discounted": ("discounted sum (exponential 0.7)", "discounted sum"),
         }[place[1]]
@@ -84,6 +86,37 @@ def test_age_dependent_releases_spend_more_than_their_risk(demonstration: Demons
     for release in demonstration.releases:
         if release.notion == "age-dependent":
             assert Decimal(release.bound.limit) < Decimal(release.day_epsilon) <= 2
+
+
+def steps_of(kernels: np.ndarray, first: float, losses: list[float], gap: int) -> list[float]:
+    """MATHS 3 and 4 in one line each: z_k = e_k + L(z_(k-1)) through the kernel over the gap."""
+    composed, over = [first], np.linalg.matrix_power(kernels, gap)
+    for loss in losses:
+        composed.append(loss + float(leakage(over, composed[-1])))
+    return composed
+
+
+def test_bounds_under_exact_chains_follow_the_recursions(demonstration: Demonstration) -> None:
+    for release in demonstration.releases:
+        mixing = next(one for one in demonstration.mixings if one.dataset == release.dataset)
+        found = exact_bound(release, mixing.kernels)
+        losses = [row["epsilon"] for row in release.days]
+        expected = []
+        for kernel in mixing.kernels:  # symmetric, so that the reversed chain is the chain itself
+            past = steps_of(kernel, losses[0], losses[1:], 48)
+            future = steps_of(kernel, losses[-1], losses[-2::-1], 48)[::-1]
+            if release.notion == "age-dependent":
+                aged = np.linalg.matrix_power(kernel, 96)
+                expected.append(max(float(leakage(aged, loss)) for loss in past))
+            else:
+                before = [0.0, *(float(leakage(kernel, loss)) for loss in past[:-1])]
+                behind = [*(float(leakage(kernel, loss)) for loss in future[1:]), 0.0]
+                expected.append(max(map(sum, zip(losses, before, behind, strict=True))))
+        if release.notion == "discounted":
+            assert found is None
+        else:
+            assert found == pytest.approx(max(expected), rel=1e-9)
+            assert 0 < found <= float(release.bound.limit)
 
 
 def test_terminal_and_page_show_the_same_cells(demonstration: Demonstration) -> None:
