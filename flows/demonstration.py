@@ -15,7 +15,7 @@ from flows.server import served
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
 from pipelines.demo.datasets import DATASETS, Draw, Size, draw_dataset
-from pipelines.demo.folder import PAGE, SERVER, check_folder, write_demonstration
+from pipelines.demo.folder import PAGE, SERVER, check_folder, write_dataset
 from pipelines.demo.mixing_table import Mixing, read_mixing
 from pipelines.demo.overview import overview_page
 from pipelines.demo.release_table import ReleaseSummary, summarise_release
@@ -25,13 +25,18 @@ _READABLE = 0o644
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """The folder is usable; the server starts next."""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Where the page with all pictures is."""
 
     path: Path
 
 
-Step = Draw | Mixing | ReleaseSummary | Page
+Step = Start | Draw | Mixing | ReleaseSummary | Page
 
 
 def run_demonstration(folder: Path, size: Size, *, told: Told = SILENT) -> Iterator[Step]:
@@ -44,12 +49,13 @@ def run_demonstration(folder: Path, size: Size, *, told: Told = SILENT) -> Itera
     check_folder(folder, size)
     with folders.readable(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    yield Start()
     mixings: list[Mixing] = []
     releases: list[ReleaseSummary] = []
     with served(folder / SERVER):
-        write_demonstration(folder, size)
         for dataset in DATASETS:
             place = folder / dataset.name
+            write_dataset(folder, dataset, size)
             yield draw_dataset(dataset, size)
             if not (place / "model" / PUBLIC).exists():
                 _calibrate(place / f"{NOTIONS[0]}.toml", told)

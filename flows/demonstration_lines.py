@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from agedp_data.readers.synthetic.households import Floats
-from flows.demonstration import Page, Step
+from flows.demonstration import Page, Start, Step
 from flows.words import shown
-from pipelines.demo.datasets import DATASETS, Draw
+from pipelines.demo.datasets import Draw
 from pipelines.demo.exact_bounds import exact_bound
 from pipelines.demo.folder import CHAINS
 from pipelines.demo.mixing_rows import gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
@@ -24,9 +24,9 @@ from pipelines.demo.release_rows import COLUMNS_ARE, credit_text, day_epsilon_te
 from pipelines.demo.release_table import ReleaseSummary
 from pipelines.demo.run_files import AGES_DAYS
 
-_SYNTHETIC = (
-    "Synthetic households, drawn from known Markov chains, so that the estimated model is true.",
-    "Real households are usually not such chains; their chains, gaps, matrices and row counts are confidential.",
+_INTRODUCTION = (
+    "Synthetic households, drawn from known Markov chains, so that the estimated model is true. Real households are "
+    "usually not such chains; their chains, gaps, matrices and row counts are confidential."
 )
 _HEADS = (
     ("", "", "noise,", "", "", "", ""),
@@ -49,6 +49,8 @@ def _wrapped(text: str) -> list[str]:
 
 def _step_texts(step: Step, folder: Path) -> list[str]:
     match step:
+        case Start():
+            return [_INTRODUCTION]
         case Draw():
             return _draw_lines(step, folder)
         case Mixing():
@@ -63,7 +65,6 @@ def _draw_lines(draw: Draw, folder: Path) -> list[str]:
     place = folder / draw.dataset.name
     days = (draw.released.last - draw.calibration.first).days + 1
     return [
-        *(_SYNTHETIC if draw.dataset is DATASETS[0] else ()),
         "",
         f"=== {draw.dataset.title} format: {draw.households} synthetic households, {days} days "
         f"({draw.calibration.first} to {draw.released.last}) ===",

@@ -18,7 +18,7 @@ from pathlib import Path
 from agedp_data.errors import InputError
 from agedp_data.readers.synthetic import write_roster
 from pipelines import folders
-from pipelines.demo.datasets import DATASETS, Draw, Size, draw_dataset
+from pipelines.demo.datasets import DATASETS, Dataset, Draw, Size, draw_dataset
 from pipelines.demo.run_files import NOTIONS, run_file_text
 from pipelines.demo.walks import WALKS, relative_energies, walk_eigenvalues
 
@@ -51,17 +51,13 @@ def check_folder(folder: Path, size: Size) -> None:
         _check_same(place, draw_dataset(places[place], size))
 
 
-def write_demonstration(folder: Path, size: Size) -> bool:
-    """Write the folders of all datasets, unless they exist already; return whether anything was written.
-
-    Raises:
-        InputError: as `check_folder`.
-    """
-    check_folder(folder, size)
-    missing = [dataset for dataset in DATASETS if not (folder / dataset.name).exists()]
-    for dataset in missing:
-        _write_dataset(folder / dataset.name, draw_dataset(dataset, size))
-    return bool(missing)
+def write_dataset(folder: Path, dataset: Dataset, size: Size) -> bool:
+    """Write the folder of one dataset, unless it exists already; return whether anything was written."""
+    place = folder / dataset.name
+    if place.exists():
+        return False
+    _write_draw(place, draw_dataset(dataset, size))
+    return True
 
 
 def _making(place: Path) -> Path:
@@ -87,7 +83,7 @@ def _run_files(draw: Draw) -> Mapping[str, str]:
     return {f"{notion}.toml": run_file_text(notion, draw) for notion in NOTIONS}
 
 
-def _write_dataset(place: Path, draw: Draw) -> None:
+def _write_draw(place: Path, draw: Draw) -> None:
     making = _making(place)
     shutil.rmtree(making, ignore_errors=True)
     try:

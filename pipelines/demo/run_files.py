@@ -11,7 +11,8 @@ NOTIONS = ("age-dependent", "temporal", "discounted")
 
 AGES_DAYS = (1, 2, 3)
 MIN_VISITS = 30
-_MAX_DAY_EPSILON = Decimal(2)
+_MAX_DAY_EPSILON = Decimal("2.0")
+_COMMENT_COLUMN = 40
 
 _HEAD = """# {notion}.toml: a rehearsal on synthetic households, written by `agedp demo`. Copy it and change it.
 # {households} households, {calibration} days for the model, then {days} released days; seed {seed}.
@@ -101,7 +102,7 @@ _PROMISES = {"age-dependent": _AGE_DEPENDENT, "temporal": _TEMPORAL, "discounted
 def run_file_text(notion: str, draw: Draw) -> str:
     """Return the run file of one notion for the households of a draw."""
     days = (draw.released.last - draw.released.first).days + 1
-    return (_HEAD + _PROMISES[notion] + _MODEL).format(
+    text = (_HEAD + _PROMISES[notion] + _MODEL).format(
         notion=notion,
         dataset=draw.dataset.name,
         title=draw.dataset.title,
@@ -120,3 +121,14 @@ def run_file_text(notion: str, draw: Draw) -> str:
         min_visits=MIN_VISITS,
         ages=", ".join(map(str, AGES_DAYS)),
     )
+    return "".join(map(_aligned, text.splitlines(keepends=True)))
+
+
+def _aligned(line: str) -> str:
+    """Return a line whose comment begins in the same column as the others, or behind a longer key.
+
+    >>> _aligned("rate = 0.7     # a rate")
+    'rate = 0.7                               # a rate'
+    """
+    key, mark, comment = line.partition(" # ")
+    return f"{key.rstrip():{_COMMENT_COLUMN}}{mark}{comment}" if mark else line

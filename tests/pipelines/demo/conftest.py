@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.calibrate import calibrate
 from pipelines.demo.datasets import DATASETS, Size
-from pipelines.demo.folder import write_demonstration
+from pipelines.demo.folder import write_dataset
 from pipelines.demo.mixing_table import Mixing, read_mixing
 from pipelines.demo.overview import overview_page
 from pipelines.demo.release_table import ReleaseSummary, summarise_release
@@ -30,10 +30,10 @@ class Demonstration:
 @pytest.fixture(scope="session")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
     folder = tmp_path_factory.mktemp("demo")
-    write_demonstration(folder, SIZE)
     mixings, releases = [], []
     for dataset in DATASETS:
         place = folder / dataset.name
+        write_dataset(folder, dataset, SIZE)
         calibrate(place / f"{NOTIONS[0]}.toml")
         mixings.append(read_mixing(place))
         for notion in NOTIONS:

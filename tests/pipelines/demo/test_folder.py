@@ -15,7 +15,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.synthetic.households import draw_states, stream
 from pipelines.demo.datasets import DATASETS, Size, draw_dataset
-from pipelines.demo.folder import write_demonstration
+from pipelines.demo.folder import check_folder, write_dataset
 from pipelines.demo.run_files import MIN_VISITS, NOTIONS
 from pipelines.demo.walks import WALKS, walk_matrix
 from pipelines.read import readings
@@ -93,18 +93,42 @@ def test_chains_json_states_matrices_and_energies(demonstration):
 
 def test_a_second_call_writes_nothing_and_another_folder_is_refused(tmp_path):
     size = Size(households=3, calibration_days=2, released_days=2, seed=1)
-    assert write_demonstration(tmp_path / "out", size)
+    out = tmp_path / "out"
+    assert all(write_dataset(out, dataset, size) for dataset in DATASETS)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert not write_demonstration(tmp_path / "out", size)
+    check_folder(out, size)
+    assert not any(write_dataset(out, dataset, size) for dataset in DATASETS)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    other = Size(households=4, calibration_days=2, released_days=2, seed=1)
     with pytest.raises(InputError, match="something else than this demonstration"):
-        write_demonstration(tmp_path / "out", Size(households=4, calibration_days=2, released_days=2, seed=1))
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "notes.txt").write_text("mine")
+        check_folder(out, other)
+    (tmp_path / "mine").mkdir()
+    check_folder(tmp_path / "mine", size)
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="contains other files") as caught:
-        write_demonstration(tmp_path / "other", size)
+        check_folder(tmp_path / "mine", size)
     assert "\n" not in str(caught.value)
-    assert [path.name for path in (tmp_path / "other").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("spoil", ["{", "[]", '{"households": 7}'])
+def test_chains_that_were_edited_are_something_else(tmp_path, spoil):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    write_dataset(tmp_path, DATASETS[0], size)
+    (tmp_path / "london" / "chains.json").write_text(spoil)
+    with pytest.raises(InputError, match="something else than this demonstration"):
+        check_folder(tmp_path, size)
+
+
+def test_a_demonstration_that_was_cut_off_goes_on(tmp_path):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    (tmp_path / "prefect").mkdir()
+    (tmp_path / ".london.making" / "input").mkdir(parents=True)
+    (tmp_path / ".london.making" / "input" / "half.csv").write_text("half")
+    check_folder(tmp_path, size)
+    assert write_dataset(tmp_path, DATASETS[0], size)
+    check_folder(tmp_path, size)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["london", "prefect"]
+    assert not (tmp_path / "london" / "input" / "half.csv").exists()
 
 
 @pytest.mark.parametrize("dataset", DATASETS, ids=NAMES)
