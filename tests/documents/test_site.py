@@ -19,7 +19,7 @@ build = pytest.importorskip("sphinx.cmd.build", reason="no Sphinx to build the p
 pytestmark = pytest.mark.xdist_group("site")
 
 LOADED = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=["'](?P<to>[^"']+)""")
-LOOKED_AT = ["index", "tutorial", "notions", "errata", "run-file", "commands", "mathematics", "notebook"]
+LOOKED_AT = ["index", "tutorial", "notions", "chains", "errata", "run-file", "commands", "mathematics", "notebook"]
 
 
 @pytest.fixture(scope="module")
