@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from functools import cache
 
 import pytest
 import typer
@@ -41,10 +42,15 @@ def called(text: str) -> list[str]:
     return [line.partition("  #")[0] for line in lines if line.startswith("agedp ")]
 
 
+@cache
+def known_commands():
+    return dict(every_command())
+
+
 def refused(call: str) -> str:
     """What agedp has against the words of a call, "" if nothing."""
     words = shlex.split(call)
-    known = dict(every_command())
+    known = known_commands()
     name = next((" ".join(words[:n]) for n in (3, 2) if " ".join(words[:n]) in known), None)
     if name is None:
         return "no such command"
