@@ -8,7 +8,7 @@ OUT    ?= out
 
 LOWEST ?= .venv-lowest
 
-.PHONY: run test check long lowest papers docs clean
+.PHONY: run test check long lowest papers docs reference clean
 
 run: $(VENV)/.run
 	@$(BIN)/agedp demo $(OUT)
@@ -27,6 +27,10 @@ papers: $(VENV)/.test
 
 docs: $(VENV)/.docs
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build && echo docs/_build/index.html
+
+# Writes the keys of run files and the commands into docs/run-file.md and docs/commands.md.
+reference: $(VENV)/.run
+	@$(BIN)/python docs/_ext/reference.py
 
 # The lowest versions that pyproject.toml admits: installed apart, both formats published with them, by plain run and flow.
 lowest:

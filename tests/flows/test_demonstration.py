@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.chains.spectrum import MIXING_NAMES
+from tests.documents.pages import ROOT, screen, unlike
 from tests.flows.demonstration_driver import SEPARATOR
 from tests.flows.in_process import refused
 
@@ -42,6 +43,7 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
     assert len(set(rows)) == 6
     assert max(map(len, shown.splitlines())) <= 106
     assert shown.endswith("The same in pictures: out/index.html\n")
+    assert unlike(screen((ROOT / "README.md").read_text("utf-8")), shown) == ""
     assert (tmp_path / "out" / "index.html").stat().st_mode & 0o444 == 0o444
     assert not (tmp_path / "out" / "prefect").exists()  # PREFECT_API_URL was set
 
