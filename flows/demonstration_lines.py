@@ -155,9 +155,9 @@ def _mixing_json(mixing: Mixing) -> dict[str, Any]:
     return {
         "dataset": mixing.dataset,
         "synthetic": True,
-        "rows_read": mixing.rows.read,
-        "rows_kept": mixing.rows.kept,
-        "rows_rejected": dict(mixing.rows.rejected),
+        "rows_read": mixing.rows.rows_read,
+        "rows_kept": mixing.rows.rows_kept,
+        "rows_rejected": dict(mixing.rows.rows_rejected),
         "households": mixing.households,
         "states": mixing.states,
         "transitions": mixing.transitions,

@@ -42,12 +42,12 @@ def check_folder(folder: Path, size: Size) -> None:
     """
     with folders.readable(folder):
         places = {folder / dataset.name: dataset for dataset in DATASETS}
-        found = [place for place in places if place.exists()]
+        existing = [place for place in places if place.exists()]
         unfinished = {SERVER, *(_making(place).name for place in places)}
         names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-    if names - unfinished and not found:
+    if names - unfinished and not existing:
         raise InputError(f"{folder}: contains other files. Name a new or an empty folder.")
-    for place in found:
+    for place in existing:
         _check_same(place, draw_dataset(places[place], size))
 
 
@@ -113,8 +113,8 @@ def chains_text(draw: Draw, household_ids: Sequence[str]) -> str:
     kinds = [
         {
             "name": walk.name,
-            "move_by_one_level": walk.one,
-            "move_by_two_levels": walk.two,
+            "move_by_one_level": walk.by_one,
+            "move_by_two_levels": walk.by_two,
             "eigenvalues": walk_eigenvalues(walk).round(12).tolist(),
             "stationary_distribution": chains.stationary[i].round(12).tolist(),
             "transition_matrix": chains.kernels[i].round(12).tolist(),
@@ -130,4 +130,4 @@ def chains_text(draw: Draw, household_ids: Sequence[str]) -> str:
     ]
     document = {"about": _ABOUT, "dataset": draw.dataset.name, "seed": draw.seed}
     text = json.dumps({**document, "kinds": kinds, "households": households}, indent=1)
-    return _NUMBERS.sub(lambda found: " ".join(found[0].split()), text) + "\n"
+    return _NUMBERS.sub(lambda numbers: " ".join(numbers[0].split()), text) + "\n"

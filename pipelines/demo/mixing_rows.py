@@ -20,9 +20,11 @@ def row_text(rows: RowCounts) -> str:
     >>> row_text(RowCounts(12, 10, {"exact duplicate": 2}))
     '12 rows read = 10 kept + 2 rejected: 2 exact duplicate.'
     """
-    reasons = ", ".join(f"{number:,} {reason}" for reason, number in rows.rejected.items())
-    count = sum(rows.rejected.values())
-    return f"{rows.read:,} rows read = {rows.kept:,} kept + {count:,} rejected" + (f": {reasons}." if reasons else ".")
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in rows.rows_rejected.items())
+    count = sum(rows.rows_rejected.values())
+    return f"{rows.rows_read:,} rows read = {rows.rows_kept:,} kept + {count:,} rejected" + (
+        f": {reasons}." if reasons else "."
+    )
 
 
 def state_text(mixing: Mixing) -> str:

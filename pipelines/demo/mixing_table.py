@@ -30,9 +30,9 @@ _EXACT = {"total_variation": total_variation, "spectral": spectral_bound, "rever
 class RowCounts:
     """Input rows: read, kept, and rejected by reason."""
 
-    read: int
-    kept: int
-    rejected: Mapping[str, int]
+    rows_read: int
+    rows_kept: int
+    rows_rejected: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

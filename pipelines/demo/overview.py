@@ -68,9 +68,9 @@ def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary])
         section("The six releases", *_releases(releases, mixings)),
     ]
     for mixing in mixings:
-        own = [release for release in releases if release.dataset == mixing.dataset]
+        of_dataset = [release for release in releases if release.dataset == mixing.dataset]
         parts.append(section(f"{mixing.dataset.capitalize()}: chains and bounds", *_chains(mixing)))
-        parts.append(section(f"{mixing.dataset.capitalize()}: the released series", *_series(own)))
+        parts.append(section(f"{mixing.dataset.capitalize()}: the released series", *_series(of_dataset)))
     warnings = (_CONFIDENTIAL, _REAL, _warning())
     parts.append(section("Before you do this with real households", *map(paragraph, warnings)))
     return document("agedp demo", [*parts, "</main>"])

@@ -58,8 +58,8 @@ def day_epsilon_text(release: ReleaseSummary) -> str:
 
 def credit_text(releases: Sequence[ReleaseSummary], mixing: Mixing) -> str:
     """Return what the credit for age is worth in a dataset's releases, and that the exact chains justify it."""
-    own = {release.notion: release for release in releases if release.dataset == mixing.dataset}
-    aged, temporal = own["age-dependent"], own["temporal"]
+    by_notion = {release.notion: release for release in releases if release.dataset == mixing.dataset}
+    aged, temporal = by_notion["age-dependent"], by_notion["temporal"]
     limit, alpha = (short(float(release.bound.limit)) for release in (aged, temporal))
     risk, leakage = (short(exact_bound(release, mixing.kernels) or 0.0) for release in (aged, temporal))
     dataset, days = mixing.dataset.capitalize(), len(aged.days)

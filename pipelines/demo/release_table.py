@@ -92,8 +92,8 @@ def summarise_release(place: Path, notion: str) -> ReleaseSummary:
 
 def _true_means(path: Path, days: Sequence[Mapping[str, Any]]) -> list[float]:
     table = pq.read_table(path, columns=["day", "true_mean_kwh"]).to_pydict()
-    known = dict(zip(table["day"], table["true_mean_kwh"], strict=True))
-    return [known[row["day"]] for row in days]
+    by_day = dict(zip(table["day"], table["true_mean_kwh"], strict=True))
+    return [by_day[row["day"]] for row in days]
 
 
 def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) -> NoiseRatio:
@@ -105,9 +105,9 @@ def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) 
     """
     deviation = math.sqrt(sum(row["noise_sd_kwh"] ** 2 for row in days) / len(days))
     published = _root_mean_square([after["mean_kwh"] - before["mean_kwh"] for before, after in pairwise(days)])
-    left = published**2 - 2 * deviation**2
+    squared = published**2 - 2 * deviation**2
     true = _root_mean_square([after - before for before, after in pairwise(true_means)])
-    return NoiseRatio(deviation, published, math.sqrt(left) if left > 0 else None, true)
+    return NoiseRatio(deviation, published, math.sqrt(squared) if squared > 0 else None, true)
 
 
 def _root_mean_square(values: Sequence[float]) -> float:

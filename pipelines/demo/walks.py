@@ -1,7 +1,7 @@
 r"""Reflecting random walks on twelve levels: reversible chains whose powers have a closed form.
 
-In each half-hour a household's use moves by one level with probability `one` to either side, by two levels with
-probability `two` to either side, and stays otherwise; the walk is reflected at both ends. The transition matrix is
+In each half-hour a household's use moves by one level with probability `by_one` to either side, by two levels with
+probability `by_two` to either side, and stays otherwise; the walk is reflected at both ends. The transition matrix is
 symmetric, so the chain is reversible and its stationary distribution is uniform. Its eigenvectors are the cosines of
 the discrete cosine transform (type II), with theta_j = pi j / 12:
 
@@ -29,8 +29,8 @@ class Walk:
     """A kind of chain: probabilities per half-hour of a move by one and by two levels, to either side [-]."""
 
     name: str
-    one: float
-    two: float
+    by_one: float
+    by_two: float
 
 
 WALKS = (Walk("slow", 0.17, 0.06), Walk("medium", 0.22, 0.08), Walk("fast", 0.25, 0.12))
@@ -43,7 +43,7 @@ def walk_matrix(walk: Walk) -> Floats:
     >>> walk_matrix(Walk("", 0.25, 0.0))[0, :3].tolist()
     [0.75, 0.25, 0.0]
     """
-    probability = {0: 1 - 2 * walk.one - 2 * walk.two, 1: walk.one, 2: walk.two}
+    probability = {0: 1 - 2 * walk.by_one - 2 * walk.by_two, 1: walk.by_one, 2: walk.by_two}
     level = np.arange(STATES)
     start, end = level[:, None], level[None, :]
     images = (end - start, -1 - end - start, 2 * STATES - 1 - end - start)
@@ -61,7 +61,7 @@ def walk_eigenvalues(walk: Walk) -> Floats:
     [1.0, 0.5]
     """
     angle = np.pi * np.arange(STATES) / STATES
-    values: Floats = 1 - 2 * walk.one * (1 - np.cos(angle)) - 2 * walk.two * (1 - np.cos(2 * angle))
+    values: Floats = 1 - 2 * walk.by_one * (1 - np.cos(angle)) - 2 * walk.by_two * (1 - np.cos(2 * angle))
     return values
 
 

@@ -48,11 +48,13 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
     assert not (tmp_path / "out" / "prefect").exists()  # PREFECT_API_URL was set
 
     facts = json.loads(again)
-    assert [(one["dataset"].capitalize(), one["notion"]) for one in facts["releases"]] == rows
-    assert [one["states"] for one in facts["chains"]] == [12, 12]
-    for one in facts["releases"]:
-        statement = json.loads((tmp_path / one["folder"] / "statement.json").read_text())
-        assert one["total_epsilon"] == next(each["epsilon"] for each in statement["figures"] if each["name"] == "total")
+    assert [(each["dataset"].capitalize(), each["notion"]) for each in facts["releases"]] == rows
+    assert [each["states"] for each in facts["chains"]] == [12, 12]
+    for each in facts["releases"]:
+        statement = json.loads((tmp_path / each["folder"] / "statement.json").read_text())
+        assert each["total_epsilon"] == next(
+            each["epsilon"] for each in statement["figures"] if each["name"] == "total"
+        )
 
 
 def test_a_folder_with_other_files_is_one_line(

@@ -34,14 +34,14 @@ def test_quantized_states_are_the_drawn_states_of_every_household(demonstration,
     drawn = draw_states(draw.homes.kind, steps=48 * days, generator=generator, chains=draw.homes.chains)
     edges = pq.read_table(place / "model" / "edges.parquet").to_pandas().set_index("household_id")
     frame = readings([str(place / "input" / "*.csv")], dataset=dataset.name)
-    order = [one["household_id"] for one in json.loads((place / "chains.json").read_text())["households"]]
+    order = [each["household_id"] for each in json.loads((place / "chains.json").read_text())["households"]]
     top = 0
     for number, household in enumerate(order):
-        own = frame[frame["household_id"] == household]
+        rows = frame[frame["household_id"] == household]
         first = np.datetime64(draw.calibration.first)
-        step = (own["day"].to_numpy().astype("datetime64[D]") - first).astype(int) * 48 + own["slot"].to_numpy()
-        quantized = states(own["energy_wh"].to_numpy(), edges.loc[household].to_numpy())
-        assert len(own) > 0.8 * drawn.shape[1]
+        step = (rows["day"].to_numpy().astype("datetime64[D]") - first).astype(int) * 48 + rows["slot"].to_numpy()
+        quantized = states(rows["energy_wh"].to_numpy(), edges.loc[household].to_numpy())
+        assert len(rows) > 0.8 * drawn.shape[1]
         assert np.array_equal(quantized, drawn[number, step])
         top += int(drawn[number].max() == 11)
     assert top == len(order)  # every household visits its highest state, so every one was compared
@@ -71,12 +71,12 @@ def test_periods_do_not_meet_and_no_day_exceeds_the_clamp(dataset):
 def test_rows_are_kept_or_rejected_by_reason(demonstration):
     london, ausgrid = (mixing.rows for mixing in demonstration.mixings)
     for rows in (london, ausgrid):
-        assert rows.read == rows.kept + sum(rows.rejected.values())
+        assert rows.rows_read == rows.rows_kept + sum(rows.rows_rejected.values())
     # one Null row per household, unless it has a gap there; duplicates at the ends of days 8 and 39
-    assert london.rejected["no reading (Null or empty)"] == SIZE.households
-    assert 0 < london.rejected["exact duplicate"] <= 2 * SIZE.households
+    assert london.rows_rejected["no reading (Null or empty)"] == SIZE.households
+    assert 0 < london.rows_rejected["exact duplicate"] <= 2 * SIZE.households
     # a row of solar generation for every row of consumption, and for the one day that lacks its consumption
-    assert ausgrid.rejected == {"consumption category not asked for": ausgrid.kept + 1}
+    assert ausgrid.rows_rejected == {"consumption category not asked for": ausgrid.rows_kept + 1}
 
 
 def test_chains_json_states_matrices_and_energies(demonstration):
@@ -99,9 +99,9 @@ def test_a_second_call_writes_nothing_and_another_folder_is_refused(tmp_path):
     check_folder(out, size)
     assert not any(write_dataset(out, dataset, size) for dataset in DATASETS)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    other = Size(households=4, calibration_days=2, released_days=2, seed=1)
+    larger = Size(households=4, calibration_days=2, released_days=2, seed=1)
     with pytest.raises(InputError, match="something else than this demonstration"):
-        check_folder(out, other)
+        check_folder(out, larger)
     (tmp_path / "mine").mkdir()
     check_folder(tmp_path / "mine", size)
     (tmp_path / "mine" / "notes.txt").write_text("mine")

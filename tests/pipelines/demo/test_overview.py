@@ -98,8 +98,8 @@ def steps_of(kernels: np.ndarray, first: float, losses: list[float], gap: int) -
 
 def test_bounds_under_exact_chains_follow_the_recursions(demonstration: Demonstration) -> None:
     for release in demonstration.releases:
-        mixing = next(one for one in demonstration.mixings if one.dataset == release.dataset)
-        found = exact_bound(release, mixing.kernels)
+        mixing = next(each for each in demonstration.mixings if each.dataset == release.dataset)
+        value = exact_bound(release, mixing.kernels)
         losses = [row["epsilon"] for row in release.days]
         expected = []
         for kernel in mixing.kernels:  # symmetric, so that the reversed chain is the chain itself
@@ -110,13 +110,13 @@ def test_bounds_under_exact_chains_follow_the_recursions(demonstration: Demonstr
                 expected.append(max(float(leakage(aged, loss)) for loss in past))
             else:
                 before = [0.0, *(float(leakage(kernel, loss)) for loss in past[:-1])]
-                behind = [*(float(leakage(kernel, loss)) for loss in future[1:]), 0.0]
-                expected.append(max(map(sum, zip(losses, before, behind, strict=True))))
+                after = [*(float(leakage(kernel, loss)) for loss in future[1:]), 0.0]
+                expected.append(max(map(sum, zip(losses, before, after, strict=True))))
         if release.notion == "discounted":
-            assert found is None
+            assert value is None
         else:
-            assert found == pytest.approx(max(expected), rel=1e-9)
-            assert 0 < found <= float(release.bound.limit)
+            assert value == pytest.approx(max(expected), rel=1e-9)
+            assert 0 < value <= float(release.bound.limit)
 
 
 def test_terminal_and_page_show_the_same_cells(demonstration: Demonstration) -> None:
@@ -148,11 +148,11 @@ def test_figures_of_chains_are_those_of_the_calibration(demonstration: Demonstra
 def test_noise_to_change_is_what_the_published_series_says() -> None:
     means, deviation = [1.0, 1.5, 1.1, 1.9], 0.1
     days = [{"mean_kwh": mean, "noise_sd_kwh": deviation} for mean in means]
-    found = noise_ratio(days, means)
+    value = noise_ratio(days, means)
     squares = [(after - before) ** 2 for before, after in pairwise(means)]
-    assert found.true_change == pytest.approx(math.sqrt(sum(squares) / 3))
-    assert found.estimated_change == pytest.approx(math.sqrt(sum(squares) / 3 - 2 * deviation**2))
-    assert found.ratio == pytest.approx(deviation / found.estimated_change)
+    assert value.true_change == pytest.approx(math.sqrt(sum(squares) / 3))
+    assert value.estimated_change == pytest.approx(math.sqrt(sum(squares) / 3 - 2 * deviation**2))
+    assert value.ratio == pytest.approx(deviation / value.estimated_change)
     hidden = noise_ratio([{**day, "noise_sd_kwh": 1.0} for day in days], means)
     assert hidden.ratio is None
 

@@ -29,7 +29,7 @@ def distance_of_rows(matrix):
 def stepped(walk):
     """One step of the walk at a time: where each move leads, reflected half a level beyond the ends."""
     matrix = np.zeros((12, 12))
-    moves = {0: 1 - 2 * (walk.one + walk.two), 1: walk.one, -1: walk.one, 2: walk.two, -2: walk.two}
+    moves = {0: 1 - 2 * (walk.by_one + walk.by_two), 1: walk.by_one, -1: walk.by_one, 2: walk.by_two, -2: walk.by_two}
     for state in range(12):
         for move, probability in moves.items():
             reached = state + move
@@ -92,12 +92,12 @@ def test_estimated_total_variation_converges_to_the_exact_value(kind, steps):
     relative error is t / lambda times that. Six standard errors cannot flake; another walk is rejected.
     """
     estimated = transition_matrix(counts_of(kind, households=128, steps=steps), smoothing=0)
-    found = total_variation(estimated, [48])[0]
+    value = total_variation(estimated, [48])[0]
     second = walk_eigenvalues(WALKS[kind])[1]
     allowed = 6 * 48 / second * np.sqrt(2 * (1 - second**2) / (128 * (steps - 1)))
-    for other, walk in enumerate(WALKS):
+    for candidate, walk in enumerate(WALKS):
         exact = total_variation(walk_matrix(walk), [48])[0]
-        if other == kind:
-            assert abs(found / exact - 1) <= allowed
+        if candidate == kind:
+            assert abs(value / exact - 1) <= allowed
         elif steps == 9600:
-            assert abs(found / exact - 1) > allowed
+            assert abs(value / exact - 1) > allowed
