@@ -52,9 +52,8 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
     assert [each["states"] for each in facts["chains"]] == [12, 12]
     for each in facts["releases"]:
         statement = json.loads((tmp_path / each["folder"] / "statement.json").read_text())
-        assert each["total_epsilon"] == next(
-            each["epsilon"] for each in statement["figures"] if each["name"] == "total"
-        )
+        epsilons = {figure["name"]: figure["epsilon"] for figure in statement["figures"]}
+        assert (each["day_epsilon"], each["total_epsilon"]) == (epsilons["day"], epsilons["total"])
 
 
 def test_a_folder_with_other_files_is_one_line(
