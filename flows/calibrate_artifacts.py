@@ -7,7 +7,6 @@ from typing import Any
 
 from prefect.artifacts import create_table_artifact
 
-from agedp_data.chains.envelope import Envelope
 from agedp_data.chains.spectrum import MIXING_NAMES
 from agedp_data.model import Model
 from flows.artifacts import artifact_key, record
@@ -20,26 +19,34 @@ _DESCRIPTION = "Bounds on mixing by age: maximum over all households, rounded up
 
 def record_bounds(population: str, model: Model, ages_days: Sequence[int]) -> None:
     """Record the bounds of a model by age, a line for each age."""
-    table = bounds_table(model.envelope, ages_days)
     key = artifact_key("spectral-bounds", population)
-    record(lambda: create_table_artifact(table, key=key, description=f"{_DESCRIPTION}; model {model.id[:16]}"))
+    description = f"{_DESCRIPTION}; model {model.id[:16]}"
+    record(lambda: create_table_artifact(bounds_table(model, ages_days), key=key, description=description))
 
 
-def bounds_table(envelope: Envelope, ages_days: Sequence[int]) -> list[dict[str, Any]]:
+def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]:
     """Return total variation, its bounds, and the aged value of epsilon 0.5, by age.
 
-    A bound that does not apply to every household's chain is "not applicable".
+    The paper's bound is "not applicable" where a chain is not reversible. Models that are cyclic or carry a sampling
+    bound have no spectral bounds at all; their total variation is named after its confidence.
     """
-    lines = []
+    envelope, lines = model.envelope, []
     for days in ages_days:
         steps = days * envelope.steps_per_day
         at = envelope.ages.tolist().index(steps)
         bounds = {
             title: f"{envelope.bounds[name][at]:.4f}" if name in envelope.bounds else "not applicable"
-            for name, title in MIXING_NAMES.items()
-            if name != "spectral_gap"
+            for name, title in _columns(model).items()
         }
         method = "tight" if "tight" in envelope.methods else "total_variation"
         aged = float(envelope(steps, LOSS, direction="backward", method=method))
         lines.append({"age (days)": days, **bounds, f"epsilon {LOSS} at this age": f"{aged:.4f}"})
     return lines
+
+
+def _columns(model: Model) -> dict[str, str]:
+    names = {"total_variation": MIXING_NAMES["total_variation"]}
+    if model.public["confidence"] == "sampling-bound":
+        names["total_variation"] += f" (sampling bound, level {model.public['level']})"
+    spectral = ("spectral", "reversibilised") if "reversibilised" in model.envelope.bounds else ()
+    return names | {name: MIXING_NAMES[name] for name in spectral}

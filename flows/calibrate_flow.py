@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from prefect import flow, get_run_logger, task
 
@@ -19,8 +18,9 @@ from agedp_data.errors import AgedpError
 from flows.calibrate_artifacts import record_bounds
 from flows.handles import Handle
 from flows.stage_runs import (
-    RETRIES,
-    TASK_OPTIONS,
+    FLOW_OPTIONS,
+    ONCE,
+    RETRIED,
     FlowObserver,
     State,
     completed,
@@ -50,8 +50,7 @@ class CalibrationRun:
     name="agedp-calibrate",
     flow_run_name=lambda: str(clock.today()),
     version=version("agedp"),
-    persist_result=False,
-    log_prints=False,
+    **FLOW_OPTIONS,
 )
 def calibrate(run_file: str) -> State:
     """Estimate the Markov chains of a run file's households and store their model, once.
@@ -59,7 +58,7 @@ def calibrate(run_file: str) -> State:
     Args:
         run_file: Path of the run file (TOML) whose [model] has source = "estimated".
     """
-    with observer_of_flow() as observer:
+    with observer_of_flow("agedp calibrate") as observer:
         try:
             context = _begin(run_file, observer)
             with stages.store_locked(context.value):
@@ -74,12 +73,12 @@ def calibrate(run_file: str) -> State:
 
 
 def _begin(run_file: str, observer: FlowObserver) -> Handle[CalibrationContext]:
-    context = unless_bug("the run file", lambda: stages.begin_calibration(run_file, told=observer.progress), None)
+    context = unless_bug("the run file", lambda: stages.begin_calibration(run_file, told=observer.progress), observer)
     observer.confidential = Path(context.run.output.confidential)
     return Handle(f"calibration of {context.run.population.name}", context)
 
 
-@task(name="load", task_run_name="load", **RETRIES, **TASK_OPTIONS)
+@task(name="load", task_run_name="load", **RETRIED)
 def load(context: Handle[CalibrationContext]) -> Handle[Loaded] | State:
     """Read the input files into the confidential store."""
 
@@ -92,7 +91,7 @@ def load(context: Handle[CalibrationContext]) -> Handle[Loaded] | State:
     return run_stage("load", staged)
 
 
-@task(name="quantize", task_run_name="quantize", **TASK_OPTIONS)
+@task(name="quantize", task_run_name="quantize", **ONCE)
 def quantize(context: Handle[CalibrationContext], loaded: Handle[Loaded]) -> Handle[Floats] | State:
     """Quantize the readings of each household to the states of its chain."""
 
@@ -106,7 +105,7 @@ def quantize(context: Handle[CalibrationContext], loaded: Handle[Loaded]) -> Han
     return run_stage("quantize", staged)
 
 
-@task(name="estimate", task_run_name="estimate", **TASK_OPTIONS)
+@task(name="estimate", task_run_name="estimate", **ONCE)
 def estimate(
     context: Handle[CalibrationContext], loaded: Handle[Loaded], edges: Handle[Floats]
 ) -> Handle[Transitions] | State:
@@ -120,7 +119,7 @@ def estimate(
     return run_stage("estimate", staged)
 
 
-@task(name="bound", task_run_name="bound", **TASK_OPTIONS)
+@task(name="bound", task_run_name="bound", **ONCE)
 def bound(
     context: Handle[CalibrationContext],
     loaded: Handle[Loaded],
@@ -148,5 +147,5 @@ def run_calibration(run_file: str, told: Told = SILENT) -> CalibrationRun:
     observer = observe(lambda: calibrate(run_file, return_state=True), told)
     if observer.error is not None:
         raise observer.error
-    made: Any = observer.result
-    return CalibrationRun(made.loaded, made.calibration)
+    result: CalibrationRun = observer.result
+    return result

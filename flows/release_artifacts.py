@@ -19,10 +19,11 @@ from prefect.events import emit_event
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from agedp_data.readers import storage
+from flows import words
 from flows.artifacts import artifact_key, record, slug
 from flows.planning import plan_words
 from flows.public_facts import released_rows
-from flows.words import deviation, result, statement_words
+from flows.words import deviation
 from pipelines.handover.received import REPORT
 from pipelines.work import Work
 
@@ -38,8 +39,8 @@ def record_plan(work: Work) -> None:
 
 
 def record_release(work: Work) -> None:
-    """Record the released days, the statement and the place of the report."""
-    table, text = released_table(work), statement_words(work)
+    """Record the released days, the statement and the place of the report, and announce a new release."""
+    table, text = released_table(work), words.statement_words(work)
     if table:
         newest = f", the newest {_MOST_ROWS}" if len(table) > _MOST_ROWS else ""
         record(
@@ -50,14 +51,13 @@ def record_release(work: Work) -> None:
     record(lambda: create_markdown_artifact(text, key=_key("statement", work), description="Privacy statement"))
     if (work.release / REPORT).exists():
         record(lambda: _link_report(work))
+    if table:
+        _announce(work)
 
 
-def announce(work: Work) -> None:
-    """Emit the event of a new release, if this run released a day."""
-    rows = released_rows(work)
-    if not rows:
-        return
-    facts = result(work)
+def _announce(work: Work) -> None:
+    """Emit the event of a new release."""
+    facts = words.result(work)
     payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
     resource = {"prefect.resource.id": asset_key(work), "prefect.resource.name": work.population}
     record(lambda: emit_event(EVENT, resource=resource, payload=payload))

@@ -22,8 +22,9 @@ from flows import release_artifacts
 from flows.handles import Handle
 from flows.public_facts import due_text, published_text, released_rows, released_text
 from flows.stage_runs import (
-    RETRIES,
-    TASK_OPTIONS,
+    FLOW_OPTIONS,
+    ONCE,
+    RETRIED,
     FlowObserver,
     State,
     completed,
@@ -44,7 +45,7 @@ def _run_name() -> str:
     return str(flow_run.parameters.get("as_of") or clock.today())
 
 
-@flow(name="agedp", flow_run_name=_run_name, version=version("agedp"), persist_result=False, log_prints=False)
+@flow(name="agedp", flow_run_name=_run_name, version=version("agedp"), **FLOW_OPTIONS)
 def release(run_file: str, as_of: date | None = None) -> State:
     """Release every due day of a run file and publish its release folder.
 
@@ -54,7 +55,7 @@ def release(run_file: str, as_of: date | None = None) -> State:
         run_file: Path of the run file (TOML), as the machine sees it on which the flow runs.
         as_of: In a rehearsal only: the simulated date up to which days are released; without it the whole period.
     """
-    with observer_of_flow() as observer:
+    with observer_of_flow("agedp plan") as observer:
         try:
             run = _begin(run_file, as_of, observer)
             planned = completed(plan(run, return_state=True), observer)
@@ -69,7 +70,7 @@ def release(run_file: str, as_of: date | None = None) -> State:
 
 def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> Handle[Work]:
     """Load what the run rests on; of a bug Prefect gets the class alone, for its text could quote the roster."""
-    work = unless_bug("the run file", lambda: begin(run_file, as_of=as_of, told=observer.progress), None)
+    work = unless_bug("the run file", lambda: begin(run_file, as_of=as_of, told=observer.progress), observer)
     observer.result, observer.confidential = work, work.confidential
     return Handle(f"run of {work.population}", work)
 
@@ -78,10 +79,9 @@ def _publish_committed(run: Handle[Work], drawn: State, observer: FlowObserver) 
     """Publish what was committed, also before a day that was refused; then raise what the release raised."""
     refusal = observer.error
     if drawn.is_completed() or isinstance(refusal, LedgerError):
-        folder = _publish_task(run.value)(run, wait_for=[allow_failure(drawn)], return_state=True)
-        completed(folder, observer)
-        unless_bug("publish", lambda: release_artifacts.record_release(run.value), observer.confidential)
-        release_artifacts.announce(run.value)
+        publish_task = unless_bug("publish", lambda: _publish_task(run.value), observer)
+        completed(publish_task(run, wait_for=[allow_failure(drawn)], return_state=True), observer)
+        unless_bug("publish", lambda: release_artifacts.record_release(run.value), observer)
     observer.error = refusal
     completed(drawn, observer)
 
@@ -97,7 +97,7 @@ def _stage(name: str, stage: Stage, run: Handle[Work], text: Callable[[Work], st
     return run_stage(name, staged)
 
 
-@task(name="plan", task_run_name="plan", **TASK_OPTIONS)
+@task(name="plan", task_run_name="plan", **ONCE)
 def plan(run: Handle[Work]) -> Handle[Work] | State:
     """Compare the run file with the contract of the ledger and find the due days."""
 
@@ -108,25 +108,33 @@ def plan(run: Handle[Work]) -> Handle[Work] | State:
     return _stage("plan", planned, run, due_text, "plan")
 
 
-@task(name="ingest", task_run_name="ingest", **RETRIES, **TASK_OPTIONS)
+@task(name="ingest", task_run_name="ingest", **RETRIED)
 def ingest(planned: Handle[Work]) -> Handle[Work] | State:
     """Read the input files into the confidential store: every row is kept, or rejected with its reason."""
     return _stage("ingest", sanitise.read_files, planned, lambda _: "Input files are read.", "readings")
 
 
-@task(name="aggregate", task_run_name="aggregate", **TASK_OPTIONS)
+@task(name="aggregate", task_run_name="aggregate", **ONCE)
 def aggregate(readings: Handle[Work]) -> Handle[Work] | State:
     """Sum the households of each due day, in whole watt-hours."""
     return _stage("aggregate", sanitise.aggregate_days, readings, lambda _: "Daily sums are computed.", "sums")
 
 
-@task(name="release", task_run_name="release", **TASK_OPTIONS)
+@task(name="release", task_run_name="release", **ONCE)
 def release_days(sums: Handle[Work]) -> Handle[Work] | State:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
-    return _stage("release", sanitise.release_days, sums, released_text, "released days")
+
+    def released(work: Work) -> None:
+        try:
+            sanitise.release_days(work)
+        except Refused:
+            get_run_logger().info(released_text(work))  # what was committed before the refused day
+            raise
+
+    return _stage("release", released, sums, released_text, "released days")
 
 
-@task(name="publish", task_run_name="publish", **RETRIES, **TASK_OPTIONS)
+@task(name="publish", task_run_name="publish", **RETRIED)
 def publish(released: Handle[Work]) -> Handle[Work] | State:
     """Write the release folder from the ledger."""
     return _stage("publish", sanitise.publish_folder, released, published_text, "release folder")
@@ -137,9 +145,7 @@ def _publish_task(work: Work) -> Task[Any, Any]:
     if not released_rows(work):
         return publish
     asset = release_artifacts.asset(work)
-    return MaterializingTask(
-        publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIES, **TASK_OPTIONS
-    )
+    return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
 
 
 def run_release(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple[Work, Refused | None]:

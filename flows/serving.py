@@ -12,14 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agedp_data.config import RunFile
 from agedp_data.config.model import Estimated
 from agedp_data.config.schedule import Live
 from agedp_data.errors import RunFileError
+from agedp_data.model import PUBLIC
 from agedp_data.shown import shown
 from flows.server import SERVED_BY, Server, served
 from pipelines import folders, locks
 from pipelines.sanitise import foresee
-from pipelines.work import Work, begin
+from pipelines.work import begin, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +43,31 @@ def scheduled(run_files: Sequence[Path]) -> tuple[Nightly, ...]:
         RunFileError: a run file that is not live or has no cron line, or two of the same population.
         AgedpError: whatever `agedp plan` would refuse.
     """
-    nights = tuple(_nightly(run_file, begin(run_file)) for run_file in run_files)
+    nights = tuple(_nightly(run_file) for run_file in run_files)
     for population, times in Counter(night.population for night in nights).items():
         if times > 1:
             raise RunFileError(f"population {population!r} has several of these run files; serve one of them")
     return nights
 
 
-def _nightly(run_file: Path, work: Work) -> Nightly:
-    schedule, name = work.run.schedule, work.run.name
+def _nightly(run_file: Path) -> Nightly:
+    run = checked(run_file)
+    schedule, name = run.schedule, run.name
     if not isinstance(schedule, Live):
         raise RunFileError(
             f'{name}: [schedule] mode = "{schedule.mode}": only "live" has nights to wait for; `agedp run` runs it now'
         )
     if schedule.cron is None or schedule.zone is None:
         raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')
-    foresee(work)
-    where = Path(work.run.output.confidential)
-    estimated = isinstance(work.run.model, Estimated)
-    return Nightly(run_file.absolute(), work.run.population.name, schedule.cron, schedule.zone, where, estimated)
+    if not _awaits_calibration(run):
+        foresee(begin(run_file))
+    where, estimated = Path(run.output.confidential), isinstance(run.model, Estimated)
+    return Nightly(run_file.absolute(), run.population.name, schedule.cron, schedule.zone, where, estimated)
+
+
+def _awaits_calibration(run: RunFile) -> bool:
+    """Tell whether the flow `agedp-calibrate` has to run before the first release."""
+    return isinstance(run.model, Estimated) and not (Path(run.model.file) / PUBLIC).exists()
 
 
 def serve_all(nights: Sequence[Nightly], *, ready: Callable[[Server], None]) -> None:
@@ -87,5 +95,5 @@ def served_lines(nights: Sequence[Nightly], server: Server) -> list[str]:
 
 def _lines(night: Nightly) -> list[str]:
     release = f"{night.population}: {shown(str(night.run_file))} at {night.cron} ({night.zone})"
-    by_hand = f"agedp-calibrate/{night.population}: not scheduled; `prefect deployment run` starts it"
+    by_hand = f"agedp-calibrate/{night.population}: run it once, before the first release"
     return [release, by_hand] if night.is_calibrated else [release]

@@ -29,6 +29,10 @@ State = Any  # Prefect's states are generic in their result; ours are handles or
 
 TASK_OPTIONS: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False}
 """Options of every task: nothing is persisted, nothing is cached."""
+ONCE: dict[str, Any] = {**TASK_OPTIONS, "retries": 0}
+"""Options of a task that is never retried, whatever the default of the Prefect installation is."""
+FLOW_OPTIONS: dict[str, Any] = {"persist_result": False, "log_prints": False, "retries": 0}
+"""Options of every flow: nothing is persisted, and no flow is repeated as a whole."""
 
 _UNAVAILABLE = Unavailable.__name__
 
@@ -39,11 +43,16 @@ class StageFailed(RuntimeError):
 
 @dataclass(slots=True)
 class FlowObserver:
-    """What a flow run made and why it failed, for the caller in this process."""
+    """What a flow run made and why it failed, for the caller in this process.
 
+    `command` is what does the same without Prefect.
+    """
+
+    command: str = "agedp plan"
     progress: Told = SILENT
     result: Any = None
     error: AgedpError | None = None
+    bug: StageFailed | None = None
     confidential: Path | None = None
     is_deployed: bool = True
 
@@ -62,14 +71,15 @@ def observed_by(observer: FlowObserver) -> Iterator[FlowObserver]:
 
 
 @contextmanager
-def observer_of_flow() -> Iterator[FlowObserver]:
-    """Yield the caller's observer; of a deployed flow, which has no caller here, one of its own."""
+def observer_of_flow(command: str) -> Iterator[FlowObserver]:
+    """Yield the caller's observer; of a deployed flow, which has no caller here, a new one."""
     observer = _observer.get()
-    if observer is not None:
-        yield observer
+    if observer is None:
+        with observed_by(FlowObserver(command)) as observer:
+            yield observer
         return
-    with observed_by(FlowObserver()) as own:
-        yield own
+    observer.command = command
+    yield observer
 
 
 def observe(flow: Callable[[], State], progress: Told = SILENT) -> FlowObserver:
@@ -78,7 +88,7 @@ def observe(flow: Callable[[], State], progress: Told = SILENT) -> FlowObserver:
     Raises:
         StageFailed: a bug in a stage.
     """
-    with observed_by(FlowObserver(progress, is_deployed=False)) as observer:
+    with observed_by(FlowObserver(progress=progress, is_deployed=False)) as observer:
         state = flow()
     if observer.error is None and not state.is_completed():
         raise StageFailed(str(state.message))
@@ -94,13 +104,13 @@ def run_stage(name: str, stage: Callable[[], T]) -> T | State:
     observer = _observer.get() or FlowObserver()
     observer.error = None  # of an attempt before this one
     try:
-        return unless_bug(name, stage, observer.confidential)
+        return unless_bug(name, stage, observer)
     except AgedpError as error:
         observer.error = error
         return failed_state(error)
 
 
-def unless_bug(name: str, stage: Callable[[], T], confidential: Path | None) -> T:
+def unless_bug(name: str, stage: Callable[[], T], observer: FlowObserver) -> T:
     """Return what a stage returns; a bug leaves as its class, its traceback stays in the confidential folder.
 
     Raises:
@@ -112,12 +122,12 @@ def unless_bug(name: str, stage: Callable[[], T], confidential: Path | None) -> 
     except AgedpError:
         raise
     except Exception as error:
-        where = "run `agedp plan` for its traceback"
-        if confidential is not None:
-            folders.write(confidential / "traceback.txt", traceback.format_exc().encode())
+        where = f"run `{observer.command}` for its traceback"
+        if observer.confidential is not None:
+            folders.write(observer.confidential / "traceback.txt", traceback.format_exc().encode())
             where = "the confidential folder holds traceback.txt"
-        failed = StageFailed(f"{type(error).__name__} in {name}; {where}")
-    raise failed
+        observer.bug = StageFailed(f"{type(error).__name__} in {name}; {where}")
+    raise observer.bug
 
 
 def completed(state: State, observer: FlowObserver) -> Any:  # noqa: ANN401  (a handle of whatever the task made)
@@ -131,7 +141,7 @@ def completed(state: State, observer: FlowObserver) -> Any:  # noqa: ANN401  (a 
         return state.result(raise_on_failure=False)
     if observer.error is not None:
         raise observer.error
-    raise StageFailed(str(state.message))
+    raise observer.bug or StageFailed(str(state.message))
 
 
 def end_of_flow(error: AgedpError, observer: FlowObserver) -> State:
@@ -159,8 +169,13 @@ def is_unavailable(task: Task[Any, Any], task_run: object, state: State) -> bool
     return bool(state.name == _UNAVAILABLE)
 
 
-RETRIES: dict[str, Any] = {"retries": 2, "retry_delay_seconds": [10, 60], "retry_condition_fn": is_unavailable}
-"""Options of tasks that only read input or write output; no task that draws is ever retried."""
+RETRIED: dict[str, Any] = {
+    **TASK_OPTIONS,
+    "retries": 2,
+    "retry_delay_seconds": [10, 60],
+    "retry_condition_fn": is_unavailable,
+}
+"""Options of a task that only reads input or writes output; a task that draws is never retried."""
 
 
 def _without_empty_traceback(record: logging.LogRecord) -> bool:

@@ -8,11 +8,11 @@ from prefect import flow, get_run_logger, task
 
 from agedp_data.errors import AgedpError
 from flows.ledgers import verified_against
-from flows.stage_runs import RETRIES, TASK_OPTIONS, State, completed, end_of_flow, observer_of_flow, run_stage
+from flows.stage_runs import FLOW_OPTIONS, RETRIED, State, completed, end_of_flow, observer_of_flow, run_stage
 from pipelines.handover.received import open_release
 
 
-@flow(name="agedp-verify", version=version("agedp"), persist_result=False, log_prints=False)
+@flow(name="agedp-verify", version=version("agedp"), **FLOW_OPTIONS)
 def verify(folder: str, ledger: str | None = None) -> State:
     """Verify checksums, schema, arithmetic and statement of a release folder.
 
@@ -20,7 +20,7 @@ def verify(folder: str, ledger: str | None = None) -> State:
         folder: Path or URL of the release folder.
         ledger: URL of the ledger it was published from, to compare with its hash chain; recipients leave it out.
     """
-    with observer_of_flow() as observer:
+    with observer_of_flow("agedp verify") as observer:
         try:
             completed(check(folder, ledger, return_state=True), observer)
         except AgedpError as error:
@@ -28,7 +28,7 @@ def verify(folder: str, ledger: str | None = None) -> State:
     return None
 
 
-@task(name="verify", task_run_name="verify", **RETRIES, **TASK_OPTIONS)
+@task(name="verify", task_run_name="verify", **RETRIED)
 def check(folder: str, ledger: str | None) -> State | None:
     """Verify one release folder."""
 

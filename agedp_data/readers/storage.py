@@ -203,18 +203,24 @@ def answered(label: str, location: str) -> Iterator[None]:
         number = error.errno if isinstance(error, OSError) else None  # a service may put anything there
         text = os.strerror(number) if isinstance(number, int) and number else type(error).__name__
         what = f"cannot be opened ({text})"
-        kind = Unavailable if _is_transient(error, location) else InputError
+        kind = Unavailable if _is_transient(error) else InputError
         raise kind(f"{label} {what}", private=f"{told(location)}: {what}") from None
 
 
-_PERMANENT = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
-_TRANSIENT_NUMBERS: Final = frozenset(
-    (errno.EAGAIN, errno.EBUSY, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENETDOWN)
+_TRANSIENT_CODES: Final = (
+    "EAGAIN", "EBUSY", "EIO", "ESTALE", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH",
+)  # fmt: skip
+_TRANSIENT_NUMBERS: Final = frozenset(getattr(errno, code) for code in _TRANSIENT_CODES)
+_TRANSIENT_NAMES: Final = frozenset(
+    ("ClientConnectionError", "ServerTimeoutError", "EndpointConnectionError", "HTTPClientError", "SlowDown")
 )
+"""Errors of aiohttp and botocore, which are not imported for their names."""
 
 
-def _is_transient(error: Exception, location: str) -> bool:
+def _is_transient(error: Exception) -> bool:
     """Tell whether the same call may succeed later: a silent service or disk, not a missing file or permission."""
-    if isinstance(error, _PERMANENT):
-        return False
-    return is_url(location) or (isinstance(error, OSError) and error.errno in _TRANSIENT_NUMBERS)
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    if isinstance(error, OSError) and error.errno in _TRANSIENT_NUMBERS:
+        return True
+    return any(kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__)

@@ -91,6 +91,7 @@ def break_at(place: str) -> None:
         "publish": (sanitise, "project"),
         "artifact": (flows.words, "markdown"),
         "estimate": (calibrate, "estimate"),
+        "announce": (flows.words, "result"),
     }
     setattr(*where[place], boom)
 

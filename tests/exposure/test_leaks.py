@@ -207,7 +207,9 @@ def test_what_a_failing_run_would_tell_others_holds_none(
     assert getattr(error, "__notes__", []) == []
 
 
-@pytest.mark.parametrize("place", ["begin", "read", "aggregate", "release", "publish", "artifact", "estimate"])
+@pytest.mark.parametrize(
+    "place", ["begin", "read", "aggregate", "release", "publish", "artifact", "estimate", "announce"]
+)
 @pytest.mark.long
 @pytest.mark.prefect
 def test_a_bug_is_a_class_name_to_prefect_and_its_traceback_stays_in_the_house(place: str, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from prefect.states import State
 
 
 def main(folder: Path) -> dict[str, str]:
-    """Release with input that does not answer at first, calibrate, verify, and verify a tampered folder."""
+    """Release with input that does not answer at first, calibrate, audit, verify, and verify a tampered folder."""
     from agedp_data.errors import Unavailable
     from flows import release_flow
+    from flows.audit_flow import audit
     from flows.calibrate_flow import calibrate
     from flows.verify_flow import verify
 
@@ -30,6 +31,7 @@ def main(folder: Path) -> dict[str, str]:
     release_flow.sanitise.read_files = silent_at_first
     states: dict[str, State] = {"release": release_flow.release("run.toml", return_state=True)}
     states["calibrate"] = calibrate("estimated.toml", return_state=True)
+    states["audit"] = audit("run.toml", return_state=True)
     states["verify"] = verify(str(folder / "out" / "release"), return_state=True)
     (folder / "out" / "release" / "STATEMENT.md").write_text("all is well\n")
     states["tampered"] = verify(str(folder / "out" / "release"), return_state=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -48,7 +51,18 @@ def test_tasks_are_named_uncached_and_retried_on_io_only(module: ModuleType) -> 
         assert task.persist_result is False
         assert task.cache_policy == NO_CACHE
         assert task.name.isalpha()
+        assert task.retries is not None
         assert (task.retry_condition_fn is is_unavailable) is (task.retries > 0)
+
+
+def test_no_default_of_the_installation_repeats_a_draw() -> None:
+    """Prefect's own setting asks for retries of everything; a task that draws, and a flow that holds it, has none."""
+    code = "from flows import release_flow as f; print(f.release_days.retries, f.plan.retries, f.release.retries)"
+    asked = {"PREFECT_TASKS_DEFAULT_RETRIES": "2", "PREFECT_FLOWS_DEFAULT_RETRIES": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "0", "0"]
 
 
 def test_only_input_that_did_not_answer_is_retried() -> None:
@@ -104,8 +118,8 @@ def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.Monkey
     assert refusal.message.startswith("Refused: 2013-02-07: ")
     expected = 2**0.5 * 20 / (0.5 * 8)
     assert released_text(run.value) == (
-        f"5 days released, 0 skipped. Epsilon per day: 0.5. Noise standard deviation: {expected:.3g} kWh per household "
-        "(daily_mean)."
+        f"5 days released, 0 skipped. Epsilon per day: at most 0.5. Noise standard deviation: at most "
+        f"{expected:.3g} kWh per household (daily_mean)."
     )
     table = release_flow.release_artifacts.released_table(run.value)
     assert [line["households"] for line in table] == [12, 12, 12, 12, 8]
@@ -118,7 +132,7 @@ def test_the_table_of_bounds_is_the_public_part(world: World, monkeypatch: pytes
         calibrate("run.toml")
     text = (world.folder / "model" / "public.json").read_text()
     public = json.loads(text)["envelope"]
-    table = bounds_table(Model.of_text(text).envelope, [1, 2])
+    table = bounds_table(Model.of_text(text), [1, 2])
     for line, steps in zip(table, (48, 96), strict=True):
         at = public["ages"].index(steps)
         for name in ("total_variation", "spectral", "reversibilised"):

@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,10 @@ def test_prefect_stores_the_same_of_both_worlds(tmp_path: Path) -> None:
         assert run.returncode == 0, run.stderr
     stored = [_stored(world, without_model=True) for world in worlds]
     assert stored[0] == stored[1]
-    assert {task[0] for task in stored[0]["task"]} == {"load", "quantize", "estimate", "bound"}
+    assert _upstream(stored[0]) == {
+        "load": set(), "quantize": {"load"}, "estimate": {"load", "quantize"},
+        "bound": {"load", "quantize", "estimate"},
+    }  # fmt: skip
     assert any("3 states per household" in str(line) for line in stored[0]["log"])
     shutil.copy(worlds[0].folder / "model" / "public.json", worlds[1].folder / "model" / "public.json")
     for world in worlds:
@@ -58,7 +62,9 @@ def test_prefect_stores_the_same_of_both_worlds(tmp_path: Path) -> None:
         assert run.returncode == 0, run.stderr
     stored = [_stored(world) for world in worlds]
     assert stored[0] == stored[1]
-    assert any("days released, 0 skipped. Epsilon per day: 0.5." in str(line) for line in stored[0]["log"])
+    stages = ["plan", "ingest", "aggregate", "release", "publish"]
+    assert _upstream(stored[0]) == {"plan": set()} | {later: {earlier} for earlier, later in pairwise(stages)}
+    assert any("days released, 0 skipped. Epsilon per day: at most 0.5." in str(line) for line in stored[0]["log"])
     assert {event[0] for event in stored[0]["event"]} == {
         "agedp.release.published", "prefect.asset.materialization.succeeded",
     }  # fmt: skip
@@ -86,7 +92,7 @@ def test_an_error_crosses_into_prefect_without_the_name_of_a_file(tmp_path: Path
 LOUD = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_TO_API_ENABLED": "true"}
 _QUERIES = {
     "flow": "select name, parameters, state_name, state_type from flow_run",
-    "task": "select name, state_name, state_type, task_inputs from task_run order by name",
+    "task": "select name, state_name, state_type, task_inputs, id from task_run order by name",
     "flow states": "select type, name, message, data from flow_run_state order by name, message",
     "task states": "select type, name, message, data from task_run_state order by name, message",
     "log": "select name, level, message from log where level >= 20 order by message",
@@ -105,10 +111,18 @@ def _stored(world: World, *, without_model: bool = False) -> dict[str, list[tupl
         rows = {name: connection.execute(query).fetchall() for name, query in _QUERIES.items()}
     model = sha256((world.folder / "model" / "public.json").read_bytes()).hexdigest()[:16]
     hidden = [str(world.folder), *([model] if without_model else [])]
+    names = {str(row[-1]): str(row[0]) for row in rows["task"]}
+    rows["task"] = [(*row[:3], _ID.sub(lambda found: names.get(found[0], "<id>"), row[3])) for row in rows["task"]]
     kept = {name: [tuple(_masked(str(cell), hidden) for cell in row) for row in table] for name, table in rows.items()}
     if without_model:
         kept["artifact"] = [(key, kind, description) for key, kind, _, description in kept["artifact"]]
     return kept
+
+
+def _upstream(stored: dict[str, list[tuple[str, ...]]]) -> dict[str, set[str]]:
+    """Return for every task the tasks it waits for, as Prefect draws the arrows."""
+    names = {task[0] for task in stored["task"]}
+    return {task[0]: {name for name in names if f'"id": "{name}"' in task[3]} for task in stored["task"]}
 
 
 def _masked(text: str, hidden: list[str]) -> str:

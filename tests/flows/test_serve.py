@@ -18,6 +18,8 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pytest
 
+from agedp_data.errors import RunFileError
+from flows.serving import scheduled
 from tests.flows.serving import CRON, ROOT, ZONE, Serving, left, live_world, none_left, serving, wait_for
 from tests.flows.test_command import agedp, refused
 from tests.flows.worlds import DECLARED, ESTIMATED, World, make
@@ -144,11 +146,24 @@ def test_flows_are_called_as_functions_on_any_server(served: Serving, tmp_path: 
     states = json.loads(done.stdout)
     assert states.pop("tampered").startswith("Failed: InputError: STATEMENT.md")
     assert states.pop("reads") == "3"  # the first one again, and the second run's
-    assert states == dict.fromkeys(("release", "calibrate", "verify", "again"), "Completed: None")
+    assert states == dict.fromkeys(("release", "calibrate", "audit", "verify", "again"), "Completed: None")
     runs = served.ask("task_runs/filter", {"task_runs": {"name": {"any_": ["ingest"]}}, "limit": 200})
     assert 2 in {run["run_count"] for run in runs}
     stored = b"".join(path.read_bytes() for path in served.home.rglob("prefect.db*"))
     assert b"CANARY" not in stored
+
+
+def test_a_run_file_without_its_model_is_served_with_its_calibration(tmp_path: Path) -> None:
+    world = live_world(tmp_path / "world")
+    text = (world.folder / "run.toml").read_text()
+    estimated = ESTIMATED.replace("2013-02-01, 2013-02-08", "2013-01-01, 2013-02-01")
+    (world.folder / "estimated.toml").write_text(text.replace(DECLARED, estimated))
+    [night] = scheduled([world.folder / "estimated.toml"])
+    assert night.is_calibrated
+    (world.folder / "model").mkdir()
+    (world.folder / "model" / "public.json").write_text("{}")
+    with pytest.raises(RunFileError, match=r"public\.json"):  # a model that is there is looked at, as by `agedp plan`
+        scheduled([world.folder / "estimated.toml"])
 
 
 def test_what_cannot_be_served_is_refused_before_anything_starts(
