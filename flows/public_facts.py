@@ -31,9 +31,8 @@ def released_text(work: Work) -> str:
     text = f"{counted(days, 'day')} released, {skipped} skipped."
     if not rows:
         return text
-    return (
-        f"{text} Epsilon per day: {epsilon(_largest_day(rows))}. Noise standard deviation: {_noise_text(work, rows)}."
-    )
+    loss, noise = epsilon(_largest_day(rows)), _noise_text(work, rows)
+    return f"{text} Epsilon per day: at most {loss}. Noise standard deviation: at most {noise}."
 
 
 def released_rows(work: Work) -> tuple[Release, ...]:
