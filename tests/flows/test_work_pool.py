@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import socket
@@ -124,6 +126,28 @@ def _replay(site: Site) -> None:
         assert newest["state_type"] == "COMPLETED", newest["state"]
         site.runs.append(newest["id"])
         site.published.append(site.rows("out/rehearsal/london.toml"))
+    _calibrate(site)
+
+
+def _calibrate(site: Site) -> None:
+    """Follow the second part of the template's head: a run file with an estimated model."""
+    head = (site.folder / "prefect.yaml").read_text().partition("\nname:")[0]
+    command = re.search(r"agedp (init .*?--publish-envelope)", re.sub(r"\\\n#", "", head), re.DOTALL)
+    assert command is not None
+    site.call(AGEDP, *shlex.split(command[1]))
+    site.call(PREFECT, "--no-prompt", "deploy", "--all")
+    for flow in ("agedp-calibrate", "agedp"):
+        site.call(PREFECT, "deployment", "run", f"{flow}/synthetic-london")
+        site.call(PREFECT, "worker", "start", "--pool", "agedp", "--run-once")
+        newest = site.ask("flow_runs/filter", {"sort": "START_TIME_DESC", "limit": 1})[0]
+        assert (newest["state_type"], newest["name"][:2]) == ("COMPLETED", "20"), newest["state"]
+
+
+def test_a_calibration_and_the_release_under_its_model_are_run_by_the_worker(site: Site) -> None:
+    assert (site.folder / "out/aged/out/confidential/model/public.json").exists()
+    assert len(site.rows("out/aged/run.toml")) == 12
+    artifacts = {each["key"] for each in site.ask("artifacts/filter", {})}
+    assert {"agedp-spectral-bounds-synthetic-london", "agedp-released-days-synthetic-london"} <= artifacts
 
 
 def test_the_replay_releases_each_day_when_it_is_due_as_a_plain_run_does(site: Site) -> None:
@@ -190,8 +214,8 @@ def test_prefects_pages_of_a_finished_run_show_stages_plan_statement_and_report(
     settled(tab, f"{pages}/deployments/deployment/{deployment}", "made-up-london-homes")
     clicked(tab, "Parameters", "out/rehearsal/london.toml")
     tab.picture(site.folder / "deployment.png")
-    form = settled(tab, f"{pages}/deployments/deployment/{deployment}/run", "run_file")
-    assert "Path of the run file" in form
+    form = settled(tab, f"{pages}/deployments/deployment/{deployment}/run", "Path of the run file")
+    assert "run_file" in form
     tab.picture(site.folder / "form.png")
 
 
