@@ -18,9 +18,8 @@ import numpy as np
 
 from agedp_data.config.input import LongColumns
 from agedp_data.config.reading import read_columns
-from agedp_data.errors import InputError
 from agedp_data.readers import files
-from agedp_data.readers.cutting import Block, cut, rows
+from agedp_data.readers.cutting import Block, chunks, cut
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import SLOTS, NamedColumns, Rules
 from agedp_data.readers.parse import Parsed, parse
@@ -114,7 +113,7 @@ def blocks_of(one: Opened, engine: Engine, size: int) -> tuple[Block, ...]:
     nothing = (Block(one.source, 0, one.data_start, one.data_start),)
     if one.header is None:
         return nothing
-    return cut(one.source, start=one.data_start, block_bytes=part_bytes, quoted=one.file.quoted) or nothing
+    return cut(one.source, start=one.data_start, block_bytes=part_bytes) or nothing
 
 
 def _part(item: tuple[Opened, Block], *, store: Store, block_bytes: int) -> tuple[Opened, Part]:
@@ -126,11 +125,8 @@ def parsed(one: Opened, block: Block, store: Store, block_bytes: int) -> Iterato
     """Yield what the blocks of a part say."""
     if one.header is None:
         return
-    for data in rows(block, at_a_time=block_bytes, quoted=one.file.quoted):
-        try:
-            yield parse(data, layout=store.layout, header=one.header, rules=store.rules)
-        except InputError as error:
-            raise one.source.error(str(error)) from None
+    for data in chunks(block, at_a_time=block_bytes):
+        yield parse(data, layout=store.layout, header=one.header, rules=store.rules)
 
 
 def _finish(results: list[tuple[Opened, Part]], *, store: Store) -> None:
