@@ -284,5 +284,6 @@ def first_reason(rows: int, marks: Sequence[tuple[Reason, Flags]]) -> Ints:
     """Return each row's first reason in the order of precedence, `KEPT` where no mark is set."""
     reason = np.zeros(rows, np.int64)
     for why, mark in sorted(marks, key=lambda pair: -pair[0]):
-        reason[mark] = why
+        if mark.any():
+            reason[mark] = why
     return reason

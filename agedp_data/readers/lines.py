@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 LONGEST_LINE = 64 * 1024
 """Bytes of a line without its end. The publishers' longest lines have 400 bytes; the header is sought in as many."""
 _STEP = LONGEST_LINE // 2
-_SLICE = 256 * 1024  # counted while the caches hold it
+_SLICE = 512 * 1024  # counted while the caches hold it
 _TAB, _LF, _CR, _QUOTE = b'\t\n\r"'
 _IS_CONTROL = np.isin(np.arange(256), [*range(32), 127]) & (np.arange(256) != _TAB)
 _OPENS_AFTER = np.isin(np.arange(256), list(b',\n"'))
@@ -33,42 +33,35 @@ _CLOSES_BEFORE = np.isin(np.arange(256), list(b',\r\n"'))
 _FIELD = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|((?!")[^,]*)')
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """The lines (n) of a stretch of bytes: where each begins, where its text ends, and which are broken.
+def count_sound_lines(data: bytes) -> int | None:
+    r"""Return the number of lines if no line is broken, another number if some are, None if that is plain to see.
 
-    `empty` lines are broken lines, too.
-    """
+    Whoever splits the bytes into rows finds as many if no line is broken: an empty line is no row, and a control
+    character that ends no line is one more here.
 
-    starts: Ints
-    stops: Ints
-    is_empty: Flags
-    is_broken: Flags
-
-
-def count_plain_lines(data: bytes) -> int | None:
-    r"""Return the number of lines if at most empty ones are broken and none has a quote; None if some may be.
-
-    >>> count_plain_lines(b"a,1\r\nb,2"), count_plain_lines(b"a\r,1\n"), count_plain_lines(b'"a",1\n')
+    >>> count_sound_lines(b'a,1\r\n"b",2'), count_sound_lines(b"a\r,1\n"), count_sound_lines(b'a"b",1\n')
     (2, None, None)
     """
-    if b'"' in data or b"\x7f" in data or _has_long_stretch(data):
+    if _has_long_stretch(data):
         return None
     array = np.frombuffer(data, np.uint8)
-    ends = 0
+    has_returns, has_quotes, controls, pairs = b"\r" in data, False, 0, 0
     for start in range(0, len(data), _SLICE):
-        part, following = array[start : start + _SLICE], array[start + 1 : start + 1 + _SLICE]
-        line_feeds = part == _LF
-        in_part = int(np.count_nonzero(line_feeds))
-        controls = int(np.count_nonzero(part < 32)) - in_part
-        ends += in_part
-        if controls:
-            returns = part == _CR
-            controls -= int(np.count_nonzero(returns[: len(following)] & (following == _LF)))
-            controls -= int(np.count_nonzero(part == _TAB)) if controls else 0
-        if controls:
+        stop = start + _SLICE
+        controls += int(np.count_nonzero(array[start:stop] < 32))
+        if data.find(b"\t", start, stop) >= 0:
+            controls -= data.count(b"\t", start, stop)
+        if has_returns:
+            following = array[start + 1 : stop + 1]
+            pairs += int(np.count_nonzero((array[start:stop][: len(following)] == _CR) & (following == _LF)))
+        if data.find(b"\x7f", start, stop) >= 0:
             return None
-    return ends + (not data.endswith(b"\n") and bool(data))
+        has_quotes = has_quotes or data.find(b'"', start, stop) >= 0
+    if has_returns and controls != 2 * pairs and controls != pairs + data.count(b"\n"):
+        return None
+    if has_quotes and len(_stray_quotes(array)):
+        return None
+    return controls - pairs + (not data.endswith(b"\n") and bool(data))
 
 
 def _has_long_stretch(data: bytes) -> bool:
@@ -76,62 +69,76 @@ def _has_long_stretch(data: bytes) -> bool:
     return any(data.find(b"\n", start, start + _STEP) < 0 for start in range(0, len(data) - _STEP, _STEP))
 
 
-def find_lines(data: bytes) -> Lines:
-    r"""Return the lines of a stretch that begins with one.
+def line_ends(data: bytes) -> Ints:
+    r"""Return where lines end: at their line feeds, and the last one at the end of the bytes.
 
-    >>> find_lines(b'a,1\n"a,1\n"a",1\r\n\n').is_broken.tolist()
+    >>> line_ends(b"a,1\nb").tolist()
+    [3, 5]
+    """
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
+    return ends if data.endswith(b"\n") or not data else np.append(ends, len(data))
+
+
+def broken_lines(data: bytes, ends: Ints) -> Flags:
+    r"""Return which lines are broken.
+
+    >>> broken_lines(data := b'a,1\n"a,1\n"a",1\r\n\n', line_ends(data)).tolist()
     [False, True, False, True]
     """
     array = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(array == _LF)
-    if len(data) and not data.endswith(b"\n"):
-        ends = np.append(ends, len(data))
-    starts = np.zeros_like(ends)
-    starts[1:] = ends[:-1] + 1
-    before = array[np.maximum(ends - 1, 0)] if len(data) else array
-    stops = ends - ((before == _CR) & (ends > starts))
-    is_empty = stops == starts
-    is_broken = is_empty | (stops - starts > LONGEST_LINE)
+    starts = _starts(ends)
+    stops = ends - ((array[np.maximum(ends - 1, 0)] == _CR) & (ends > starts)) if len(ends) else ends
+    is_broken: Flags = (stops == starts) | (stops - starts > LONGEST_LINE)
     controls = np.flatnonzero(_IS_CONTROL[array])
     line = np.searchsorted(ends, controls)
-    is_broken[line[controls < stops[line]] if len(line) else line] = True
+    is_broken[line[controls < stops[line]]] = True
     if b'"' in data:
-        is_broken[_lines_with_stray_quotes(array, ends)] = True
-    return Lines(starts, stops, is_empty, is_broken)
+        is_broken[np.searchsorted(ends, _stray_quotes(array))] = True
+    return is_broken
 
 
-def _lines_with_stray_quotes(array: np.ndarray[tuple[int], np.dtype[np.uint8]], ends: Ints) -> Ints:
-    quotes = np.flatnonzero(array == _QUOTE)
-    line = np.searchsorted(ends, quotes)
-    opens = (np.arange(len(quotes)) - np.searchsorted(line, line)) % 2 == 0
+def _stray_quotes(array: Bytes) -> Ints:
+    """Return where quotes are that do not enclose a whole field of their own line."""
+    marks = np.flatnonzero((array == _QUOTE) | (array == _LF))
+    is_quote = array[marks] == _QUOTE
+    number = np.cumsum(is_quote)
+    before_line = np.where(is_quote, 0, number)
+    np.maximum.accumulate(before_line, out=before_line)
+    number -= before_line  # of each quote in its line, from 1
+    quotes, opens = marks[is_quote], number[is_quote] % 2 == 1
     before = np.where(quotes > 0, array[quotes - 1], np.uint8(_LF))
     after = np.where(quotes + 1 < len(array), array[np.minimum(quotes + 1, len(array) - 1)], np.uint8(_LF))
-    encloses = np.where(opens, _OPENS_AFTER[before], _CLOSES_BEFORE[after])
-    is_last = np.append(line[1:] != line[:-1], True)
-    stray: Ints = line[~encloses | (opens & is_last)]
+    is_stray = ~np.where(opens, _OPENS_AFTER[before], _CLOSES_BEFORE[after])
+    is_last = np.append(~is_quote[1:], True)[is_quote]
+    stray: Ints = quotes[is_stray | (opens & is_last)]
     return stray
 
 
-def without_lines(data: bytes, lines: Lines, dropped: Flags) -> bytes:
+def without_lines(data: bytes, ends: Ints, dropped: Flags) -> bytes:
     r"""Return the stretch without some of its lines.
 
-    >>> without_lines(b"a\nb\r\nc", find_lines(b"a\nb\r\nc"), np.array([False, True, False]))
+    >>> without_lines(b"a\nb\r\nc", line_ends(b"a\nb\r\nc"), np.array([False, True, False]))
     b'a\nc'
     """
     if not dropped.any():
         return data
-    lengths = np.diff(np.append(lines.starts, len(data)))
+    lengths = np.minimum(ends + 1, len(data)) - _starts(ends)
     return np.frombuffer(data, np.uint8)[np.repeat(~dropped, lengths)].tobytes()
 
 
-def text_of_line(data: bytes, lines: Lines, number: int) -> str:
-    """Return the text of a line as it is in the file, at most its first `LONGEST_LINE` bytes."""
-    start, stop = int(lines.starts[number]), int(lines.stops[number])
-    return data[start : min(stop, start + LONGEST_LINE)].decode("utf-8", "replace")
+def texts_of_lines(data: bytes, ends: Ints, numbers: Ints) -> tuple[str, ...]:
+    """Return the texts of some lines as they are in the file, of each at most the first `LONGEST_LINE` bytes."""
+    pairs = zip(_starts(ends)[numbers].tolist(), ends[numbers].tolist(), strict=True)
+    lines = (data[start : min(end, start + LONGEST_LINE + 1)].removesuffix(b"\r") for start, end in pairs)
+    return tuple(line[:LONGEST_LINE].decode("utf-8", "replace") for line in lines)
+
+
+def _starts(ends: Ints) -> Ints:
+    return np.append(np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1)
 
 
 def split_fields(line: str) -> list[str]:
-    """Return the fields of one line; none of an empty one or one with a quote that does not close, or a carriage return.
+    """Return the fields of a line; none if it is empty, has a carriage return, or a quote that does not close.
 
     >>> split_fields('a, "b" ,"c,d","e""f",'), split_fields('a,"b')
     (['a', ' "b" ', 'c,d', 'e"f', ''], [])
@@ -153,7 +160,7 @@ def column_names(line: str) -> list[str]:
     >>> column_names('a, "b" ,"c,d"')
     ['a', '"b"', 'c,d']
     """
-    return [name.strip() for name in split_fields(line)]
+    return [name.strip(" \t") for name in split_fields(line)]
 
 
 def first_cells(lines: Sequence[str], position: int, *, fields: int) -> Iterator[str]:

@@ -86,7 +86,7 @@ class Long:
         Raises:
             InputError: a column that is not there or there twice.
         """
-        columns = [_utf8(name).strip() for name in column_names(lines[0])] if lines else []
+        columns = [_utf8(name).strip(" \t") for name in column_names(lines[0])] if lines else []
         roles = {self._wanted[role].strip(): role for role in self._wanted}
         for name in roles:
             if columns.count(name) != 1:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, Reason, Records, Rules
-from agedp_data.readers.lines import count_plain_lines, find_lines, text_of_line, without_lines
+from agedp_data.readers.lines import broken_lines, count_sound_lines, line_ends, texts_of_lines, without_lines
 from agedp_data.readers.stamps import ISO, LOCAL_ISO, SHORTEST_ISO, parse_stamp
 
 _BOM = b"\xef\xbb\xbf"
@@ -42,35 +42,36 @@ class Parsed:
 
 def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parsed:
     """Parse a chunk of whole lines; every line is a row."""
-    columns, broken, uneven = _rows(data, header)
+    columns, lost = _rows(data, header)
     records = layout.records(columns, header, rules)
-    rows_read = columns.rows + len(broken) + len(uneven)
-    row = np.delete(np.arange(rows_read), np.concatenate([broken, uneven]))
-    odd = np.flatnonzero(records.reason)
-    odd = odd[records.reason[odd] != Reason.CATEGORY]
-    reasons = np.zeros(rows_read, np.int64)
-    reasons[broken], reasons[uneven], reasons[row[odd]] = Reason.LINE, Reason.FIELDS, records.reason[odd]
+    rows_read = columns.rows + len(lost)
+    row = np.arange(rows_read)
+    reasons = records.reason
+    if len(lost):
+        row = np.delete(row, list(lost))
+        reasons = np.zeros(rows_read, np.int64)
+        reasons[row], reasons[list(lost)] = records.reason, list(lost.values())
     rejected = np.flatnonzero(reasons)
-    texts: tuple[str, ...] = ()
-    if len(rejected):
-        lines = find_lines(data)
-        texts = tuple(text_of_line(data, lines, number) for number in rejected.tolist())
+    rejected = rejected[reasons[rejected] != Reason.CATEGORY]
+    texts = texts_of_lines(data, line_ends(data), rejected) if len(rejected) else ()
     return Parsed(rows_read, records, row, rejected, reasons[rejected], texts)
 
 
-def _rows(data: bytes, header: Header) -> tuple[Columns, Ints, Ints]:
-    """Return the columns of all rows, the numbers of broken lines, and those of rows with a wrong number of fields."""
-    number = count_plain_lines(data)
+def _rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Reason]]:
+    """Return the columns of all rows that have them, and the reason of each other row by its number."""
+    number = count_sound_lines(data)
     if number is not None:
         columns, uneven = _columns(data, header)
-        if columns.rows + len(uneven) == number:  # else there are empty lines
-            return columns, np.zeros(0, np.int64), uneven
-    lines = find_lines(data)
-    columns, uneven = _columns(without_lines(data, lines, lines.is_broken), header)
-    return columns, np.flatnonzero(lines.is_broken), np.flatnonzero(~lines.is_broken)[uneven]
+        if columns.rows + len(uneven) == number:
+            return columns, dict.fromkeys(uneven, Reason.FIELDS)
+    ends = line_ends(data)
+    is_broken = broken_lines(data, ends)
+    columns, uneven = _columns(without_lines(data, ends, is_broken), header)
+    lost = dict.fromkeys(np.flatnonzero(is_broken).tolist(), Reason.LINE)
+    return columns, lost | dict.fromkeys(np.flatnonzero(~is_broken)[uneven].tolist(), Reason.FIELDS)
 
 
-def _columns(data: bytes, header: Header) -> tuple[Columns, Ints]:
+def _columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
     if _is_utf8(data):
         return _utf8_columns(data, header)
     columns, uneven = _utf8_columns(data.decode("latin-1").encode(), header)
@@ -94,7 +95,7 @@ def _own_bytes(column: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(column.indices, pa.array(texts, pa.binary()))
 
 
-def _utf8_columns(data: bytes, header: Header) -> tuple[Columns, Ints]:
+def _utf8_columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
     types = {name: pa.string() if pa.types.is_timestamp(kind) else kind for name, kind in header.types.items()}
     try:
         table, uneven = _read(data, header, types)
@@ -113,7 +114,7 @@ def _utf8_columns(data: bytes, header: Header) -> tuple[Columns, Ints]:
     return Columns(table.num_rows, values, unreadable, instants), uneven
 
 
-def _read(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, Ints]:
+def _read(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, list[int]]:
     """Return the columns of the rows with the right number of fields, and the numbers of the others."""
     uneven: list[int] = []
 
@@ -122,7 +123,7 @@ def _read(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> tupl
         return "skip"
 
     if not data[:64].strip(b"\r\n") and not data.strip(b"\r\n"):  # stripping copies what it does not shorten
-        return pa.table({name: pa.array([], kind) for name, kind in types.items()}), np.zeros(0, np.int64)
+        return pa.table({name: pa.array([], kind) for name, kind in types.items()}), []
     if data.startswith(_BOM):
         data = b"\n" + data  # an empty line: no row may look like a byte order mark
     table = csv.read_csv(
@@ -139,7 +140,7 @@ def _read(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> tupl
             strings_can_be_null=False,
         ),
     )
-    return table, np.array(uneven, np.int64)
+    return table, uneven
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
