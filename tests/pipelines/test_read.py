@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import itertools
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -60,8 +58,9 @@ def told(store: Store, delivery: Delivery) -> dict[tuple[str, int], int]:
 REFUSED = {
     "headerless": (line("MAC000002", 1, "0.987"), "its columns are not those of dataset"),
     "header": (b"LCLid,When,kWh\nMAC000002,x,0.987\n", "its columns are not those of dataset"),
-    "months": (HEADER + line("MAC1", 1) + b"MAC000002,02/28/2013 00:30:00,0.987\n", "no single date format fits"),
-    "us": (HEADER + b"MAC000002,02/28/2013 00:30:00,0.987\n", "no single date format fits"),
+    "us": (HEADER + b"MAC000002,02/28/2013 00:30:00,0.987\nx\n", "no stamp of the first rows can be read"),
+    "returns": ((HEADER + line("MAC000002", 1)).replace(b"\n", b"\r"), "its lines end in carriage returns alone"),
+    "endless": (HEADER.strip() + b" " * 2**17 + b"\n", "its columns are not those of dataset"),
     "binary": (b"\x89PNG\r\n\x1a\n\x00\x00MAC000002" + HEADER, "is binary, not CSV"),
     "utf16": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16"), "is UTF-16; save it as UTF-8"),
     "utf16le": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16-le"), "is binary, not CSV"),
@@ -82,7 +81,7 @@ def test_a_file_that_cannot_be_understood_is_one_line_and_nothing_of_it_is_store
     assert caught.value.private.startswith(f"{folder}/MAC000002-{name}.csv: ")
     assert not any(secret in str(caught.value) for secret in ("MAC000002", "0.987", str(folder)))
     assert b"MAC000002" not in b"".join(path.read_bytes() for path in tmp_path.glob("store*/**/*.*"))
-    assert list(tmp_path.glob("store*/files/*")) == [] or words == "no single date format fits"
+    assert list(tmp_path.glob("store*/files/*")) == []
 
 
 def test_a_wrong_header_names_what_was_found_and_the_nearest_known_in_private(tmp_path: Path) -> None:
@@ -193,7 +192,7 @@ def test_a_household_cut_between_two_files_has_the_readings_of_both(tmp_path: Pa
 
 QUIRKS = [line("B", i, f" 0.{i:03d} ") for i in (3, 1, 2, 60, 100)]
 QUIRKS += [line("A", 1), line("A", 1), b"x\n", b"caf\xe9,y,z\n"]
-QUIRKS += [b'"B\n""1""",2013-01-30 00:30:00,1\n', b'"B\n""1""",2013-01-30 00:30:00,2\n', line("C", 9, "Null")]
+QUIRKS += [b'"B,""1""",2013-01-30 00:30:00,1\n', b'"B,""1""",2013-01-30 00:30:00,2\n', line("C", 9, "Null")]
 
 
 def test_rows_in_any_order_and_any_order_of_files_say_the_same(tmp_path: Path) -> None:
@@ -250,7 +249,7 @@ def check_random_files(folder: Path, found: list[tuple[list[bytes], list[tuple[f
             data = data[:at] + piece + data[at + gone :]
         write(folder / "in", **{f"f{number}": HEADER + data})
         if data not in contents:
-            rows += sum(1 for row in csv.reader(io.StringIO(data.decode("latin-1"), newline="")) if row)
+            rows += data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
         contents.add(data)
     said = []
     for block_bytes in (1, 2**20):
