@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import re
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -40,9 +41,9 @@ def write(folder: Path, **contents: bytes) -> Path:
     return folder
 
 
-def read_all(folder: Path, engine: Engine = ONE) -> tuple[Store, Delivery]:
+def read_all(folder: Path, engine: Engine = ONE, *, has_begun: bool = False) -> tuple[Store, Delivery]:
     store = Store(folder.parent / f"store-{engine.scheduler}-{engine.block_bytes}", "london", Rules())
-    return store, read(store, [str(folder)], engine=engine)
+    return store, read(store, [str(folder)], engine=engine, has_begun=has_begun)
 
 
 def told(store: Store, delivery: Delivery) -> dict[tuple[str, int], int]:
@@ -82,6 +83,28 @@ def test_a_file_that_cannot_be_understood_is_one_line_and_nothing_of_it_is_store
     assert not any(secret in str(caught.value) for secret in ("MAC000002", "0.987", str(folder)))
     assert b"MAC000002" not in b"".join(path.read_bytes() for path in tmp_path.glob("store*/**/*.*"))
     assert list(tmp_path.glob("store*/files/*")) == []
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_once_a_series_has_begun_such_a_file_is_set_apart_whole_and_the_others_are_read(
+    tmp_path: Path, name: str
+) -> None:
+    content, words = REFUSED[name]
+    folder = write(tmp_path / "in", a=HEADER + line("MAC1", 1), **{f"MAC000002-{name}": content})
+    packed = gzip.compress(HEADER + line("MAC1", 2) * 1000)
+    (folder / "cut.csv.gz").write_bytes(packed[:-9])
+    store, delivery = read_all(folder, has_begun=True)
+    apart = ["cut"] if name == "us" else ["MAC000002", "cut"]  # rows without a date are rejected rows
+    assert sorted(re.findall(r"in/(MAC000002|cut)", " ".join(delivery.unreadable))) == apart
+    rows = content.count(b"\n") - 1 if name == "us" else 0
+    assert (delivery.rows_read, delivery.rows_kept) == (1 + rows, 1)
+    assert list(told(store, delivery).values()) == [100]
+    quality = pq.read_table(store.folder.parent / "quality.parquet").to_pylist()
+    notes = [row["note"] for row in quality if row["note"].startswith("cannot be understood, set apart as a whole: ")]
+    assert len(notes) == len(apart)
+    assert name == "us" or any(words in note for note in notes)
+    (folder / "cut.csv.gz").write_bytes(packed)  # the delivery is repaired
+    assert len(told(*read_all(folder, has_begun=True))) == 2
 
 
 def test_a_wrong_header_names_what_was_found_and_the_nearest_known_in_private(tmp_path: Path) -> None:
@@ -253,7 +276,7 @@ def check_random_files(folder: Path, found: list[tuple[list[bytes], list[tuple[f
         contents.add(data)
     said = []
     for block_bytes in (1, 2**20):
-        store, delivery = read_all(folder / "in", Engine("synchronous", 1, block_bytes))
+        store, delivery = read_all(folder / "in", Engine("synchronous", 1, block_bytes), has_begun=True)
         assert delivery.rows_read == rows == delivery.rows_kept + sum(delivery.aside.values())
         said.append((delivery, told(store, delivery)))
         assert len(said[-1][1]) == delivery.rows_kept
