@@ -82,7 +82,8 @@ class LongColumns(Block):
     time: Text
     """Column of the time stamp."""
     time_format: Text = "%Y-%m-%d %H:%M:%S"
-    """How the stamp is written, in the words of `strptime` (`%z` for an offset or Z, with zone = "UTC"), or "iso"."""
+    """How the stamp is written, in the words of `strptime` (`%z` for an offset or Z, with zone = "UTC"), or "iso",
+    with or without an offset."""
     stamp: Literal["end", "start"]
     """Whether the stamp is the end or the start of its half-hour."""
     zone: Zone
