@@ -1,4 +1,4 @@
-# `make run`: set up and publish two rehearsals of made-up homes. `make test`: set up and pass the tests.
+# `make run`: set up and show everything once on synthetic households, out/index.html. `make test`: set up and pass the tests.
 # `make docs`: the pages as a site, docs/_build/index.html; asks no network once it is set up.
 PYTHON ?= python3
 VENV   ?= .venv
@@ -8,13 +8,10 @@ OUT    ?= out
 
 LOWEST ?= .venv-lowest
 
-.PHONY: run test check long lowest papers docs clean
+.PHONY: run test check long lowest papers docs reference clean
 
 run: $(VENV)/.run
-	@$(BIN)/agedp sample london $(OUT)/london --households 300 --days 60 --seed 7
-	@$(BIN)/agedp run $(OUT)/london/london.toml --flow
-	@$(BIN)/agedp sample ausgrid $(OUT)/ausgrid --households 300 --days 60 --seed 7
-	@$(BIN)/agedp run $(OUT)/ausgrid/ausgrid.toml --flow
+	@$(BIN)/agedp demo $(OUT)
 
 test: check
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -30,6 +27,10 @@ papers: $(VENV)/.test
 
 docs: $(VENV)/.docs
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build && echo docs/_build/index.html
+
+# Writes the keys of run files and the commands into docs/run-file.md and docs/commands.md.
+reference: $(VENV)/.run
+	@$(BIN)/python docs/_ext/reference.py
 
 # The lowest versions that pyproject.toml admits: installed apart, both formats published with them, by plain run and flow.
 lowest:

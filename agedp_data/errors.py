@@ -36,6 +36,10 @@ class UnreadableFile(InputError):
     """
 
 
+class Unavailable(InputError):
+    """A disk, network or service did not answer; the same call may succeed later."""
+
+
 class RunFileError(AgedpError):
     """A run file that asks for something unknown or impossible."""
 

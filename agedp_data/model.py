@@ -188,7 +188,17 @@ def _kernel(place: str, *, assume: str, step: str) -> Envelope:
         raise _error(place, "kernel", "must have rows of probabilities that add up to 1")
     if not _hangs_together(matrix):
         raise _error(place, "kernel", "must lead from each of two or more states to every other")
-    steps_per_day = 1 if step == "day" else _SLOTS
+    return kernel_envelope(matrix, assume=assume, steps_per_day=1 if step == "day" else _SLOTS)
+
+
+def kernel_envelope(matrix: np.ndarray[Any, np.dtype[np.float64]], *, assume: str, steps_per_day: int) -> Envelope:
+    """Return the leakage bound of a transition matrix whose states all lead to each other.
+
+    Args:
+        matrix: shape (k, k), rows sum to 1; one step = 1 / `steps_per_day` of a day.
+        assume: "markov" or "curve".
+        steps_per_day: 1 or 48.
+    """
     # Only losses that may be composed have a use for what lies ahead.
     composed = assume == "markov"
     days = np.array(_KERNEL_AGES)

@@ -2,7 +2,8 @@
 
 Decisions. Sphinx, because it reads Markdown and Python alike, checks every internal link and is looked after; MkDocs 1
 is not any more, and its theme Material ends in November 2026. Formulas become MathML when the site is built, so
-that a page asks for no script, font or server. Commands and keys are made from the code (`_ext`).
+that a page asks for no script, font or server. Commands and keys are written into
+their pages from the code (`_ext/reference.py`).
 """
 
 from __future__ import annotations

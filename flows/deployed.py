@@ -1,4 +1,4 @@
-"""The flow as deployments name it: by the path of this file, in whatever environment agedp is installed.
+"""The flows as deployments name them: by the path of this file, in whatever environment agedp is installed.
 
 Prefect runs a file from the working directory, which it puts first on Python's path: a user's own folder `flows`
 there would be taken for ours. The folder that this file is installed in goes before it, and what was imported is
@@ -28,10 +28,15 @@ if Path(flows.__file__ or "").resolve().parent != _HERE:
 
 from prefect.exceptions import FailedRun  # noqa: E402
 
-from flows.flow import sanitise_flow  # noqa: E402
+from flows.audit_flow import audit  # noqa: E402
+from flows.calibrate_flow import calibrate  # noqa: E402
+from flows.release_flow import release  # noqa: E402
 from flows.server import SERVED_BY  # noqa: E402
+from flows.verify_flow import verify  # noqa: E402
 
-__all__ = ["sanitise_flow"]
+sanitise_flow = release  # as deployments made by 0.1 name it
+
+__all__ = ["audit", "calibrate", "release", "sanitise_flow", "verify"]
 
 _LOOKS_EVERY_SECONDS, _GRACE_SECONDS = 0.5, 10.0
 

@@ -9,15 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from prefect import Flow
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import TerminationSignal
 from prefect.runner import Runner
-from prefect.schedules import Cron
+from prefect.schedules import Cron, Schedule
 
 from agedp_data.errors import RunFileError
 from agedp_data.shown import shown
-from flows.flow import sanitise_flow
+from flows.calibrate_flow import calibrate
+from flows.release_flow import release
 from flows.serving import Nightly
 
 FLOW_FILE = Path(__file__).resolve().with_name("deployed.py")
@@ -39,8 +41,10 @@ class _Nights(Runner):
         self.end()
 
 
-def deployment(night: Nightly) -> RunnerDeployment:
-    """Return a run file as a deployment that is named after its population and runs once at a time.
+def deployments_of(night: Nightly) -> list[RunnerDeployment]:
+    """Return the deployments of a run file: its release on the cron line, and its calibration, run by hand.
+
+    Both are named after the population and run once at a time. Only a run file with an estimated model has the second.
 
     Raises:
         RunFileError: a cron line that no date fits.
@@ -51,15 +55,20 @@ def deployment(night: Nightly) -> RunnerDeployment:
         raise RunFileError(
             f"{shown(night.run_file.name)}: [schedule] cron = {night.cron!r}: no date fits it, or Prefect reads it not"
         ) from None
+    nightly = _deployment(release, night, schedule)
+    return [nightly, _deployment(calibrate, night, None)] if night.is_calibrated else [nightly]
+
+
+def _deployment(flow: Flow[Any, Any], night: Nightly, schedule: Schedule | None) -> RunnerDeployment:
     made = RunnerDeployment.from_flow(
-        sanitise_flow,
+        flow,
         name=night.population,
         schedule=schedule,
         parameters={"run_file": str(night.run_file)},
         concurrency_limit=ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW),
         tags=["agedp"],
     )
-    made.entrypoint = f"{FLOW_FILE}:{sanitise_flow.fn.__name__}"
+    made.entrypoint = f"{FLOW_FILE}:{flow.fn.__name__}"
     return made
 
 

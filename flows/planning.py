@@ -86,7 +86,7 @@ def plan_words(work: Work) -> str:
     days = work.agenda.due
     if not days:
         return "Nothing is due that is not released already."
-    head = ["| day | publish on | homes |", "|---|---|---|"]
+    head = ["| day | publish on | households |", "|---|---|---|"]
     return "\n".join([*head, *(f"| {due.day} | {due.publish_on} | {due.households} |" for due in days)])
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from agedp_data.errors import AgedpError
 from pipelines import folders
+from pipelines.work import checked
 
 SERVED_BY = "AGEDP_SERVED_BY"
 """Names the process of `agedp serve` to the runs that it starts."""
@@ -99,6 +100,17 @@ def served(home: Path, *, schedules: bool = False) -> Iterator[Server]:
         for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"):
             os.environ.pop(name, None)
         _end(child)
+
+
+@contextmanager
+def served_beside(run_file: Path) -> Iterator[Server]:
+    """Yield the server for one run of a run file: one of our own has its files in the confidential folder.
+
+    Raises:
+        AgedpError: the run file; or as `served`.
+    """
+    with served(Path(checked(run_file).output.confidential) / "prefect") as server:
+        yield server
 
 
 def _password(file: Path) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agedp_data.config.model import Estimated
 from agedp_data.config.schedule import Live
 from agedp_data.errors import RunFileError
 from agedp_data.shown import shown
@@ -30,6 +31,7 @@ class Nightly:
     cron: str
     zone: str
     confidential: Path
+    is_calibrated: bool = False
 
 
 def scheduled(run_files: Sequence[Path]) -> tuple[Nightly, ...]:
@@ -56,7 +58,8 @@ def _nightly(run_file: Path, work: Work) -> Nightly:
         raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')
     foresee(work)
     where = Path(work.run.output.confidential)
-    return Nightly(run_file.absolute(), work.run.population.name, schedule.cron, schedule.zone, where)
+    estimated = isinstance(work.run.model, Estimated)
+    return Nightly(run_file.absolute(), work.run.population.name, schedule.cron, schedule.zone, where, estimated)
 
 
 def serve_all(nights: Sequence[Nightly], *, ready: Callable[[Server], None]) -> None:
@@ -68,15 +71,21 @@ def serve_all(nights: Sequence[Nightly], *, ready: Callable[[Server], None]) -> 
     """
     home = nights[0].confidential / "prefect-served"
     with locks.alone(folders.make_private(home), patience_seconds=0), served(home, schedules=True) as server:
-        from flows.deployments import deployment, serve  # noqa: PLC0415  (Prefect reads its settings now)
+        from flows.deployments import deployments_of, serve  # noqa: PLC0415  (Prefect reads its settings now)
 
         os.environ[SERVED_BY] = str(os.getpid())
-        deployments = [deployment(night) for night in nights]
+        deployments = [deployment for night in nights for deployment in deployments_of(night)]
         serve(deployments, ready=lambda: ready(server))
 
 
 def served_lines(nights: Sequence[Nightly], server: Server) -> list[str]:
     """Return what is served, and where Prefect's pages are, for people."""
-    lines = [f"{night.population}: {shown(str(night.run_file))} at {night.cron} ({night.zone})" for night in nights]
+    lines = [line for night in nights for line in _lines(night)]
     pages = f"Prefect's pages: {server.pages}"
     return [*lines, pages + (f", password in {shown(str(server.password_file))}" if server.password_file else "")]
+
+
+def _lines(night: Nightly) -> list[str]:
+    release = f"{night.population}: {shown(str(night.run_file))} at {night.cron} ({night.zone})"
+    by_hand = f"agedp-calibrate/{night.population}: not scheduled; `prefect deployment run` starts it"
+    return [release, by_hand] if night.is_calibrated else [release]

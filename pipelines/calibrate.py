@@ -1,16 +1,23 @@
-"""Readings -> MODEL, rarely and by hand: read, quantize, estimate, ask whether the chain is true, bound."""
+"""The calibration: load -> quantize -> estimate -> bound. Nothing is released.
+
+Every household's readings of the model's period become a Markov chain; the maximum over all households is the model.
+The stages take and return values; `calibrate` and the Prefect flow `agedp-calibrate` call the same ones.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from agedp_data.config import RunFile
 from agedp_data.config.model import Estimated
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.notions.parameters import watt_hours
-from agedp_data.roster import read_roster
+from agedp_data.roster import Roster, read_roster
 from pipelines import folders, locks
 from pipelines.blocks import SILENT, Engine, Told
 from pipelines.bound import Calibration, bound, require_new
@@ -20,8 +27,20 @@ from pipelines.models.forgetting import asked_of, remember
 from pipelines.models.longer_memory import estimate_longer
 from pipelines.models.room import require_room
 from pipelines.quantize import Floats, Period, quantize
-from pipelines.read import read
+from pipelines.read import Delivery, read
+from pipelines.readings.store import Store
 from pipelines.work import checked, engine_of, store_of
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationContext:
+    """What a calibration rests on: run file, model section, roster, store and engine."""
+
+    run: RunFile
+    model: Estimated
+    roster: Roster
+    store: Store
+    engine: Engine
 
 
 def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told = SILENT) -> Calibration:
@@ -30,6 +49,21 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
     Raises:
         RunFileError: the run file declares its model, has none, or names a folder that holds one.
         InputError: an input file that cannot be understood.
+    """
+    context = begin_calibration(run_file, scheduler=scheduler, told=told)
+    with store_locked(context):
+        period = load(context).period
+        edges = quantize_households(context, period)
+        transitions = estimate_transitions(context, period, edges)
+        return bound_mixing(context, period, edges, transitions)
+
+
+def begin_calibration(run_file: str | Path, *, scheduler: str | None = None, told: Told = SILENT) -> CalibrationContext:
+    """Load what a calibration rests on; reads no reading and writes nothing but the confidential folder itself.
+
+    Raises:
+        RunFileError: the run file declares its model, has none, or names a folder that holds one.
+        InputError: readings of the period are no longer in the store, or the roster cannot be understood.
     """
     run = checked(run_file)
     model = run.model
@@ -45,19 +79,67 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
             f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.forgotten_before()} were "
             "let go (engine.keep_days); name another confidential folder to read them again"
         )
+    return CalibrationContext(run, model, roster, store, engine)
+
+
+@contextmanager
+def store_locked(context: CalibrationContext) -> Iterator[None]:
+    """Keep other runs away from the confidential store.
+
+    Raises:
+        Busy: another run holds it for too long.
+    """
+    with locks.alone(folders.make_private(context.store.folder)):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the files hold (confidential): rows kept and rejected, and the readings of the model's period."""
+
+    delivery: Delivery
+    period: Period
+
+
+def load(context: CalibrationContext) -> Loaded:
+    """Read the input files into the confidential store.
+
+    Raises:
+        InputError: an input file that cannot be understood.
+    """
+    run, roster = context.run, context.roster
+    delivery = read(context.store, run.input.files, engine=context.engine, but=[run.population.roster])
+    return Loaded(delivery, Period(context.store, delivery, roster, *context.model.period))
+
+
+def quantize_households(context: CalibrationContext, period: Period) -> Floats:
+    """Return the state edges of each household [Wh]: (households of the roster, states - 1)."""
+    model = context.model
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
-    with locks.alone(folders.make_private(store.folder)):
-        delivery = read(store, run.input.files, engine=engine, but=[run.population.roster])
-        period = Period(store, delivery, roster, *model.period)
-        steps = replace(period, step=model.step)
-        edges = quantize(steps, edges=kind, n_states=model.states, engine=engine)
-        transitions = _counted(steps, np.asarray(edges), model, engine)
-        memory = remember(period, asked_of(run, model), folder=Path(run.output.confidential), engine=engine)
-    return replace(bound(transitions, edges, roster, model), memory=memory)
+    edges = quantize(_steps(model, period), edges=kind, n_states=model.states, engine=context.engine)
+    return np.asarray(edges)
 
 
-def _counted(steps: Period, edges: Floats, model: Estimated, engine: Engine) -> Transitions:
+def estimate_transitions(context: CalibrationContext, period: Period, edges: Floats) -> Transitions:
+    """Count the transitions of each household between its states, one Dask task for each month."""
+    model, engine, steps = context.model, context.engine, _steps(context.model, period)
     if model.memory != "one":
         return estimate_longer(steps, edges, n_states=model.states, memory=model.memory, engine=engine)
     n_phases, every = phases_of(model), read_every(model)
     return estimate(steps, edges, n_states=model.states, engine=engine, n_phases=n_phases, every=every)
+
+
+def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, transitions: Transitions) -> Calibration:
+    """Bound the mixing of all households, test the Markov property, and write the model's folder.
+
+    Raises:
+        RunFileError: the folder holds a model already.
+        ChainError: no household to estimate from.
+    """
+    run, model, engine = context.run, context.model, context.engine
+    memory = remember(period, asked_of(run, model), folder=Path(run.output.confidential), engine=engine)
+    return replace(bound(transitions, edges, context.roster, model), memory=memory)
+
+
+def _steps(model: Estimated, period: Period) -> Period:
+    return replace(period, step=model.step)

@@ -43,13 +43,13 @@ class Input(Block):
     files: Annotated[ListOf[Pattern], PLACE, FREE]
     """Globs, paths or URLs of the input files: `.csv`, `.gz`, `.zip`, `.zst`, in any order."""
     corrections: Literal["set-aside", "later-file"] = "set-aside"
-    """What holds if two files disagree about a reading: neither, or what the later file says."""
+    """Conflicting readings from two files: "set-aside" keeps neither, "later-file" keeps that of the later file."""
     file_order: Order | None = Field(default_factory=_order)
-    """Which file is the later one: by name, numbers compared as numbers, or by time of change; only for "later-file",
-    then "name".
+    """Order of the files, for "later-file" only: by name, numbers compared as numbers, or by modification time. "name"
+    unless written.
     """
     max_half_hour_kwh: PositiveKwh = exact(50)
-    """A reading above this is set aside."""
+    """A reading above this is rejected and counted."""
 
     @property
     def max_half_hour_wh(self) -> int:
@@ -78,24 +78,25 @@ class LongColumns(Block):
     """[input.columns]: how a table with one row per household and half-hour is to be understood."""
 
     household: Text
-    """Column that names the household."""
+    """Column of the household's identifier."""
     time: Text
-    """Column of the time stamp."""
+    """Column of the timestamp."""
     time_format: Text = "%Y-%m-%d %H:%M:%S"
-    """How the stamp is written, in the words of `strptime` (`%z` for an offset or Z, with zone = "UTC"), or "iso",
-    with or without an offset."""
+    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"), or "iso", where an
+    offset may be written or not.
+    """
     stamp: Literal["end", "start"]
-    """Whether the stamp is the end or the start of its half-hour."""
+    """Whether the timestamp is the end or the start of its half-hour."""
     zone: Zone
-    """Time zone in which the stamps are written."""
+    """Time zone of the timestamps."""
     day_zone: Zone
     """Time zone whose midnight ends a day."""
     energy: Text
     """Column of the energy of the half-hour."""
     unit: Literal["kWh", "Wh"]
-    """Unit of that column."""
+    """Unit of the energy column."""
     missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
-    """Texts in that column that mean: no reading."""
+    """Texts in the energy column that mean a missing reading."""
 
     @field_validator("time_format")
     @classmethod

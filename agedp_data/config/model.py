@@ -38,7 +38,9 @@ class Model(Block):
     source: str
     """Stated by you, or counted from readings by `agedp calibrate`."""
     assume: Literal["curve", "markov"]
-    """What is assumed: a curve of forgetting alone, or the Markov property, from which compositions follow."""
+    """Assumption: "curve" states a total variation for each age and nothing else; "markov" states a Markov chain, from
+    which bounds on several releases follow.
+    """
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -68,13 +70,13 @@ class Declared(Model):
 
     source: Literal["declared"]
     curve: OptionalPlace = None
-    """File `age_days,total_variation`, never rising."""
+    """CSV file `age_days,total_variation`; the total variation never rises with age."""
     kernel: OptionalPlace = None
-    """File of a transition matrix; instead of `curve`."""
+    """File of a transition matrix, instead of `curve`."""
     step: Step | None = Field(default_factory=_kernel_step)
-    """Step of the kernel; a day if it is left out."""
+    """Step of the transition matrix; a day unless written."""
     basis: Text
-    """Where curve or kernel come from; quoted in the statement."""
+    """Source of the curve or the transition matrix; quoted in the statement."""
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -130,30 +132,31 @@ class Estimated(Model):
 
     source: Literal["estimated"]
     file: SharedFolder
-    """Folder in which `agedp calibrate` puts the model. Never a URL."""
+    """Folder to which `agedp calibrate` writes the model. Never a URL."""
     period: Annotated[tuple[date, date], PlainValidator(_period)]
-    """First and last day whose readings it is counted from."""
+    """First and last day of the readings from which the chains are estimated."""
     step: Step
     """Step of the chain."""
     states: Annotated[int, Field(ge=2, le=1000)] = 12
-    """Number of states."""
+    """Number of states of a household's chain."""
     edges: Annotated[str | tuple[Decimal, ...], PlainValidator(_edges)]
-    """Where one state ends: by each home's own quantiles, its own range, or public kWh values, one fewer than states.
+    """State edges: each household's own quantiles, equal parts of its own range, or public kWh values, one fewer than
+    states.
     """
     chain: Literal["homogeneous", "cyclic"]
-    """One kernel, or one for each half-hour of the day."""
+    """One transition matrix (time-homogeneous), or one for each half-hour of the day (cyclic)."""
     memory: Memory = "one"
-    """What a state remembers: one step, a pair of days, or also whether the last week was high or low."""
+    """Memory of a state: one step, a pair of days, or a day and whether the mean of the last week was high or low."""
     min_visits: Annotated[int, Field(ge=1, le=1_000_000_000)]
-    """A state seen fewer times counts as never forgotten."""
+    """A state with fewer visits counts as total variation 1 at every age, which gives no credit."""
     confidence: Literal["plug-in", "sampling-bound"]
-    """Counts taken as they are, or with a bound on their sampling error."""
+    """Estimated transitions as they are, or with a confidence bound on their sampling error."""
     level: Fraction01 | None = None
-    """Level of that bound; must be there for "sampling-bound"."""
+    """Confidence level of that bound; required for "sampling-bound"."""
     ages_days: Annotated[tuple[int, ...], PlainValidator(_ages)] = (1, 2, 3, 7, 14, 28)
-    """Ages and gaps at which the envelope is tabulated and the chain is checked."""
+    """Ages and gaps at which the leakage bound is tabulated and the chain is tested."""
     publish: Literal["envelope"]
-    """Says knowingly: the envelope comes from readings and is published without noise."""
+    """Acknowledgement: the leakage bound (envelope) is computed from readings and published without noise."""
 
     @property
     def public_states(self) -> PublicStates | None:

@@ -59,7 +59,7 @@ class Schedule(Block):
     first_day: Day
     """First day of the series."""
     last_day: Day | None = None
-    """Last day of the series; an archive must have one."""
+    """Last day of the series; required for an archive."""
 
     @property
     def days(self) -> int | None:
@@ -101,9 +101,9 @@ class Rehearsal(Schedule):
 
     mode: Literal["rehearsal"]
     wait_for: DayMarker | None = None
-    """File that a delivery leaves, `{day}` standing for the date; without it age alone decides."""
+    """Marker file of a complete delivery, `{day}` standing for the date; without this key age alone decides."""
     give_up_days: Days | None = Field(default_factory=_patience)
-    """A day without its marker this long after it was due is skipped; nothing is spent. 14 if there is a marker."""
+    """A day without its marker this long after it was due is skipped and spends nothing. 14 with `wait_for`."""
 
     @model_validator(mode="after")
     def _patience_needs_a_marker(self) -> Self:
@@ -121,13 +121,13 @@ class Live(Schedule):
 
     mode: Literal["live"]
     wait_for: DayMarker | None = None
-    """File that a delivery leaves, `{day}` standing for the date; without it age alone decides."""
+    """Marker file of a complete delivery, `{day}` standing for the date; without this key age alone decides."""
     give_up_days: Days | None = Field(default_factory=_patience)
-    """A day without its marker this long after it was due is skipped; nothing is spent. 14 if there is a marker."""
+    """A day without its marker this long after it was due is skipped and spends nothing. 14 with `wait_for`."""
     cron: Annotated[Cron | None, FREE] = None
-    """When `agedp serve` runs."""
+    """Cron line for `agedp serve`."""
     zone: Annotated[Zone | None, FREE] = Field(default_factory=_zone)
-    """Time zone of the cron line; UTC if it is left out."""
+    """Time zone of the cron line; UTC unless written."""
 
     @model_validator(mode="after")
     def _parts_go_together(self) -> Self:

@@ -57,18 +57,19 @@ class Series(Block):
     statistic: str
     """What is published of a day."""
     share: Share | None = None
-    """Part of each day's epsilon, under "neighbourhood" of what it says of small changes; there if there are several
-    series, and then they add up to 1."""
+    """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
+    series; the shares add up to 1.
+    """
     clamp_kwh: PositiveKwh
-    """A household's day counts at most this. A public figure, never read off the data."""
+    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data."""
     by: Text | None = None
-    """Group column of the roster: one figure for each group."""
+    """Group column of the roster; the series then has one value per group and day."""
     max_missing: Missing = 2
-    """A day that lacks more of its readings than this counts as missing."""
+    """A household-day that lacks more readings than this counts as missing."""
     missing_kwh: Kwh = exact(0)
-    """What a missing household-day counts as."""
+    """Value of a missing household-day."""
     values: Literal["readings", "states"] = "readings"
-    """Readings as they are, or what stands for their states under public [model] edges."""
+    """Readings as they are, or the representative values of their states under public `[model]` edges."""
 
     @property
     def clamp_wh(self) -> int:
@@ -136,7 +137,7 @@ class Distribution(Series):
 
     statistic: Literal["distribution"]
     form: Literal["histogram", "cumulative"] = "histogram"
-    """Counts of each bin, or of all below an edge."""
+    """Number of households in each bin, or below each edge."""
     bins_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_bins)]
     """Edges of the bins, from 0 to `clamp_kwh`; public."""
 

@@ -27,34 +27,34 @@ class Output(Block):
     """[output]: the folder that may be handed over, the one that may not, and the promise itself."""
 
     release: Place
-    """Folder that may be handed over as it is."""
+    """Release folder, which may be handed over as it is."""
     confidential: SharedFolder
-    """Folder that stays in the house: readings, quality, model, true means. Never a URL."""
+    """Confidential folder, never handed over: readings, data quality, model, true means. Never a URL."""
     ledger: LedgerUrl
-    """Address of the ledger, without a password. Back it up, never edit it."""
+    """URL of the ledger, without a password. Back it up, never edit it."""
     title: Text | None = None
-    """Name of the release, for people and for `datapackage.json`."""
+    """Title of the release, also in `datapackage.json`."""
     source: Text | None = None
-    """Attribution; it travels with the release."""
+    """Attribution of the data; part of the release."""
     licence: Text | None = None
     """Licence of the release."""
     contact: Text | None = None
-    """Whom to ask."""
+    """Contact for questions about the release."""
     interval: Fraction01 = Decimal("0.95")
-    """How much of the noise the published interval covers."""
+    """Probability with which a published interval covers the noise."""
 
 
 class Population(Block):
     """[population]: the people to whom the promise is made."""
 
     name: Text
-    """The people. Every series of this name in the ledger spends one promise."""
+    """Name of the population. All series under this name in the ledger share one promise."""
     roster: Place
-    """File `household_id,from,to` and group columns: who is counted on which days. Rows may change for days that are
-    not released.
+    """CSV file `household_id,from,to` and group columns: the households that count on each day. Rows of days that are
+    not released may change.
     """
     min_households: Annotated[int, Field(ge=1, le=1_000_000_000)]
-    """A day or a group with fewer homes on the roster is never released."""
+    """A day or a group with fewer households on the roster is never released."""
 
 
 def _deltas(value: object) -> tuple[Decimal, ...]:
@@ -65,13 +65,13 @@ class Compare(Block):
     """[compare]: figures for the statement only; they change no noise."""
 
     window_days: Days | None = None
-    """Length of the window whose loss the statement tells; a week if it is left out."""
+    """Window of the w-event bound in the statement, in days; 7 unless written."""
     exponential: Fraction01 | None = None
     """Rate of an exponentially discounted sum in the statement."""
     hyperbolic: Amount | None = None
     """Rate of a hyperbolically discounted sum in the statement."""
     delta_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_deltas)] = ()
-    """Sizes of change of which the statement tells the loss."""
+    """Sizes of change for which the statement has a bound."""
 
     @property
     def delta_wh(self) -> tuple[int, ...]:
@@ -93,10 +93,12 @@ class Engine(Block):
     """[engine]: results are the same to the bit whatever stands here."""
 
     scheduler: Annotated[str, PlainValidator(_scheduler)] = "threads"
-    """Where the work is done; see the cluster page for an address."""
+    """Dask scheduler; the page on clusters explains addresses."""
     workers: Annotated[int, Field(ge=1, le=10_000)] = 2
-    """How many parts are worked on at once."""
+    """Number of partitions that are processed at the same time."""
     block_mib: Annotated[int, Field(ge=1, le=1024)] = 16
-    """How much of a file is parsed at once."""
+    """Size of the chunks in which a file is parsed, MiB."""
     keep_days: Annotated[int, Field(ge=0, le=100_000)] = 400
-    """Readings older than this leave the confidential folder; 0 keeps none. An archive keeps all if it is left out."""
+    """Readings older than this are deleted from the confidential folder; 0 keeps none. An archive keeps all unless
+    written.
+    """

@@ -45,13 +45,15 @@ class AgeDependent(Enforced):
     notion: Literal["age-dependent"]
     age_days: AgeDays
     epsilon_per_day: Epsilon | None = None
-    """What one day spends; this or `risk`."""
+    """Epsilon of one day; write this key or `risk`."""
     risk: Epsilon | None = None
-    """Target about the present; the loss of a day is solved from the model's public part, within the caps."""
+    """Bound on the age-dependent loss about the present. The epsilon of a day is solved from the model's public part,
+    within the caps.
+    """
     method: Method
-    """How the risk is read off the model; the first is the sharpest, a declared curve allows "total_variation" only."""
+    """Method of the bound; the first is the sharpest. A declared curve allows "total_variation" only."""
     secret: Secret
-    """What the figure is about: the total of the current day, or one half-hour."""
+    """What the bound is about: the total of the current day, or one half-hour."""
 
     _solved: Solved[tuple[Forgetting, int, Forgotten]] = PrivateAttr(default_factory=Solved)
 

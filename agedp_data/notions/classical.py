@@ -33,7 +33,7 @@ class Classical(Enforced):
 
     notion: Literal["classical"]
     epsilon_per_day: Epsilon
-    """What one day spends."""
+    """Epsilon of one day."""
 
     @model_validator(mode="after")
     def _within_caps(self) -> Self:

@@ -82,17 +82,17 @@ class Discounted(Enforced):
 
     notion: Literal["discounted"]
     discount: DiscountName
-    """How an old loss counts after j days: rate^j, or 1 / (1 + rate j)."""
+    """Weight of a loss that is j days old: rate^j, or 1 / (1 + rate j)."""
     rate: Amount
-    """The rate of that; below 1 if exponential."""
+    """Discount rate; below 1 if exponential."""
     epsilon: Epsilon
-    """What the discounted sum is at most, on every day."""
+    """Bound on the discounted sum of the losses, on every day."""
     schedule: ScheduleName
-    """How the losses are spread: see notions."""
+    """Allocation of the losses to the days; [the notions](notions.md) compare them."""
     horizon_days: Days | None = None
-    """The series closes after so many releases; must be there for "optimal"."""
+    """Number of releases after which the series closes; required for "optimal"."""
     clock: Clock
-    """Whether age is counted from the day of the data or from the day of publication."""
+    """Whether the age of a loss counts from the day of the data or from the day of publication."""
 
     _published: DayLosses = PrivateAttr(default_factory=lambda: DayLosses("published_on"))
 

@@ -71,15 +71,15 @@ class Neighbourhood(Enforced):
 
     notion: Literal["neighbourhood"]
     delta_kwh: PositiveKwh
-    """Size of change that is protected."""
+    """Size of the change of a household's day that is protected."""
     window_days: Days
-    """Length of the window."""
+    """Length of the window, in days."""
     epsilon_per_window: Epsilon
-    """What a window spends on changes below `delta_kwh`."""
+    """Epsilon of any `window_days` consecutive days about changes of at most `delta_kwh` a day."""
     spend: Spend
-    """A fraction of what is left, a window_days-th for each day, or a plan for known days."""
+    """Epsilon of a day: a fraction of what the window has left, an equal part of it, or a plan for known days."""
     fraction: Fraction01 | None = None
-    """The fraction, for spend = "fraction"."""
+    """The fraction, required for spend = "fraction"."""
 
     _publication: Publication = PrivateAttr(default=_UNBOUND)
     _small: SmallLosses = PrivateAttr()

@@ -189,11 +189,11 @@ class Promise(Block):
     notion: str
     """Which promise is made; one of six."""
     age_days: AgeDays | None = None
-    """A day is released when it is this old; must be there for "live", "rehearsal" and "age-dependent"."""
+    """Age of a day at its release, in days; required for "live", "rehearsal" and "age-dependent"."""
     max_day_epsilon: Epsilon
-    """Cap of any one day. No model, age or discount ever buys a day more."""
+    """Cap on the epsilon of a day. No model, age or discount raises it."""
     epsilon_total: Total
-    """Sum over all days at which the series ends."""
+    """Cap on the sum of epsilon over all days, at which the series ends."""
 
     @property
     def day_cap(self) -> int:

@@ -63,11 +63,11 @@ class Temporal(Enforced):
 
     notion: Literal["temporal"]
     alpha: Epsilon
-    """What all releases together may say about any one day."""
+    """Bound on the temporal privacy leakage of all releases about any one day."""
     horizon_days: Horizon
-    """The series closes after so many releases; "unlimited" leaves it open."""
+    """Number of releases after which the series closes; "unlimited" leaves it open."""
     budget: Budget
-    """How alpha is spread over the days."""
+    """Allocation of alpha to the days; [the notions](notions.md) compare them."""
 
     _known: Solved[tuple[Forgetting, Leaked, Plan]] = PrivateAttr(default_factory=Solved)
 

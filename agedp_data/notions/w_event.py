@@ -31,11 +31,11 @@ class WEvent(Enforced):
 
     notion: Literal["w-event"]
     window_days: Days
-    """Length of the window."""
+    """Length of the window, in days."""
     epsilon_per_window: Epsilon
-    """What any so many days in a row spend together."""
+    """Epsilon of any `window_days` consecutive days."""
     spend: Spend
-    """A window_days-th each day, or half of what is left in the window."""
+    """Epsilon of a day: an equal part of the window's, or half of what the window has left."""
 
     @model_validator(mode="after")
     def _first_day_fits(self) -> Self:

@@ -60,10 +60,12 @@ class AusgridKeys(Block):
     """What [input] says of Ausgrid solar homes: a household's use is the sum of its `categories`."""
 
     categories: ListOf[Category] = ("GC", "CL")
-    """Which rows add up to a household's use: general consumption, controlled load, or generation alone."""
+    """Categories that add up to a household's use: general consumption (GC), controlled load (CL), or generation (GG)
+    alone.
+    """
     missing_controlled_load: Absent | None = Field(default_factory=_absent)
-    """A day with general consumption and no controlled load: "zero" or "missing"; "zero" where both categories are
-    read.
+    """Controlled load of a household-day that has a GC row and no CL row; "zero" unless written, where both categories
+    are read.
     """
 
     @model_validator(mode="after")

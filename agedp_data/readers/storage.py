@@ -5,6 +5,7 @@ Local names go through the system itself: its errors are exact, and what tells t
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -18,7 +19,7 @@ from typing import IO, Any, Final
 
 import fsspec
 
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, Unavailable
 from agedp_data.readers.globbing import globbed
 from agedp_data.shown import shown
 
@@ -202,4 +203,18 @@ def answered(label: str, location: str) -> Iterator[None]:
         number = error.errno if isinstance(error, OSError) else None  # a service may put anything there
         text = os.strerror(number) if isinstance(number, int) and number else type(error).__name__
         what = f"cannot be opened ({text})"
-        raise InputError(f"{label} {what}", private=f"{told(location)}: {what}") from None
+        kind = Unavailable if _is_transient(error, location) else InputError
+        raise kind(f"{label} {what}", private=f"{told(location)}: {what}") from None
+
+
+_PERMANENT = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
+_TRANSIENT_NUMBERS: Final = frozenset(
+    (errno.EAGAIN, errno.EBUSY, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENETDOWN)
+)
+
+
+def _is_transient(error: Exception, location: str) -> bool:
+    """Tell whether the same call may succeed later: a silent service or disk, not a missing file or permission."""
+    if isinstance(error, _PERMANENT):
+        return False
+    return is_url(location) or (isinstance(error, OSError) and error.errno in _TRANSIENT_NUMBERS)

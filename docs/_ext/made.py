@@ -1,4 +1,4 @@
-"""What pages are made of besides their text: parts made from the code, pages beside the code, the notebook."""
+"""What pages are made of besides their text: classes of tables, pages beside the code, the notebook."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commands import commands_page
 from myst_parser.parsers.sphinx_ import MystParser
-from run_file import run_file_page
+from table_heads import KEY_TABLE, OPTION_TABLE
 
 if TYPE_CHECKING:
     from docutils.nodes import document
@@ -25,14 +24,14 @@ _ELSEWHERE = {
 }
 """Pages that lie beside the code, and under which name the site has them."""
 
-MADE = {"commands": commands_page, "run-file": run_file_page}
-_MARK = re.compile(r"^<!-- made from the code: ([a-z-]+) -->$", re.MULTILINE)
+_CLASSES = {KEY_TABLE: "{.keys .four}", OPTION_TABLE: "{.keys}", "| where |": "{.keys .erratum}"}
+"""How a table begins, and its classes in the site's style sheet; the pages themselves are plain Markdown."""
 _PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./]+)\) <!-- the page itself -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?P<to>[\w./-]+)")
 _BESIDE = re.compile(r"(?<=\]\()\.\./(?P<to>[\w./-]+)")
 _NAMED = re.compile(r"^(?:[^\n<`]+<)?([\w-]+)>?$", re.MULTILINE)
 _OTHERS = "... and every page that is named nowhere else"
-_OUTSIDE = re.compile(r"(?<!xmlns=['\"])https?://[^\s)>\"'`]+")
+_OUTSIDE = re.compile(r"https?://(?!www\.w3\.org/)[^\s)>\"'`]+")  # names of XML's parts are no links
 
 
 class NotebookParser(MystParser):
@@ -70,11 +69,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _make(app: Sphinx, name: str, source: list[str]) -> None:
-    """Put what is made from the code in its place; it is read anew by every build."""
-    if _MARK.search(source[0]):
-        app.env.note_reread()
-        source[0] = _MARK.sub(lambda found: MADE[found[1]](), source[0])
-    source[0] = source[0].replace("\n| where |", "\n{.keys .erratum}\n| where |")
+    """Give tables their classes and links their pages, and list the pages that the index does not name."""
+    for table, classes in _CLASSES.items():
+        source[0] = source[0].replace(f"\n{table}", f"\n{classes}\n{table}")
     if name == app.config.root_doc:
         named = set(_NAMED.findall(source[0])) | {name}
         source[0] = source[0].replace(_OTHERS, "\n".join(sorted(app.env.found_docs - named)))

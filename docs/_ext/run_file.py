@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import PlainValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from table_heads import KEY_TABLE
 
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model import Declared, Estimated
@@ -41,16 +42,16 @@ TABLES: dict[str, tuple[type[Block], ...]] = {
 """Every table of a run file, with the blocks of which it is one; a block is told by its first Literal."""
 
 _INTRODUCED = {
-    "input": "What comes in. Each dataset has a block of its own: a key of another one is refused.",
-    "input.columns": 'How a table with one row per household and half-hour reads; only for `dataset = "long"`.',
-    "output": "Where it goes.",
-    "population": "Who is protected.",
-    "schedule": "When days are due.",
-    "series.NAME": "What is published; one table for each series, under a name of your own.",
-    "promise": "What is promised; [the notions](notions.md) are explained on a page of their own.",
-    "model": "What is held to be known about the households. Only some promises need one.",
-    "compare": "Figures for the statement only; they change no noise.",
-    "engine": "How it runs, never what: results are the same to the bit.",
+    "input": "The input files. Each dataset has keys of its own; a key of another dataset is refused.",
+    "input.columns": 'The columns of a table with one row per household and half-hour; for `dataset = "long"` only.',
+    "output": "Folders, ledger and title.",
+    "population": "The households that the promise protects.",
+    "schedule": "The days of the series, and when each is due.",
+    "series.NAME": "The published statistics: one table for each series, under a name that you choose.",
+    "promise": "The notion of privacy with its parameters and caps, explained in [the six notions](notions.md).",
+    "model": "The model of temporal correlation, declared or estimated. Only some promises need one.",
+    "compare": "Additional bounds in the statement; they change no noise.",
+    "engine": "How the run is computed. Results are equal to the bit whatever is written here.",
 }
 _ALL_FREE = (Output, Compare, Engine)
 _WORDS = {
@@ -73,17 +74,34 @@ _WORDS = {
     "_marker": "path or URL with `{day}`",
     "_scheduler": '`"threads"`, `"processes"`, `"local-cluster"` or an address',
     "_edges": '`"quantile"`, `"equal-width"` or a list of kWh',
-    "_period": "two dates",
-    "_ages": "rising list of days",
-    "_bins": "rising list of kWh from 0",
-    "_deltas": "rising list of kWh",
+    "_period": "list of two dates",
+    "_ages": "ascending list of days",
+    "_bins": "ascending list of kWh from 0",
+    "_deltas": "ascending list of kWh",
     "_version": "1",
 }
 
 
 def run_file_page() -> str:
     """Return the tables of a run file, each with its keys."""
-    return "\n".join(line for table, blocks in TABLES.items() for line in _table_lines(table, blocks))
+    lines = [line for table, blocks in TABLES.items() for line in _table_lines(table, blocks)]
+    return "\n".join([*_overview(), *lines])
+
+
+def _overview() -> Iterator[str]:
+    """Yield a table of all tables of a run file, each with its content and a link to its section."""
+    yield from ("| table | content |", "|---|---|")
+    yield from (f"| [`[{table}]`](#{_anchor(table)}) | {_INTRODUCED[table]} |" for table in TABLES)
+    yield ""
+
+
+def _anchor(table: str) -> str:
+    """Return the address of a table's section.
+
+    >>> _anchor("series.NAME")
+    'seriesname'
+    """
+    return table.replace(".", "").lower()
 
 
 def _table_lines(table: str, blocks: tuple[type[Block], ...]) -> Iterator[str]:
@@ -95,7 +113,7 @@ def _table_lines(table: str, blocks: tuple[type[Block], ...]) -> Iterator[str]:
         told = next(key for key in own if get_origin(block.model_fields[key].annotation) is Literal)
         value = get_args(block.model_fields[told].annotation)[0]
         yield from (f'### {told} = "{value}"', "")
-        yield from _keys((block,), [key for key in own if key != told])
+        yield from list(_keys((block,), [key for key in own if key != told])) or ["No further keys.", ""]
 
 
 def _same(key: str, block: type[Block], other: type[Block]) -> bool:
@@ -111,7 +129,7 @@ def _keys(blocks: tuple[type[Block], ...], keys: Iterable[str]) -> Iterator[str]
     named = [key for key in keys if not _is_table(block.model_fields[key])]
     if not named:
         return
-    yield from ("{.keys .four}", "| key | value | default | meaning |", "|---|---|---|---|")
+    yield from (KEY_TABLE, "|---|---|---|---|")
     for key in named:
         fields = [each.model_fields[key] for each in blocks]
         default = next((_default(field) for field in fields if not field.is_required()), "**must**")

@@ -1,15 +1,49 @@
-"""`agedp sample`, `init` and `calibrate`: what is done once, before the first release."""
+"""`agedp demo`, `sample` and `calibrate`: what is done once, before the first release."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, answer
+from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, answer, say
+
+if TYPE_CHECKING:
+    from pipelines.blocks import Told
+    from pipelines.bound import Calibration
 
 app = typer.Typer()
+
+
+@app.command(rich_help_panel=TO_BEGIN)
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder", show_default=False)],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Show everything once on synthetic households: chains, bounds, and three notions on both formats.
+
+    A page with pictures is written to DIR/index.html. With PREFECT_API_URL the flows run on that Prefect server.
+
+    Example: agedp demo out
+    """
+    from flows.demonstration import Page, Step, run_demonstration
+    from flows.demonstration_lines import demonstration_json, step_lines, table_lines
+    from flows.progress import bars
+    from pipelines.demo.datasets import Size
+
+    words, steps = not (as_json or quiet), list[Step]()
+    with bars(wanted=words) as told:
+        for step in run_demonstration(folder, Size(), told=told):
+            if words and isinstance(step, Page):
+                say("\n".join(table_lines(steps)))
+            if words:
+                say("\n".join(step_lines(step, folder)))
+            steps.append(step)
+    if as_json:
+        say(json.dumps(demonstration_json(steps)))
 
 
 @app.command(rich_help_panel=TO_BEGIN)
@@ -35,40 +69,34 @@ def sample(
 
 
 @app.command(rich_help_panel=TO_BEGIN)
-def init(
-    files: Annotated[list[str], typer.Argument(metavar="FILES", help="files, folders or globs", show_default=False)],
-    folder: Annotated[Path, typer.Option("--in", help="where to write run.toml and roster.csv")] = Path(),
+def calibrate(
+    run_file: RunFileArgument,
+    through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a commented run file and a first roster, read off the files.
+    """Estimate the Markov chains of the households and store their model, once.
 
-    Example: agedp init 'incoming/*.csv'
-    """
-    from flows.progress import bars
-    from flows.words import counted
-    from pipelines.init import init as make
-
-    with bars(wanted=not (as_json or quiet)) as told:
-        made = make(files, folder=folder, told=told)
-    told_of = {"run_file": str(made.run_file), "roster": str(made.roster), "households": made.households}
-    words = (
-        f"{made.run_file}: read it, decide what it asks, then `agedp plan {made.run_file}`\n"
-        f"{made.roster}: {counted(made.households, 'household')}, read off the files; correct it from your records"
-    )
-    answer(told_of, words, as_json=as_json, quiet=quiet)
-
-
-@app.command(rich_help_panel=TO_BEGIN)
-def calibrate(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Estimate the model of a run file from its readings, once.
-
-    Example: agedp calibrate london.toml
+    Example: agedp calibrate london.toml --flow
     """
     from flows.calibration import calibration_lines
     from flows.progress import bars
-    from pipelines.calibrate import calibrate as make
 
     with bars(wanted=not (as_json or quiet)) as told:
-        found = make(run_file, told=told)
+        found = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, told)
     answer({"model": found.model.id}, "\n".join(calibration_lines(found)), as_json=as_json, quiet=quiet)
+
+
+def _calibrate(run_file: Path, told: Told) -> Calibration:
+    from pipelines.calibrate import calibrate as make
+
+    return make(run_file, told=told)
+
+
+def _calibrate_by_flow(run_file: Path, told: Told) -> Calibration:
+    from flows.server import served_beside
+
+    with served_beside(run_file):
+        from flows.calibrate_flow import run_calibration
+
+        return run_calibration(str(run_file), told).calibration

@@ -102,14 +102,12 @@ def _run_stages(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, R
 
 
 def _run_flow(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, Refused | None]:
-    from flows.server import served
-    from pipelines.work import checked
+    from flows.server import served_beside
 
-    home = Path(checked(run_file).output.confidential) / "prefect"
-    with served(home):
-        from flows.flow import run_flow
+    with served_beside(run_file):
+        from flows.release_flow import run_release
 
-        return run_flow(str(run_file), as_of, told)
+        return run_release(str(run_file), as_of, told)
 
 
 @app.command(rich_help_panel=NIGHTLY)

@@ -73,10 +73,10 @@ def page(found: Remembered) -> str:
     """Return the confidential report."""
     start, lines, claims = _verdict(found)
     return document(
-        "Is the chain true?",
+        _TITLE,
         [
-            "<h1>Is the chain true? Model against measurement</h1>",
-            paragraph("Confidential: it comes from readings, without noise. It stays in the house.", "mark"),
+            f"<h1>{_TITLE}</h1>",
+            paragraph("Confidential: computed from readings, without noise.", "mark"),
             f"<p><strong>{escape(start)}</strong></p>",
             *(paragraph(f"{line[0].upper()}{line[1:]}.") for line in lines),
             *(paragraph(claim) for claim in claims),
@@ -88,7 +88,7 @@ def page(found: Remembered) -> str:
 
 
 def verdict(found: Remembered) -> list[str]:
-    """Return in plain words whether the chain was contradicted and what may be claimed: counts of households alone."""
+    """Return whether the Markov property was rejected, and what this means for the bounds: counts alone."""
     start, lines, claims = _verdict(found)
     return [start, *lines, *claims]
 
@@ -96,29 +96,29 @@ def verdict(found: Remembered) -> list[str]:
 def _verdict(found: Remembered) -> tuple[str, list[str], list[str]]:
     checks = {name: check for name, check in found.checks.items() if check.checked}
     if not checks:
-        start = "Is the chain true? It cannot be told: no household has readings enough to compare its chain with."
-        return start, [], [_ALWAYS]
+        return f"{_TITLE}: not tested, because no household has enough readings.", [], [_ASSUMPTION_FREE]
     lines = [
-        f"{name}: {check.rejected:,} of {check.checked:,} households checked remember for longer than their chain says "
-        f"(by chance alone about {check.checked * (1 - LEVEL):.0f})"
+        f"{name}: {check.rejected:,} of {check.checked:,} households have longer memory than a first-order chain "
+        f"(about {check.checked * (1 - LEVEL):.0f} are expected by chance)"
         for name, check in checks.items()
     ]
     if any(check.contradicted for check in checks.values()):
-        start = "Is the chain true? No: these households remember for longer than chains of this kind."
+        start = f"{_TITLE}: Markov property rejected."
         claim = (
-            "A figure that credits age is about households that forget as the model says, which these do not: quote it "
-            "as conditional on the model, or not at all, and let it never buy a larger loss."
+            "Bounds that credit age are conditional on the model, which these households contradict. Quote such a "
+            "bound as conditional on the model or not at all, and never let it justify a larger epsilon."
         )
     else:
-        start = f"Is the chain true? The counts do not contradict it, up to {found.ages_days[-1]} days."
+        start = f"{_TITLE}: Markov property not rejected, up to {found.ages_days[-1]} days."
         claim = (
-            "That is no proof: slow changes that a period does not show, and all later ages, are not covered. Figures "
-            "that credit age stay conditional on the model."
+            "This is no proof: the test does not cover later ages, nor slow changes that the period does not show. "
+            "Bounds that credit age stay conditional on the model."
         )
-    return start, lines, [_ALWAYS, claim]
+    return start, lines, [_ASSUMPTION_FREE, claim]
 
 
-_ALWAYS = "What may be claimed: the loss of a day and the total of all days, always."
+_TITLE = "Goodness of fit of the Markov model"
+_ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
 
 
 def _chain(found: Remembered, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.spectrum import MIXING_NAMES
 from agedp_data.ledger import Release
 from agedp_data.losses import number
 from agedp_data.notions.aged import Forgotten
@@ -17,9 +18,7 @@ _FURTHEST_DAYS = 400
 _SHOWN, _STEEP = 8, 30
 _METHODS: Mapping[str, str] = {
     "tight": "exact",
-    "total_variation": "total variation",
-    "spectral": "spectral gap",
-    "reversibilised": "reversibilised chain",
+    **MIXING_NAMES,
 }
 
 

@@ -22,7 +22,7 @@ from agedp_data.chains.forgetting import check_markov
 from pipelines.models.memory import parts_of_calendar
 
 LAGS = np.array([1, 2, 7, 14, 28])
-HEAD = """# Is the chain true? The report, and how far its intervals can be trusted
+HEAD = """# Goodness of fit of the Markov model: the report, and how far its intervals can be trusted
 
 A model says that a household forgets. `agedp calibrate` asks the readings whether it does, prints the verdict, and
 leaves a report in the confidential folder: `forgetting/<model>.html` for people, `forgetting/<model>.parquet`

@@ -17,7 +17,7 @@ STARTS = {
     "`agedp --help`": "import sys; sys.argv = ['agedp', '--help']; from flows.command import main; main()",
     "`import agedp_data`": "import agedp_data",
     "the stages (`pipelines.sanitise`)": "import pipelines.sanitise",
-    "the flow (`flows.flow`, with Prefect)": "import flows.flow",
+    "the flow (`flows.release_flow`, with Prefect)": "import flows.release_flow",
 }
 HEADING = "## Install and start"
 

@@ -3,7 +3,7 @@
 A block is marked behind its language. `sh run` is run by bash in the page's folder, `sh fails=3` must end with that,
 `python run` goes on where the page's last one ended, `toml file=run.toml` is written into the folder. `text says` holds
 lines that the block before it printed, in this order, "..." being whatever; in `text alike` their numbers are free, for
-noise is drawn anew.
+noise is drawn anew. A block that is marked `long` besides is left to `make long`.
 
 `agedp` itself is called in this process where a line of a block is nothing but that: a second less each time.
 """
@@ -26,8 +26,9 @@ from flows import command
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^(?P<tick>`{3,})(?P<language>\w*)(?P<marks>[^\n]*)\n(?P<text>.*?)^(?P=tick)$", re.M | re.S)
 _PLAIN_CALL = re.compile(r"agedp( ('[^']*'|[^\s'|<>&;$*\"()]+))+")
-_CONTINUED = re.compile(r" *\\\n\s*")
+CONTINUED = re.compile(r" *\\\n\s*")
 _ANY = r"-?[0-9][0-9,.]*(e[-+]?[0-9]+)?"
+_CELL = re.compile(r"[0-9]*\.?[0-9][0-9,.]*(?<![,.])")
 _NUMBER = re.compile(r"(\\-)?[0-9]([0-9,]|\\\.)*(e(\\-)?[0-9]+)?")
 
 
@@ -44,6 +45,11 @@ class Block:
     def file(self) -> str:
         """Return the file that it is, "" if it is none."""
         return next((mark[5:] for mark in self.marks.split() if mark.startswith("file=")), "")
+
+    @property
+    def is_long(self) -> bool:
+        """Return whether only `make long` runs it."""
+        return "long" in self.marks.split()
 
     @property
     def status(self) -> int | None:
@@ -72,9 +78,11 @@ class Reader:
         self._printed = ""
         monkeypatch.chdir(folder)
 
-    def follow(self, text: str) -> None:
+    def follow(self, text: str, *, with_long: bool = False) -> None:
         """Go through a page."""
         for block in blocks(text):
+            if block.is_long and not with_long:
+                continue
             if block.file:
                 path = self._folder / block.file
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +94,7 @@ class Reader:
 
     def _shell(self, block: Block) -> str:
         said = ""
-        for line in _CONTINUED.sub(" ", block.text).splitlines():
+        for line in CONTINUED.sub(" ", block.text).splitlines():
             status, printed = self._agedp(line) if _PLAIN_CALL.fullmatch(line) else self._bash(line)
             said += printed
             if status:
@@ -120,13 +128,43 @@ class Reader:
         return said.getvalue()
 
     def _heard(self, block: Block) -> None:
-        free = "alike" in block.marks.split()
-        left = iter(self._printed.splitlines())
-        for line in block.text.splitlines():
-            wanted = _pattern(line, free=free)
-            assert not line.strip(". ") or any(wanted.fullmatch(" ".join(said.split())) for said in left), (
-                f"line {block.line}: not said, or not in this order: {line}\n{self._printed}"
-            )
+        line = unprinted(block.text, self._printed, free="alike" in block.marks.split())
+        assert not line, f"line {block.line}: not printed, or not in this order: {line}\n{self._printed}"
+
+
+def unprinted(text: str, printed: str, *, free: bool) -> str:
+    """Return the first line of a text that was not printed, or not in this order; "" if all were."""
+    left = iter(printed.splitlines())
+    for line in text.splitlines():
+        wanted = _pattern(line, free=free)
+        if line.strip(". ") and not any(wanted.fullmatch(" ".join(other.split())) for other in left):
+            return line
+    return ""
+
+
+def screen(page: str) -> str:
+    """Return the first text block of a page: what a command of it prints."""
+    return next(block.text for block in blocks(page) if block.language == "text")
+
+
+def unlike(text: str, printed: str) -> str:
+    """Return the first line of a text that was not printed at any size, or not in this order; "" if all were.
+
+    Numbers, empty cells (".") and line breaks are free: they depend on how much is drawn.
+    """
+    left = _shape(printed)
+    for line in text.splitlines():
+        if line.strip(". "):
+            _, shape, rest = left.partition(_shape(line))
+            if not shape:
+                return line
+            left = f" {rest}"
+    return ""
+
+
+def _shape(text: str) -> str:
+    cells = " ".join("#" if cell in (".", "hidden") else _CELL.sub("#", cell) for cell in text.split())
+    return f" {cells} ".replace(" # to # ", " # ")
 
 
 def _pattern(line: str, *, free: bool) -> re.Pattern[str]:

@@ -1,17 +1,18 @@
-"""The notebook runs from an empty folder to its end, and what it shows is what it says when it is run."""
+"""The notebook runs from an empty folder to its end, and its stored outputs are those of this version."""
 
 from __future__ import annotations
 
 import json
 import re
 
+from agedp_data.chains.spectrum import MIXING_NAMES
 from tests.documents.notebook import NOTEBOOK, executed
 
 _NUMBER = re.compile(r"-?[0-9][0-9.,]*")
 
 
-def shown(outputs: list[dict]) -> list[str]:
-    """What outputs are, numbers aside: noise is drawn anew."""
+def without_numbers(outputs: list[dict]) -> list[str]:
+    """Return the texts of outputs without their numbers: noise is drawn anew."""
     texts = ["".join(each.get("text", [])) + "".join(each.get("data", {}).get("text/plain", [])) for each in outputs]
     return [" ".join(_NUMBER.sub("#", text).split()) for text in texts]
 
@@ -21,12 +22,19 @@ def test_the_notebook_runs_and_its_stored_outputs_are_not_those_of_another_versi
     cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
     stored = [cell["outputs"] for cell in cells if cell["cell_type"] == "code"]
     for kept, found in zip(stored, executed(cells), strict=True):
-        assert shown(kept) == shown(found)
+        assert without_numbers(kept) == without_numbers(found)
 
 
-def test_the_notebook_shows_tables_and_a_picture_and_no_place_of_a_machine():
+def test_the_notebook_has_tables_and_plots_and_no_place_of_a_machine():
     text = NOTEBOOK.read_text("utf-8")
     assert text.count('"text/html"') >= 5
-    assert text.count('"image/svg+xml"') == 1
+    assert text.count('"image/svg+xml"') == 4
     assert "/tmp" not in text  # noqa: S108
     assert " at 0x" not in text
+    assert len(text) < 300_000
+
+
+def test_the_plots_name_the_measures_of_mixing_as_every_text_does():
+    text = NOTEBOOK.read_text("utf-8")
+    for name in ("total_variation", "spectral", "reversibilised"):
+        assert f">{MIXING_NAMES[name]}</text>" in text

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.documents.pages import ROOT, Reader, blocks, pages
 
 FOLLOWED = [page for page in pages() if any(block.status is not None for block in blocks(page.read_text("utf-8")))]
+
+WITH_LONG_BLOCKS = [page for page in FOLLOWED if any(block.is_long for block in blocks(page.read_text("utf-8")))]
 
 
 @pytest.fixture
@@ -18,19 +18,19 @@ def reader(tmp_path, monkeypatch):
     return Reader(folder, monkeypatch)
 
 
-@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(page.relative_to(ROOT)))
+def by_name(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", FOLLOWED, ids=by_name)
 def test_whoever_follows_a_page_sees_what_it_says(page, reader):
     reader.follow(page.read_text("utf-8"))
 
 
 @pytest.mark.long
-def test_the_screen_in_the_readme_is_what_the_first_of_its_two_commands_prints(reader):
-    made = re.findall(r"\$\(BIN\)/(agedp .*london.*)", (ROOT / "Makefile").read_text("utf-8"))
-    calls = [call.replace("$(OUT)", "out").replace(" --flow", "") for call in made]
-    screen = next(block.text for block in blocks((ROOT / "README.md").read_text("utf-8")) if block.language == "text")
-    rows = screen.partition("\n")[0]
-    page = "```sh run\n{}\n```\n\n```text says\n{}\n```\n\n```text alike\n{}```\n"
-    reader.follow(page.format("\n".join(calls), rows, screen))
+@pytest.mark.parametrize("page", WITH_LONG_BLOCKS, ids=by_name)
+def test_whoever_follows_a_page_to_its_long_blocks_sees_what_it_says(page, reader):
+    reader.follow(page.read_text("utf-8"), with_long=True)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,9 @@ def test_the_screen_in_the_readme_is_what_the_first_of_its_two_commands_prints(r
         "```sh run\necho 1 kWh\n```\n\n```text alike\n2 Wh\n```\n",
         "```sh run\necho 1; echo 2\n```\n\n```text says\n2\n1\n```\n",
         "```python run\nassert 1 == 2\n```\n",
+        "```python run long\nassert 1 == 2\n```\n",
     ],
 )
 def test_a_page_with_a_wrong_command_or_a_wrong_output_fails(wrong, reader):
     with pytest.raises(AssertionError):
-        reader.follow(wrong)
+        reader.follow(wrong, with_long=True)

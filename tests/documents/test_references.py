@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from functools import cache
 
 import pytest
 import typer
 
 from agedp_data.config import parse
-from tests.documents.pages import ROOT, blocks, pages
+from tests.documents.pages import CONTINUED, ROOT, blocks, pages
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 from commands import every_command
 from docstrings import written
+from reference import DOCS, GENERATED, regenerate
 from run_file import TABLES, every_key, meaning, run_file_page
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -35,14 +37,20 @@ def anchors(text: str) -> set[str]:
 
 def called(text: str) -> list[str]:
     """The calls of agedp in the shell blocks of a page."""
-    lines = [line for block in blocks(text) if block.language in ("", "sh") for line in block.text.splitlines()]
+    texts = [CONTINUED.sub(" ", block.text) for block in blocks(text) if block.language in ("", "sh")]
+    lines = [line for text in texts for line in text.splitlines()]
     return [line.partition("  #")[0] for line in lines if line.startswith("agedp ")]
+
+
+@cache
+def known_commands():
+    return dict(every_command())
 
 
 def refused(call: str) -> str:
     """What agedp has against the words of a call, "" if nothing."""
     words = shlex.split(call)
-    known = dict(every_command())
+    known = known_commands()
     name = next((" ".join(words[:n]) for n in (3, 2) if " ".join(words[:n]) in known), None)
     if name is None:
         return "no such command"
@@ -101,6 +109,19 @@ def test_every_test_that_is_about_an_erratum_is_named_there():
     named = re.findall(r"def (test_(?:eq|after|fig|algorithm|theorem|corollary|the_bracket)\w+)\(", text)
     assert len(named) >= 25
     assert [name for name in named if f"`{name}`" not in said] == []
+
+
+@pytest.mark.parametrize("page", GENERATED)
+def test_a_generated_part_equals_what_the_code_gives(page):
+    written_page = (DOCS / f"{page}.md").read_text("utf-8")
+    assert written_page == regenerate(page), f"docs/{page}.md differs from the code; run `make reference` and commit"
+
+
+def test_a_page_without_its_generated_part_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "commands.md").write_text("<!-- generated: commands -->\nno end of the part\n", "utf-8")
+    monkeypatch.setattr("reference.DOCS", tmp_path)
+    with pytest.raises(LookupError, match=r"docs/commands\.md: expected one part"):
+        regenerate("commands")
 
 
 def test_every_key_of_a_run_file_has_a_meaning_and_stands_on_its_page():

@@ -78,7 +78,7 @@ def listen(seen: Path) -> None:
 def break_at(place: str) -> None:
     """Make something raise what no message of ours would say."""
     import flows.words
-    from pipelines import sanitise, work
+    from pipelines import calibrate, sanitise, work
 
     def boom(*_: object, **__: object) -> Any:
         raise ValueError(BUG_TEXT)
@@ -90,6 +90,7 @@ def break_at(place: str) -> None:
         "release": (sanitise, "release"),
         "publish": (sanitise, "project"),
         "artifact": (flows.words, "markdown"),
+        "estimate": (calibrate, "estimate"),
     }
     setattr(*where[place], boom)
 

@@ -112,7 +112,7 @@ def test_the_verdict_on_the_chain_names_nobody_and_its_report_stays_in_the_house
         main()
     shown = capsys.readouterr()
     assert (ended.value.code or 0, shown.err) == (0, "")
-    assert "Is the chain true?" in shown.out
+    assert "Goodness of fit of the Markov model" in shown.out
     assert ran.marks.found_in(shown.out.encode()) == []
     assert [each for record in caplog.records for each in ran.marks.found_in(record.getMessage().encode())] == []
     inside = world.confidential / "forgetting"
@@ -207,13 +207,14 @@ def test_what_a_failing_run_would_tell_others_holds_none(
     assert getattr(error, "__notes__", []) == []
 
 
-@pytest.mark.parametrize("place", ["begin", "read", "aggregate", "release", "publish", "artifact"])
+@pytest.mark.parametrize("place", ["begin", "read", "aggregate", "release", "publish", "artifact", "estimate"])
 @pytest.mark.long
 @pytest.mark.prefect
 def test_a_bug_is_a_class_name_to_prefect_and_its_traceback_stays_in_the_house(place: str, tmp_path: Path) -> None:
-    world = make(tmp_path / "world")
+    world = make(tmp_path / "world", estimated=place == "estimate")
+    verb = "calibrate" if place == "estimate" else "run"
     seen = world.run(
-        "run", "run.toml", "--flow", BUG=place, PREFECT_LOGGING_LEVEL="DEBUG", PREFECT_LOGGING_TO_API_ENABLED="true"
+        verb, "run.toml", "--flow", BUG=place, PREFECT_LOGGING_LEVEL="DEBUG", PREFECT_LOGGING_TO_API_ENABLED="true"
     )
     assert seen.status == 1
     assert "StageFailed" in seen.stderr
@@ -233,9 +234,9 @@ def test_a_bug_is_a_class_name_to_prefect_and_its_traceback_stays_in_the_house(p
 @pytest.mark.parametrize("estimated", [False, True])
 def test_prefect_is_told_none_though_it_logs_everything_to_its_database(estimated: bool, tmp_path: Path) -> None:
     world = make(tmp_path / "world", estimated=estimated, scheduler="processes")
-    if estimated:
-        assert world.run("calibrate", "run.toml").status == 0
     loud = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_TO_API_ENABLED": "true"}
+    if estimated:
+        assert world.run("calibrate", "run.toml", "--flow", **loud).status == 0
     runs = [world.run("run", "run.toml", "--flow", **loud)]
     known = world.marks
     another_promise(world)
@@ -251,18 +252,39 @@ def test_prefect_is_told_none_though_it_logs_everything_to_its_database(estimate
     assert marks.of_folder(known, world.release) == []
 
 
-def test_a_bug_before_the_first_stage_leaves_the_flow_as_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows import flow
+@pytest.mark.parametrize("name", ["release_flow", "calibrate_flow"])
+def test_a_bug_before_the_first_stage_leaves_a_flow_as_its_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import import_module
+
+    from flows.stage_runs import FlowObserver, StageFailed
+
+    flow = import_module(f"flows.{name}")
 
     def boom(*_: object, **__: object) -> None:
         raise ValueError("MARKhome1 used 7.7391")
 
-    monkeypatch.setattr(flow, "begin", boom)
-    with pytest.raises(flow.StageFailed, match="ValueError before the first stage") as caught:
-        flow._begun("run.toml", None, flow.SILENT)
+    monkeypatch.setattr(*((flow, "begin") if name == "release_flow" else (flow.stages, "begin_calibration")), boom)
+    arguments = ("run.toml", None) if name == "release_flow" else ("run.toml",)
+    with pytest.raises(StageFailed, match="ValueError in the run file") as caught:
+        flow._begin(*arguments, FlowObserver())
     assert "MARK" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+def test_a_handle_shows_its_label_and_refuses_to_be_pickled() -> None:
+    import pickle
+
+    import cloudpickle
+
+    from flows.handles import Handle
+
+    handle = Handle("sums of homes", {"MARKhome1": 7.7391})
+    assert repr(handle) == "<sums of homes>"
+    assert not hasattr(handle, "__dict__")
+    for dump in (pickle.dumps, cloudpickle.dumps):
+        with pytest.raises(TypeError, match="stays inside its process"):
+            dump(handle)
 
 
 def test_the_search_finds_what_it_looks_for(ran: Ran) -> None:

@@ -102,17 +102,17 @@ def test_the_verdict_is_that_of_households_whose_memory_is_known(kind, tmp_path,
     found = {figure: rejected(tmp_path, figure) for figure in ("chain of day totals", "chain of half-hours")}
     for figure, (bad, checked) in found.items():
         assert checked == HOMES
-        assert f"{figure}: {bad} of {HOMES} households checked remember for longer" in said
+        assert f"{figure}: {bad} of {HOMES} households have longer memory" in said
     if kind == "chain":
         # 5 % of 16 each, with a chance of a millionth.
         assert max(bad for bad, _ in found.values()) <= 7
-        assert "do not contradict it, up to 14 days" in said
-        assert "That is no proof" in said
+        assert "Markov property not rejected, up to 14 days" in said
+        assert "This is no proof" in said
     else:
         assert found["chain of day totals"][0] >= 0.9 * HOMES
-        assert "Is the chain true? No" in said
-        assert "never buy a larger loss" in said
-    assert "What may be claimed: the loss of a day and the total of all days, always." in said
+        assert "Markov property rejected" in said
+        assert "never let it justify a larger epsilon" in said
+    assert "The epsilon of a day and the total over all days need no model." in said
     assert "SECRET" not in said
     assert "confidential/forgetting/model-a.html" in said
 
@@ -128,7 +128,7 @@ def test_the_verdict_is_that_of_households_whose_memory_is_known(kind, tmp_path,
 def test_a_model_of_days_and_a_cyclic_one_are_asked_as_well(kind, settings, tmp_path, monkeypatch, capsys):
     made(tmp_path, kind, **settings)
     said = calibrated(tmp_path, monkeypatch, capsys)
-    assert ("Is the chain true? No" in said) is (kind != "chain")
+    assert ("Markov property rejected" in said) is (kind != "chain")
     assert ("chain of half-hours:" in said) is ("chain" in settings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-import flows.flow  # noqa: F401  (as every run does)
+import flows.release_flow  # noqa: F401  (as every run does)
 
 
 def logged() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -14,11 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pandas as pd
 import pytest
 
 from tests.flows.serving import CRON, ROOT, ZONE, Serving, left, live_world, none_left, serving, wait_for
 from tests.flows.test_command import agedp, refused
-from tests.flows.worlds import World
+from tests.flows.worlds import DECLARED, ESTIMATED, World, make
 
 pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("served")]  # they share a server, which the last one kills
 
@@ -41,7 +43,7 @@ def test_a_deployment_is_named_after_its_population_and_runs_once_at_a_time(serv
     assert found["global_concurrency_limit"]["limit"] == 1
     assert found["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
     path, _, name = found["entrypoint"].rpartition(":")
-    assert (Path(path).is_absolute(), Path(path).name, name) == (True, "deployed.py", "sanitise_flow")
+    assert (Path(path).is_absolute(), Path(path).name, name) == (True, "deployed.py", "release")
 
 
 def test_its_parameters_are_the_run_file_and_a_date_each_with_words(served: Serving) -> None:
@@ -104,9 +106,14 @@ def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(
     folder = served.world.folder
     assert (folder / "out" / "release" / "SHA256SUMS").exists()
     artifacts = {each["key"]: each for each in served.ask("artifacts/filter", {})}
-    assert set(artifacts) == {"agedp-plan", "agedp-statement", "agedp-report"}
-    assert (folder / "out" / "release" / "report.html").as_uri() in artifacts["agedp-report"]["data"]
-    assert "2013-02-07" in artifacts["agedp-plan"]["data"]
+    assert set(artifacts) == {f"agedp-{kind}-homes" for kind in ("plan", "released-days", "statement", "report")}
+    assert f"`{folder / 'out' / 'release'}`" in artifacts["agedp-report-homes"]["data"]  # a browser refuses file links
+    assert "2013-02-07" in artifacts["agedp-plan-homes"]["data"]
+    days = json.loads(artifacts["agedp-released-days-homes"]["data"])
+    table = pd.read_parquet(folder / "out" / "release" / "daily_averages.parquet")
+    assert [day["day"] for day in days] == [f"{day:%Y-%m-%d}" for day in table["day"]]
+    assert [float(day["mean kWh"]) for day in days] == pytest.approx(table["mean_kwh"].tolist(), abs=5e-4)
+    assert [float(day["noise sd kWh"]) for day in days] == pytest.approx(table["noise_sd_kwh"].tolist(), abs=5e-4)
     (folder / "incoming" / "CANARY-flat-7.csv").write_bytes(b"LCLid,secret\n")
     failed = served.run()
     assert failed["state_type"] == "FAILED"
@@ -116,6 +123,32 @@ def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(
     assert "Traceback" not in served.said
     logs = wait_for(lambda: (said := str(served.ask("logs/filter", {"limit": 200}))) * ("InputError" in said), served)
     assert not [word for word in ("CANARY", "Traceback") if word in logs]
+
+
+def test_flows_are_called_as_functions_on_any_server(served: Serving, tmp_path: Path) -> None:
+    """Input that does not answer at first is read again; a calibration and two verifications end as they should."""
+    world = make(tmp_path / "world", seed=1, mode="rehearsal", model=DECLARED, method="total_variation")
+    text = (world.folder / "run.toml").read_text().replace("epsilon_total = 2.5", "epsilon_total = 3")
+    (world.folder / "run.toml").write_text(text)
+    (world.folder / "estimated.toml").write_text(text.replace(DECLARED, ESTIMATED).replace("out/", "other/"))
+    server = {"PREFECT_API_URL": f"{served.pages}/api", "PREFECT_API_AUTH_STRING": served.password}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("flow_script.py")), str(world.folder)],
+        env={**os.environ, **server, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    states = json.loads(done.stdout)
+    assert states.pop("tampered").startswith("Failed: InputError: STATEMENT.md")
+    assert states.pop("reads") == "3"  # the first one again, and the second run's
+    assert states == dict.fromkeys(("release", "calibrate", "verify", "again"), "Completed: None")
+    runs = served.ask("task_runs/filter", {"task_runs": {"name": {"any_": ["ingest"]}}, "limit": 200})
+    assert 2 in {run["run_count"] for run in runs}
+    stored = b"".join(path.read_bytes() for path in served.home.rglob("prefect.db*"))
+    assert b"CANARY" not in stored
 
 
 def test_what_cannot_be_served_is_refused_before_anything_starts(

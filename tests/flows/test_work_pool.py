@@ -180,11 +180,11 @@ def test_prefects_pages_of_a_finished_run_show_stages_plan_statement_and_report(
     pages = f"http://127.0.0.1:{site.port}"
     said = settled(tab, f"{pages}/runs/flow-run/{site.runs[-1]}", "made-up-london-homes")
     assert "Completed" in said
-    clicked(tab, "Artifacts", "agedp-report")
+    clicked(tab, "Artifacts", "agedp-report-made-up-london-homes")
     tab.picture(site.folder / "run.png")
-    plan = settled(tab, f"{pages}/artifacts/key/agedp-plan", "What is due")
+    plan = settled(tab, f"{pages}/artifacts/key/agedp-plan-made-up-london-homes", "Due days")
     assert "agedp-plan" in plan
-    statement = settled(tab, f"{pages}/artifacts/key/agedp-statement", "What was promised and kept")
+    statement = settled(tab, f"{pages}/artifacts/key/agedp-statement-made-up-london-homes", "Privacy statement")
     assert "agedp-statement" in statement
     deployment = site.ask("deployments/name/agedp/made-up-london-homes")["id"]
     settled(tab, f"{pages}/deployments/deployment/{deployment}", "made-up-london-homes")

@@ -24,7 +24,7 @@ from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Reason
 from agedp_data.readers.synthetic.accounting import Accounting
 from agedp_data.readers.synthetic.files import ChunkFiles, energy_texts
-from agedp_data.readers.synthetic.households import BATCH, MAX_WH, day_factors, draw_homes, energies, stream
+from agedp_data.readers.synthetic.households import BATCH, MAX_WH, Homes, day_factors, draw_homes, energies, stream
 
 _FILES = {
     "2010-2011": "2010-2011 Solar home electricity data.csv",
@@ -74,11 +74,15 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
     year_layout: str = "2012-2013",
     title: bool = True,
     quirks: bool = True,
+    plain_chain: bool = False,
+    homes: Homes | None = None,
 ) -> Accounting:
     """Write one made-up Ausgrid file into a folder and say what is in it.
 
     `year_layout` is one of 2010-2011 (53 columns, dates `1-Jul-10`), 2011-2012 and 2012-2013 (54 columns,
-    dates `1/07/2012`); `title` is whether the title line stands above the header.
+    dates `1/07/2012`); `title` is whether the title line stands above the header. `plain_chain` leaves time of day,
+    weather and controlled load out, so that the readings themselves follow the known chains; `homes` brings
+    households of the caller's own, as many as `households`.
 
     Raises:
         RunFileError: an unknown layout, no households or days, or a file of that name in the folder.
@@ -88,8 +92,9 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
     if households < 1 or days < 1:
         raise RunFileError(f"{households} households, {days} days: each must be at least 1")
     calendar = _calendar(first_day, days)
-    homes = draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
-    factors = day_factors(first_day, days, seed=seed, coldest=_COLDEST)[calendar.column // SLOTS]
+    homes = homes or draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
+    by_day = None if plain_chain else day_factors(first_day, days, seed=seed, coldest=_COLDEST)
+    factors = None if by_day is None else by_day[calendar.column // SLOTS]
     texts, header = pa.array(energy_texts(2 * MAX_WH)), _header(year_layout, title=title)
     use, there = np.zeros((2, households, days), np.int64)
     rows = np.zeros(3, np.int64)
@@ -98,6 +103,7 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
         for places, general in energies(homes, slots=calendar.slot.tolist(), factors=factors, seed=seed):
             cells = _cells(places, general, calendar, seed)
             written = _written(places, households, days, quirks=quirks)
+            written[:, _CL] &= not plain_chain
             unsure = _unsure(places, days, seed) & written & quirks & (year_layout != "2010-2011")
             counted = written[:, _GC]
             household = (cells.sum(axis=3) * written)[:, :_GG].sum(axis=1)

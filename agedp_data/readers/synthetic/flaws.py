@@ -51,12 +51,19 @@ def sound(households: int, steps: int) -> Flaws:
     return Flaws(nothing, nothing, nothing, np.full(households, -1))
 
 
-def draw_flaws(places: slice, energy_wh: Ints, *, first_day: date, duplicates: bool, seed: int) -> Flaws:
-    """Return the flaws of the households at these places; only what is there can be noisy or doubled."""
+def draw_flaws(
+    places: slice, energy_wh: Ints, *, first_day: date, duplicates: bool, seed: int, stops: bool = True
+) -> Flaws:
+    """Return the flaws of the households at these places; only what is there can be noisy or doubled.
+
+    Without `stops` no household ends early.
+    """
     households, steps = energy_wh.shape
     days = steps // SLOTS
     generator = stream(seed, "flaws", places.start // BATCH)
-    lost = draw_gaps(households, steps, generator=generator) | _stopped(places, households, days, generator)
+    lost = draw_gaps(households, steps, generator=generator)
+    if stops:
+        lost |= _stopped(places, households, days, generator)
     if places.start == 0 and days > 2:
         lost[1:2, days // 3 * SLOTS : (days // 3 + 1) * SLOTS] = True
     # as published, only readings of a kilowatt-hour and more carry float noise

@@ -1,10 +1,11 @@
 """Made-up households: half-hourly use drawn from KNOWN 12-state Markov chains.
 
-    energy = size_h x shape(slot) x factor(day) x LEVELS[kind, state],      state ~ KERNELS[kind]
+    energy = size_h x shape(slot) x factor(day) x levels[kind, state],      state ~ kernels[kind]
 
-The state is the household's activity and the only thing of its own that remembers; size, time of day and the
-factor of the day (weather, season, weekend: the same for everybody) hide the chain as in real data. A plain
-chain leaves shape and factor out: then the readings themselves follow the kernel.
+The chains are a value (`Chains`): `SAMPLE_CHAINS` unless the caller brings other ones. The state is the household's
+activity and the only thing of its own that remembers; size, time of day and the factor of the day (weather, season,
+weekend: the same for everybody) hide the chain as in real data. A plain chain leaves shape and factor out: then the
+readings themselves follow the kernel.
 
 numpy's generators are good enough here, and only here: made-up data are not a release. The streams are
 numbered, so that the energies of a seed stay the same whatever flaws are added to them.
@@ -29,14 +30,6 @@ MAX_WH = 8_000
 STEADY, BUSY, RESTLESS, MOSTLY_ZERO = range(4)
 _SHARES = (0.4, 0.3, 0.27, 0.03)
 _STREAMS = {"factor": 0, "homes": 1, "states": 2, "flaws": 3, "controlled load": 4, "generation": 5}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Homes:
-    """Households (n): the kind that chooses the kernel, and the mean of a day, kWh."""
-
-    kind: Ints
-    mean_kwh: Floats
 
 
 def stream(seed: int, purpose: str, number: int = 0) -> np.random.Generator:
@@ -92,6 +85,32 @@ def _levels() -> Floats:
 LEVELS = _levels()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Chains:
+    """Kinds (c) of 12-state chain that households follow.
+
+    `kernels` (c, 12, 12) are row-stochastic [-]; `stationary` (c, 12) are their stationary distributions [-], in which
+    a household starts; `levels` (c, 12) are the energies of the states relative to the household's mean [-].
+    """
+
+    kernels: Floats
+    stationary: Floats
+    levels: Floats
+
+
+SAMPLE_CHAINS = Chains(KERNELS, STATIONARY, LEVELS)
+"""The chains of `agedp sample`, of the audit and of the tests."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Homes:
+    """Households (n): the kind that chooses the kernel, the mean of a day, kWh, and the chains themselves."""
+
+    kind: Ints
+    mean_kwh: Floats
+    chains: Chains = SAMPLE_CHAINS
+
+
 def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Homes:
     """Return households of different sizes around a mean day, kWh; 3 % and the fourth are mostly zero."""
     generator = stream(seed, "homes")
@@ -103,9 +122,9 @@ def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Homes:
     return Homes(kind.astype(np.int64), mean_kwh * size * np.where(kind == MOSTLY_ZERO, 0.25, 1.0) / 1.005)
 
 
-def draw_states(kind: Ints, *, steps: int, generator: np.random.Generator) -> Ints:
+def draw_states(kind: Ints, *, steps: int, generator: np.random.Generator, chains: Chains = SAMPLE_CHAINS) -> Ints:
     """Return (n, steps) states of households of these kinds (n): stationary start, then a row of P a step."""
-    later, first = np.cumsum(KERNELS, axis=2)[kind], np.cumsum(STATIONARY, axis=1)[kind]
+    later, first = np.cumsum(chains.kernels, axis=2)[kind], np.cumsum(chains.stationary, axis=1)[kind]
     households = np.arange(len(kind))
     states = np.empty((steps, len(kind)), np.int64)
     edge = first
@@ -155,9 +174,10 @@ def energies(homes: Homes, *, slots: Sequence[int], factors: Floats | None, seed
     for number, start in enumerate(range(0, len(homes.kind), BATCH)):
         places = slice(start, min(start + BATCH, len(homes.kind)))
         kind = homes.kind[places]
-        states = draw_states(kind, steps=len(slots), generator=stream(seed, "states", number))
+        generator = stream(seed, "states", number)
+        states = draw_states(kind, steps=len(slots), generator=generator, chains=homes.chains)
         mean_wh = homes.mean_kwh[places, None] * 1000 / SLOTS
-        use = np.rint(mean_wh * LEVELS[kind[:, None], states] * scale)
+        use = np.rint(mean_wh * homes.chains.levels[kind[:, None], states] * scale)
         yield places, use.clip(max=MAX_WH).astype(np.int64)
 
 

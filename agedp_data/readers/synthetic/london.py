@@ -20,7 +20,7 @@ from agedp_data.readers.layout import SLOTS, Ints, Reason
 from agedp_data.readers.synthetic.accounting import Accounting
 from agedp_data.readers.synthetic.files import ChunkFiles, energy_texts, noisy_texts
 from agedp_data.readers.synthetic.flaws import NULL_SECONDS, NULL_SLOT, Flaws, draw_flaws, null_day, sound
-from agedp_data.readers.synthetic.households import MAX_WH, Floats, day_factors, draw_homes, energies
+from agedp_data.readers.synthetic.households import MAX_WH, Floats, Homes, day_factors, draw_homes, energies
 
 _FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
 _SIX = _FOUR + ",Acorn,Acorn_grouped"
@@ -78,18 +78,20 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
     per_file: int | None = None,
     quirks: bool = True,
     plain_chain: bool = False,
+    homes: Homes | None = None,
 ) -> Accounting:
     """Write made-up London files into a folder and say what is in them.
 
     `header` is one of publisher, older, sample, kaggle, extract. `per_file` rows go into a file; if not
     given, a million as published, fewer where the flaws ask for a household cut between two files.
     `plain_chain` leaves time of day and weather out, so that the readings themselves follow the known chains.
+    `homes` brings households of the caller's own, as many as `households`, none of which ends early.
 
     Raises:
         RunFileError: an unknown header, no households or days, or files of that name in the folder.
     """
-    form = _form(header, households, days, per_file)
-    homes = draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
+    form, stops = _form(header, households, days, per_file), homes is None
+    homes = homes or draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
     ids = tuple(f"MAC{900_001 + place:06d}" for place in range(households))
     factors = None if plain_chain else _factors(first_day, days, seed)
     sheet = _Sheet(form, ids, _stamps(first_day, days, form), _texts(), null_day(first_day, days) * SLOTS + NULL_SLOT)
@@ -100,7 +102,8 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
         for places, energy in energies(homes, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed):
             flaws = sound(*energy.shape)
             if quirks:
-                flaws = draw_flaws(places, energy, first_day=first_day, duplicates=form.duplicates, seed=seed)
+                twice = form.duplicates
+                flaws = draw_flaws(places, energy, first_day=first_day, duplicates=twice, seed=seed, stops=stops)
             _write_batch(files, sheet, places, energy, flaws)
             use[places] = np.where(flaws.lost, 0, energy).reshape(-1, days, SLOTS).sum(axis=2)
             there[places] = (~flaws.lost).reshape(-1, days, SLOTS).sum(axis=2)

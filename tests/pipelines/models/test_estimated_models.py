@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from agedp_data.chains.spectrum import MIXING_NAMES
 from agedp_data.config.model import Estimated
 from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_data.ledger import Ledger
@@ -228,9 +229,10 @@ def test_the_operator_is_told_what_there_is_of_each_kind(write, kind):
     house = write(kind)
     lines = "\n".join(calibration_lines(calibrate(house.run_file)))
     assert f"{DAYS * 3 * (1 if kind == 'day' else 48):,} {'days' if kind == 'day' else 'readings'}, 0 gaps" in lines
-    assert ("spectral gap" in lines) == ("the paper's bound" in lines) == ("cyclic" not in kind)
-    assert ("sampling bound, median" in lines) == ("bounded" in kind)
-    assert "known too little" not in lines
+    assert ("Spectral gap" in lines) == (MIXING_NAMES["spectral"] in lines) == ("cyclic" not in kind)
+    assert (MIXING_NAMES["reversibilised"] in lines) == ("cyclic" not in kind)
+    assert ("sampling bound on total variation, median" in lines) == ("bounded" in kind)
+    assert "too few readings" not in lines
 
 
 CHECKED = ("chain of day totals", "chain of half-hours")
@@ -240,10 +242,13 @@ CHECKED = ("chain of day totals", "chain of half-hours")
 def test_counts_of_series_drawn_from_a_cyclic_chain_are_not_called_powers(write, kind):
     house = write(kind)
     lines = calibration_lines(calibrate(house.run_file))
-    of = {name: next(i for i, line in enumerate(lines) if line.startswith(f"{name:24s}")) for name in CHECKED}
-    drawn = lines[of["chain of half-hours"] + 1].startswith("  drawn from the chain")
+    of = {
+        name: next(i for i, line in enumerate(lines) if line.startswith(f"Total variation, {name}, median"))
+        for name in CHECKED
+    }
+    drawn = lines[of["chain of half-hours"] + 1].startswith("  simulated from the chain")
     assert drawn == ("cyclic" in kind)
-    assert lines[of["chain of day totals"] + 1].startswith("  powers, median home")
+    assert lines[of["chain of day totals"] + 1].startswith("  predicted by matrix powers")
 
 
 def test_the_operator_is_told_when_chance_leaves_nothing_to_credit(write):
@@ -252,6 +257,8 @@ def test_the_operator_is_told_when_chance_leaves_nothing_to_credit(write):
     made = calibrate(house.run_file)
     assert made.remembered == 0
     assert float(made.model.envelope(96, 0.5, direction="backward", method="tight")) == 0.5
-    [line] = [line for line in calibration_lines(made) if "known too little" in line]
-    assert line.startswith("3 households are known too little to be credited any age at level 0.9, and so none are")
+    [line] = [line for line in calibration_lines(made) if "too few readings" in line]
+    assert line.startswith(
+        "3 households have too few readings for a sampling bound at level 0.9, so the model credits no"
+    )
     assert "or a larger min_visits" in line

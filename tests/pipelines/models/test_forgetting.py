@@ -179,7 +179,7 @@ def test_a_household_without_readings_is_not_there_and_a_day_or_two_say_nothing(
     nobody = house.roster([("ABSENT", FIRST, None)])
     found = remember(Period(where, delivery, nobody, FIRST, LAST), asked(tmp_path), folder=tmp_path, engine=Engine())
     assert found.checks == {}
-    assert "cannot be told" in found.page.read_text()
+    assert "not tested" in found.page.read_text()
 
 
 def test_a_half_hour_that_the_clock_passes_twice_counts_in_its_day_alone(house):

@@ -67,9 +67,9 @@ def test_the_page_says_the_medians_and_the_verdict():
     for name in (DAY_TOTALS, HALF_HOURS):
         for value in found.median(name, "powers"):
             assert f"<td>{value:.3f}</td>" in text
-    assert "0 of 30 households checked" in text
-    assert "do not contradict it, up to 28 days" in text
-    assert "Is the chain true? No" in page(remembered(rejected=np.ones(())))
+    assert "0 of 30 households have longer memory" in text
+    assert "Markov property not rejected, up to 28 days" in text
+    assert "Markov property rejected" in page(remembered(rejected=np.ones(())))
     assert page(found) == text
 
 

@@ -1,0 +1,45 @@
+"""The Prefect flow `agedp-audit`: lower bounds on the privacy loss, measured on synthetic households."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from prefect import flow, get_run_logger, task
+from prefect.artifacts import create_markdown_artifact
+
+from agedp_data.errors import AgedpError
+from flows.artifacts import artifact_key, record
+from flows.auditing import audit_lines, require_kept
+from flows.stage_runs import TASK_OPTIONS, State, completed, end_of_flow, observer_of_flow, run_stage
+from pipelines.audit import audit as measure
+from pipelines.work import checked
+
+
+@flow(name="agedp-audit", version=version("agedp"), persist_result=False, log_prints=False)
+def audit(run_file: str) -> State:
+    """Measure the privacy loss of this installation on synthetic households; fails if more than promised is proven.
+
+    Args:
+        run_file: Path of the run file (TOML) whose parameters are audited; its readings are not read.
+    """
+    with observer_of_flow() as observer:
+        try:
+            completed(measure_loss(run_file, return_state=True), observer)
+        except AgedpError as error:
+            return end_of_flow(error, observer)
+    return None
+
+
+@task(name="audit", task_run_name="audit", **TASK_OPTIONS)
+def measure_loss(run_file: str) -> State | None:
+    """Release synthetic households and bound the loss from below by what the releases show."""
+
+    def staged() -> None:
+        found = measure(run_file)
+        text = "\n".join(f"    {line}" for line in audit_lines(found))
+        key = artifact_key("audit", checked(run_file).population.name)
+        record(lambda: create_markdown_artifact(text, key=key, description="Lower bounds on the privacy loss"))
+        require_kept(found)
+        get_run_logger().info("No lower bound exceeds the promise.")
+
+    return run_stage("audit", staged)

@@ -1,0 +1,85 @@
+"""`agedp demo`: draw the synthetic households, calibrate once per dataset, run three releases each, write the page.
+
+Every calibration and release is a run of a Prefect flow, all on one server. A second run draws nothing again: models
+that exist stay, and the release flow finds no due day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agedp_data.model import PUBLIC
+from flows.server import served
+from pipelines import folders
+from pipelines.blocks import SILENT, Told
+from pipelines.demo.datasets import DATASETS, Draw, Size, draw_dataset
+from pipelines.demo.folder import PAGE, SERVER, check_folder, write_dataset
+from pipelines.demo.mixing_table import Mixing, read_mixing
+from pipelines.demo.overview import overview_page
+from pipelines.demo.release_table import ReleaseSummary, summarise_release
+from pipelines.demo.run_files import NOTIONS
+
+_READABLE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The folder is usable; the server starts next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where the page with all pictures is."""
+
+    path: Path
+
+
+Step = Start | Draw | Mixing | ReleaseSummary | Page
+
+
+def run_demonstration(folder: Path, size: Size, *, told: Told = SILENT) -> Iterator[Step]:
+    """Yield each result as soon as it exists: per dataset its households, chains and releases; last the page.
+
+    Raises:
+        InputError: the folder contains something else.
+        ServerError: no Prefect server answers or starts.
+    """
+    check_folder(folder, size)
+    with folders.readable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    yield Start()
+    mixings: list[Mixing] = []
+    releases: list[ReleaseSummary] = []
+    with served(folder / SERVER):
+        for dataset in DATASETS:
+            place = folder / dataset.name
+            write_dataset(folder, dataset, size)
+            yield draw_dataset(dataset, size)
+            if not (place / "model" / PUBLIC).exists():
+                _calibrate(place / f"{NOTIONS[0]}.toml", told)
+            mixings.append(read_mixing(place))
+            yield mixings[-1]
+            for notion in NOTIONS:
+                _release(place / f"{notion}.toml", told)
+                releases.append(summarise_release(place, notion))
+                yield releases[-1]
+    folders.write(folder / PAGE, overview_page(mixings, releases).encode(), mode=_READABLE)
+    yield Page(folder / PAGE)
+
+
+def _calibrate(run_file: Path, told: Told) -> None:
+    """Run the calibrate flow of a run file; Prefect reads its settings on import, so inside `served` only."""
+    from flows.calibrate_flow import run_calibration  # noqa: PLC0415
+
+    run_calibration(str(run_file), told)
+
+
+def _release(run_file: Path, told: Told) -> None:
+    """Run the release flow of a run file, inside `served` as well."""
+    from flows.release_flow import run_release  # noqa: PLC0415
+
+    _, refused = run_release(str(run_file), None, told)
+    if refused is not None:
+        raise refused

@@ -1,0 +1,62 @@
+"""Public facts of a run in single lines: what a flow logs.
+
+Every line is a function of the run file, the public part of the model and the ledger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agedp_data.ledger import Release
+from agedp_data.losses import epsilon
+from flows.words import counted, deviation, shown, waiting_lines
+from pipelines.plan import RELEASED
+from pipelines.work import Work
+
+_UNITS = {"kwh": "kWh per household", "households": "households per count"}
+
+
+def due_text(work: Work) -> str:
+    """Return which days are due."""
+    days = [due.day for due in work.agenda.due]
+    text = f"{counted(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
+    return " ".join([text, *(f"{line}." for line in waiting_lines(work.agenda.waiting))])
+
+
+def released_text(work: Work) -> str:
+    """Return how many days were released and skipped, at which epsilon and noise."""
+    rows = released_rows(work)
+    days, skipped = len({row.day for row in rows}), len(work.released) - len(rows)
+    text = f"{counted(days, 'day')} released, {skipped} skipped."
+    if not rows:
+        return text
+    return (
+        f"{text} Epsilon per day: {epsilon(_largest_day(rows))}. Noise standard deviation: {_noise_text(work, rows)}."
+    )
+
+
+def released_rows(work: Work) -> tuple[Release, ...]:
+    """Return the rows of this run's days that carry values."""
+    return tuple(row for row in work.released if row.state == RELEASED)
+
+
+def published_text(work: Work) -> str:
+    """Return where the release folder lies."""
+    return f"Release folder: {shown(work.run.output.release)}" if work.has_ledger else "Nothing was due yet."
+
+
+def _largest_day(rows: Sequence[Release]) -> int:
+    losses: Counter[str] = Counter()
+    for row in rows:
+        losses[row.day] += row.loss
+    return max(losses.values())
+
+
+def _noise_text(work: Work, rows: Sequence[Release]) -> str:
+    """Return the largest noise of each series."""
+    noise: dict[str, tuple[float, str]] = {}
+    for row in rows:
+        sd, unit = deviation(row, work.run.series[row.series])
+        noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
+    return ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())

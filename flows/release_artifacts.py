@@ -1,0 +1,125 @@
+"""What a release leaves in Prefect: artifacts, an event and an asset. All of it is public.
+
+Keys contain the population, so that each has a history of its own: `agedp-plan-<population>`,
+`agedp-released-days-<population>`, `agedp-statement-<population>` and `agedp-report-<population>`. Each new release
+emits the event `agedp.release.published` and materializes the asset `agedp://<population>/release`; either can trigger
+an automation that starts what comes downstream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.assets import Asset, AssetProperties
+from prefect.events import emit_event
+
+from agedp_data.ledger import Release
+from agedp_data.losses import epsilon
+from agedp_data.readers import storage
+from flows.artifacts import artifact_key, record, slug
+from flows.planning import plan_words
+from flows.public_facts import released_rows
+from flows.words import deviation, result, statement_words
+from pipelines.handover.received import REPORT
+from pipelines.work import Work
+
+EVENT = "agedp.release.published"
+_MOST_ROWS = 500
+_BROWSABLE = ("http://", "https://")
+
+
+def record_plan(work: Work) -> None:
+    """Record the due days."""
+    text = plan_words(work)
+    record(lambda: create_markdown_artifact(text, key=_key("plan", work), description="Due days"))
+
+
+def record_release(work: Work) -> None:
+    """Record the released days, the statement and the place of the report."""
+    table, text = released_table(work), statement_words(work)
+    if table:
+        newest = f", the newest {_MOST_ROWS}" if len(table) > _MOST_ROWS else ""
+        record(
+            lambda: create_table_artifact(
+                table[-_MOST_ROWS:], key=_key("released-days", work), description=f"Days released by this run{newest}"
+            )
+        )
+    record(lambda: create_markdown_artifact(text, key=_key("statement", work), description="Privacy statement"))
+    if (work.release / REPORT).exists():
+        record(lambda: _link_report(work))
+
+
+def announce(work: Work) -> None:
+    """Emit the event of a new release, if this run released a day."""
+    rows = released_rows(work)
+    if not rows:
+        return
+    facts = result(work)
+    payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
+    resource = {"prefect.resource.id": asset_key(work), "prefect.resource.name": work.population}
+    record(lambda: emit_event(EVENT, resource=resource, payload=payload))
+
+
+def asset_key(work: Work) -> str:
+    """Return the key of a population's release as a Prefect asset."""
+    return f"agedp://{slug(work.population)}/release"
+
+
+def asset(work: Work) -> Asset:
+    """Return a population's release as a Prefect asset."""
+    address = _address(work)
+    properties = AssetProperties(
+        name=f"Daily statistics of {work.population}",
+        description=f"Release folder: {address}",
+        url=address if address.startswith(_BROWSABLE) else None,
+    )
+    return Asset(key=asset_key(work), properties=properties)
+
+
+def released_table(work: Work) -> list[dict[str, Any]]:
+    """Return the days that this run released: a line for each day, series and group, with the mean if it is one."""
+    return [line for row in released_rows(work) for line in _lines(work, row)]
+
+
+def _lines(work: Work, row: Release) -> list[dict[str, Any]]:
+    series = work.run.series[row.series]
+    noise, unit = deviation(row, series)
+    day: Mapping[str, Any] = {"day": row.day, "series": row.series}
+    cost = {"epsilon": epsilon(row.loss), "published on": row.published_on}
+    if series.statistic != "mean":
+        households = sum(series.by_group(row.cells, row.households).values())
+        return [{**day, "group": "all", "households": households, "mean kWh": "", f"noise sd {unit}": noise, **cost}]
+    cells = zip(row.cells, row.households, row.values, strict=True)
+    return [
+        {
+            **day,
+            "group": cell,
+            "households": number,
+            "mean kWh": f"{value / number / 1000:.3f}",
+            "noise sd kWh": f"{noise * min(row.households) / number:.3f}",
+            **cost,
+        }
+        for cell, number, value in cells
+    ]
+
+
+def _link_report(work: Work) -> None:
+    address, description = _address(work), "Report of the release"
+    if address.startswith(_BROWSABLE):
+        create_link_artifact(f"{address}/{REPORT}", REPORT, key=_key("report", work), description=description)
+        return
+    text = f"Release folder: `{address}`\n\nOpen `{REPORT}` in it with a browser."  # which refuses a link to a file
+    create_markdown_artifact(text, key=_key("report", work), description=description)
+
+
+def _address(work: Work) -> str:
+    """Return where the release folder lies: its URL, or its path on the machine that ran the flow."""
+    place = storage.told(work.run.output.release).rstrip("/")
+    return place if work.outbox else str(Path(place).absolute())
+
+
+def _key(kind: str, work: Work) -> str:
+    return artifact_key(kind, work.population)

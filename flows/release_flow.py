@@ -1,0 +1,158 @@
+"""The Prefect flow `agedp`: plan, ingest, aggregate, release, publish, one task each.
+
+The tasks are the stages of `pipelines.sanitise` in the same order. Each takes and returns a handle, so Prefect draws
+the arrows between them and stores none of their values. Prefect receives the path of the run file, a date, names of
+stages, public text and public counts, and where the release folder lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from importlib.metadata import version
+from typing import Any
+
+from prefect import Task, allow_failure, flow, get_run_logger, task
+from prefect.runtime import flow_run
+from prefect.tasks import MaterializingTask
+
+from agedp_data import clock
+from agedp_data.errors import AgedpError, LedgerError, Refused
+from flows import release_artifacts
+from flows.handles import Handle
+from flows.public_facts import due_text, published_text, released_rows, released_text
+from flows.stage_runs import (
+    RETRIES,
+    TASK_OPTIONS,
+    FlowObserver,
+    State,
+    completed,
+    end_of_flow,
+    observe,
+    observer_of_flow,
+    run_stage,
+    unless_bug,
+)
+from pipelines import sanitise
+from pipelines.blocks import SILENT, Told
+from pipelines.sanitise import Stage
+from pipelines.work import Work, begin
+
+
+def _run_name() -> str:
+    """Return the date of the run, the simulated one if it is given."""
+    return str(flow_run.parameters.get("as_of") or clock.today())
+
+
+@flow(name="agedp", flow_run_name=_run_name, version=version("agedp"), persist_result=False, log_prints=False)
+def release(run_file: str, as_of: date | None = None) -> State:
+    """Release every due day of a run file and publish its release folder.
+
+    A second run releases nothing again: what is published is what stands in the ledger.
+
+    Args:
+        run_file: Path of the run file (TOML), as the machine sees it on which the flow runs.
+        as_of: In a rehearsal only: the simulated date up to which days are released; without it the whole period.
+    """
+    with observer_of_flow() as observer:
+        try:
+            run = _begin(run_file, as_of, observer)
+            planned = completed(plan(run, return_state=True), observer)
+            readings = completed(ingest(planned, return_state=True), observer)
+            sums = completed(aggregate(readings, return_state=True), observer)
+            drawn = release_days(sums, return_state=True)
+            _publish_committed(run, drawn, observer)
+        except AgedpError as error:
+            return end_of_flow(error, observer)
+    return None
+
+
+def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> Handle[Work]:
+    """Load what the run rests on; of a bug Prefect gets the class alone, for its text could quote the roster."""
+    work = unless_bug("the run file", lambda: begin(run_file, as_of=as_of, told=observer.progress), None)
+    observer.result, observer.confidential = work, work.confidential
+    return Handle(f"run of {work.population}", work)
+
+
+def _publish_committed(run: Handle[Work], drawn: State, observer: FlowObserver) -> None:
+    """Publish what was committed, also before a day that was refused; then raise what the release raised."""
+    refusal = observer.error
+    if drawn.is_completed() or isinstance(refusal, LedgerError):
+        folder = _publish_task(run.value)(run, wait_for=[allow_failure(drawn)], return_state=True)
+        completed(folder, observer)
+        unless_bug("publish", lambda: release_artifacts.record_release(run.value), observer.confidential)
+        release_artifacts.announce(run.value)
+    observer.error = refusal
+    completed(drawn, observer)
+
+
+def _stage(name: str, stage: Stage, run: Handle[Work], text: Callable[[Work], str], label: str) -> Handle[Work] | State:
+    """Run a stage of `pipelines.sanitise`, log one line of public facts, and return the handle of its result."""
+
+    def staged() -> Handle[Work]:
+        stage(run.value)
+        get_run_logger().info(text(run.value))
+        return Handle(f"{label} of {run.value.population}", run.value)
+
+    return run_stage(name, staged)
+
+
+@task(name="plan", task_run_name="plan", **TASK_OPTIONS)
+def plan(run: Handle[Work]) -> Handle[Work] | State:
+    """Compare the run file with the contract of the ledger and find the due days."""
+
+    def planned(work: Work) -> None:
+        sanitise.plan(work)
+        release_artifacts.record_plan(work)
+
+    return _stage("plan", planned, run, due_text, "plan")
+
+
+@task(name="ingest", task_run_name="ingest", **RETRIES, **TASK_OPTIONS)
+def ingest(planned: Handle[Work]) -> Handle[Work] | State:
+    """Read the input files into the confidential store: every row is kept, or rejected with its reason."""
+    return _stage("ingest", sanitise.read_files, planned, lambda _: "Input files are read.", "readings")
+
+
+@task(name="aggregate", task_run_name="aggregate", **TASK_OPTIONS)
+def aggregate(readings: Handle[Work]) -> Handle[Work] | State:
+    """Sum the households of each due day, in whole watt-hours."""
+    return _stage("aggregate", sanitise.aggregate_days, readings, lambda _: "Daily sums are computed.", "sums")
+
+
+@task(name="release", task_run_name="release", **TASK_OPTIONS)
+def release_days(sums: Handle[Work]) -> Handle[Work] | State:
+    """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
+    return _stage("release", sanitise.release_days, sums, released_text, "released days")
+
+
+@task(name="publish", task_run_name="publish", **RETRIES, **TASK_OPTIONS)
+def publish(released: Handle[Work]) -> Handle[Work] | State:
+    """Write the release folder from the ledger."""
+    return _stage("publish", sanitise.publish_folder, released, published_text, "release folder")
+
+
+def _publish_task(work: Work) -> Task[Any, Any]:
+    """Return the task `publish`; where this run released a day, as one that materializes the release."""
+    if not released_rows(work):
+        return publish
+    asset = release_artifacts.asset(work)
+    return MaterializingTask(
+        publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIES, **TASK_OPTIONS
+    )
+
+
+def run_release(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple[Work, Refused | None]:
+    """Run the flow in this process and return what it made, which Prefect itself never sees, and what was refused.
+
+    Raises:
+        AgedpError: as the stages, except for a release that is refused.
+        StageFailed: a bug in a stage.
+    """
+    observer = observe(lambda: release(run_file, as_of, return_state=True), told)
+    work, error = observer.result, observer.error
+    if isinstance(error, Refused) and work is not None:
+        return work, error
+    if error is not None:
+        raise error
+    return work, None

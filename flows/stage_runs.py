@@ -1,0 +1,172 @@
+"""How a stage runs as a Prefect task: public text for Prefect, everything else for this process.
+
+An error that the user can correct ends the task as a Failed state with the error's class and public text, without a
+traceback. A bug ends it with the class alone; its traceback lies in the confidential folder. The errors themselves,
+and what a run made, reach the caller in this process through a `FlowObserver`, which Prefect never sees.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from prefect import Task
+from prefect.cache_policies import NO_CACHE
+from prefect.states import Failed
+
+from agedp_data.errors import AgedpError, Unavailable
+from pipelines import folders
+from pipelines.blocks import SILENT, Told
+
+T = TypeVar("T")
+State = Any  # Prefect's states are generic in their result; ours are handles or nothing
+
+TASK_OPTIONS: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False}
+"""Options of every task: nothing is persisted, nothing is cached."""
+
+_UNAVAILABLE = Unavailable.__name__
+
+
+class StageFailed(RuntimeError):
+    """A bug in a stage; its traceback is in the confidential folder."""
+
+
+@dataclass(slots=True)
+class FlowObserver:
+    """What a flow run made and why it failed, for the caller in this process."""
+
+    progress: Told = SILENT
+    result: Any = None
+    error: AgedpError | None = None
+    confidential: Path | None = None
+    is_deployed: bool = True
+
+
+_observer: ContextVar[FlowObserver | None] = ContextVar("observer", default=None)
+
+
+@contextmanager
+def observed_by(observer: FlowObserver) -> Iterator[FlowObserver]:
+    """Make an observer the one that the flow of this context reports to."""
+    token = _observer.set(observer)
+    try:
+        yield observer
+    finally:
+        _observer.reset(token)
+
+
+@contextmanager
+def observer_of_flow() -> Iterator[FlowObserver]:
+    """Yield the caller's observer; of a deployed flow, which has no caller here, one of its own."""
+    observer = _observer.get()
+    if observer is not None:
+        yield observer
+        return
+    with observed_by(FlowObserver()) as own:
+        yield own
+
+
+def observe(flow: Callable[[], State], progress: Told = SILENT) -> FlowObserver:
+    """Run a flow in this process and return its observer, its result set or its error.
+
+    Raises:
+        StageFailed: a bug in a stage.
+    """
+    with observed_by(FlowObserver(progress, is_deployed=False)) as observer:
+        state = flow()
+    if observer.error is None and not state.is_completed():
+        raise StageFailed(str(state.message))
+    return observer
+
+
+def run_stage(name: str, stage: Callable[[], T]) -> T | State:
+    """Return what a stage returns, or a Failed state with public text.
+
+    Raises:
+        StageFailed: a bug; the exception names its class alone.
+    """
+    observer = _observer.get() or FlowObserver()
+    observer.error = None  # of an attempt before this one
+    try:
+        return unless_bug(name, stage, observer.confidential)
+    except AgedpError as error:
+        observer.error = error
+        return failed_state(error)
+
+
+def unless_bug(name: str, stage: Callable[[], T], confidential: Path | None) -> T:
+    """Return what a stage returns; a bug leaves as its class, its traceback stays in the confidential folder.
+
+    Raises:
+        AgedpError: as the stage.
+        StageFailed: any other exception of the stage; its message, which may quote readings, is left out.
+    """
+    try:
+        return stage()
+    except AgedpError:
+        raise
+    except Exception as error:
+        where = "run `agedp plan` for its traceback"
+        if confidential is not None:
+            folders.write(confidential / "traceback.txt", traceback.format_exc().encode())
+            where = "the confidential folder holds traceback.txt"
+        failed = StageFailed(f"{type(error).__name__} in {name}; {where}")
+    raise failed
+
+
+def completed(state: State, observer: FlowObserver) -> Any:  # noqa: ANN401  (a handle of whatever the task made)
+    """Return the result of a task's state.
+
+    Raises:
+        AgedpError: the task failed with it.
+        StageFailed: the task failed with a bug.
+    """
+    if state.is_completed():
+        return state.result(raise_on_failure=False)
+    if observer.error is not None:
+        raise observer.error
+    raise StageFailed(str(state.message))
+
+
+def end_of_flow(error: AgedpError, observer: FlowObserver) -> State:
+    """Return the final state of a flow that failed; a deployed one leaves the private text in the confidential folder.
+
+    In this process the caller prints the private text.
+    """
+    observer.error = error
+    hint = ""
+    if observer.is_deployed and observer.confidential is not None and error.private != str(error):
+        folders.write(observer.confidential / "error.txt", f"{error.private}\n".encode())
+        hint = "; error.txt in the confidential folder says more"
+    return failed_state(error, hint=hint)
+
+
+def failed_state(error: AgedpError, *, hint: str = "") -> State:
+    """Return a Failed state with an error's class and public text; one that may pass is named Unavailable."""
+    name = _UNAVAILABLE if isinstance(error, Unavailable) else "Failed"
+    return Failed(name=name, message=f"{type(error).__name__}: {error}{hint}")
+
+
+def is_unavailable(task: Task[Any, Any], task_run: object, state: State) -> bool:
+    """Tell Prefect whether to retry a task: only input or output that did not answer may answer later."""
+    del task, task_run
+    return bool(state.name == _UNAVAILABLE)
+
+
+RETRIES: dict[str, Any] = {"retries": 2, "retry_delay_seconds": [10, 60], "retry_condition_fn": is_unavailable}
+"""Options of tasks that only read input or write output; no task that draws is ever retried."""
+
+
+def _without_empty_traceback(record: logging.LogRecord) -> bool:
+    """Remove an empty traceback from a log record: Prefect asks for one where a task returned a Failed state."""
+    record.exc_info = record.exc_info if record.exc_info and record.exc_info[0] else None
+    return True
+
+
+logging.getLogger("prefect.task_runs").addFilter(_without_empty_traceback)

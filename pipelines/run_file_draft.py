@@ -1,0 +1,249 @@
+"""A run file in the making: what is decided, what is read off the files, and what is still to be decided.
+
+A deciding key that no option gives becomes a line `# decide: key = proposal`. Which keys a notion, mode or model needs
+is asked of the models of the run file themselves: required fields, and the keys that the loader reports as missing.
+A new notion therefore needs nothing here; `run_file_proposals` only makes its proposals better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from agedp_data.config.messages import Problem
+from agedp_data.config.reading import check
+from agedp_data.config.run import RunFile
+from agedp_data.errors import RunFileError
+from agedp_data.notions.parameters import Block
+from pipelines.run_file_options import EVERY_DAY, FLAGS, SERIES, Given, Key, quoted
+from pipelines.run_file_proposals import CLASSICAL, Facts, Line, Proposals, model_block, notion_of
+
+DECIDE: Final = "# decide: "
+_ROUNDS: Final = 10
+_CHOICES: Final = {"input": "--dataset", "schedule": "--mode", "promise": "--notion", "model": "[model] source"}
+_TABLES: Final = ("input", "input.columns", "output", "population", "schedule", SERIES, "promise", "model")
+_LAST: Final = ("max_day_epsilon", "epsilon_total")
+_COMMENTED: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the run file says that things are, relative to its folder."""
+
+    release: str = "out/release"
+    confidential: str = "out/confidential"
+    ledger: str = "sqlite:///out/ledger.sqlite"
+    model: str = "out/confidential/model"
+
+    @property
+    def output(self) -> list[Line]:
+        """Return the lines of [output]."""
+        return [
+            Line("release", quoted(self.release), "may be handed over as it is"),
+            Line("confidential", quoted(self.confidential), "confidential: never hand it over"),
+            Line("ledger", quoted(self.ledger), "the promise itself: back it up, never edit it"),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A run file in the making, table by table."""
+
+    tables: Mapping[str, tuple[Line, ...]]
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def undecided(self) -> tuple[Key, ...]:
+        """Return the keys that wait for a decision, in the order of the file."""
+        return tuple((table, line.key) for table, lines in self.tables.items() for line in lines if not line.decided)
+
+    def text(self, *, proposals: bool = False) -> str:
+        """Return the run file; with `proposals` every proposal is taken, which is for checks and examples only."""
+        mark = "" if proposals else DECIDE
+        return "\n".join([*_HEAD, *(line for table in self.tables for line in self._table(table, mark))]) + "\n"
+
+    def _table(self, table: str, mark: str) -> Iterator[str]:
+        lines = self.tables[table]
+        yield from ("", f"[{table}]", *(f"# {note}" for note in self.notes.get(table, ())))
+        width = max(len(line.key) for line in lines)
+        for line in lines:
+            written = f"{'' if line.decided else mark}{line.key:{width}s} = {line.toml}"
+            yield f"{written:{_COMMENTED}s} # {line.comment}" if line.comment else written
+
+
+_HEAD: Final = (
+    '# run.toml: written by `agedp init`. Lines that begin with "# decide:" have no default: you decide what decides',
+    "# privacy. The figures behind them are proposals. Uncomment them, or give the options of `agedp init`; then",
+    "# `agedp plan run.toml` shows what they mean.",
+    "version = 1",
+)
+
+
+def draft(facts: Facts, given: Given, *, places: Places, base: Path) -> Draft:
+    """Return the run file that the options and the files make.
+
+    Raises:
+        RunFileError: an option with a value that a run file refuses, or one that nothing uses.
+    """
+    given = _with_every_day(facts, given)
+    _refuse_columns_without_use(facts, given)
+    needed: set[Key] = set()
+    for _ in range(_ROUNDS):
+        found = _drafted(facts, given, needed, places)
+        _, problems = check(found.text(proposals=True), base=base)
+        missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
+        if not missing:
+            _refuse(problems, found, given)
+            return found
+        needed |= missing
+    raise RuntimeError("a run file that never stops missing keys")
+
+
+def decided(found: Draft, *, base: Path) -> RunFile:
+    """Return the run file of a draft in which nothing waits for a decision.
+
+    Raises:
+        RunFileError: the keys do not go together.
+    """
+    run, problems = check(found.text(), base=base)
+    if run is None:
+        raise RunFileError(f"run.toml: [{problems[0].table}] {problems[0].key}: {problems[0].what}")
+    return run
+
+
+def has_model(given: Given) -> bool:
+    """Tell whether the run file has a [model]: its notion needs one, or an option is about one."""
+    notion = notion_of(given)
+    return any(table == "model" for table, _ in given) or (notion is not None and notion.needs_model)
+
+
+def flag_of(key: Key) -> str:
+    """Return how a key is named to whoever gives options: by its option, else by table and key."""
+    return FLAGS.get(key, f"[{key[0]}] {key[1]}")
+
+
+def _with_every_day(facts: Facts, given: Given) -> Given:
+    period = ("model", "period")
+    if given.get(period) != f"[{quoted(EVERY_DAY)}]":
+        return given
+    return {**given, period: f"[{facts.first}, {facts.last}]"}
+
+
+def _refuse_columns_without_use(facts: Facts, given: Given) -> None:
+    named = [key for key in given if key[0] == "input.columns"]
+    if named and facts.dataset != "long":
+        raise RunFileError(f"{FLAGS[named[0]]} is not used by --dataset {facts.dataset}; it goes with --dataset long")
+
+
+def _drafted(facts: Facts, given: Given, needed: set[Key], places: Places) -> Draft:
+    written = {
+        "input": [Line("dataset", quoted(facts.dataset)), Line("files", _list(facts.files))],
+        "output": places.output,
+        "population": [
+            Line("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
+            Line("roster", '"roster.csv"', "household_id,from,to: read off the files; correct it from your records"),
+        ],
+        "schedule": _schedule(facts, given),
+        SERIES: [Line("statistic", '"mean"')],
+        "promise": [
+            Line("notion", quoted(CLASSICAL), "nothing is assumed about the households; `--notion` has five more")
+        ],
+    }
+    if facts.dataset == "long":
+        written["input.columns"] = list(facts.columns)
+    if has_model(given):
+        source = "declared" if {("model", "curve"), ("model", "kernel")} & set(given) else "estimated"
+        written["model"] = [
+            Line("source", quoted(source)),
+            *([Line("file", quoted(places.model), "`agedp calibrate` makes it once")] if source == "estimated" else []),
+        ]
+    proposals = Proposals(facts, given)
+    tables: dict[str, tuple[Line, ...]] = {
+        table: tuple(_filled(table, written[table], given, _required(table, given) | _in(table, needed), proposals))
+        for table in _TABLES
+        if table in written
+    }
+    return Draft(tables)
+
+
+def _in(table: str, keys: set[Key]) -> dict[str, None]:
+    return dict.fromkeys(sorted(key for of, key in keys if of == table))
+
+
+def _filled(
+    table: str, lines: Sequence[Line], given: Given, required: Mapping[str, None], proposals: Proposals
+) -> Iterator[Line]:
+    """Yield the lines of a table: what is written anyway, what is given, and a proposal for what is still missing."""
+    own = {line.key: line for line in lines}
+    options = {key: toml for (of, key), toml in given.items() if of == table}
+    keys = list(dict.fromkeys([*own, *required, *options]))
+    for key in sorted(keys, key=lambda each: each in _LAST):
+        comment = proposals.comment(table, key)
+        if key in options:
+            yield Line(key, options[key], comment)
+        elif key in own:
+            yield replace(own[key], comment=own[key].comment or comment)
+        else:
+            yield Line(key, proposals.toml(table, key), comment, decided=False)
+
+
+def _schedule(facts: Facts, given: Given) -> list[Line]:
+    mode = given.get(("schedule", "mode"), '"archive"')
+    lines = [Line("mode", mode, _MODES.get(mode, ""))]
+    if mode == '"live"':
+        return [
+            *lines,
+            Line("first_day", f"{facts.last + timedelta(days=1)}", "first day of the series", decided=False),
+        ]
+    return [*lines, Line("first_day", f"{facts.first}"), Line("last_day", f"{facts.last}")]
+
+
+_MODES: Final = {
+    '"archive"': "every day of the files now",
+    '"rehearsal"': "a simulated clock: each day is released when it is age_days old",
+    '"live"': "each day is released when it is age_days old",
+}
+
+
+def _required(table: str, given: Given) -> dict[str, None]:
+    """Return the keys that a table must have under the notion or model that is chosen."""
+    blocks: Mapping[str, type[Block] | None] = {"promise": notion_of(given), "model": model_block(given)}
+    keys = {"population": ["min_households"], SERIES: ["clamp_kwh"]}.get(table, [])
+    block = blocks.get(table)
+    if block is not None:
+        keys = [key for key, each in block.model_fields.items() if each.is_required()]
+    return dict.fromkeys(keys)
+
+
+def _refuse(problems: Sequence[Problem], found: Draft, given: Given) -> None:
+    """Refuse what is wrong with the options; what a proposal of another table has a part in is left to the decision."""
+    waiting = {table for table, _ in found.undecided}
+    for problem in problems:
+        if (problem.table, problem.key) in given and (problem.level != "file" or not waiting):
+            raise RunFileError(_sentence(problem, given, found))
+        if not waiting:
+            raise RunFileError(f"{flag_of((problem.table, problem.key))}: {_unquoted(problem.what)}")
+
+
+def _sentence(problem: Problem, given: Given, found: Draft) -> str:
+    key = (problem.table, problem.key)
+    flag = flag_of(key)
+    if not problem.unused:
+        return f"{flag} {given[key].strip(chr(34))}: {_unquoted(problem.what)}"
+    choice = _CHOICES.get(problem.table, problem.table)
+    lines = {line.key: line.toml.strip('"') for line in found.tables.get(problem.table, ())}
+    chosen = lines.get({"--dataset": "dataset", "--mode": "mode", "--notion": "notion"}.get(choice, "source"), "")
+    takers = f"; it goes with {choice} {' or '.join(problem.takers)}" if problem.takers else ""
+    return f"{flag} is not used by {choice} {chosen}{takers}. Remove {flag}"
+
+
+def _unquoted(what: str) -> str:
+    """Return what is wrong without advice about quotes, which a command line does not need."""
+    return what.replace(", without quotes", "").replace(" without quotes", "").replace(" in quotes", "")
+
+
+def _list(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(quoted, texts))}]"

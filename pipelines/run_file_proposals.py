@@ -1,0 +1,211 @@
+"""Proposals for the keys of a run file that nobody has decided yet, and the comments beside all of them.
+
+A proposal follows what is given, so that the proposals of one run file go together. A key that is not listed here, of a
+new notion, is proposed by its type: its first choice, or 1. A proposal is never taken without a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, Literal, get_args, get_origin
+
+from agedp_data.config.model import Declared, Estimated
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.notion import Promise
+from agedp_data.notions.parameters import Block
+from pipelines.run_file_options import SERIES, Given, Key, quoted
+
+CLASSICAL: Final = "classical"
+_DAY_EPSILON: Final = Decimal("0.5")
+_CLAMP_KWH: Final = Decimal(50)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One key of a run file with its TOML text; `decided` is false for a proposal that still waits for a decision."""
+
+    key: str
+    toml: str
+    comment: str = ""
+    decided: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is read off the files: the layout, the period, how many households, and the columns of a long table."""
+
+    dataset: str
+    files: tuple[str, ...]
+    first: date
+    last: date
+    households: int
+    columns: tuple[Line, ...] = ()
+
+    @property
+    def days(self) -> int:
+        """Return how many days the files cover."""
+        return (self.last - self.first).days + 1
+
+
+def notion_of(given: Given) -> type[Promise] | None:
+    """Return the notion that is given, classical if none is, None for one that is not known."""
+    name = given.get(("promise", "notion"), quoted(CLASSICAL))
+    return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
+
+
+def model_block(given: Given) -> type[Block]:
+    """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
+    return Declared if {("model", "curve"), ("model", "kernel")} & set(given) else Estimated
+
+
+class Proposals:
+    """A proposal and a comment for every key; proposals follow what is given, so that they go together."""
+
+    def __init__(self, facts: Facts, given: Given) -> None:
+        self._facts, self._given = facts, given
+
+    def toml(self, table: str, key: str) -> str:
+        """Return the proposal for a key."""
+        if (table, key) in self._given:
+            return self._given[table, key]
+        made = getattr(self, f"_{key}", None)
+        return str(made()) if made is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
+
+    def comment(self, table: str, key: str) -> str:
+        """Return what stands beside a key."""
+        return _COMMENTS.get((table, key), "")
+
+    def _of_field(self, table: str, key: str) -> str:
+        """Return a value of a key that no proposal knows: its first choice, or 1."""
+        block = notion_of(self._given) if table == "promise" else model_block(self._given)
+        kind: Any = block.model_fields[key].annotation if block is not None and key in block.model_fields else None
+        return quoted(str(get_args(kind)[0])) if get_origin(kind) is Literal else "1"
+
+    def _number(self, table: str, key: str) -> Decimal | None:
+        try:
+            return Decimal(self._given[table, key])
+        except (KeyError, InvalidOperation):
+            return None
+
+    def _min_households(self) -> int:
+        return min(
+            100, max(1, (self._facts.households + 1) // 2)
+        )  # not all: every day after the first that leaves would go
+
+    def _epsilon_per_day(self) -> str:
+        caps = (self._number("promise", key) for key in ("max_day_epsilon", "epsilon_total"))
+        return f"{min([_DAY_EPSILON, *(cap for cap in caps if cap is not None)]):f}"
+
+    def _max_day_epsilon(self) -> str:
+        return f"{self._number('promise', 'epsilon_per_day') or Decimal(self._epsilon_per_day()):f}"
+
+    def _epsilon_total(self) -> str:
+        cap = self._number("promise", "max_day_epsilon") or Decimal(self._max_day_epsilon())
+        return f"{cap * self._days:f}"
+
+    def _clamp_kwh(self) -> str:
+        return f"{max(_CLAMP_KWH, self._number('promise', 'delta_kwh') or _CLAMP_KWH):f}"
+
+    @property
+    def _days(self) -> int:
+        """Return how many days are released, as far as that is known."""
+        try:
+            first, last = (
+                date.fromisoformat(self._given.get(("schedule", key), f"{day}"))
+                for key, day in (("first_day", self._facts.first), ("last_day", self._facts.last))
+            )
+        except ValueError:
+            return self._facts.days
+        return max(1, (last - first).days + 1)
+
+    def _horizon_days(self) -> int:
+        return self._days
+
+    def _budget(self) -> str:
+        return quoted("supremum" if self.toml("promise", "horizon_days") == quoted("unlimited") else "best")
+
+    def _rate(self) -> str:
+        return "1" if self._given.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
+
+    def _schedule(self) -> str:
+        return quoted("optimal")
+
+    def _spend(self) -> str:
+        return quoted("per-request" if ("promise", "delta_kwh") in self._given or self._is("neighbourhood") else "even")
+
+    def _is(self, name: str) -> bool:
+        notion = notion_of(self._given)
+        return notion is not None and notion.name == name
+
+    def _method(self) -> str:
+        return quoted("total_variation" if ("model", "curve") in self._given else "tight")
+
+    def _assume(self) -> str:
+        return quoted("curve" if ("model", "curve") in self._given else "markov")
+
+    def _step(self) -> str:
+        return quoted("half-hour" if self._given.get(("model", "chain")) == quoted("cyclic") else "day")
+
+    def _period(self) -> str:
+        return f"[{self._facts.first}, {self._facts.last}]"
+
+
+_PROPOSED: Final[Mapping[Key, str]] = {
+    ("promise", "age_days"): "2",
+    ("promise", "secret"): quoted("day"),
+    ("promise", "alpha"): "1",
+    ("promise", "discount"): quoted("exponential"),
+    ("promise", "epsilon"): "1",
+    ("promise", "clock"): quoted("data-day"),
+    ("promise", "window_days"): "7",
+    ("promise", "epsilon_per_window"): "1",
+    ("promise", "fraction"): "0.2",
+    ("promise", "delta_kwh"): "1",
+    ("model", "states"): "12",
+    ("model", "edges"): quoted("quantile"),
+    ("model", "chain"): quoted("homogeneous"),
+    ("model", "min_visits"): "10",
+    ("model", "confidence"): quoted("plug-in"),
+    ("model", "level"): "0.95",
+    ("model", "publish"): quoted("envelope"),
+    ("model", "basis"): quoted("name the source of the curve or kernel"),
+}
+
+_COMMENTS: Final[Mapping[Key, str]] = {
+    ("population", "min_households"): "a day with fewer households is never released; can be raised later",
+    (SERIES, "clamp_kwh"): "a household's day counts at most this; public, never read off the data",
+    ("promise", "age_days"): "a day is released when it is this old",
+    ("promise", "epsilon_per_day"): "epsilon of one day",
+    ("promise", "max_day_epsilon"): "cap of any one day",
+    ("promise", "epsilon_total"): "cap of all days together; the series ends there",
+    ("promise", "method"): "tight | total_variation | spectral | reversibilised",
+    ("promise", "secret"): "what the bound is about: day | half-hour",
+    ("promise", "alpha"): "bound on the temporal leakage about any one day",
+    ("promise", "horizon_days"): "the series closes after so many releases",
+    ("promise", "budget"): "best | supremum | exact | even",
+    ("promise", "discount"): "exponential | hyperbolic",
+    ("promise", "rate"): "a loss j days old counts rate^j, or 1 / (1 + rate j)",
+    ("promise", "epsilon"): "bound on the discounted sum, on every day",
+    ("promise", "schedule"): "renewal | optimal | constant | classical | paper",
+    ("promise", "clock"): "data-day | publication-day",
+    ("promise", "window_days"): "length of the window",
+    ("promise", "epsilon_per_window"): "epsilon of any window",
+    ("promise", "spend"): "w-event: even | remaining; neighbourhood: fraction | per-request | offline",
+    ("promise", "delta_kwh"): "size of the change that is protected",
+    ("model", "assume"): "markov | curve",
+    ("model", "period"): "the days that it is estimated from",
+    ("model", "step"): "half-hour | day",
+    ("model", "edges"): "quantile | equal-width | a list of public kWh values",
+    ("model", "chain"): "homogeneous | cyclic",
+    ("model", "min_visits"): "a state with fewer visits is credited no decay",
+    ("model", "confidence"): "plug-in | sampling-bound",
+    ("model", "publish"): "says knowingly: it comes from the readings and is published without noise",
+    ("input.columns", "time_format"): "a strptime pattern, or iso",
+    ("input.columns", "stamp"): "a timestamp is the start or the end of its half-hour",
+    ("input.columns", "zone"): 'time zone of the timestamps, such as "Europe/London"',
+    ("input.columns", "day_zone"): "time zone whose midnight ends a day",
+    ("input.columns", "unit"): "kWh | Wh",
+}

@@ -1,0 +1,49 @@
+"""The README: its first screen names what agedp is about, and its screen is what `make run` prints.
+
+`tests/flows/test_demonstration.py` compares the screen with a demonstration of few households.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agedp_data.chains.spectrum import MIXING_NAMES
+from agedp_data.notions import NOTIONS
+from tests.documents.pages import ROOT, screen, unlike, unprinted
+
+README = (ROOT / "README.md").read_text("utf-8")
+FIRST_SCREEN_LINES = 25
+
+
+def test_the_first_screen_names_chain_gap_dask_prefect_and_notions():
+    first = " ".join(README.splitlines()[:FIRST_SCREEN_LINES])
+    named = ["Markov chain", "transition matrix", "spectral gap", "Dask", "Prefect", "Parquet"]
+    assert [name for name in [*named, *(notion.name for notion in NOTIONS)] if name not in first] == []
+
+
+def test_the_screen_has_every_measure_of_mixing_and_six_releases():
+    text = screen(README)
+    assert [name for name in MIXING_NAMES.values() if name.lower() not in text.lower()] == []
+    rows = [line for line in text.splitlines() if line.startswith(("London, ", "Ausgrid, "))]
+    assert len(rows) == 6
+
+
+def test_a_screen_is_compared_by_its_words_and_not_by_its_numbers():
+    printed = "3 rows read = 2 kept\n+ 1 rejected.\n  1   .2    .\nLondon  hidden  0.1 to .3  kWh\n"
+    assert unlike("40 rows read = 39 kept + 1\nrejected.\n...\n 12  .  .5\nLondon  0.5  1  kWh\n", printed) == ""
+    assert unlike("1  .5  .\n3 rows read\n", printed) == "3 rows read"
+    assert unlike("London  0.5  1  Wh\n", printed) == "London  0.5  1  Wh"
+
+
+@pytest.mark.long
+@pytest.mark.prefect
+def test_the_screen_is_what_make_run_prints(tmp_path):
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    command = [sys.executable, "-m", "flows", "demo", "out"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert unprinted(screen(README), done.stdout, free=True) == ""

@@ -1,0 +1,35 @@
+"""`agedp demo` twice on few households, both on one Prefect server, which to the command is a server of the user's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+SEPARATOR = "\x1e"
+
+
+def main() -> None:
+    """Run the command, first for people, then for machines; after each print the digests of what is published."""
+    from flows.command import main as agedp
+    from flows.server import served
+    from pipelines.demo import datasets
+
+    small = datasets.Size(households=6, calibration_days=30, released_days=3, seed=3)
+    datasets.Size = lambda: small
+    with served(Path("server")):
+        for words in ([], ["--json"]):
+            sys.argv = ["agedp", "demo", "out", *words]
+            try:
+                agedp()
+            except SystemExit as end:
+                if end.code:
+                    raise
+            published = sorted(Path("out").glob("*/*/release/*"))
+            digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in published}
+            print(SEPARATOR, json.dumps(digests), sep="", end=SEPARATOR)
+
+
+if __name__ == "__main__":
+    main()

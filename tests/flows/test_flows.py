@@ -1,0 +1,146 @@
+"""The Prefect flows as Python sees them: module-level tasks whose functions run without a server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from prefect import Task
+from prefect.cache_policies import NO_CACHE
+from prefect.logging import disable_run_logger
+
+from agedp_data.chains.spectrum import MIXING_NAMES
+from agedp_data.errors import InputError, Refused, Unavailable
+from agedp_data.model import Model
+from flows import audit_flow, calibrate_flow, deployed, release_flow, verify_flow
+from flows.artifacts import artifact_key, slug
+from flows.calibrate_artifacts import bounds_table
+from flows.deployments import deployments_of
+from flows.handles import Handle
+from flows.public_facts import due_text, released_text
+from flows.serving import Nightly
+from flows.stage_runs import failed_state, is_unavailable, run_stage
+from pipelines.calibrate import begin_calibration, calibrate
+from pipelines.work import begin
+from tests.flows.worlds import ESTIMATED, World, make
+
+TASKS: dict[ModuleType, dict[str, int]] = {
+    release_flow: {"plan": 0, "ingest": 2, "aggregate": 0, "release_days": 0, "publish": 2},
+    calibrate_flow: {"load": 2, "quantize": 0, "estimate": 0, "bound": 0},
+    verify_flow: {"check": 2},
+    audit_flow: {"measure_loss": 0},
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make(tmp_path_factory.mktemp("flows") / "world", seed=2, mode="rehearsal", model=ESTIMATED, method="tight")
+
+
+@pytest.mark.parametrize("module", TASKS, ids=lambda module: module.__name__)
+def test_tasks_are_named_uncached_and_retried_on_io_only(module: ModuleType) -> None:
+    tasks = {name: value for name, value in vars(module).items() if isinstance(value, Task)}
+    assert {name: task.retries for name, task in tasks.items()} == TASKS[module]
+    for task in tasks.values():
+        assert task.persist_result is False
+        assert task.cache_policy == NO_CACHE
+        assert task.name.isalpha()
+        assert (task.retry_condition_fn is is_unavailable) is (task.retries > 0)
+
+
+def test_only_input_that_did_not_answer_is_retried() -> None:
+    for error, expected in (
+        (Unavailable("input 1 of 2: cannot be opened (Timeout)"), True),
+        (InputError("input 1 of 2: unknown columns"), False),
+        (Refused("2013-02-07: nothing was drawn"), False),
+    ):
+        assert is_unavailable(calibrate_flow.load, None, failed_state(error)) is expected
+
+
+def test_a_failed_stage_is_a_state_with_public_text() -> None:
+    def stage() -> None:
+        raise InputError("input 1 of 2: unknown columns", private="CANARY.csv: unknown columns")
+
+    state = run_stage("ingest", stage)
+    assert state.message == "InputError: input 1 of 2: unknown columns"
+    assert state.data is None
+
+
+def test_calibrate_tasks_make_the_model_of_the_plain_function(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(calibrate_flow, "record_bounds", lambda *_: None)
+    plain = calibrate("run.toml")
+    text = (world.folder / "run.toml").read_text().replace('file = "model"', 'file = "model-by-tasks"')
+    (world.folder / "tasks.toml").write_text(text)
+    context = Handle("calibration", begin_calibration("tasks.toml"))
+    with disable_run_logger():
+        loaded = calibrate_flow.load.fn(context)
+        edges = calibrate_flow.quantize.fn(context, loaded)
+        transitions = calibrate_flow.estimate.fn(context, loaded, edges)
+        model = calibrate_flow.bound.fn(context, loaded, edges, transitions)
+    assert model.value.model.id == plain.model.id
+    assert model.value.readings == plain.readings
+    assert model.value.curves.keys() == plain.curves.keys()
+    for name, curve in plain.curves.items():
+        np.testing.assert_array_equal(model.value.curves[name], curve)
+
+
+def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda _: None)
+    if not (world.folder / "model" / "public.json").exists():
+        calibrate("run.toml")
+    run = Handle("run", begin("run.toml"))
+    with disable_run_logger():
+        planned = release_flow.plan.fn(run)
+        assert due_text(run.value) == "6 days due: 2013-02-02 to 2013-02-07."
+        sums = release_flow.aggregate.fn(release_flow.ingest.fn(planned))
+        refusal = release_flow.release_days.fn(sums)
+        release_flow.publish.fn(run)
+    # epsilon_total allows five of the six days; four of the 12 households leave with 5 February
+    assert refusal.message.startswith("Refused: 2013-02-07: ")
+    expected = 2**0.5 * 20 / (0.5 * 8)
+    assert released_text(run.value) == (
+        f"5 days released, 0 skipped. Epsilon per day: 0.5. Noise standard deviation: {expected:.3g} kWh per household "
+        "(daily_mean)."
+    )
+    table = release_flow.release_artifacts.released_table(run.value)
+    assert [line["households"] for line in table] == [12, 12, 12, 12, 8]
+    assert (world.folder / "out" / "release" / "SHA256SUMS").exists()
+
+
+def test_the_table_of_bounds_is_the_public_part(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    if not (world.folder / "model" / "public.json").exists():
+        calibrate("run.toml")
+    text = (world.folder / "model" / "public.json").read_text()
+    public = json.loads(text)["envelope"]
+    table = bounds_table(Model.of_text(text).envelope, [1, 2])
+    for line, steps in zip(table, (48, 96), strict=True):
+        at = public["ages"].index(steps)
+        for name in ("total_variation", "spectral", "reversibilised"):
+            stored = public["bounds"].get(name)
+            assert line[MIXING_NAMES[name]] == ("not applicable" if stored is None else f"{stored[at] / 1e9:.4f}")
+
+
+def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:
+    night = Nightly(tmp_path / "run.toml", "homes", "30 6 * * *", "Europe/London", tmp_path, is_calibrated=True)
+    made = deployments_of(night)
+    assert [(each.flow_name, each.name, len(each.schedules or [])) for each in made] == [
+        ("agedp", "homes", 1), ("agedp-calibrate", "homes", 0),
+    ]  # fmt: skip
+    for each in made:
+        path, _, name = (each.entrypoint or "").rpartition(":")
+        assert path == deployed.__file__
+        assert getattr(deployed, name).name == each.flow_name
+    assert deployed.sanitise_flow is deployed.release  # the name in deployments made by 0.1
+
+
+def test_artifact_keys_differ_by_population() -> None:
+    assert artifact_key("plan", "my-london-homes") == "agedp-plan-my-london-homes"
+    keys = {slug(name) for name in ("haus 7", "Haus 7", "haus-7", "häuser", "h user", "日本")}
+    assert len(keys) == 6
+    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") and key[0] != "-" for key in keys)
