@@ -29,6 +29,13 @@ class InputError(AgedpError):
     """An input file or roster that cannot be understood; nothing was drawn."""
 
 
+class UnreadableFile(InputError):
+    """An input file whose content cannot be understood: no text, no known header, or a broken archive.
+
+    It can be set apart as a whole; every other `InputError` about a file says that the system did not give it.
+    """
+
+
 class Unavailable(InputError):
     """A disk, network or service did not answer; the same call may succeed later."""
 

@@ -13,7 +13,6 @@ candidates, and waits for a decision. Decisions about what counts as evidence:
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import Counter
@@ -25,8 +24,8 @@ from statistics import median
 from typing import Final
 
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import column_names
-from agedp_data.readers.stamps import ISO, USUAL, fits, parser_format
+from agedp_data.readers.lines import column_names, split_fields
+from agedp_data.readers.stamps import ISO, LOCAL_ISO, USUAL, fits, is_iso, parser_format
 from agedp_data.shown import shown
 from pipelines.run_file_options import Key, quoted
 from pipelines.run_file_proposals import Line
@@ -88,7 +87,7 @@ def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, whole: bool)
 
 def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
     for line in lines:
-        row = next(csv.reader([line]), [])
+        row = split_fields(line)
         if len(row) == fields:
             yield row
 
@@ -245,13 +244,18 @@ def _formats(cells: Sequence[str]) -> tuple[str, ...]:
     """
     distinct = sorted({cell for cell in cells if cell.lower() not in _MISSING})
     some = distinct[:: max(1, len(distinct) // _SAMPLED)]
-    likely = {parser_format(pattern): pattern for pattern in reversed(FORMATS)}
+    likely = {_kind(pattern): pattern for pattern in reversed(FORMATS)}
     likely = {kind: pattern for kind, pattern in likely.items() if any(fits(cell, kind) for cell in some)}
     read = {pattern: sum(fits(cell, kind) for cell in distinct) for kind, pattern in likely.items()}
     most = max(read.values(), default=0)
     if most < _NEARLY_ALL * len(distinct) or most == 0:
         return ()
     return tuple(pattern for pattern in FORMATS if read.get(pattern) == most)
+
+
+def _kind(pattern: str) -> str:
+    """Return how timestamps of a format are parsed; "iso" stands for those without an offset, which %z decides."""
+    return LOCAL_ISO if pattern == ISO else parser_format(pattern)
 
 
 def _is_energy(cells: Sequence[str]) -> bool:
@@ -273,7 +277,7 @@ def _number(cell: str) -> float | None:
 
 def _clock_time(cell: str, time_format: str) -> datetime | None:
     """Return what the clock of a timestamp shows, whatever its offset."""
-    if time_format == ISO:
+    if is_iso(time_format):
         try:
             return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell)).replace(tzinfo=None)
         except ValueError:

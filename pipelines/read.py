@@ -1,13 +1,14 @@
 """files -> READINGS (confidential store) and QUALITY: every input row kept, or counted with its reason.
 
 Only files that the store does not hold yet are parsed. The same bytes given twice are noted and ignored. A file
-that cannot be understood stops the run with one line before anything is drawn.
+that cannot be understood stops the run with one line before anything is drawn; once a series has begun, such a file is
+set apart as a whole instead: whether a night releases is not for the content of files to say.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,9 +19,9 @@ import numpy as np
 
 from agedp_data.config.input import LongColumns
 from agedp_data.config.reading import read_columns
-from agedp_data.errors import InputError
+from agedp_data.errors import UnreadableFile
 from agedp_data.readers import files
-from agedp_data.readers.cutting import Block, cut, rows
+from agedp_data.readers.cutting import Block, chunks, cut
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import SLOTS, NamedColumns, Rules
 from agedp_data.readers.parse import Parsed, parse
@@ -45,7 +46,11 @@ _PARTS_PER_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What the input files hold, all of it in the store: content ids in file order, months, counts by reason."""
+    """What the input files hold, all of it in the store: content ids in file order, months, counts by reason.
+
+    `fresh` are the content ids of bytes that the store never held before. Confidential: `empty` names the files
+    without a row, and `unreadable` says in one line each which files were set apart as a whole, and why.
+    """
 
     contents: tuple[str, ...]
     months: tuple[str, ...]
@@ -56,36 +61,53 @@ class Delivery:
     files_new: int
     files_ignored: int
     fresh: tuple[str, ...] = field(default=(), compare=False)
+    empty: tuple[str, ...] = field(default=(), compare=False)
+    unreadable: tuple[str, ...] = field(default=(), compare=False)
 
 
-def read(store: Store, patterns: Sequence[str], *, engine: Engine, but: Sequence[str] = ()) -> Delivery:
+def read(
+    store: Store, patterns: Sequence[str], *, engine: Engine, but: Sequence[str] = (), has_begun: bool = False
+) -> Delivery:
     """Bring the files, all but these, into the store and account for every row.
 
+    Args:
+        store: the confidential store.
+        patterns: paths, globs or URLs of the files.
+        engine: how it runs.
+        but: files that are not read.
+        has_begun: whether the series has begun. Then no file's content stops it: a file that cannot be understood is
+            set apart as a whole.
+
     Raises:
-        InputError: a file that cannot be understood; nothing of it is stored.
+        UnreadableFile: a file that cannot be understood, before a series begins; nothing of it is stored.
+        InputError: a file that the system does not give.
     """
     folders.make_private(store.folder / "files")
     require_shared(store.folder, engine)
     folders.sweep(store.folder.parent)
     known = store.manifests()
-    earlier = remembered(store, known)
+    held = {manifest.digest for manifest in known.values()}
     listing = files.list_sources(patterns, but=but, required=False)
     listed = identify(store, listing.sources, engine=engine)
     unique = {one.content: one for one in reversed(listed)}  # the first of equal files is the one that is read
+    earlier = remembered(store, known, listed)
     require_there(store, known, earlier, listed)
     if not (listed or earlier):
         files.list_sources(patterns, but=but)  # says what is wrong with them
     fresh = [
         one for one in listed if unique[one.content] is one and not store.holds(one.content, known.get(one.content))
     ]
+    unreadable: dict[str, UnreadableFile] = {}
     try:
-        _add(store, fresh, engine=engine)
+        unreadable = _add(store, fresh, engine=engine, has_begun=has_begun)
     finally:
         known |= {one.content: found for one in fresh if (found := store.manifest(one.content)) is not None}
         store.discard_all_but(known)
     for source in listing.sources:
         source.check_unchanged()
-    places = [(one.content, one.source.location, one.source.modified_ns) for one in listed]
+    readable = [one for one in listed if one.content not in unreadable]
+    earlier = remembered(store, known, readable)
+    places = [(one.content, one.source.location, one.source.modified_ns) for one in readable]
     places += [(content, one.name, one.modified_ns) for content, one in earlier.items()]
     contents = store.ordered(places)
     manifests = {content: known[content] for content in contents}
@@ -93,18 +115,52 @@ def read(store: Store, patterns: Sequence[str], *, engine: Engine, but: Sequence
     months = [month for month in months if month >= store.forgotten_before()]
     settled = map_each("days", months, each=partial(settle_month, store, contents=contents), engine=engine)
     aside = _together(settled)
-    write_quality(store, listed, manifests, aside)
+    write_quality(store, listed, manifests, aside, unreadable)
     counts = len(listed), len(fresh), listing.ignored
-    return _account(manifests, tuple(months), aside, counts, tuple(one.content for one in fresh))
+    delivery = _account(manifests, tuple(months), aside, counts)
+    return replace(
+        delivery,
+        fresh=tuple(one.content for one in fresh if one.content not in unreadable and one.digest not in held),
+        empty=tuple(one.source.location for one in readable if known[one.content].rows_read == 0),
+        unreadable=tuple(error.private for error in unreadable.values()),
+    )
 
 
-def _add(store: Store, fresh: Sequence[Identified], *, engine: Engine) -> None:
-    """Parse files that are new, part by part, and write them into the store."""
-    opened = map_each("open", fresh, each=partial(open_file, store=store), engine=engine)
+def _add(store: Store, fresh: Sequence[Identified], *, engine: Engine, has_begun: bool) -> dict[str, UnreadableFile]:
+    """Parse files that are new, part by part, and write them into the store.
+
+    Returns:
+        What is wrong with files that cannot be understood, by content id; of a series that has begun only.
+
+    Raises:
+        UnreadableFile: of one that has not, the first such file.
+    """
+    opening = partial(_attempt, partial(open_file, store=store, check_dates=not has_begun))
+    opened = map_each("open", fresh, each=opening, engine=engine)
+    _require_readable(opened, has_begun=has_begun)
     size = sum(one.source.size for one in fresh)
-    groups = [[(one, block) for block in blocks_of(one, engine, size)] for one in opened]
-    each = partial(_part, store=store, block_bytes=engine.block_bytes)
-    map_merge("read", groups, each=each, merge=partial(_finish, store=store), engine=engine)
+    read_in = [one for one in opened if isinstance(one, Opened)]
+    groups = [[(one, block) for block in blocks_of(one, engine, size)] for one in read_in]
+    parsing = partial(_attempt, partial(_part, store=store, block_bytes=engine.block_bytes))
+    results = map_merge("read", groups, each=parsing, merge=partial(_merge, store=store), engine=engine)
+    _require_readable(results, has_begun=has_begun)
+    contents = [one.content for one in fresh] + [one.file.content for one in read_in]
+    outcomes = zip(contents, [*opened, *results], strict=True)
+    return {content: outcome for content, outcome in outcomes if isinstance(outcome, UnreadableFile)}
+
+
+def _attempt(each: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401
+    """Return what is wrong with a file as a value: whether it stops the run is not for a task to say."""
+    try:
+        return each(item)
+    except UnreadableFile as error:
+        return error
+
+
+def _require_readable(outcomes: Sequence[object], *, has_begun: bool) -> None:
+    for outcome in outcomes:
+        if isinstance(outcome, UnreadableFile) and not has_begun:
+            raise outcome
 
 
 def blocks_of(one: Opened, engine: Engine, size: int) -> tuple[Block, ...]:
@@ -114,7 +170,7 @@ def blocks_of(one: Opened, engine: Engine, size: int) -> tuple[Block, ...]:
     nothing = (Block(one.source, 0, one.data_start, one.data_start),)
     if one.header is None:
         return nothing
-    return cut(one.source, start=one.data_start, block_bytes=part_bytes, quoted=one.file.quoted) or nothing
+    return cut(one.source, start=one.data_start, block_bytes=part_bytes) or nothing
 
 
 def _part(item: tuple[Opened, Block], *, store: Store, block_bytes: int) -> tuple[Opened, Part]:
@@ -126,14 +182,19 @@ def parsed(one: Opened, block: Block, store: Store, block_bytes: int) -> Iterato
     """Yield what the blocks of a part say."""
     if one.header is None:
         return
-    for data in rows(block, at_a_time=block_bytes, quoted=one.file.quoted):
-        try:
-            yield parse(data, layout=store.layout, header=one.header, rules=store.rules)
-        except InputError as error:
-            raise one.source.error(str(error)) from None
+    for data in chunks(block, at_a_time=block_bytes):
+        yield parse(data, layout=store.layout, header=one.header, rules=store.rules)
 
 
-def _finish(results: list[tuple[Opened, Part]], *, store: Store) -> None:
+def _merge(results: Sequence[tuple[Opened, Part] | UnreadableFile], *, store: Store) -> UnreadableFile | None:
+    """Finish a file, unless a part of it cannot be understood: then nothing of it counts."""
+    error = next((result for result in results if isinstance(result, UnreadableFile)), None)
+    if error is None:
+        _finish([result for result in results if not isinstance(result, UnreadableFile)], store=store)
+    return error
+
+
+def _finish(results: Sequence[tuple[Opened, Part]], *, store: Store) -> None:
     """Write the manifest of a file, last of all."""
     one, parts = results[0][0], tuple(part for _, part in results)
     one.source.check_unchanged()
@@ -155,7 +216,6 @@ def _account(
     months: tuple[str, ...],
     settled: Aside,
     counts: tuple[int, int, int],
-    fresh: tuple[str, ...],
 ) -> Delivery:
     aside: dict[str, int] = {}
     for counted in (*(manifest.aside for manifest in manifests.values()), by_reason(settled[2])):
@@ -165,7 +225,7 @@ def _account(
     read_in = sum(manifest.rows_read for manifest in manifests.values())
     if read_in != kept + sum(aside.values()):
         raise RuntimeError(f"{read_in} rows read are not {kept} kept and {sum(aside.values())} set aside")
-    return Delivery(tuple(manifests), months, read_in, kept, dict(sorted(aside.items())), *counts, fresh)
+    return Delivery(tuple(manifests), months, read_in, kept, dict(sorted(aside.items())), *counts)
 
 
 def readings(

@@ -120,7 +120,13 @@ def read_files(work: Work) -> None:
     folder = folders.make_private(work.store.folder)
     work.alone.enter_context(locks.alone(folder))
     try:
-        work.delivery = read(work.store, work.run.input.files, engine=work.engine, but=[work.run.population.roster])
+        work.delivery = read(
+            work.store,
+            work.run.input.files,
+            engine=work.engine,
+            but=[work.run.population.roster],
+            has_begun=bool(work.rows()),
+        )
         work.late_rows = late_rows(work.store, work.delivery.fresh, _released_days(work))
     except BaseException:
         work.alone.close()

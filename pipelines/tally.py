@@ -21,7 +21,7 @@ import numpy as np
 from agedp_data.chains.represented import PublicStates, representatives
 from agedp_data.chains.states import states
 from agedp_data.readers import files
-from agedp_data.readers.cutting import Block, QuoteFound
+from agedp_data.readers.cutting import Block
 from agedp_data.readers.layout import SLOTS, Ints, Rules
 from agedp_data.readers.settle import Readings, Rows, joined, settle
 from pipelines.blocks import Engine, map_each
@@ -137,9 +137,8 @@ def _public(edges: Sequence[float]) -> PublicStates:
 
 def _in_one_pass(store: Store, patterns: Sequence[str], asked: _Asked, engine: Engine) -> Tally:
     sources = files.list_sources(patterns).sources
-    # A file is taken to have no quotes until one turns up, and a block to be a part: what fits the caches is quick.
-    opened = [open_file(Identified(source, "", "", quoted=False), store=store) for source in sources]
-    small = replace(engine, part_blocks=1)
+    opened = [open_file(Identified(source, "", ""), store=store) for source in sources]
+    small = replace(engine, part_blocks=1)  # what fits the caches is quick
     items = [(one, block) for one in opened for block in blocks_of(one, small, 0)]
     each = partial(_piece, store=store, asked=asked, lookup=asked.lookup(store), block_bytes=engine.block_bytes)
     pieces = map_each("tally", items, each=each, engine=engine)
@@ -151,10 +150,7 @@ def _in_one_pass(store: Store, patterns: Sequence[str], asked: _Asked, engine: E
 def _piece(item: tuple[Opened, Block], *, store: Store, asked: _Asked, lookup: Ints, block_bytes: int) -> _Piece | None:
     one, block = item
     n_states = asked.n_states
-    try:
-        ids, whole = kept_of(store.layout, parsed(one, block, store, block_bytes))
-    except QuoteFound:
-        return None
+    ids, whole = kept_of(store.layout, parsed(one, block, store, block_bytes))
     names = tuple(ids)
     if len(names) * n_states**2 > _MOST_CELLS:
         return None

@@ -82,7 +82,9 @@ class LongColumns(Block):
     time: Text
     """Column of the timestamp."""
     time_format: Text = "%Y-%m-%d %H:%M:%S"
-    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"), or "iso"."""
+    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"), or "iso", where an
+    offset may be written or not.
+    """
     stamp: Literal["end", "start"]
     """Whether the timestamp is the end or the start of its half-hour."""
     zone: Zone

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any, Literal, Self, get_args
 
@@ -33,12 +34,11 @@ from agedp_data.readers.layout import (
     Reason,
     Records,
     Rules,
-    cells,
-    column_names,
     first_reason,
     household_ids,
     whole_wh,
 )
+from agedp_data.readers.lines import column_names
 
 _LABELS = tuple(f"{m // 60 % 24}:{m % 60:02d}" for m in range(30, 24 * 60 + 1, 30))
 _FIXED = ("Customer", "Generator Capacity", "Postcode", "Consumption Category", "date")
@@ -46,7 +46,6 @@ _ROLES = {"Customer": "household", "Consumption Category": "category", "date": "
 READINGS = tuple(f"energy_{slot}" for slot in range(SLOTS))
 _TEXT = pa.dictionary(pa.int32(), pa.binary())
 _FORMATS = ("%d/%m/%Y", "%d-%b-%y")
-_OTHER_FORMATS = ("%m/%d/%Y", "%Y-%m-%d")
 
 
 Category = Literal["GC", "CL", "GG"]
@@ -103,9 +102,12 @@ class Ausgrid:
                 quality = names[5 + SLOTS :]
                 if quality not in ([], ["Row Quality"]):
                     return None
-                time_format = _time_format(lines[skip + 1 :], width)
-                return _header(skip + 1, bool(quality), width, time_format)
+                return _header(skip + 1, bool(quality), width)
         return None
+
+    def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
+        """Return the error about a file whose first rows have no date that is day first."""
+        return InputError("no date of the first rows can be read; dates must be day first, 1/07/2011 or 1-Jul-10")
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the known header line, shortened."""
@@ -114,7 +116,7 @@ class Ausgrid:
     def records(self, columns: Columns, header: Header, rules: Rules) -> Records:
         """Return one record of 48 readings per row; the hour that does not exist is missing."""
         ids, household, no_household = household_ids(columns.values["household"])
-        day, no_day = _days(columns.values["date"], header.time_format)
+        day, no_day = _days(columns.values["date"])
         channel = _channels(columns.values["category"], _own(rules))
         energy, empty, cell_reasons = _energies(columns, rules)
         for index in np.unique(day[~no_day]):
@@ -156,7 +158,7 @@ class Ausgrid:
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def _header(lines: int, quality: bool, width: int, time_format: str) -> Header:
+def _header(lines: int, quality: bool, width: int) -> Header:
     names = [_ROLES.get(name, f"unused_{i}") for i, name in enumerate(_FIXED)] + list(READINGS)
     names += ["quality"] * quality
     names += [f"unused_{i}" for i in range(len(names), width)]
@@ -164,41 +166,30 @@ def _header(lines: int, quality: bool, width: int, time_format: str) -> Header:
     if quality:
         types["quality"] = _TEXT
     variant = "with Row Quality" if quality else "without Row Quality"
-    return Header(variant, lines, tuple(names), types, time_format)
+    return Header(variant, lines, tuple(names), types)
 
 
-def _time_format(rows: Sequence[str], width: int) -> str:
-    """Return the date format of the first rows; a later row in another one stops the file."""
-    for cell in cells(rows, _FIXED.index("date"), fields=width):
-        for pattern in _FORMATS:
-            if _parse(cell, pattern):
-                return pattern
-    return _FORMATS[0]
+def _days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
+    texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
+    days = [_date(text) for text in texts]
+    lookup = np.array([MISSING if day is None else day.toordinal() - _EPOCH for day in days] + [MISSING], np.int64)
+    day = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    return day, day == MISSING
 
 
-def _days(column: pa.DictionaryArray, time_format: str) -> tuple[Ints, Flags]:
-    texts = [(raw or b"").decode("latin-1").strip() for raw in column.dictionary.to_pylist()]
-    days = [_parse(text, time_format) for text in texts]
-    others = {*_FORMATS, *_OTHER_FORMATS} - {time_format}
-    if any(day is None and any(_parse(text, other) for other in others) for day, text in zip(days, texts, strict=True)):
-        raise InputError("no single date format fits: dates must be day first, all 1/07/2011 or all 1-Jul-10")
-    known = [day is not None and FIRST_DAY <= day <= LAST_DAY for day in days]
-    lookup = np.array(
-        [day.toordinal() - _EPOCH if day and sound else MISSING for day, sound in zip(days, known, strict=True)]
-        + [MISSING],
-        np.int64,
-    )
-    found = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
-    return found, found == MISSING
+def _date(text: str) -> date | None:
+    """Return the date of one row; the two formats have no text in common.
 
-
-def _parse(text: str, pattern: str) -> date | None:
+    >>> _date("1/07/2011"), _date("1-Jul-10"), _date("7/31/2011")
+    (datetime.date(2011, 7, 1), datetime.date(2010, 7, 1), None)
+    """
     if not re.fullmatch(r"[\w/-]{6,11}", text, re.ASCII):
         return None
-    try:
-        return datetime.strptime(text, pattern).date()
-    except ValueError:
-        return None
+    for pattern in _FORMATS:
+        with suppress(ValueError):
+            day = datetime.strptime(text, pattern).date()
+            return day if FIRST_DAY <= day <= LAST_DAY else None
+    return None
 
 
 def _own(rules: Rules) -> AusgridKeys:
@@ -208,7 +199,7 @@ def _own(rules: Rules) -> AusgridKeys:
 def _channels(column: pa.DictionaryArray, own: AusgridKeys) -> Ints:
     asked = [category for category in get_args(Category) if category in own.categories]  # in whatever order they stand
     order = {category: i for i, category in enumerate(asked)}
-    texts = [(raw or b"").decode("latin-1").strip() for raw in column.dictionary.to_pylist()]
+    texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
     lookup = np.array([order.get(text, -1) for text in texts] + [-1], np.int64)
     found: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
     return found

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, UnreadableFile
 from agedp_data.readers import storage
 from agedp_data.readers.packing import unpacked
 from agedp_data.shown import shown
@@ -41,6 +41,11 @@ class Source:
     def error(self, what: str, *, private: str | None = None) -> InputError:
         """Return the error to raise about this file; its name and what `private` quotes stay in the private text."""
         return InputError(f"{self.label}: {what}", private=f"{storage.told(self.location)}: {private or what}")
+
+    def unreadable(self, what: str, *, private: str | None = None) -> UnreadableFile:
+        """Return the error to raise about what the file contains; texts as in `error`."""
+        error = self.error(what, private=private)
+        return UnreadableFile(str(error), private=error.private)
 
     def check_unchanged(self) -> None:
         """Raise InputError if the file is no longer the one that was listed."""
@@ -129,20 +134,19 @@ def leaves(source: Source) -> list[Leaf]:
     return [Leaf(source, start) for start in range(0, max(source.size, 1), LEAF_BYTES)]
 
 
-def digest_leaf(leaf: Leaf) -> tuple[bytes, bool]:
-    """Return the SHA-256 of a stretch, and whether a quote is in it."""
-    digest, quoted = hashlib.sha256(), False
-    left = LEAF_BYTES
+def digest_leaf(leaf: Leaf) -> bytes:
+    """Return the SHA-256 of a stretch."""
+    digest = hashlib.sha256()
+    remaining = LEAF_BYTES
     location = leaf.source.location
     with storage.answered(f"{leaf.source.label}:", location), storage.open_at(location) as stream:
         stream.seek(leaf.start)
-        while left and (chunk := stream.read(min(left, _CHUNK))):  # small: hashed while the caches still hold it
+        while remaining and (chunk := stream.read(min(remaining, _CHUNK))):  # small: hashed while the caches hold it
             digest.update(chunk)
-            quoted = quoted or b'"' in chunk
-            left -= len(chunk)
-    return digest.digest(), quoted
+            remaining -= len(chunk)
+    return digest.digest()
 
 
-def digest_of(found: Sequence[tuple[bytes, bool]]) -> tuple[str, bool]:
-    """Return the digest of a file from those of its stretches (SHA-256 over them), and whether it has a quote."""
-    return hashlib.sha256(b"".join(digest for digest, _ in found)).hexdigest(), any(quoted for _, quoted in found)
+def digest_of(digests: Sequence[bytes]) -> str:
+    """Return the digest of a file from those of its stretches: SHA-256 over them."""
+    return hashlib.sha256(b"".join(digests)).hexdigest()

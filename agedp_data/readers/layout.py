@@ -8,8 +8,7 @@ gets a reason: `Reason.KEPT`, or why it was set aside. All civil-time arithmetic
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import IntEnum
@@ -18,6 +17,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.errors import InputError
 from agedp_data.notions.parameters import Block
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -32,7 +32,10 @@ _EPOCH = date(1970, 1, 1)
 
 
 class Reason(IntEnum):
-    """Why a row is not among the readings; the order is that of precedence."""
+    """Why a row is not among the readings; the order is that of precedence.
+
+    `LINE` precedes them all: such a row has no fields. Stores hold these numbers, so a new one is the last.
+    """
 
     KEPT = 0
     FIELDS = 1
@@ -48,6 +51,7 @@ class Reason(IntEnum):
     DUPLICATE = 11
     CONFLICT = 12
     SUPERSEDED = 13
+    LINE = 14
 
     @property
     def words(self) -> str:
@@ -70,6 +74,7 @@ _WORDS = {
     Reason.DUPLICATE: "exact duplicate",
     Reason.CONFLICT: "disagrees with another row about the same reading",
     Reason.SUPERSEDED: "corrected by a later file",
+    Reason.LINE: "no line of text (empty, stray quote, control character, or over 64 KiB)",
 }
 
 
@@ -108,27 +113,31 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What was recognised in the first lines of a file.
+    """What the header line of a file says, and nothing that its rows say.
 
     `names` are the columns in file order, the ones to be parsed under the layout's own names; `types` their
-    declared Arrow types; `time_format` a strptime pattern, or "iso".
+    declared Arrow types; `time_formats` what a stamp may be written in (see `stamps`), told apart row by row.
     """
 
     variant: str
     lines: int
     names: tuple[str, ...]
     types: Mapping[str, pa.DataType]
-    time_format: str = "iso"
+    time_formats: tuple[str, ...] = ()
     null_values: tuple[str, ...] = ("", "Null")
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The parsed columns of a block; `unreadable[name]` marks cells that are not of the declared type."""
+    """The parsed columns of a block; `unreadable[name]` marks cells that are not of the declared type.
+
+    `instants[name]` marks stamps that name their offset: these are in UTC, all others what a clock shows.
+    """
 
     rows: int
     values: Mapping[str, pa.Array]
     unreadable: Mapping[str, Flags]
+    instants: Mapping[str, Flags]
 
     def bad(self, name: str) -> Flags:
         """Return which cells of a column could not be read."""
@@ -168,11 +177,14 @@ class Layout(Protocol):
         """The keys that this layout adds to [input], each with a default; None if it adds none."""
 
     def recognise(self, lines: Sequence[str]) -> Header | None:
-        """Return the header if the first lines of a file are this layout's, else None.
+        """Return the header if the first lines of a file (two, if there are as many) are this layout's, else None.
 
         Raises:
             InputError: what is wrong with them, where the layout can say it.
         """
+
+    def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:
+        """Return the error about a file whose first rows have no date that this layout reads."""
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the known header lines, to name the nearest in a message."""
@@ -268,26 +280,10 @@ def impossible_days(day: Ints) -> Flags:
     return (day < 0) | (day > (LAST_DAY - _EPOCH).days)
 
 
-def column_names(line: str) -> list[str]:
-    """Return the names of a header line; what follows a quote that never closes is one name.
-
-    >>> column_names('a, "b" ,"c,d"')
-    ['a', '"b"', 'c,d']
-    """
-    return [name.strip() for name in next(csv.reader([line]), [])]
-
-
-def cells(lines: Sequence[str], position: int, *, fields: int) -> Iterator[str]:
-    """Yield one column of the first lines of a file, lines with another number of fields left out."""
-    for line in lines:
-        for row in csv.reader([line]):
-            if len(row) == fields:
-                yield row[position].strip()
-
-
 def first_reason(rows: int, marks: Sequence[tuple[Reason, Flags]]) -> Ints:
     """Return each row's first reason in the order of precedence, `KEPT` where no mark is set."""
     reason = np.zeros(rows, np.int64)
     for why, mark in sorted(marks, key=lambda pair: -pair[0]):
-        reason[mark] = why
+        if mark.any():
+            reason[mark] = why
     return reason

@@ -2,18 +2,19 @@
 
 All headers in the wild are recognised: the publisher's four columns (with its trailing space), the older
 six-column release and its 1 MB sample (day-first dates), the Kaggle re-cut and users' extracts. A London day
-is a GMT day: 48 slots all year. The 00:00 reading belongs to the day before.
+is a GMT day: 48 slots all year. The 00:00 reading belongs to the day before. A stamp is ISO or, with slashes, day
+first; each row is read by itself, so a stamp with the month first is an impossible date or that of another day.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.errors import InputError
 from agedp_data.readers.layout import (
     ALONE,
     SLOTS,
@@ -23,8 +24,6 @@ from agedp_data.readers.layout import (
     Reason,
     Records,
     Rules,
-    cells,
-    column_names,
     filled,
     first_reason,
     household_ids,
@@ -32,7 +31,8 @@ from agedp_data.readers.layout import (
     nulls,
     whole_wh,
 )
-from agedp_data.readers.stamps import DAY_FIRST, ISO, fits
+from agedp_data.readers.lines import column_names
+from agedp_data.readers.stamps import DAY_FIRST, LOCAL_ISO
 
 _HEADERS = {
     "publisher": "LCLid,stdorToU,DateTime,KWH/hh (per half hour)",
@@ -67,8 +67,15 @@ class London:
         for variant, text in _HEADERS.items():
             if found == _plain(text):
                 names = tuple(_role(name, i) for i, name in enumerate(found))
-                return Header(variant, 1, names, _TYPES, _time_format(lines[1:], names.index("time"), len(names)))
+                return Header(variant, 1, names, _TYPES, (LOCAL_ISO, DAY_FIRST))
         return None
+
+    def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
+        """Return the error about a file whose first rows have no stamp that is ISO or day first."""
+        return InputError(
+            "no stamp of the first rows can be read; they must be ISO (2013-01-31 00:30:00) or day first "
+            "(31/01/2013 00:30:00)"
+        )
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the known header lines."""
@@ -125,13 +132,3 @@ def _role(name: str, position: int) -> str:
     if name.startswith(("kwh/hh", "energy(kwh/hh)")):
         return "energy"
     return _ROLES.get(name, f"unused_{position}")
-
-
-def _time_format(rows: Sequence[str], position: int, fields: int) -> str:
-    """Return the date format of the first rows; the parser stops the file where it stops fitting."""
-    for cell in cells(rows, position, fields=fields):
-        if re.match(r"\d{1,2}/\d{1,2}/\d{4}", cell):
-            return DAY_FIRST
-        if fits(cell, ISO):
-            return ISO
-    return ISO

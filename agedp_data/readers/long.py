@@ -7,6 +7,7 @@ UTC.) The half-hour is then placed in a day of `day_zone`:
 
 * Half-hours that the days of `day_zone` have twice are two readings, told apart by their instants, and are added up;
   if one of the passes is missing, so is the sum.
+* A stamp that names its offset (`time_format = "iso"`) is an instant: `zone` does not matter to it.
 * Stamps that the clock of `zone` never shows are set aside as impossible dates.
 * Stamps that it shows twice are both passes, if a file has two rows with them and both belong to one slot of the
   day (`settle`); where they belong to different ones, nothing tells which is which, and they are set aside.
@@ -16,7 +17,6 @@ Columns are found by their exact names, in any order; other columns are not read
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -41,12 +41,12 @@ from agedp_data.readers.layout import (
     Reason,
     Records,
     Rules,
-    cells,
     first_reason,
     household_ids,
     impossible_days,
     whole_wh,
 )
+from agedp_data.readers.lines import column_names, first_cells
 from agedp_data.readers.stamps import USUAL, fits, parser_format
 from agedp_data.shown import shown
 
@@ -75,6 +75,7 @@ class Long:
         self.day_zone = columns.day_zone
         self._days = ZoneDays(columns.day_zone)
         self._clock = WallClock(columns.zone, self._days)
+        self._utc = WallClock("UTC", self._days)
         self._format = parser_format(columns.time_format)
         self._missing = tuple(sorted({word.strip(" \t") for word in columns.missing}))
         self._missing_numbers = _numbers(self._missing)
@@ -83,17 +84,15 @@ class Long:
         """Return the header; the three columns may stand anywhere in it.
 
         Raises:
-            InputError: a column that is not there or there twice, or stamps of another format.
+            InputError: a column that is not there or there twice.
         """
-        reader = csv.reader(f"{line}\n" for line in lines)
-        found = [_utf8(name).strip() for name in next(reader, [])]
+        columns = [_utf8(name).strip(" \t") for name in column_names(lines[0])] if lines else []
         roles = {self._wanted[role].strip(): role for role in self._wanted}
         for name in roles:
-            if found.count(name) != 1:
-                raise self._not_there(name, found)
-        names = tuple(roles.get(name, f"unused_{i}") for i, name in enumerate(found))
-        self._check_stamps(lines[reader.line_num :], names)
-        return Header("long", reader.line_num, names, _TYPES, self._format, self._missing)
+            if columns.count(name) != 1:
+                raise self._not_there(name, columns)
+        names = tuple(roles.get(name, f"unused_{i}") for i, name in enumerate(columns))
+        return Header("long", 1, names, _TYPES, (self._format,), self._missing)
 
     @property
     def _wanted(self) -> dict[str, str]:
@@ -105,13 +104,16 @@ class Long:
         there = ", ".join(f'"{each}"' for each in found)
         return InputError(what, private=f"{what}; found are {shown(there, 200)}")
 
-    def _check_stamps(self, rows: Sequence[str], names: Sequence[str]) -> None:
-        first = [cell for cell in cells(rows, names.index("time"), fields=len(names)) if cell not in self._missing]
-        if first and not any(fits(cell, self._format) for cell in first):
-            what = f'no stamp of the first rows is as [input.columns] time_format = "{self.columns.time_format}" says'
-            usual = next((known for known in USUAL if all(fits(cell, known) for cell in first)), None)
-            near = f'; did you mean "{usual}"?' if usual else ""
-            raise InputError(what, private=f'{what}; the first is "{shown(first[0], 40)}"{near}')
+    def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:
+        """Return the error about a file whose first rows have no stamp of the declared format."""
+        cells = first_cells(rows, header.names.index("time"), fields=len(header.names))
+        first = [cell for cell in cells if cell not in self._missing]
+        what = f'no stamp of the first rows is as [input.columns] time_format = "{self.columns.time_format}" says'
+        if not first:
+            return InputError(what)
+        usual = next((known for known in USUAL if all(fits(cell, known) for cell in first)), None)
+        near = f'; did you mean "{usual}"?' if usual else ""
+        return InputError(what, private=f'{what}; the first is "{shown(first[0], 40)}"{near}')
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the header line that has the three columns and no other."""
@@ -146,8 +148,10 @@ class Long:
         quarter, rest = np.divmod(ns, _QUARTER_NS)
         start = quarter - (2 if self.columns.stamp == "end" else 0)
         unreadable |= (start < 0) | (start >= _QUARTERS)
-        distinct, code = np.unique(np.where(unreadable, 0, start), return_inverse=True)
-        places = [self._clock.at_quarter(number) for number in distinct.tolist()]
+        is_instant = columns.instants.get("time", np.zeros(columns.rows, bool))
+        distinct, code = np.unique(np.where(unreadable, 0, 2 * start + is_instant), return_inverse=True)
+        clocks = (self._clock, self._utc)
+        places = [clocks[number % 2].at_quarter(number // 2) for number in distinct.tolist()]
         table = np.array(
             [(p.day, p.slot, _CHANNEL[p.passed], p.minutes) if p else (-1, 0, 0, 0) for p in places], np.int64
         ).reshape(-1, 4)[code]

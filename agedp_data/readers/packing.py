@@ -34,6 +34,9 @@ class Named(Protocol):
     def error(self, what: str, *, private: str | None = None) -> InputError:
         """Return the error to raise."""
 
+    def unreadable(self, what: str, *, private: str | None = None) -> InputError:
+        """Return the error to raise about what the file contains."""
+
 
 def is_packed(location: str) -> bool:
     """Return whether a file is packed, by its name."""
@@ -49,23 +52,25 @@ def unpacked(source: Named) -> Iterator[IO[bytes]]:
     """
     packed = is_packed(source.location)
     if packed and source.size == 0:  # gzip takes this for an empty file
-        raise source.error(_DAMAGED)
+        raise source.unreadable(_DAMAGED)
     try:
         with ExitStack() as stack:
             yield _opened(source, stack)
     except NotImplementedError:
-        raise source.error("this kind of zip (deflate64?) cannot be read; unpack it and pack it again as .gz") from None
+        raise source.unreadable(
+            "this kind of zip (deflate64?) cannot be read; unpack it and pack it again as .gz"
+        ) from None
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
         if not packed:
             raise
-        raise source.error(_DAMAGED) from None
+        raise source.unreadable(_DAMAGED) from None
     except RuntimeError as error:  # zipfile's word for an encrypted member
         if not packed or "encrypted" not in str(error):
             raise
-        raise source.error("the archive is encrypted; unpack it first") from None
+        raise source.unreadable("the archive is encrypted; unpack it first") from None
     except OSError as error:
         if packed and error.errno in (None, errno.EINVAL):  # a place before the archive's beginning
-            raise source.error(_DAMAGED) from None
+            raise source.unreadable(_DAMAGED) from None
         raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
 
 
@@ -85,5 +90,5 @@ def _opened(source: Named, stack: ExitStack) -> IO[bytes]:
 def _member(source: Named, archive: zipfile.ZipFile) -> IO[bytes]:
     members = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
     if len(members) != 1:
-        raise source.error(f"the archive holds {len(members)} files; one is expected, unpack it first")
+        raise source.unreadable(f"the archive holds {len(members)} files; one is expected, unpack it first")
     return archive.open(members[0])

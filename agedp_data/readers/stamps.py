@@ -1,7 +1,7 @@
-"""Stamps as text: which format a file's are in, and the instant that one of them names.
+"""Timestamps as text: the formats that a table may declare, and the instant of one stamp.
 
-ISO stamps are Arrow's to parse. All others are read here, by pattern and distinct cell: Arrow's strptime takes
-31 February for 3 March.
+Each stamp is read by itself: whether it can be read depends on nothing else in the file. ISO stamps are Arrow's to
+parse. All others are read here, by pattern and distinct cell: Arrow's strptime takes 31 February for 3 March.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-
-from agedp_data.errors import InputError
+from typing import NamedTuple
 
 ISO = "iso"
+"""With or without an offset: a stamp that names its offset is an instant, any other what a clock shows."""
+LOCAL_ISO = "iso without offset"
 SHORTEST_ISO = len("2013-01-31 00:30")
 DAY_FIRST = "%d/%m/%Y %H:%M:%S"
-_ISO_PATTERNS = (ISO, "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
+_LOCAL_PATTERNS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
 USUAL = (
     ISO,
     *(
@@ -25,72 +26,78 @@ USUAL = (
     ),
 )
 """Formats that tables come in: what is proposed where another one was asked for, day before month."""
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_EPOCH, _SECOND, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1), timedelta(microseconds=1)
 _FARTHEST = timedelta(seconds=9e9)  # nanoseconds in 64 bits end in the year 2262
-_DAY, _MONTH = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])"
-_KNOWN = (r"\s*\d{4}-\d{1,2}-\d{1,2}([ T].*)?", rf"\s*{_DAY}/{_MONTH}/\d{{4}}.*", rf"\s*{_MONTH}/{_DAY}/\d{{4}}.*")
-_DIRECTIVES = {"d": _DAY, "m": _MONTH, "Y": r"\d{4}", "y": r"\d{2}"}
+_ISO_SHAPE = re.compile(  # what Arrow takes, but for stamps that do not say the minute
+    rb"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|([+-])(\d\d)(?::?(\d\d))?)?"
+)
+
+
+class Stamp(NamedTuple):
+    """Nanoseconds since 1970: of an instant, or of what a clock shows as if it were in UTC."""
+
+    ns: int
+    is_instant: bool
 
 
 def parser_format(pattern: str) -> str:
-    """Return what stands for a strptime pattern here: ISO for what Arrow reads as such, else the pattern itself.
+    """Return the format that stands for a strptime pattern here: `LOCAL_ISO` where Arrow reads it, else the pattern.
 
-    >>> parser_format("%Y-%m-%d %H:%M"), parser_format("%d.%m.%Y %H:%M")
-    ('iso', '%d.%m.%Y %H:%M')
+    >>> parser_format("%Y-%m-%d %H:%M"), parser_format("%d.%m.%Y %H:%M"), parser_format("iso")
+    ('iso without offset', '%d.%m.%Y %H:%M', 'iso')
     """
-    return ISO if pattern in _ISO_PATTERNS else pattern
+    return LOCAL_ISO if pattern in _LOCAL_PATTERNS else pattern
+
+
+def is_iso(time_format: str) -> bool:
+    """Return whether Arrow parses stamps of this format."""
+    return time_format in (ISO, LOCAL_ISO)
 
 
 def fits(text: str, time_format: str) -> bool:
-    """Return whether a stamp is of this format; an ISO one has any number of digits in its fraction, and no zone.
+    """Return whether a stamp is of this format.
 
     >>> fits("2012-10-12 00:30:00.0000000", ISO), fits("2012-10-12T00:30Z", ISO), fits("31.02.2013", "%d.%m.%Y")
-    (True, False, False)
+    (True, True, False)
     """
-    if time_format != ISO:
-        return instant_ns(text.encode(), time_format) is not None
-    try:
-        return datetime.fromisoformat(re.sub(r"\.\d+$", "", text.strip())).tzinfo is None
-    except ValueError:
-        return False
+    return parse_stamp(text.strip().encode(), (time_format,)) is not None
 
 
-def instant_ns(cell: bytes, time_format: str) -> int | None:
-    """Return the nanoseconds since 1970 of what a clock shows, or of the instant if the stamp names its offset.
+def parse_stamp(cell: bytes, time_formats: Sequence[str]) -> Stamp | None:
+    """Return the stamp by the first of the formats that it is of; None if it is of none, or no calendar has it.
 
-    None if the stamp is of another format, or no calendar has it.
-
-    >>> instant_ns(b"02/01/1970 00:00:00", DAY_FIRST) == 86_400 * 10**9, instant_ns(b"31/02/2013 00:30:00", DAY_FIRST)
-    (True, None)
+    >>> parse_stamp(b"02/01/1970 00:00:00", (LOCAL_ISO, DAY_FIRST)), parse_stamp(b"31/02/2013 00:30:00", (DAY_FIRST,))
+    (Stamp(ns=86400000000000, is_instant=False), None)
+    >>> parse_stamp(b"1970-01-02T01:00+01:00", (ISO,)), parse_stamp(b"1970-01-02T01:00+01:00", (LOCAL_ISO,))
+    (Stamp(ns=86400000000000, is_instant=True), None)
     """
-    if time_format == DAY_FIRST and not re.fullmatch(rb"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d{2}:\d{2}", cell):
-        return None  # strptime alone would take any blanks, and minutes of one digit
-    try:
-        found = datetime.strptime(cell.decode().strip(), time_format)
-    except ValueError:
+    for time_format in time_formats:
+        try:
+            stamp = _iso(cell, time_format) if is_iso(time_format) else _by_pattern(cell, time_format)
+        except ValueError:
+            continue
+        if stamp is not None:
+            return stamp
+    return None
+
+
+def _iso(cell: bytes, time_format: str) -> Stamp | None:
+    parts = _ISO_SHAPE.fullmatch(cell)
+    if parts is None or (parts[8] and time_format == LOCAL_ISO):
         return None
-    since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH
-    return since // _MICROSECOND * 1000 if abs(since) < _FARTHEST else None
+    year, month, day, hour, minute, second = (int(part or 0) for part in parts.groups()[:6])
+    since = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH
+    hours, minutes = int(parts[10] or 0), int(parts[11] or 0)
+    if hours > 23 or minutes > 59:
+        return None
+    since -= timedelta(hours=hours, minutes=minutes) * (-1 if parts[9] == b"-" else 1)
+    fraction = int((parts[7] or b"").ljust(9, b"0"))
+    return Stamp(since // _SECOND * 10**9 + fraction, parts[8] is not None) if abs(since) < _FARTHEST else None
 
 
-def refuse_other_formats(cells: Sequence[bytes], time_format: str) -> None:
-    """Raise InputError if one of these stamps, which could not be read, is of another format than the file's."""
-    own = _written_as(time_format)
-    for cell in cells:
-        text = cell.decode("latin-1")
-        others = (pattern for pattern in _KNOWN if pattern != own)
-        if not re.fullmatch(own, text) and any(re.fullmatch(pattern, text) for pattern in others):
-            raise InputError("no single date format fits all rows of the file; dates must be ISO or day first")
-
-
-def _written_as(time_format: str) -> str:
-    """Return what the dates of a format look like: its text up to the time of day, then anything."""
-    if time_format == ISO:
-        return _KNOWN[0]
-    pieces = re.split(r"%([A-Za-z%])", time_format)
-    shape = r"\s*" + re.escape(pieces[0])
-    for directive, literal in zip(pieces[1::2], pieces[2::2], strict=True):
-        if directive in "HIMSfpz" and "%d" in time_format.partition(f"%{directive}")[0]:
-            return shape.removesuffix(r"\ ") + ".*"
-        shape += _DIRECTIVES.get(directive, r"\w+") + re.escape(literal)
-    return shape
+def _by_pattern(cell: bytes, pattern: str) -> Stamp | None:
+    if pattern == DAY_FIRST and not re.fullmatch(rb"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d{2}:\d{2}", cell):
+        return None  # strptime alone would take any blanks, and minutes of one digit
+    shown = datetime.strptime(cell.decode("ascii").strip(), pattern)
+    since = (shown if shown.tzinfo else shown.replace(tzinfo=UTC)) - _EPOCH
+    return Stamp(since // _MICROSECOND * 1000, shown.tzinfo is not None) if abs(since) < _FARTHEST else None

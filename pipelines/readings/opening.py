@@ -13,29 +13,33 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
-from agedp_data.readers.layout import Header, Layout
+from agedp_data.readers.layout import Header, Layout, Reason
+from agedp_data.readers.parse import parse
 from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import Engine, map_merge, seen_by_workers
 from pipelines.readings.store import Store
 
 _DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
-_APART_BY = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_APART_BY = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
+_HEADER_LINES = 2
+_FIRST_BYTES = 4096
 _UNSURE_NS = 2 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """A file whose bytes are known by name: their digest, the content id, and whether a quote may be in them."""
+    """A file whose bytes are known by name: their digest and the content id."""
 
     source: Source
     digest: str
     content: str
-    quoted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,77 +69,102 @@ def identify(store: Store, sources: Sequence[Source], *, engine: Engine) -> list
         hashed = map_merge(
             "hash", [files.leaves(one) for one in fresh], each=files.digest_leaf, merge=files.digest_of, engine=engine
         )
-    for one, (digest, quoted) in zip(fresh, hashed, strict=True):
-        known[one.location] = (one.stamp, digest, quoted)
-    found = [_identified(store, one, known[one.location]) for one in sources]
+    for one, digest in zip(fresh, hashed, strict=True):
+        known[one.location] = (one.stamp, digest)
+    found = [Identified(one, known[one.location][1], store.content(known[one.location][1])) for one in sources]
     lasting = {one.location: known[one.location] for one in sources if one.touched_ns < listed_ns - _UNSURE_NS}
     if lasting != _remembered(store):
         folders.write(store.folder / "names.json", json.dumps(lasting, sort_keys=True).encode())
     return found
 
 
-def _identified(store: Store, source: Source, known: tuple[str, str, bool]) -> Identified:
-    _, digest, quoted = known
-    return Identified(source, digest, store.content(digest), quoted)
-
-
-def _remembered(store: Store) -> dict[str, tuple[str, str, bool]]:
+def _remembered(store: Store) -> dict[str, tuple[str, str]]:
     try:
         found = json.loads((store.folder / "names.json").read_bytes())
-        return {str(name): (str(stamp), str(digest), bool(quoted)) for name, (stamp, digest, quoted) in found.items()}
+        return {str(name): (str(stamp), str(digest)) for name, (stamp, digest, *_) in found.items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 
-def open_file(file: Identified, *, store: Store) -> Opened:
+def open_file(file: Identified, *, store: Store, check_dates: bool = False) -> Opened:
     """Return a file's header.
 
+    Args:
+        file: the file.
+        store: where its readings go.
+        check_dates: whether to look at its first rows: before a series begins, later no row stops a file.
+
     Raises:
-        InputError: binary or UTF-16, an unknown header (naming the columns found and the nearest known layout).
+        UnreadableFile: no text, an unknown header (naming the columns and the nearest known layout), a broken archive,
+            or first rows without a date that the layout reads.
     """
-    header, data_start = recognised(file.source, store.layout)
-    return Opened(file, header, data_start)
+    opened = Opened(file, *recognised(file.source, store.layout))
+    if check_dates and opened.header is not None:
+        _check_first_dates(opened, opened.header, store)
+    return opened
 
 
 def recognised(source: Source, layout: Layout) -> tuple[Header | None, int]:
     """Return a file's header under a layout (None: it has no rows), and where its first data row begins.
 
+    Only its first lines decide: no row of a household does.
+
     Raises:
-        InputError: as `open_file`.
+        UnreadableFile: as `open_file`.
     """
     head = files.read_head(source)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise source.error("is UTF-16; save it as UTF-8")
-    if b"\x00" in head:
-        raise source.error("is binary, not CSV")
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
-    kept = head[bom:].splitlines(keepends=True)
     if not head[bom:].strip() and len(head) < files.HEAD_BYTES:
         return None, len(head)
-    lines = [line.decode("latin-1").rstrip("\r\n") for line in kept]
-    _require_commas(source, lines[0])
+    whole = head[bom:].split(b"\n", _HEADER_LINES)
+    if len(head) == files.HEAD_BYTES or len(whole) > _HEADER_LINES:
+        whole.pop()  # where it ends is not known
+    lines = [line.decode("latin-1").removesuffix("\r") for line in whole]
+    refusal = None
     try:
         header = layout.recognise(lines)
     except InputError as error:
-        raise source.error(str(error), private=error.private) from None
+        header, refusal = None, source.unreadable(str(error), private=error.private)
     if header is None:
-        raise _unknown_header(source, lines, layout)
-    return header, bom + sum(len(line) for line in kept[: header.lines])
+        raise _not_text(source, head) or refusal or _unknown_header(source, lines, layout)
+    return header, min(len(head), bom + sum(len(line) + 1 for line in whole[: header.lines]))
 
 
-def _require_commas(source: Source, line: str) -> None:
-    """Raise InputError for a first line without a comma whose columns stand apart by something else."""
+def _not_text(source: Source, head: bytes) -> InputError | None:
+    """Return the error about a file without a header whose first bytes say that it is no table, or not of commas."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return source.unreadable("is UTF-16; save it as UTF-8")
+    if b"\x00" in head[:_FIRST_BYTES]:
+        return source.unreadable("is binary, not CSV")
+    line = head.partition(b"\n")[0].removesuffix(b"\r")
+    if b"\r" in line and b"\n" not in head:
+        return source.unreadable("its lines end in carriage returns alone; write the table again with line feeds")
     for mark, word in _APART_BY.items():
-        if "," not in line and line.count(mark) > 1:
-            raise source.error(f"its columns stand apart by {word}; write the table again with commas between them")
+        if b"," not in line and line.count(mark) > 1:
+            return source.unreadable(
+                f"its columns stand apart by {word}; write the table again with commas between them"
+            )
+    return None
+
+
+def _check_first_dates(opened: Opened, header: Header, store: Store) -> None:
+    """Raise UnreadableFile if no row among the first has a date that the layout reads."""
+    head = files.read_head(opened.source)[opened.data_start :]
+    rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == files.HEAD_BYTES else head
+    reason = parse(rows, layout=store.layout, header=header, rules=store.rules).records.reason
+    if (reason == Reason.DATE).any() and np.isin(reason, (Reason.DATE, Reason.HOUSEHOLD)).all():
+        lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
+        error = store.layout.wrong_dates(lines, header)
+        raise opened.source.unreadable(str(error), private=error.private)
 
 
 def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> InputError:
     """Return the error; what was found stays private: without a header line it is a household's first row."""
-    found = lines[0] if len(lines[0].replace(",", "")) > 0 else (lines[1] if len(lines) > 1 else "")
+    named = [line for line in lines if line.replace(",", "")]
+    found = named[0] if named else ""
     every = [(name, text) for name, other in LAYOUTS.items() for text in other.known_headers()]
     nearest = difflib.get_close_matches(found, [text for _, text in every], n=1, cutoff=0.0)
     name = next((name for name, text in every if [text] == nearest), layout.name)
     hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
     rest = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
-    return source.error(f"its columns {rest}", private=f'columns "{shown(found, 120)}" {rest}')
+    return source.unreadable(f"its columns {rest}", private=f'columns "{shown(found, 120)}" {rest}')

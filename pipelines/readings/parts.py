@@ -26,7 +26,7 @@ from agedp_data.readers.settle import Rows, settle
 from pipelines import folders
 from pipelines.readings.household_days import distinct, packed, totals, unpacked
 from pipelines.readings.manifest import Part
-from pipelines.readings.quarantine import Line, set_aside, write_quarantine
+from pipelines.readings.quarantine import count_reasons, rejected_rows, write_quarantine
 from pipelines.readings.store import Store, month_name, month_of
 
 _MOST_ROWS = 2**31 - 1
@@ -62,27 +62,26 @@ def write_part(store: Store, content: str, number: int, blocks: Iterable[Parsed]
     """
     counts: dict[str, int] = {}
     notes: dict[str, int] = {}
-    quarantined: list[Line] = []
+    rejected: list[pa.Table] = []
     rows = 0
 
     def counted() -> Iterator[Parsed]:
         nonlocal rows
         for block in blocks:
             _count(counts, notes, block)
-            quarantined.extend(set_aside(block, rows))
+            if len(block.aside_row):
+                rejected.append(rejected_rows(block, rows))
             rows += block.rows_read
             yield block
 
     ids, whole = kept_of(store.layout, counted())
-    write_quarantine(store, content, number, quarantined)
-    for line in quarantined:
-        counts[line.reason] = counts.get(line.reason, 0) + 1
+    write_quarantine(store, content, number, rejected)
     names = pa.array(ids, pa.string())
     months = {
         name: _write_month(store, name, f"{content}-{number}", whole.of(which), names)
         for name, which in _by_month(whole.time)
     }
-    return Part(rows, len(whole.row), counts, notes, months)
+    return Part(rows, len(whole.row), counts | count_reasons(rejected), notes, months)
 
 
 def kept_of(layout: Layout, blocks: Iterable[Parsed]) -> tuple[list[str], Kept]:

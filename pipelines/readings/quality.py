@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp_data import tables
+from agedp_data.errors import UnreadableFile
 from agedp_data.readers.layout import Ints, Reason
 from pipelines import folders
 from pipelines.readings.days import Aside
@@ -26,7 +27,11 @@ def by_reason(reason: Ints) -> dict[str, int]:
 
 
 def write_quality(
-    store: Store, listed: Sequence[Identified], manifests: Mapping[str, Manifest], settled: Aside
+    store: Store,
+    listed: Sequence[Identified],
+    manifests: Mapping[str, Manifest],
+    settled: Aside,
+    unreadable: Mapping[str, UnreadableFile],
 ) -> None:
     """Write what every listed file holds, and which rows settling set aside.
 
@@ -35,6 +40,7 @@ def write_quality(
         listed: the input files, in order; of equal ones the first counts.
         manifests: of all files that count, in order.
         settled: rows that settling set aside; files by their place in `manifests`.
+        unreadable: what is wrong with listed files that were set apart as a whole.
     """
     contents = list(manifests)
     place = {content: i for i, content in enumerate(contents)}
@@ -49,6 +55,10 @@ def write_quality(
             lines.append((name, one.content, "same bytes as an earlier input, ignored", "rows read", 0))
             continue
         seen.add(one.content)
+        if one.content in unreadable:
+            note = f"cannot be understood, set apart as a whole: {unreadable[one.content]}"
+            lines.append((name, one.content, note, "rows read", 0))
+            continue
         at = place[one.content]
         extra = by_reason(reason[order[bounds[at] : bounds[at + 1]]])
         figures = _figures(manifests[one.content], extra)

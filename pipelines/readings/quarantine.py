@@ -1,4 +1,6 @@
-"""Rows that parsing set aside, as they stood in their files: for whoever asks a supplier to mend them.
+"""Rows that parsing rejected, as they are in their files: for whoever asks a supplier to mend them.
+
+A text is one line, at most its first 64 KiB, whatever bytes it has; bytes that are not UTF-8 are replaced.
 
     <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   rows of this month
     <confidential>/store/quarantine/<content>-<number>.parquet                 rows that do not say their month
@@ -9,12 +11,12 @@ long as the youngest row of a delivery that holds years.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data import tables
@@ -25,44 +27,46 @@ from pipelines.readings.manifest import Part
 from pipelines.readings.store import Store, month_name, month_of
 
 UNDATED = ""
+_NO_MONTH = -1
+_REJECTED = pa.schema([("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string())])
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One row that was set aside: its month (`UNDATED` if it names none), its place in the part, why, its text."""
+def rejected_rows(block: Parsed, before: int) -> pa.Table:
+    """Return the rejected rows of a block: month (`UNDATED` without one), row, reason, text.
 
-    month: str
-    row: int
-    reason: str
-    text: str
-
-
-def set_aside(block: Parsed, before: int) -> list[Line]:
-    """Return the rows of a block that were set aside; `before` rows of the part come before it."""
-    dated = block.aside_reason > Reason.DATE  # what comes before in precedence has no day that could be trusted
-    months = [UNDATED] * len(dated)
-    months_of = month_of(block.records.day[np.searchsorted(block.row, block.aside_row[dated])])
-    names = {month: month_name(month) for month in np.unique(months_of).tolist()}
-    for place, month in zip(np.flatnonzero(dated).tolist(), months_of.tolist(), strict=True):
-        months[place] = names[month]
-    rows = zip(months, block.aside_row.tolist(), block.aside_reason.tolist(), block.aside_text, strict=True)
-    return [Line(month, row + before, Reason(reason).words, text) for month, row, reason, text in rows]
+    Args:
+        block: what a block says.
+        before: how many rows of the part come before it.
+    """
+    # what precedes the category, or has no fields at all, has no day that could be trusted
+    dated = (block.aside_reason > Reason.DATE) & (block.aside_reason != Reason.LINE)
+    months = np.full(len(dated), _NO_MONTH, np.int64)
+    months[dated] = month_of(block.records.day[np.searchsorted(block.row, block.aside_row[dated])])
+    values = (months, block.aside_row + before, block.aside_reason, block.aside_text)
+    arrays = [pa.array(value, kind) for value, kind in zip(values, _REJECTED.types, strict=True)]
+    return pa.table(arrays, schema=_REJECTED)
 
 
-def write_quarantine(store: Store, content: str, number: int, lines: Sequence[Line]) -> None:
-    """Write the rows of a part that were set aside, numbered from its beginning until `number_quarantined`."""
-    by_month: dict[str, list[Line]] = defaultdict(list)
-    for line in lines:
-        by_month[line.month].append(line)
-    for month, own in by_month.items():
+def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
+    """Return how many rows were rejected for each reason."""
+    counts = Counter(reason for table in rejected for reason in table["reason"].to_pylist())
+    return {Reason(reason).words: number for reason, number in counts.items()}
+
+
+def write_quarantine(store: Store, content: str, number: int, rejected: Sequence[pa.Table]) -> None:
+    """Write the rejected rows of a part, numbered from its beginning until `number_quarantined`."""
+    rows = pa.concat_tables([_REJECTED.empty_table(), *rejected])
+    words = pa.array([reason.words for reason in Reason], pa.string())
+    for month in pc.unique(rows["month"]).to_pylist():
+        of_month = rows.filter(pc.equal(rows["month"], month))
         table = tables.columns(
             tables.QUARANTINE,
-            content=[content] * len(own),
-            row=[line.row for line in own],
-            reason=[line.reason for line in own],
-            text=[line.text for line in own],
+            content=pa.repeat(content, of_month.num_rows),
+            row=of_month["row"],
+            reason=words.take(of_month["reason"]),
+            text=of_month["text"],
         )
-        folder = folders.make_private(store.quarantine(month))
+        folder = folders.make_private(store.quarantine(UNDATED if month == _NO_MONTH else month_name(month)))
         folders.write_table(folder / f"{content}-{number}.parquet", table)
 
 

@@ -17,12 +17,17 @@ from pipelines.readings.store import Store
 _AGAIN = "put the files back in [input] files"
 
 
-def remembered(store: Store, known: Mapping[str, Manifest]) -> dict[str, Manifest]:
-    """Return the stored files that count whether or not they are still listed: those read as the run file says now."""
+def remembered(store: Store, known: Mapping[str, Manifest], listed: Sequence[Identified]) -> dict[str, Manifest]:
+    """Return the stored files that count whether or not they are still listed: those read as the run file says now.
+
+    Of bytes that were read under several formats only the newest counts; those that are listed are read again.
+    """
     if not store.order.remembers:
         return {}
-    now = store.read_as
-    return {content: one for content, one in known.items() if one.read_as == now}
+    now = {content: one for content, one in known.items() if one.read_as == store.read_as}
+    again = {one.digest for one in now.values()} | {one.digest for one in listed}
+    before = {content: one for content, one in known.items() if store.counts(one) and one.digest not in again}
+    return now | before
 
 
 def require_there(

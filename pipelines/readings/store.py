@@ -34,7 +34,10 @@ from agedp_data.readers.layout import Ints, Layout, Rules
 from pipelines import folders
 from pipelines.readings.manifest import Manifest
 
-FORMAT = 4
+FORMAT = 5
+"""By which rules bytes become rows, and rows parts; 5: each physical line is a row."""
+EARLIER_FORMATS = (4,)
+"""What was read under them still counts where a file is no longer delivered; one that is delivered is read again."""
 _EPOCH = date(1970, 1, 1)
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
@@ -78,6 +81,13 @@ class Store:
     def read_as(self) -> dict[str, Any]:
         """Return the dataset and the rules, named as in [input]: under others, the same bytes say something else."""
         return _read_as(self.dataset, self.rules)
+
+    def counts(self, manifest: Manifest) -> bool:
+        """Return whether a file was read as this store reads, be it under an earlier format."""
+        now = self.read_as
+        return manifest.read_as == now or any(
+            manifest.read_as == {**now, "format": number} for number in EARLIER_FORMATS
+        )
 
     def manifest(self, content: str) -> Manifest | None:
         """Return what is known of a stored file; None if it is not wholly in the store.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,8 +22,10 @@ _LONDON = {
     "kaggle": ("LCLid,tstp,energy(kWh/hh)", "", "", "%Y-%m-%d %H:%M:%S", "\n"),
     "extract": ("LCLid,DateTime,KWH/hh (per half hour)", "", "", "%Y-%m-%d %H:%M:%S", "\n"),
 }
-SHAPE = Long("meter", "read at", "Wh", "%d.%m.%Y %H:%M", 1, ("NA", "-9"), end=False)
+SHAPE = Long("meter", "read at", "Wh", plain_reader.dotted, 1, ("NA", "-9"), end=False)
 NAMED = NamedColumns("meter", "read at", "%d.%m.%Y %H:%M", "start", "UTC", "UTC", "Wh", "Wh", ("NA", "-9"))
+ISO_SHAPE = Long("id", "time", "kWh", partial(plain_reader.iso, offsets=True), 1000, ("", "Null"), end=True)
+ISO_NAMED = NamedColumns("id", "time", "iso", "end", "UTC", "UTC", "kWh", "kWh", ("Null", ""))
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,17 @@ def _long() -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def _iso() -> bytes:
+    lines = ["id,time,kWh"]
+    for home in ("h1", "h2"):
+        for step in range(12):
+            at = datetime(2013, 2, 28, 21) + step * timedelta(minutes=30)
+            stamps = [f"{at}", f"{at:%Y-%m-%dT%H:%M}", f"{at}Z", f"{at + timedelta(hours=1)}+01:00", f"{at}.000-0000"]
+            lines.append(f"{home},{stamps[step % 5]},0.{step:03d}")
+    lines.append("h2,2013-02-29T00:30Z,0.5")
+    return ("\n".join(lines) + "\n").encode()
+
+
 def _ausgrid(year: int) -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder)
@@ -75,4 +88,7 @@ def originals() -> dict[str, Original]:
     for year in (2010, 2011, 2012):
         found[f"ausgrid {year}"] = Original("ausgrid", _ausgrid(year), Rules(), plain_reader.ausgrid)
     found["long"] = Original("long", _long(), Rules(columns=NAMED), lambda data: plain_reader.long(data, SHAPE))
+    found["long iso"] = Original(
+        "long", _iso(), Rules(columns=ISO_NAMED), lambda data: plain_reader.long(data, ISO_SHAPE)
+    )
     return found

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from agedp_data.readers import files
-from agedp_data.readers.cutting import cut
-from agedp_data.readers.cutting import rows as stretches
-from agedp_data.readers.layout import Reason, Rules
+from agedp_data.readers.cutting import chunks, cut
+from agedp_data.readers.datasets import layout_of
+from agedp_data.readers.layout import Header, Layout, Reason, Rules
 from agedp_data.readers.parse import parse
 from agedp_data.readers.settle import Rows, settle
 from pipelines.readings.opening import recognised
-from pipelines.readings.store import Store
 
 
 @dataclass
@@ -29,15 +29,19 @@ class Found:
 
 def found_in(path: Path, dataset: str, rules: Rules, *, block_bytes: int) -> Found:
     """Read one file as the project does, in blocks."""
-    store = Store(path.parent / "store", dataset, rules)
+    layout = layout_of(dataset, rules.columns)
     source = files.list_sources([str(path)]).sources[0]
-    _, quoted = files.digest_of([files.digest_leaf(leaf) for leaf in files.leaves(source)])
-    header, data_start = recognised(source, store.layout)
+    header, data_start = recognised(source, layout)
     if header is None:
         return Found(0, 0, 0, {})
-    layout, parts, rows, aside = store.layout, [], 0, 0
-    blocks = cut(source, start=data_start, block_bytes=block_bytes, quoted=quoted)
-    for data in (data for block in blocks for data in stretches(block, at_a_time=block_bytes, quoted=quoted)):
+    blocks = cut(source, start=data_start, block_bytes=block_bytes)
+    return found_of((data for block in blocks for data in chunks(block, at_a_time=block_bytes)), layout, header, rules)
+
+
+def found_of(stretches: Iterable[bytes], layout: Layout, header: Header, rules: Rules) -> Found:
+    """Read stretches of whole lines as the project does, every row accounted for."""
+    parts, rows, aside = [], 0, 0
+    for data in stretches:
         found = parse(data, layout=layout, header=header, rules=rules)
         assert len(found.aside_text) == len(found.aside_row) == len(found.aside_reason)
         assert len(found.records.reason) == len(found.row)

@@ -1,21 +1,19 @@
-"""A second reader of the input files, written from the description of the datasets alone: slow, exact, row by row.
+"""A second reader of the input files, written from the description of the datasets alone: slow, exact, line by line.
 
-It knows `csv` and `Decimal` and nothing of the project. `rows` counts what the file holds, `kept` what is left of
-it, and `why_refused` is what gives the project the right to refuse the whole file.
+It splits bytes at line feeds and one line into fields by hand, knows `Decimal`, and nothing of the project. `rows`
+counts the lines behind the header, `kept` is what is left of them. `why_refused` is what gives the project the right
+to refuse the whole file: nothing but the header line can.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal, DivisionByZero, InvalidOperation, localcontext
-
-csv.field_size_limit(2**31 - 1)
+from functools import lru_cache
 
 FOUR = ["lclid", "stdortou", "datetime", "kwh/hh (per half hour)"]
 LONDON = [
@@ -26,14 +24,27 @@ LONDON = [
 ]
 LABELS = [f"{m // 60 % 24}:{m % 60:02d}" for m in range(30, 24 * 60 + 1, 30)]
 AUSGRID = ["Customer", "Generator Capacity", "Postcode", "Consumption Category", "date", *LABELS]
+MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 ABSENT = {date(2010, 10, 3), date(2011, 10, 2), date(2012, 10, 7)}
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
+LONGEST = 65536
 BOM = b"\xef\xbb\xbf"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_ISO = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:(Z)|([+-])(\d\d)(?::?(\d\d))?)?", re.ASCII
+)
+_SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}):(\d\d):(\d\d)", re.ASCII)
+_DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})[ \t]+(\d{1,2}):(\d{1,2})", re.ASCII)
+_AUSGRID_DAY = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})", re.ASCII)
+_AUSGRID_NAMED = re.compile(r"(\d{1,2})-([A-Za-z]{3})-(\d\d)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
+_LAST_DAY = (date(2199, 12, 31) - _EPOCH.date()).days
 
 Key = tuple[str, int]
 """Household, and half-hours since 1970 at which the reading begins."""
+Energy = tuple[int, bool]
+"""Whole watt-hours, and whether the amount lies half-way between two of them."""
+Row = tuple[tuple[object, ...], tuple[Energy, ...]]
+"""What a kept row is about, and its readings; -1 where one is missing."""
 
 
 @dataclass
@@ -47,7 +58,59 @@ class Read:
     why_refused: str = ""
 
 
-def energy_wh(cell: str, unit: int = 1000, missing: tuple[str, ...] = ("", "Null")) -> tuple[int, bool] | None:
+def lines_of(data: bytes) -> list[bytes]:
+    """The physical lines, each without its end: LF, or CR and LF."""
+    pieces = data.split(b"\n")
+    if not pieces[-1]:
+        pieces.pop()
+    return [piece[:-1] if piece.endswith(b"\r") else piece for piece in pieces]
+
+
+def fields_of(line: bytes) -> list[bytes] | None:
+    """The fields of one row; None for a line that is no text, or has a quote that does not enclose a whole field."""
+    if not line or len(line) > LONGEST or any(byte == 127 or (byte < 32 and byte != 9) for byte in line):
+        return None
+    return _split(line, bare_quotes=False)
+
+
+def _split(line: bytes, *, bare_quotes: bool) -> list[bytes] | None:
+    fields, at = [], 0
+    while True:
+        if line[at : at + 1] == b'"':
+            text, at = _quoted(line, at + 1)
+            if text is None or line[at : at + 1] not in (b"", b","):
+                return None
+        else:
+            end = line.find(b",", at)
+            text, at = (line[at:], len(line)) if end < 0 else (line[at:end], end)
+            if b'"' in text and not bare_quotes:
+                return None
+        fields.append(text)
+        if at >= len(line):
+            return fields
+        at += 1
+
+
+def _quoted(line: bytes, at: int) -> tuple[bytes | None, int]:
+    """The text up to the closing quote and the place behind it; None if nothing closes it."""
+    text = b""
+    while True:
+        end = line.find(b'"', at)
+        if end < 0:
+            return None, len(line)
+        text += line[at:end]
+        if line[end + 1 : end + 2] != b'"':
+            return text, end + 1
+        text, at = text + b'"', end + 2
+
+
+def names_of(line: bytes) -> list[str] | None:
+    """The names of a header line, without padding; in names a bare quote is an ordinary character."""
+    found = None if b"\r" in line or not line else _split(line, bare_quotes=True)
+    return None if found is None else [name.decode("latin-1").strip(" \t") for name in found]
+
+
+def energy_wh(cell: str, unit: int = 1000, missing: tuple[str, ...] = ("", "Null")) -> Energy | None:
     """Whole watt-hours, and whether they lie half-way; None for what is no reading."""
     cell = cell.strip(" \t")
     if cell in missing or not _NUMBER.fullmatch(cell):
@@ -62,253 +125,199 @@ def energy_wh(cell: str, unit: int = 1000, missing: tuple[str, ...] = ("", "Null
         return int(whole), abs(abs(wh - whole) - Decimal("0.5")) < Decimal("1e-6")
 
 
-def text_of(data: bytes) -> str:
-    """Byte for byte: a column that is not used may be in any encoding."""
-    return data.removeprefix(BOM).decode("latin-1")
-
-
-def household(cell: str) -> str | None:
+def household(cell: bytes) -> str | None:
     """The id, if it is UTF-8."""
     try:
-        return cell.encode("latin-1").decode("utf-8").removeprefix("\ufeff").strip(" \t") or None
+        return cell.decode("utf-8").removeprefix("\ufeff").strip(" \t") or None
     except UnicodeDecodeError:
         return None
 
 
-def _name(cell: str) -> str | None:
-    """A column's name, if it is UTF-8; only the file's own byte order mark is none of it."""
+def _instant(year: str, month: str, day: str, hour: str, minute: str, second: str | None = "0") -> datetime | None:
     try:
-        return cell.encode("latin-1").decode("utf-8").strip(" \t")
-    except UnicodeDecodeError:
-        return None
-
-
-def table(data: bytes) -> list[list[str]]:
-    """The rows of a CSV text, blank lines left out."""
-    return [row for row in csv.reader(io.StringIO(text_of(data), newline="")) if row]
-
-
-def is_hidden_by_a_huge_line(data: bytes) -> bool:
-    """Whether the first 64 KiB, from which formats are told, end before the second row does."""
-    return len(data) > 2**16 and len([line for line in data[: 2**16].splitlines()[:-1] if line]) < 3
-
-
-def sampled(data: bytes) -> str:
-    """Why a file is refused before its rows are looked at."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "UTF-16"
-    return "binary" if b"\x00" in data[: 2**16] else ""  # further on a row is judged by its cells
-
-
-def settled(found: Read, rows: Iterator[tuple[tuple[object, ...], int, bool]]) -> dict[tuple[object, ...], int]:
-    """Equal rows count once, rows that disagree not at all."""
-    said: dict[tuple[object, ...], list[tuple[int, bool]]] = defaultdict(list)
-    for key, wh, tie in rows:
-        said[key].append((wh, tie))
-    kept = {}
-    for key, values in said.items():
-        if len({wh for wh, _ in values}) == 1:
-            kept[key] = values[0][0]
-            found.rows_kept += 1
-    found.ties |= {key for key, values in said.items() if any(tie for _, tie in values)}  # type: ignore[misc]
-    return kept
-
-
-def _iso(cell: str) -> datetime | None:
-    match = _ISO.fullmatch(cell)
-    return _instant(*match.groups()) if match else None
-
-
-def _instant(*parts: str | None) -> datetime | None:
-    numbers = [int(part or 0) for part in parts[:6]]
-    # What lies below the second is off the half-hour, whatever it is.
-    fraction = 1 if (parts[6] if len(parts) > 6 else None) and int(parts[6] or 0) else 0
-    try:
-        return datetime(*numbers, fraction)
+        return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
     except ValueError:
         return None
 
 
-def _day_first(cell: str) -> datetime | None:
-    match = re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}):(\d\d):(\d\d)", cell, re.ASCII)
-    return _instant(*(match[i] for i in (3, 2, 1, 4, 5, 6))) if match else None
+def iso(cell: str, *, offsets: bool) -> datetime | None:
+    """What an ISO stamp says, in UTC if it names its offset."""
+    match = _ISO.fullmatch(cell)
+    if match is None or (not offsets and (match[8] or match[9])):
+        return None
+    stamp = _instant(*match.groups()[:6])  # type: ignore[arg-type]
+    if stamp is None or not 1700 < stamp.year < 2250 or int(match[10] or 0) > 23 or int(match[11] or 0) > 59:
+        return None
+    offset = timedelta(hours=int(match[10] or 0), minutes=int(match[11] or 0))
+    # What lies below the second is off the half-hour, whatever it is.
+    stamp += timedelta(microseconds=1) if int(match[7] or 0) else timedelta()
+    return stamp + offset if match[9] == "-" else stamp - offset
 
 
-def _strptime(pattern: str) -> Callable[[str], datetime | None]:
-    def read(cell: str) -> datetime | None:
-        try:
-            return datetime.strptime(cell, pattern)
-        except ValueError:
-            return None
+def day_first(cell: str) -> datetime | None:
+    """What a stamp such as 31/01/2013 00:30:00 says."""
+    match = _SLASHED.fullmatch(cell)
+    return _instant(match[3], match[2], match[1], match[4], match[5], match[6]) if match else None
 
-    return read
+
+def dotted(cell: str) -> datetime | None:
+    """What a stamp such as 31.01.2013 00:30 says."""
+    match = _DOTTED.fullmatch(cell)
+    return _instant(match[3], match[2], match[1], match[4], match[5]) if match else None
 
 
 def _began(stamp: datetime | None, *, end: bool) -> int | None:
     if stamp is None:
         return None
     since, rest = divmod(stamp - _EPOCH - (timedelta(minutes=30) if end else timedelta()), timedelta(minutes=30))
-    return since if not rest and 0 <= since // 48 <= (date(2199, 12, 31) - _EPOCH.date()).days else None
+    return since if not rest and 0 <= since // 48 <= _LAST_DAY else None
 
 
 @dataclass(frozen=True)
 class Long:
-    """A long table: its three columns and how they are written."""
+    """A table with one row per half-hour: its columns and how they are written."""
 
     household: str
     time: str
     energy: str
-    pattern: str
+    stamp: Callable[[str], datetime | None]
     unit: int
     missing: tuple[str, ...]
     end: bool
 
 
-_SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}).*", re.S | re.A)
+@lru_cache(maxsize=100_000)
+def _long_row(line: bytes, width: int, at: tuple[int, int, int], shape: Long) -> Row | None:
+    cells = fields_of(line)
+    if cells is None or len(cells) != width:
+        return None
+    home = household(cells[at[0]])
+    began = _began(shape.stamp(cells[at[1]].decode("latin-1").strip(" \t")), end=shape.end)
+    energy = energy_wh(cells[at[2]].decode("latin-1"), shape.unit, shape.missing)
+    return None if home is None or began is None or energy is None else ((home, began), (energy,))
 
 
-def _is_iso_date(cell: str) -> bool:
-    return bool(re.fullmatch(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?", cell, re.S | re.A))
+def _settled(rows: int, found: Iterable[Row | None]) -> Read:
+    """Equal rows count once, rows that disagree not at all."""
+    said: dict[tuple[object, ...], list[tuple[Energy, ...]]] = defaultdict(list)
+    for row in found:
+        if row is not None:
+            said[row[0]].append(row[1])
+    read = Read(rows)
+    for key, values in said.items():
+        if all([wh for wh, _ in value] == [wh for wh, _ in values[0]] for value in values):
+            read.kept[key] = values[0][0][0]  # type: ignore[index]
+            read.rows_kept += 1
+        if any(tie for value in values for _, tie in value):
+            read.ties.add(key)  # type: ignore[arg-type]
+    return read
 
 
-def _slashed(cell: str) -> str:
-    """Whether a date with slashes has its "day" or its "month" first (as far as one can tell), or is none."""
-    match = _SLASHED.fullmatch(cell)
-    first, second = (int(match[1]), int(match[2])) if match else (0, 0)
-    if 1 <= first <= 31 and 1 <= second <= 12:
-        return "day"
-    return "month" if 1 <= first <= 12 and 1 <= second <= 31 else ""
+def _long(lines: list[bytes], width: int, at: tuple[int, int, int], shape: Long) -> Read:
+    return _settled(len(lines), (_long_row(line, width, at, shape) for line in lines))
+
+
+_LONDON_SHAPE = Long("", "", "", lambda cell: iso(cell, offsets=False) or day_first(cell), 1000, ("", "Null"), end=True)
 
 
 def london(data: bytes) -> Read:
     """Read a London file."""
-    rows = table(data)
-    first = [name.strip().strip('"').lower() for name in rows[0]] if rows else []
-    blank = bool(rows) and not data.removeprefix(BOM).splitlines()[0]
-    if sampled(data) or (rows and first not in LONDON) or blank:
-        return Read(why_refused=sampled(data) or "header")
-    time = next((i for i, name in enumerate(first) if name in ("datetime", "tstp")), 0)
-    stamps = [row[time].strip() for row in rows[1:] if len(row) == len(first)]
-    orders = {_slashed(stamp) for stamp in stamps} - {""}
-    found = _long(rows, (0, time, first.index(energy_name(first)) if rows else 0), _iso, 1000, ("", "Null"), end=True)
-    if orders:
-        found = _long(rows, (0, time, first.index(energy_name(first))), _day_first, 1000, ("", "Null"), end=True)
-        if orders != {"day"} or any(_is_iso_date(stamp) for stamp in stamps):
-            found.why_refused = "two date formats"
-    return found
-
-
-def energy_name(names: list[str]) -> str:
-    """The column of the readings."""
-    return next(name for name in names if name.startswith(("kwh/hh", "energy(kwh/hh)")))
+    lines = lines_of(data.removeprefix(BOM))
+    if not data.removeprefix(BOM).strip():
+        return Read()
+    names = [name.strip('"').lower() for name in names_of(lines[0]) or []]
+    if names not in LONDON or len(lines[0]) > LONGEST:
+        return Read(why_refused="header")
+    time = next(i for i, name in enumerate(names) if name in ("datetime", "tstp"))
+    energy = next(i for i, name in enumerate(names) if name.startswith(("kwh/hh", "energy(kwh/hh)")))
+    return _long(lines[1:], len(names), (0, time, energy), _LONDON_SHAPE)
 
 
 def long(data: bytes, shape: Long) -> Read:
-    """Read a long table."""
-    rows = table(data)
-    names = [_name(cell) for cell in rows[0]] if rows else []
-    wanted = [shape.household, shape.time, shape.energy]
-    if sampled(data) or (rows and [names.count(name) for name in wanted] != [1, 1, 1]):
-        return Read(why_refused=sampled(data) or "header")
-    if not rows:
+    """Read a table with one row per half-hour."""
+    lines = lines_of(data.removeprefix(BOM))
+    if not data.removeprefix(BOM).strip():
         return Read()
-    at = [names.index(name) for name in wanted]
-    read = _strptime(shape.pattern)
-    found = _long(rows, (at[0], at[1], at[2]), read, shape.unit, shape.missing, end=shape.end)
-    stamps = [row[at[1]].strip() for row in rows[1:] if len(row) == len(names)]
-    if any(stamps) and not any(read(stamp) for stamp in stamps[:50]):
-        found.why_refused = "no stamp fits"
-    if any(_is_iso_date(stamp) or _slashed(stamp) for stamp in stamps):
-        found.why_refused = "two date formats"
-    return found
+    names = [_name(cell) for cell in names_of(lines[0]) or []]
+    wanted = [shape.household, shape.time, shape.energy]
+    if [names.count(name) for name in wanted] != [1, 1, 1] or len(lines[0]) > LONGEST:
+        return Read(why_refused="header")
+    at = (names.index(wanted[0]), names.index(wanted[1]), names.index(wanted[2]))
+    return _long(lines[1:], len(names), at, shape)
 
 
-def _long(
-    rows: list[list[str]],
-    at: tuple[int, int, int],
-    stamp: Callable[[str], datetime | None],
-    unit: int,
-    missing: tuple[str, ...],
-    *,
-    end: bool,
-) -> Read:
-    found = Read(rows=max(0, len(rows) - 1))
-
-    def sound() -> Iterator[tuple[Key, int, bool]]:
-        for row in rows[1:]:
-            if len(row) != len(rows[0]):
-                continue
-            home = household(row[at[0]])
-            began = _began(stamp(row[at[1]].strip(" \t")), end=end)
-            energy = energy_wh(row[at[2]], unit, missing)
-            if home is not None and began is not None and energy is not None:
-                yield (home, began), *energy
-
-    found.kept = settled(found, sound())  # type: ignore[arg-type, assignment]
-    return found
+def _name(cell: str) -> str:
+    """A column's name as the UTF-8 that its bytes are, if they are."""
+    try:
+        return cell.encode("latin-1").decode("utf-8").strip(" \t")
+    except UnicodeDecodeError:
+        return cell
 
 
 def ausgrid(data: bytes) -> Read:
     """Read an Ausgrid file: one row per customer, category and day; GC + CL, or GC alone."""
-    if sampled(data):
-        return Read(why_refused=sampled(data))
-    heads = [line.decode("latin-1") for line in data.removeprefix(BOM).splitlines(keepends=True)[:2]]
-    top = next((i for i, line in enumerate(heads) if _is_ausgrid(next(csv.reader([line])))), None)
-    if top is None:
-        return Read(why_refused="header") if table(data) else Read()
-    width = len(next(csv.reader([heads[top]])))
-    rows = table(b"".join(data.removeprefix(BOM).splitlines(keepends=True)[top + 1 :]))
-    found = Read(rows=len(rows))
-    dates = {cell for row in rows if len(row) == width for cell in [row[4].strip()]}
-    slashed = any(_strptime("%d/%m/%Y")(cell) for cell in dates)
-    named = any(_strptime("%d-%b-%y")(cell) for cell in dates)
-    foreign = any(_strptime(p)(cell) for p in ("%m/%d/%Y", "%Y-%m-%d") for cell in dates if not _slash(cell))
-    if (slashed and named) or foreign:
-        found.why_refused = "two date formats"
-    day_of = _strptime("%d/%m/%Y" if slashed else "%d-%b-%y")
-
-    def sound() -> Iterator[tuple[tuple[object, ...], int, bool]]:
-        for row in rows:
-            day = (
-                day_of(row[4].strip())
-                if len(row) == width and re.fullmatch(r"[\w/-]{6,11}", row[4].strip(), re.A)
-                else None
-            )
-            home = household(row[0])
-            cells = [cell.strip(" \t") for cell in row[5:53]]
-            values = [(-1, False) if cell in ("", "Null") else energy_wh(cell) for cell in cells]
-            if day is None or home is None or row[3].strip() not in ("GC", "CL") or None in values:
-                continue
-            if not date(1970, 1, 1) <= day.date() <= date(2199, 12, 31) or all(v == (-1, False) for v in values):
-                continue
-            yield (home, row[3].strip(), day.date()), values, False  # type: ignore[misc]
-
-    _add_up(found, list(sound()))
-    return found
+    lines = lines_of(data.removeprefix(BOM))
+    if not data.removeprefix(BOM).strip():
+        return Read()
+    heads = [names_of(line) or [] for line in lines[:2]]
+    top = next((i for i, names in enumerate(heads) if _begins_as_ausgrid(names)), None)
+    if top is None or not _is_ausgrid(heads[top]) or sum(map(len, lines[: top + 1])) > LONGEST:
+        return Read(why_refused="header")
+    rows = [_wide_row(line, len(heads[top])) for line in lines[top + 1 :]]
+    return _add_up(len(rows), [row for row in rows if row is not None])
 
 
-def _slash(cell: str) -> bool:
-    return _strptime("%d/%m/%Y")(cell) is not None
+def _begins_as_ausgrid(names: list[str]) -> bool:
+    return [name.strip('"') for name in names[: len(AUSGRID)]] == AUSGRID
 
 
-def _is_ausgrid(row: list[str]) -> bool:
-    names = [name.strip().strip('"') for name in row]
-    while names and not names[-1]:
-        names.pop()
-    return names in (AUSGRID, [*AUSGRID, "Row Quality"])
+def _is_ausgrid(names: list[str]) -> bool:
+    rest = [name.strip('"') for name in names[len(AUSGRID) :]]
+    while rest and not rest[-1]:
+        rest.pop()
+    return rest in ([], ["Row Quality"])
 
 
-def _add_up(found: Read, rows: list[tuple[tuple[object, ...], list[tuple[int, bool]], bool]]) -> None:
+def ausgrid_day(cell: str) -> date | None:
+    """A day such as 1/07/2011 or 1-Jul-10."""
+    slashed, named = _AUSGRID_DAY.fullmatch(cell), _AUSGRID_NAMED.fullmatch(cell)
+    try:
+        if slashed:
+            return date(int(slashed[3]), int(slashed[2]), int(slashed[1]))
+        if named and named[2].lower() in MONTHS:
+            year = int(named[3]) + (2000 if int(named[3]) < 69 else 1900)
+            return date(year, MONTHS.index(named[2].lower()) + 1, int(named[1]))
+    except ValueError:
+        pass
+    return None
+
+
+@lru_cache(maxsize=100_000)
+def _wide_row(line: bytes, width: int) -> Row | None:
+    cells = fields_of(line)
+    if cells is None or len(cells) != width:
+        return None
+    home, category = household(cells[0]), cells[3].decode("latin-1").strip(" \t")
+    day = ausgrid_day(cells[4].decode("latin-1").strip(" \t"))
+    texts = [cell.decode("latin-1").strip(" \t") for cell in cells[5:53]]
+    values = [(-1, False) if text in ("", "Null") else energy_wh(text) for text in texts]
+    if home is None or day is None or category not in ("GC", "CL") or None in values:
+        return None
+    if not date(1970, 1, 1) <= day <= date(2199, 12, 31) or all(value == (-1, False) for value in values):
+        return None
+    if day in ABSENT:
+        values[4:6] = [(-1, False), (-1, False)]
+    return (home, category, day), tuple(values)  # type: ignore[arg-type]
+
+
+def _add_up(count: int, rows: list[Row]) -> Read:
     said: dict[tuple[object, ...], list[list[int]]] = defaultdict(list)
     ties: set[tuple[object, ...]] = set()
-    for key, values, _ in rows:
-        energies = [wh for wh, _ in values]
-        if key[2] in ABSENT:
-            energies[4:6] = [-1, -1]
-        said[key].append(energies)
-        ties |= {(key[0], key[2], slot) for slot, (_, tie) in enumerate(values) if tie}
+    for (home, category, day), values in rows:
+        said[home, category, day].append([wh for wh, _ in values])
+        ties |= {(home, day, slot) for slot, (_, tie) in enumerate(values) if tie}
     whole = {key: each[0] for key, each in said.items() if all(one == each[0] for one in each)}
-    found.rows_kept = len(whole)
+    found = Read(count, rows_kept=len(whole))
     for (home, category, day), general in whole.items():
         if category != "GC":
             continue
@@ -319,3 +328,14 @@ def _add_up(found: Read, rows: list[tuple[tuple[object, ...], list[tuple[int, bo
                 found.kept[str(home), number * 48 + slot] = general[slot] + load[slot]
                 if (home, day, slot) in ties:
                     found.ties.add((str(home), number * 48 + slot))
+    return found
+
+
+def households_of(lines: Iterable[bytes], place: int) -> set[str]:
+    """Whom lines name."""
+    named = set()
+    for line in lines:
+        cells = fields_of(line)
+        if cells is not None and len(cells) > place and (home := household(cells[place])) is not None:
+            named.add(home)
+    return named

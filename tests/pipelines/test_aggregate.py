@@ -165,6 +165,23 @@ def test_files_and_roster_of_different_homes_stop_the_run(house):
         require_same_homes(where, delivery, roster)
 
 
+def test_files_without_rows_are_named_as_empty_before_a_series_begins(house):
+    house.london({}, name="header.csv")
+    (house.folder / "input" / "nothing.csv").write_bytes(b"")
+    roster = house.roster([("B", FIRST, None)])
+    where, delivery = house.read()
+    with pytest.raises(InputError, match=r"^the 2 input files contain no rows: they are empty") as caught:
+        require_same_homes(where, delivery, roster)
+    assert "nothing.csv" not in str(caught.value)
+    for name in ("header.csv", "nothing.csv"):
+        assert f"{house.folder / 'input' / name}" in caught.value.private
+    house.london({("A", FIRST, 0): 100})
+    where, delivery = house.read()
+    with pytest.raises(InputError, match=r"same homes\?$") as caught:
+        require_same_homes(where, delivery, roster)
+    assert "Empty: " in caught.value.private
+
+
 def test_due_days_before_any_reading_are_sums_of_missing_days(house):
     house.london({("A", FIRST, 0): 100})
     roster = house.roster([("A", date(2012, 1, 1), None)])

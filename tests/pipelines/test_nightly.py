@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from agedp_data.errors import LedgerError, Refused, RunFileError
+from agedp_data.errors import InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from flows.planning import plan_lines
 from pipelines.amend import amend
@@ -232,6 +232,22 @@ def test_a_model_that_forgets_faster_loosens_nothing_and_one_that_forgets_more_s
     with pytest.raises(LedgerError, match=r"newest model|keeps the promise"):
         run_at(nights, 6)
     assert len(rows_of(nights)) == len(before) + 1
+
+
+def test_a_file_that_cannot_be_understood_stops_the_first_night_and_is_set_apart_on_a_later_one(nights):
+    good = (nights.folder / "input" / "night-1.csv").read_bytes()
+    (nights.folder / "input" / "night-1.csv").write_bytes(b"<html>" + good)
+    with pytest.raises(InputError, match="its columns are not those of dataset"):
+        run_at(nights, 3)
+    assert not (nights.folder / "ledger.sqlite").exists()
+    (nights.folder / "input" / "night-1.csv").write_bytes(good)
+    assert days_of(run_at(nights, 3).released) == [0]
+    (nights.folder / "input" / "night-3.csv").write_bytes(b"<html>" + good)
+    work = run_at(nights, 4)
+    assert days_of(work.released) == [1]
+    assert work.sums[day(1), "daily_mean"].usable == {"all": 3}
+    assert len(work.delivery.unreadable) == 1
+    assert work.delivery.unreadable[0].startswith(str(nights.folder / "input" / "night-3.csv"))
 
 
 def test_once_a_series_has_begun_not_even_the_loss_of_every_reading_stops_it(nights):

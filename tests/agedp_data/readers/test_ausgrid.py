@@ -8,7 +8,6 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agedp_data.errors import InputError
 from agedp_data.readers.ausgrid import Ausgrid, AusgridKeys
 from agedp_data.readers.layout import Reason, Rules
 from agedp_data.readers.parse import Parsed, parse
@@ -85,9 +84,11 @@ def test_both_date_formats_are_day_first() -> None:
         ("2012-07-01", "2012-07-02"),
     ],
 )
-def test_dates_that_no_single_format_fits_refuse_the_file(dates: tuple[str, str]) -> None:
-    with pytest.raises(InputError, match="no single date format fits: dates must be day first"):
-        read([QUALITY, *(row("GC", day) for day in dates)])
+def test_each_date_is_read_by_itself_whatever_the_others_are(dates: tuple[str, str]) -> None:
+    alone = [reasons(read([QUALITY, row("GC", day)])) for day in dates]
+    assert reasons(read([QUALITY, *(row("GC", day) for day in dates)])) == [reason for (reason,) in alone]
+    readable = {"1/07/2010", "2-Jul-10", "1/07/2012"}
+    assert [reason == Reason.KEPT for (reason,) in alone] == [day in readable for day in dates]
 
 
 @pytest.mark.parametrize(

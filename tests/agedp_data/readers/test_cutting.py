@@ -1,8 +1,9 @@
-"""Cuts that never split a row, whatever the quotes, the packing and the sizes."""
+"""Cuts at line ends, whatever the bytes, the packing and the sizes; no line needs more memory than the longest."""
 
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -10,71 +11,83 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.readers import cutting
-from agedp_data.readers.cutting import cut, rows
+from agedp_data.readers.cutting import chunks, cut
 from agedp_data.readers.files import Source, list_sources
 
 
 def source(path: Path, content: bytes) -> Source:
     path.write_bytes(content)
-    (found,) = list_sources([str(path)]).sources
-    return found
-
-
-def row_starts(data: bytes) -> set[int]:
-    """Return where rows begin, by RFC 4180: a quote counts as the first byte of a field, until it is closed."""
-    starts, at, quoted, fresh = {0}, 0, False, True
-    while at < len(data):
-        byte = data[at : at + 1]
-        if quoted and byte == b'"':
-            if data[at + 1 : at + 2] == b'"':
-                at += 1
-            else:
-                quoted, fresh = False, False
-        elif not quoted and byte == b'"' and fresh:
-            quoted = True
-        elif not quoted:
-            fresh = byte in b",\r\n"
-            if byte in b"\r\n":
-                starts.add(at + 1)
-        at += 1
-    return starts
+    (listed,) = list_sources([str(path)]).sources
+    return listed
 
 
 @given(
-    st.lists(st.sampled_from([b"a", b",", b'"', b'""', b"\n", b"\r\n", b"\r", b'"x\ny"', b',"', b'",']), max_size=24),
+    st.lists(st.sampled_from([b"a", b",", b'"', b"\n", b"\r\n", b"\r", b'"x\ny"', b"\x00"]), max_size=24),
     st.integers(1, 9),
     st.integers(1, 6),
 )
 @settings(max_examples=300, deadline=None)
-def test_blocks_are_the_file_cut_where_rows_begin_whatever_the_quotes(
+def test_blocks_are_the_file_cut_at_line_ends_whatever_the_bytes(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], at_a_time: int, block_bytes: int
 ) -> None:
     data = b"".join(pieces)
     for name, content in (("a.csv", data), ("a.csv.gz", gzip.compress(data))):
-        one = source(tmp_path_factory.mktemp("cut") / name, content)
+        file = source(tmp_path_factory.mktemp("cut") / name, content)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cutting, "_WINDOW", at_a_time)
-            blocks = cut(one, start=0, block_bytes=block_bytes, quoted=b'"' in data)
-            stretches = [
-                stretch for block in blocks for stretch in rows(block, at_a_time=at_a_time, quoted=b'"' in data)
-            ]
+            blocks = cut(file, start=0, block_bytes=block_bytes)
+            stretches = [stretch for block in blocks for stretch in chunks(block, at_a_time=at_a_time)]
         assert b"".join(stretches) == data
-        starts = {sum(map(len, stretches[:i])) for i in range(len(stretches))}
-        assert starts | {block.start for block in blocks} <= row_starts(data)
+        assert all(stretch.endswith(b"\n") for stretch in stretches[:-1])
+        assert all(block.start == 0 or data[block.start - 1 : block.start] == b"\n" for block in blocks)
         assert [block.number for block in blocks] == list(range(len(blocks)))
 
 
-def test_a_file_without_quotes_is_cut_at_every_line_end_that_is_far_enough(tmp_path: Path) -> None:
-    one = source(tmp_path / "a.csv", b"head\n12\n345\r\n6\n7890\n1")
+def test_a_file_is_cut_at_every_line_end_that_is_far_enough(tmp_path: Path) -> None:
+    file = source(tmp_path / "a.csv", b'head\n12\n3"5\r\n6\n7890\n1')
     for least, starts in ((1, [5, 8, 13, 15, 20]), (4, [5, 13, 20]), (10**6, [5])):
-        blocks = cut(one, start=5, block_bytes=least, quoted=False)
+        blocks = cut(file, start=5, block_bytes=least)
         assert [block.start for block in blocks] == starts
         assert [block.stop for block in blocks] == [*starts[1:], 21]
 
 
-def test_a_file_with_quoted_fields_is_still_cut_between_its_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def lines_of(data: bytes) -> list[bytes]:
+    return [line.removesuffix(b"\r") for line in data.removesuffix(b"\n").split(b"\n")] if data else []
+
+
+LIMIT = 10
+LENGTHS = st.lists(st.integers(0, 3 * LIMIT) | st.sampled_from([LIMIT - 1, LIMIT, LIMIT + 1, 100]), max_size=6)
+
+
+@given(LENGTHS, st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(1, 40), st.integers(1, 40))
+@settings(max_examples=300, deadline=None)
+def test_a_line_that_is_too_long_comes_cut_off_and_is_still_too_long(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], end: bytes, ends: bool, at_a_time: int, least: int
 ) -> None:
-    one = source(tmp_path / "a.csv", b'"a\n""b",1\nc,2\n"d",3\n')
-    monkeypatch.setattr(cutting, "_WINDOW", 1)
-    assert [(b.start, b.stop) for b in cut(one, start=0, block_bytes=1, quoted=True)] == [(0, 10), (10, 14), (14, 20)]
+    lines = [bytes([65 + i]) * length for i, length in enumerate(lengths)]
+    data = end.join(lines) + (end if ends and lines else b"")
+    for name, content in (("a.csv", data), ("a.csv.gz", gzip.compress(data))):
+        file = source(tmp_path_factory.mktemp("cut") / name, content)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cutting, "_SHOWN", LIMIT + 2)
+            blocks = cut(file, start=0, block_bytes=least)
+            stretches = [stretch for block in blocks for stretch in chunks(block, at_a_time=at_a_time)]
+        handed, expected = lines_of(b"".join(stretches)), lines_of(data)
+        assert len(handed) == len(expected)
+        for line, whole in zip(handed, expected, strict=True):
+            assert whole.startswith(line)
+            assert line == whole if len(whole) <= LIMIT else len(line) > LIMIT
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_an_endless_line_takes_no_more_memory_than_a_long_one(tmp_path: Path, name: str) -> None:
+    data = b"x,1\n" + b"y" * 30_000_000 + b"\nz,2\n"
+    file = source(tmp_path / name, gzip.compress(data, 1) if name.endswith("gz") else data)
+    del data
+    tracemalloc.start()
+    lines = b"".join(s for block in cut(file, start=0, block_bytes=2**18) for s in chunks(block, at_a_time=2**18))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [len(line) > cutting.LONGEST_LINE for line in lines.splitlines()] == [False, True, False]
+    assert lines.splitlines()[::2] == [b"x,1", b"z,2"]
+    assert peak < 3_000_000

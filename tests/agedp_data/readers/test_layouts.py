@@ -239,7 +239,7 @@ class TestEveryLayout:
         lines, again = case.lines(halves), case.lines(of_a)
         found, delivery, _ = read_lines(lines + again, [*again, ""])
         assert found == case.told(halves)
-        assert delivery.aside == {Reason.DUPLICATE.words: 2 * len(again)}
+        assert delivery.aside == {Reason.DUPLICATE.words: 2 * len(again), Reason.LINE.words: 1}
         other = case.lines([replace(half, wh=int(half.wh) + 1) for half in of_a])
         found, delivery, _ = read_lines(lines, other)
         assert found == case.told(half for half in halves if half.home == "B")

@@ -6,7 +6,6 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from agedp_data.errors import InputError
 from agedp_data.readers.layout import Header, Reason, Rules
 from agedp_data.readers.london import London
 from agedp_data.readers.parse import Parsed, parse
@@ -106,13 +105,8 @@ def test_a_day_first_stamp_that_no_calendar_has_is_set_aside_not_rolled_over(sta
 
 
 @pytest.mark.parametrize("stamp", ["02/28/2013 00:30:00", "2/28/2013 00:30:00", "2013-02-28 00:30:00"])
-def test_month_first_or_iso_stamps_among_day_first_ones_refuse_the_file(stamp: str) -> None:
-    with pytest.raises(InputError, match="no single date format"):
-        read(THREE, "MAC000002,01/02/2013 00:30:00,1", f"MAC000002,{stamp},1")
-    with pytest.raises(InputError, match="no single date format"):
-        read(THREE, "MAC000002,02/28/2013 00:30:00,1")
-
-
-def test_the_date_format_is_seen_behind_ids_with_commas_and_rows_without_a_date() -> None:
-    rows = ("x", "MAC1,never,1", '"MAC1, 2",13/01/2013 00:30:00,1')
-    assert read(THREE, *rows).records.reason.tolist() == [Reason.DATE, Reason.KEPT]
+def test_stamps_of_another_form_reject_their_own_rows_and_no_others(stamp: str) -> None:
+    rows = ("MAC000002,01/02/2013 00:30:00,1", f"MAC000002,{stamp},1", "MAC000002,2013-02-01 01:00:00,1")
+    expected = Reason.KEPT if stamp.startswith("2013") else Reason.DATE
+    assert read(THREE, *rows).records.reason.tolist() == [Reason.KEPT, expected, Reason.KEPT]
+    assert read(THREE, *rows[::-1]).records.reason.tolist() == [Reason.KEPT, expected, Reason.KEPT]

@@ -16,7 +16,7 @@ import pytest
 
 from agedp_data.errors import InputError
 from agedp_data.readers import storage
-from agedp_data.readers.cutting import cut, rows
+from agedp_data.readers.cutting import chunks, cut
 from agedp_data.readers.files import digest_leaf, digest_of, leaves, list_sources
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
@@ -64,10 +64,10 @@ def test_a_file_has_the_same_digest_and_the_same_rows_wherever_it_lies(place: Pl
     plain, packed = list_sources([place.root]).sources
     assert digest_of([digest_leaf(one) for one in leaves(plain)]) == digest_of([digest_leaf(leaves(here)[0])])
     start = len(HEADER)
-    blocks = cut(plain, start=start, block_bytes=20_000, quoted=False)
+    blocks = cut(plain, start=start, block_bytes=20_000)
     assert len(blocks) == 6
-    for one in (blocks, cut(packed, start=start, block_bytes=20_000, quoted=False)):
-        found = [data for block in one for data in rows(block, at_a_time=7_000, quoted=False)]
+    for one in (blocks, cut(packed, start=start, block_bytes=20_000)):
+        found = [data for block in one for data in chunks(block, at_a_time=7_000)]
         assert len(found) > 10
         assert b"".join(found) == TEXT[start:]
         assert all(data.endswith(b"\n") for data in found)

@@ -39,7 +39,7 @@ def deliver(store: Store, *lines: str, name: str = "a.csv", modified: date | Non
     if modified:
         at = datetime(modified.year, modified.month, modified.day, tzinfo=UTC).timestamp()
         os.utime(path, (at, at))
-    return read(store, [str(path.parent / "*.csv")], engine=Engine())
+    return read(store, [str(path.parent / "*.csv")], engine=Engine(), has_begun=True)
 
 
 def let_go(store: Store, *, today: date, keep_days: int = 0) -> None:

@@ -11,6 +11,7 @@ import pytest
 from agedp_data.errors import InputError
 from pipelines.amend import amend
 from pipelines.init import init
+from pipelines.readings import store as store_module
 from pipelines.work import begin
 
 FIRST = date(2026, 3, 1)
@@ -185,3 +186,51 @@ def test_a_correction_counts_by_its_own_name_wherever_the_incoming_folder_moves(
     (nights.folder / "input").rename(new)  # before "old" by its folder, after night-1.csv by its name
     edit(nights, '"old/*.csv"', '"new/*.csv"')
     assert sums(nights.run(today=day(4))) == {day(1): {"all": A_DAY * (100 + 200 + 1)}}
+
+
+@pytest.fixture
+def under_the_format_of_0_1(monkeypatch):
+    """Return what runs a night as version 0.1 would have: with the number of its format in every content id."""
+
+    def run(nights, today: date):
+        with monkeypatch.context() as patch:
+            patch.setattr(store_module, "FORMAT", 4)
+            store_module._read_as.cache_clear()
+            work = nights.run(today=today)
+        store_module._read_as.cache_clear()
+        return work
+
+    return run
+
+
+def test_files_that_version_0_1_read_count_on_after_they_are_cleared_away(nights, under_the_format_of_0_1):
+    assert sums(under_the_format_of_0_1(nights, day(3))) == {day(0): ALL}
+    clear_away(nights)
+    deliver(nights, 3)
+    work = nights.run(today=day(4))
+    assert sums(work) == {day(1): ALL}
+    assert work.delivery.rows_read == work.delivery.rows_kept == 4 * 3 * A_DAY
+    assert (work.delivery.files_new, work.late_rows) == (1, 0)
+
+
+def test_files_that_version_0_1_read_and_that_are_still_delivered_are_read_again_once(nights, under_the_format_of_0_1):
+    under_the_format_of_0_1(nights, day(3))
+    work = nights.run(today=day(4))
+    assert sums(work) == {day(1): ALL}
+    assert work.delivery.rows_read == work.delivery.rows_kept == 3 * 3 * A_DAY
+    assert (work.delivery.files_new, work.late_rows) == (3, 0)
+    clear_away(nights)
+    work = nights.run(today=day(5))
+    assert sums(work) == {day(2): ALL}
+    assert (work.delivery.rows_read, work.delivery.files_new) == (3 * 3 * A_DAY, 0)
+
+
+def test_a_file_of_an_unknown_format_stops_the_run(nights, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "FORMAT", 3)
+        store_module._read_as.cache_clear()
+        nights.run(today=day(3))
+    store_module._read_as.cache_clear()
+    clear_away(nights)
+    with pytest.raises(InputError, match="were read by another version of agedp; put the files back"):
+        nights.run(today=day(4))

@@ -1,0 +1,171 @@
+r"""Physical lines: the unit of input. What one line contains never changes how another one is read.
+
+A line ends with a line feed, or with carriage return and line feed; a last line may lack its end. Every line behind
+the header is one row, an empty one too, so rows read equal line ends. A line is broken, and rejected by itself, if it
+
+* is empty or longer than `LONGEST_LINE`,
+* contains a control character other than a tab: NUL, a carriage return inside the line, DEL, ...
+* contains a quote that does not enclose a whole field. A quote opens at the start of a field and closes at its end;
+  a doubled quote between them is one quote of the text. Commas may lie between quotes, line ends may not.
+
+Other bytes are judged by the field they are in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+LONGEST_LINE = 64 * 1024
+"""Bytes of a line without its end. The publishers' longest lines have 400 bytes; the header is sought in as many."""
+_STEP = LONGEST_LINE // 2
+_SLICE = 512 * 1024  # counted while the caches hold it
+_TAB, _LF, _CR, _QUOTE = b'\t\n\r"'
+_IS_CONTROL = np.isin(np.arange(256), [*range(32), 127]) & (np.arange(256) != _TAB)
+_OPENS_AFTER = np.isin(np.arange(256), list(b',\n"'))
+_CLOSES_BEFORE = np.isin(np.arange(256), list(b',\r\n"'))
+_FIELD = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|((?!")[^,]*)')
+
+
+def count_sound_lines(data: bytes) -> int | None:
+    r"""Return the number of lines if no line is broken, another number if some are, None if that is plain to see.
+
+    Whoever splits the bytes into rows finds as many if no line is broken: an empty line is no row, and a control
+    character that ends no line is one more here.
+
+    >>> count_sound_lines(b'a,1\r\n"b",2'), count_sound_lines(b"a\r,1\n"), count_sound_lines(b'a"b",1\n')
+    (2, None, None)
+    """
+    if _has_long_stretch(data):
+        return None
+    array = np.frombuffer(data, np.uint8)
+    has_returns, has_quotes, controls, pairs = b"\r" in data, False, 0, 0
+    for start in range(0, len(data), _SLICE):
+        stop = start + _SLICE
+        controls += int(np.count_nonzero(array[start:stop] < 32))
+        if data.find(b"\t", start, stop) >= 0:
+            controls -= data.count(b"\t", start, stop)
+        if has_returns:
+            following = array[start + 1 : stop + 1]
+            pairs += int(np.count_nonzero((array[start:stop][: len(following)] == _CR) & (following == _LF)))
+        if data.find(b"\x7f", start, stop) >= 0:
+            return None
+        has_quotes = has_quotes or data.find(b'"', start, stop) >= 0
+    if has_returns and controls != 2 * pairs and controls != pairs + data.count(b"\n"):
+        return None
+    if has_quotes and len(_stray_quotes(array)):
+        return None
+    return controls - pairs + (not data.endswith(b"\n") and bool(data))
+
+
+def _has_long_stretch(data: bytes) -> bool:
+    """Return whether there may be a line beyond the limit: half of it, somewhere, without a line end."""
+    return any(data.find(b"\n", start, start + _STEP) < 0 for start in range(0, len(data) - _STEP, _STEP))
+
+
+def line_ends(data: bytes) -> Ints:
+    r"""Return where lines end: at their line feeds, and the last one at the end of the bytes.
+
+    >>> line_ends(b"a,1\nb").tolist()
+    [3, 5]
+    """
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
+    return ends if data.endswith(b"\n") or not data else np.append(ends, len(data))
+
+
+def broken_lines(data: bytes, ends: Ints) -> Flags:
+    r"""Return which lines are broken.
+
+    >>> broken_lines(data := b'a,1\n"a,1\n"a",1\r\n\n', line_ends(data)).tolist()
+    [False, True, False, True]
+    """
+    array = np.frombuffer(data, np.uint8)
+    starts = _starts(ends)
+    stops = ends - ((array[np.maximum(ends - 1, 0)] == _CR) & (ends > starts)) if len(ends) else ends
+    is_broken: Flags = (stops == starts) | (stops - starts > LONGEST_LINE)
+    controls = np.flatnonzero(_IS_CONTROL[array])
+    line = np.searchsorted(ends, controls)
+    is_broken[line[controls < stops[line]]] = True
+    if b'"' in data:
+        is_broken[np.searchsorted(ends, _stray_quotes(array))] = True
+    return is_broken
+
+
+def _stray_quotes(array: Bytes) -> Ints:
+    """Return where quotes are that do not enclose a whole field of their own line."""
+    marks = np.flatnonzero((array == _QUOTE) | (array == _LF))
+    is_quote = array[marks] == _QUOTE
+    number = np.cumsum(is_quote)
+    before_line = np.where(is_quote, 0, number)
+    np.maximum.accumulate(before_line, out=before_line)
+    number -= before_line  # of each quote in its line, from 1
+    quotes, opens = marks[is_quote], number[is_quote] % 2 == 1
+    before = np.where(quotes > 0, array[quotes - 1], np.uint8(_LF))
+    after = np.where(quotes + 1 < len(array), array[np.minimum(quotes + 1, len(array) - 1)], np.uint8(_LF))
+    is_stray = ~np.where(opens, _OPENS_AFTER[before], _CLOSES_BEFORE[after])
+    is_last = np.append(~is_quote[1:], True)[is_quote]
+    stray: Ints = quotes[is_stray | (opens & is_last)]
+    return stray
+
+
+def without_lines(data: bytes, ends: Ints, dropped: Flags) -> bytes:
+    r"""Return the stretch without some of its lines.
+
+    >>> without_lines(b"a\nb\r\nc", line_ends(b"a\nb\r\nc"), np.array([False, True, False]))
+    b'a\nc'
+    """
+    if not dropped.any():
+        return data
+    lengths = np.minimum(ends + 1, len(data)) - _starts(ends)
+    return np.frombuffer(data, np.uint8)[np.repeat(~dropped, lengths)].tobytes()
+
+
+def texts_of_lines(data: bytes, ends: Ints, numbers: Ints) -> tuple[str, ...]:
+    """Return the texts of some lines as they are in the file, of each at most the first `LONGEST_LINE` bytes."""
+    pairs = zip(_starts(ends)[numbers].tolist(), ends[numbers].tolist(), strict=True)
+    lines = (data[start : min(end, start + LONGEST_LINE + 1)].removesuffix(b"\r") for start, end in pairs)
+    return tuple(line[:LONGEST_LINE].decode("utf-8", "replace") for line in lines)
+
+
+def _starts(ends: Ints) -> Ints:
+    return np.append(np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1)
+
+
+def split_fields(line: str) -> list[str]:
+    """Return the fields of a line; none if it is empty, has a carriage return, or a quote that does not close.
+
+    >>> split_fields('a, "b" ,"c,d","e""f",'), split_fields('a,"b')
+    (['a', ' "b" ', 'c,d', 'e"f', ''], [])
+    """
+    fields, at = [], 0
+    while line and at <= len(line) and "\r" not in line:
+        field = _FIELD.match(line, at)
+        if field is None:
+            return []
+        quoted, bare = field.groups()
+        fields.append(bare if quoted is None else quoted.replace('""', '"'))
+        at = field.end() + 1
+    return fields
+
+
+def column_names(line: str) -> list[str]:
+    """Return the names of a header line without the blanks around them; none if it cannot be split.
+
+    >>> column_names('a, "b" ,"c,d"')
+    ['a', '"b"', 'c,d']
+    """
+    return [name.strip(" \t") for name in split_fields(line)]
+
+
+def first_cells(lines: Sequence[str], position: int, *, fields: int) -> Iterator[str]:
+    """Yield one column of some lines, lines with another number of fields omitted."""
+    for line in lines:
+        cells = split_fields(line)
+        if len(cells) == fields:
+            yield cells[position].strip()
