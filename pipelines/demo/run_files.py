@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from pipelines.demo.datasets import Draw
+from pipelines.demo.synthetic_datasets import DemonstrationDataset
 
 NOTIONS = ("age-dependent", "temporal", "discounted")
 """The notions of the demonstration, each with a run file and a release folder of this name."""
@@ -99,7 +99,7 @@ publish    = "envelope"                  # the leakage bound comes from readings
 _PROMISES = {"age-dependent": _AGE_DEPENDENT, "temporal": _TEMPORAL, "discounted": _DISCOUNTED}
 
 
-def run_file_text(notion: str, draw: Draw) -> str:
+def run_file_text(notion: str, draw: DemonstrationDataset) -> str:
     """Return the run file of one notion for the households of a draw."""
     days = (draw.released.last - draw.released.first).days + 1
     text = (_HEAD + _PROMISES[notion] + _MODEL).format(

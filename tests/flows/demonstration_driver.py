@@ -14,10 +14,10 @@ def main() -> None:
     """Run the command, first for people, then for machines; after each print the digests of what is published."""
     from flows.command import main as agedp
     from flows.server import served
-    from pipelines.demo import datasets
+    from pipelines.demo import synthetic_datasets
 
-    small = datasets.Size(households=6, calibration_days=30, released_days=3, seed=3)
-    datasets.Size = lambda: small
+    small = synthetic_datasets.Size(households=6, calibration_days=30, released_days=3, seed=3)
+    synthetic_datasets.Size = lambda: small
     with served(Path("server")):
         for words in ([], ["--json"]):
             sys.argv = ["agedp", "demo", "out", *words]

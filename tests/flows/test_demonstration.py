@@ -56,13 +56,14 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
         assert (each["day_epsilon"], each["total_epsilon"]) == (epsilons["day"], epsilons["total"])
 
 
-def test_a_folder_with_other_files_is_one_line(
+def test_a_foreign_dataset_folder_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "london").mkdir()
+    (tmp_path / "london" / "notes.txt").write_text("mine")
     line = refused(monkeypatch, capsys, "demo", str(tmp_path), status=2)
-    assert line.endswith("contains other files. Name a new or an empty folder.")
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    assert line.endswith("london: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
+    assert [path.name for path in tmp_path.rglob("*")] == ["london", "notes.txt"]
 
 
 def test_make_run_is_the_demonstration() -> None:
