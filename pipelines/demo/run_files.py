@@ -10,7 +10,6 @@ NOTIONS = ("age-dependent", "temporal", "discounted")
 """The notions of the demonstration, each with a run file and a release folder of this name."""
 
 AGES_DAYS = (1, 2, 3)
-MIN_VISITS = 30
 _MAX_DAY_EPSILON = Decimal("2.0")
 _COMMENT_COLUMN = 40
 
@@ -118,7 +117,7 @@ def run_file_text(notion: str, draw: DemonstrationDataset) -> str:
         total=days * _MAX_DAY_EPSILON,
         model_first=draw.calibration.first,
         model_last=draw.calibration.last,
-        min_visits=MIN_VISITS,
+        min_visits=draw.min_visits,
         ages=", ".join(map(str, AGES_DAYS)),
     )
     return "".join(map(_aligned, text.splitlines(keepends=True)))

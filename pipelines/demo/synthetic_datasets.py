@@ -22,12 +22,16 @@ _SLOTS = 48
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is drawn: households of each dataset, days before the released ones, released days, seed."""
+    """How much is drawn: households of each dataset, days before the released ones, released days, seed.
+
+    `min_visits` is that of the run files: few days need a smaller one.
+    """
 
     households: int = 480
     calibration_days: int = 112
     released_days: int = 56
     seed: int = 7
+    min_visits: int = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class DemonstrationDataset:
     released: DateRange
     profiles: Households
     step_wh: Ints
+    min_visits: int
 
     @property
     def households(self) -> int:
@@ -91,5 +96,11 @@ def draw_dataset(dataset: Dataset, size: Size) -> DemonstrationDataset:
     last = released + timedelta(days=size.released_days - 1)
     profiles = Households(np.arange(count) % len(WALKS), mean_kwh, demonstration_chains())
     return DemonstrationDataset(
-        dataset, seed, DateRange(first, released - timedelta(days=1)), DateRange(released, last), profiles, steps
+        dataset,
+        seed,
+        DateRange(first, released - timedelta(days=1)),
+        DateRange(released, last),
+        profiles,
+        steps,
+        size.min_visits,
     )

@@ -16,7 +16,7 @@ def main() -> None:
     from flows.server import served
     from pipelines.demo import synthetic_datasets
 
-    small = synthetic_datasets.Size(households=6, calibration_days=30, released_days=3, seed=3)
+    small = synthetic_datasets.Size(households=3, calibration_days=12, released_days=2, seed=3, min_visits=5)
     synthetic_datasets.Size = lambda: small
     with served(Path("server")):
         for words in ([], ["--json"]):

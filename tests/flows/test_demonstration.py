@@ -39,7 +39,7 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
     matrices = re.findall(r"^ +\d+((?: +(?:\.\d\d|\.|1\.00)){12})$", shown, re.M)
     assert len(matrices) == 24
     assert all(abs(sum(float(cell) for cell in row.split() if cell != ".") - 1) < 0.07 for row in matrices)
-    rows = re.findall(r"^(London|Ausgrid), (age-dependent|temporal|discounted) +3 ", shown, re.M)
+    rows = re.findall(r"^(London|Ausgrid), (age-dependent|temporal|discounted) +2 ", shown, re.M)
     assert len(set(rows)) == 6
     assert max(map(len, shown.splitlines())) <= 106
     assert shown.endswith("The same in pictures: out/index.html\n")

@@ -16,7 +16,7 @@ from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.synthetic.households import draw_states, stream
 from flows.demonstration import run_demonstration
 from pipelines.demo.folder import check_folder, locked_folder, write_dataset
-from pipelines.demo.run_files import MIN_VISITS, NOTIONS
+from pipelines.demo.run_files import NOTIONS
 from pipelines.demo.synthetic_datasets import DATASETS, Size, draw_dataset
 from pipelines.demo.walks import WALKS, walk_matrix
 from pipelines.read import readings
@@ -52,7 +52,7 @@ def test_quantized_states_are_the_drawn_states_of_every_household(demonstration,
 def test_every_state_of_every_household_is_seen_far_more_than_min_visits(demonstration, dataset):
     table = pq.read_table(demonstration.folder / dataset.name / "model" / "households.parquet").to_pandas()
     assert (table["states_visited"] == 12).all()
-    assert table["rarest_state_visits"].min() > MIN_VISITS
+    assert table["rarest_state_visits"].min() > SIZE.min_visits
     assert table["forgets"].all()
 
 
