@@ -48,8 +48,8 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
     assert not (tmp_path / "out" / "prefect").exists()  # PREFECT_API_URL was set
 
     facts = json.loads(again)
-    assert [(each["dataset"].capitalize(), each["notion"]) for each in facts["releases"]] == rows
-    assert [each["states"] for each in facts["chains"]] == [12, 12]
+    assert [(each["dataset"].capitalize(), each["notion"]) for each in facts["releases"]] == rows[:3]
+    assert [(each["dataset"], each["states"]) for each in facts["chains"]] == [("london", 12)]
     for each in facts["releases"]:
         statement = json.loads((tmp_path / each["folder"] / "statement.json").read_text())
         epsilons = {figure["name"]: figure["epsilon"] for figure in statement["figures"]}
