@@ -14,12 +14,12 @@ from agedp_data.model import PUBLIC
 from flows.server import served
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
-from pipelines.demo.datasets import DATASETS, Draw, Size, draw_dataset
-from pipelines.demo.folder import PAGE, SERVER, check_folder, write_dataset
+from pipelines.demo.folder import PAGE, SERVER, locked_folder, write_dataset
 from pipelines.demo.mixing_table import Mixing, read_mixing
 from pipelines.demo.overview import overview_page
 from pipelines.demo.release_table import ReleaseSummary, summarise_release
 from pipelines.demo.run_files import NOTIONS
+from pipelines.demo.synthetic_datasets import DATASETS, DemonstrationDataset, Size, draw_dataset
 
 _READABLE = 0o644
 
@@ -36,20 +36,23 @@ class Page:
     path: Path
 
 
-Step = Start | Draw | Mixing | ReleaseSummary | Page
+Step = Start | DemonstrationDataset | Mixing | ReleaseSummary | Page
 
 
-def run_demonstration(folder: Path, size: Size, *, told: Told = SILENT) -> Iterator[Step]:
+def run_demonstration(folder: Path, size: Size, *, progress: Told = SILENT) -> Iterator[Step]:
     """Yield each result as soon as it exists: per dataset its households, chains and releases; last the page.
 
     Raises:
-        InputError: the folder contains something else.
+        Busy: another demonstration works in the folder.
+        InputError: the folder contains something else under a name that the demonstration writes.
         ServerError: no Prefect server answers or starts.
     """
-    check_folder(folder, size)
-    with folders.readable(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    yield Start()
+    with locked_folder(folder, size):
+        yield Start()
+        yield from _results(folder, size, progress)
+
+
+def _results(folder: Path, size: Size, progress: Told) -> Iterator[Step]:
     mixings: list[Mixing] = []
     releases: list[ReleaseSummary] = []
     with served(folder / SERVER):
@@ -58,28 +61,28 @@ def run_demonstration(folder: Path, size: Size, *, told: Told = SILENT) -> Itera
             write_dataset(folder, dataset, size)
             yield draw_dataset(dataset, size)
             if not (place / "model" / PUBLIC).exists():
-                _calibrate(place / f"{NOTIONS[0]}.toml", told)
+                _calibrate(place / f"{NOTIONS[0]}.toml", progress)
             mixings.append(read_mixing(place))
             yield mixings[-1]
             for notion in NOTIONS:
-                _release(place / f"{notion}.toml", told)
+                _release(place / f"{notion}.toml", progress)
                 releases.append(summarise_release(place, notion))
                 yield releases[-1]
     folders.write(folder / PAGE, overview_page(mixings, releases).encode(), mode=_READABLE)
     yield Page(folder / PAGE)
 
 
-def _calibrate(run_file: Path, told: Told) -> None:
+def _calibrate(run_file: Path, progress: Told) -> None:
     """Run the calibrate flow of a run file; Prefect reads its settings on import, so inside `served` only."""
     from flows.calibrate_flow import run_calibration  # noqa: PLC0415
 
-    run_calibration(str(run_file), told)
+    run_calibration(str(run_file), progress)
 
 
-def _release(run_file: Path, told: Told) -> None:
+def _release(run_file: Path, progress: Told) -> None:
     """Run the release flow of a run file, inside `served` as well."""
     from flows.release_flow import run_release  # noqa: PLC0415
 
-    _, refused = run_release(str(run_file), None, told)
+    _, refused = run_release(str(run_file), None, progress)
     if refused is not None:
         raise refused

@@ -15,7 +15,6 @@ import numpy as np
 from agedp_data.readers.synthetic.households import Floats
 from flows.demonstration import Page, Start, Step
 from flows.words import shown
-from pipelines.demo.datasets import Draw
 from pipelines.demo.exact_bounds import exact_bound
 from pipelines.demo.folder import CHAINS
 from pipelines.demo.mixing_rows import gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
@@ -23,6 +22,7 @@ from pipelines.demo.mixing_table import Mixing
 from pipelines.demo.release_rows import COLUMNS_ARE, credit_text, day_epsilon_text, release_row
 from pipelines.demo.release_table import ReleaseSummary
 from pipelines.demo.run_files import AGES_DAYS
+from pipelines.demo.synthetic_datasets import DemonstrationDataset
 
 _INTRODUCTION = (
     "Synthetic households, drawn from known Markov chains, so that the estimated model is true. Real households are "
@@ -51,7 +51,7 @@ def _step_texts(step: Step, folder: Path) -> list[str]:
     match step:
         case Start():
             return [_INTRODUCTION]
-        case Draw():
+        case DemonstrationDataset():
             return _draw_lines(step, folder)
         case Mixing():
             return _mixing_lines(step)
@@ -61,7 +61,7 @@ def _step_texts(step: Step, folder: Path) -> list[str]:
             return [f"The same in pictures: {shown(str(step.path))}"]
 
 
-def _draw_lines(draw: Draw, folder: Path) -> list[str]:
+def _draw_lines(draw: DemonstrationDataset, folder: Path) -> list[str]:
     place = folder / draw.dataset.name
     days = (draw.released.last - draw.calibration.first).days + 1
     return [

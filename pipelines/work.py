@@ -243,8 +243,8 @@ def _require_method(run: RunFile, model: Model | None) -> None:
     if method is not None and model is not None and method not in model.envelope.methods:
         has = ", ".join(sorted(model.envelope.methods))
         raise RunFileError(
-            f"{run.name}: [promise] method = {method!r}: the model has no figures by it (a spectral gap needs every "
-            f"chain to be reversible); it has {has}"
+            f"{run.name}: [promise] method = {method!r}: the model has no bound by this method. The paper's "
+            f"spectral bound needs every chain to be reversible. The model has {has}."
         )
 
 

@@ -1,4 +1,4 @@
-"""Age-dependent privacy: what old data say about the present (Zhang, Wei, Berry and Huang, IEEE TIT 2024: [A])."""
+"""Age-dependent privacy: what old data reveal about the present (Zhang, Wei, Berry and Huang, IEEE TIT 2024: [A])."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ class AgeDependent(Enforced):
     within the caps.
     """
     method: Method
-    """Method of the bound; the first is the sharpest. A declared curve allows "total_variation" only."""
+    """How the bound is computed. "tight": the exact leakage function of the chains, the sharpest. "total_variation":
+    from the total variation alone. "spectral": from the paper's spectral bound (reversible chains).
+    "reversibilised": from the spectral-gap bound of the reversibilised chain (every chain). A declared curve allows
+    "total_variation" only.
+    """
     secret: Secret
     """What the bound is about: the total of the current day, or one half-hour."""
 

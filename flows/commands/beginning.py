@@ -19,7 +19,9 @@ app = typer.Typer()
 
 @app.command(rich_help_panel=TO_BEGIN)
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="where to write; other files in it stay", show_default=False)
+    ],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -32,11 +34,11 @@ def demo(
     from flows.demonstration import Page, Step, run_demonstration
     from flows.demonstration_lines import demonstration_json, step_lines, table_lines
     from flows.progress import bars
-    from pipelines.demo.datasets import Size
+    from pipelines.demo.synthetic_datasets import Size
 
     words, steps = not (as_json or quiet), list[Step]()
-    with bars(wanted=words) as told:
-        for step in run_demonstration(folder, Size(), told=told):
+    with bars(wanted=words) as progress:
+        for step in run_demonstration(folder, Size(), progress=progress):
             if words and isinstance(step, Page):
                 say("\n".join(table_lines(steps)))
             if words:

@@ -12,18 +12,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from agedp_data.errors import InputError
+from agedp_data.errors import Busy, InputError
 from agedp_data.readers.synthetic import write_roster
 from pipelines import folders
-from pipelines.demo.datasets import DATASETS, Dataset, Draw, Size, draw_dataset
 from pipelines.demo.run_files import NOTIONS, run_file_text
+from pipelines.demo.synthetic_datasets import DATASETS, Dataset, DemonstrationDataset, Size, draw_dataset
 from pipelines.demo.walks import WALKS, relative_energies, walk_eigenvalues
+from pipelines.locks import alone
 
 CHAINS = "chains.json"
 PAGE = "index.html"
+PAGE_TITLE = "agedp demo"
 SERVER = "prefect"
 _NUMBERS = re.compile(r"\[[^][{}]*\]")  # a list of numbers stands on one line
 _ABOUT = (
@@ -34,21 +37,54 @@ _ABOUT = (
 )
 
 
-def check_folder(folder: Path, size: Size) -> None:
-    """Check that a folder is new, empty, or contains this demonstration or a part of it.
+@contextmanager
+def locked_folder(folder: Path, size: Size) -> Iterator[None]:
+    """Create the folder of a demonstration, check it, and work in it alone.
 
     Raises:
-        InputError: a folder that contains something else, or cannot be read.
+        Busy: another demonstration works in the folder.
+        InputError: as `check_folder`, or the folder cannot be created.
     """
     with folders.readable(folder):
-        places = {folder / dataset.name: dataset for dataset in DATASETS}
-        existing = [place for place in places if place.exists()]
-        unfinished = {SERVER, *(_making(place).name for place in places)}
-        names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-    if names - unfinished and not existing:
-        raise InputError(f"{folder}: contains other files. Name a new or an empty folder.")
-    for place in existing:
-        _check_same(place, draw_dataset(places[place], size))
+        folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(alone(folder, patience_seconds=0))
+        except Busy:
+            text = "another demonstration works in this folder. Wait until it ends, or name another folder."
+            raise Busy(text, private=f"{folder}: {text}") from None
+        check_folder(folder, size)
+        yield
+
+
+def check_folder(folder: Path, size: Size) -> None:
+    """Check that everything under a name that the demonstration writes is its own; other names do not matter.
+
+    Raises:
+        InputError: a file or folder of such a name that is not from this demonstration, or cannot be read.
+    """
+    with folders.readable(folder):
+        for dataset in DATASETS:
+            place = folder / dataset.name
+            if place.exists() and not _is_same(place, draw_dataset(dataset, size)):
+                raise _foreign(place)
+        if (folder / PAGE).exists() and not _is_overview(folder / PAGE):
+            raise _foreign(folder / PAGE)
+        if (folder / SERVER).exists() and not _is_server_folder(folder / SERVER):
+            raise _foreign(folder / SERVER)
+
+
+def _foreign(place: Path) -> InputError:
+    return InputError(f"{place}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
+
+
+def _is_overview(page: Path) -> bool:
+    return page.is_file() and f"<title>{PAGE_TITLE}</title>".encode() in page.read_bytes()
+
+
+def _is_server_folder(place: Path) -> bool:
+    """Return whether a folder is that of a Prefect server that `flows.server` started: it writes the password first."""
+    return place.is_dir() and ((place / "password").is_file() or not any(place.iterdir()))
 
 
 def write_dataset(folder: Path, dataset: Dataset, size: Size) -> bool:
@@ -65,25 +101,24 @@ def _making(place: Path) -> Path:
     return place.with_name(f".{place.name}.making")
 
 
-def _check_same(place: Path, draw: Draw) -> None:
-    """Raise InputError unless a folder contains the demonstration of this draw."""
+def _is_same(place: Path, draw: DemonstrationDataset) -> bool:
+    """Return whether a folder contains the demonstration of this draw."""
     try:
         chains = (place / CHAINS).read_text(encoding="utf-8")
         ids = [household["household_id"] for household in json.loads(chains)["households"]]
         same = len(ids) == draw.households and chains == chains_text(draw, ids)
         same &= all((place / name).read_text(encoding="utf-8") == text for name, text in _run_files(draw).items())
     except (OSError, ValueError, LookupError, TypeError):
-        same = False
-    if not same:
-        raise InputError(f"{place}: contains something else than this demonstration. Name a new or an empty folder.")
+        return False
+    return same
 
 
-def _run_files(draw: Draw) -> Mapping[str, str]:
+def _run_files(draw: DemonstrationDataset) -> Mapping[str, str]:
     """Return the run files of a dataset by name."""
     return {f"{notion}.toml": run_file_text(notion, draw) for notion in NOTIONS}
 
 
-def _write_draw(place: Path, draw: Draw) -> None:
+def _write_draw(place: Path, draw: DemonstrationDataset) -> None:
     making = _making(place)
     shutil.rmtree(making, ignore_errors=True)
     try:
@@ -97,7 +132,7 @@ def _write_draw(place: Path, draw: Draw) -> None:
                 days=days,
                 seed=draw.seed,
                 plain_chain=True,
-                homes=draw.homes,
+                profiles=draw.profiles,
             )
             write_roster(making / "roster.csv", household_ids=written.household_ids, first_day=draw.calibration.first)
             for name, text in {CHAINS: chains_text(draw, written.household_ids), **_run_files(draw)}.items():
@@ -107,9 +142,9 @@ def _write_draw(place: Path, draw: Draw) -> None:
         shutil.rmtree(making, ignore_errors=True)
 
 
-def chains_text(draw: Draw, household_ids: Sequence[str]) -> str:
+def chains_text(draw: DemonstrationDataset, household_ids: Sequence[str]) -> str:
     """Return chains.json: the kinds of chain, and which one each household follows, with its energies."""
-    chains = draw.homes.chains
+    chains = draw.profiles.chains
     kinds = [
         {
             "name": walk.name,
@@ -125,7 +160,7 @@ def chains_text(draw: Draw, household_ids: Sequence[str]) -> str:
     households = [
         {"household_id": household_id, "kind": WALKS[kind].name, "energies_wh": energies_wh}
         for household_id, kind, energies_wh in zip(
-            household_ids, draw.homes.kind.tolist(), energies.tolist(), strict=True
+            household_ids, draw.profiles.kind.tolist(), energies.tolist(), strict=True
         )
     ]
     document = {"about": _ABOUT, "dataset": draw.dataset.name, "seed": draw.seed}

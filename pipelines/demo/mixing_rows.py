@@ -73,13 +73,17 @@ def not_applicable(mixing: Mixing) -> str:
 
 
 def sampling_text(mixing: Mixing) -> str:
-    """Return why the largest estimated value differs from the largest exact one, and what follows."""
-    if (mixing.estimated["total_variation"].max(axis=0) < mixing.slowest.curves["total_variation"]).any():
-        return "Estimated values differ from exact ones by their sampling error."
-    return (
-        "The largest estimated value lies above the largest exact one: it is a maximum over the sampling errors of all "
-        "households. So the estimated model credits less for age than the exact chains allow."
-    )
+    """Return why estimated values differ from exact ones, and what follows for the credit for age."""
+    text = "Estimated values differ from exact ones by their sampling error."
+    above = (mixing.estimated["total_variation"].max(axis=0) >= mixing.slowest.curves["total_variation"]).all()
+    if above:
+        text += " The largest one lies above the largest exact one: it is a maximum over all households."
+    if mixing.covers_exact:
+        return (
+            f"{text} The model's leakage bound is at least that of every exact chain, at each tabulated age and loss, "
+            "so the model credits no more for age than the exact chains allow."
+        )
+    return f"{text} So the model may credit more for age than the exact chains allow."
 
 
 def _values(curve: Iterable[float]) -> Iterable[str]:

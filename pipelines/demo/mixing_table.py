@@ -15,8 +15,16 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation
-from agedp_data.chains.transitions import transition_matrix
+from agedp_data.chains.spectrum import (
+    reversibilised_bound,
+    spectral_bound,
+    spectral_gap,
+    total_variation,
+    total_variation_ahead,
+)
+from agedp_data.chains.transitions import power, transition_matrix
+from agedp_data.model import PUBLIC, Model
+from agedp_data.privacy.leakage import leakage
 from agedp_data.readers.layout import SLOTS, Reason
 from agedp_data.readers.synthetic.households import STATES, Floats
 from pipelines.demo.folder import CHAINS
@@ -56,7 +64,8 @@ class Mixing:
     `states` is the smallest number of states that a household visits, `rarest_visits` the smallest number of visits of
     any state of any household. `gaps` (h,) and `estimated` by measure (h, ages) are those of the calibration.
     `example` is one household's estimated matrix (12, 12). `curve_days` and `curves` (by measure, for the slowest kind
-    and for estimated chains) are for a picture.
+    and for estimated chains) are for a picture. `covers_exact`: the model's leakage bound, which sets the noise, is
+    nowhere below that of the exact chains.
     """
 
     dataset: str
@@ -73,6 +82,7 @@ class Mixing:
     example: Floats
     curve_days: Sequence[float]
     curves: Mapping[str, Floats]
+    covers_exact: bool
 
     @property
     def kernels(self) -> Floats:
@@ -123,7 +133,8 @@ def read_mixing(place: Path) -> Mixing:
         example_kind=chains["households"][0]["kind"],
         example=transition_matrix(counts[example], smoothing=0),
         curve_days=[step / SLOTS for step in _CURVE_STEPS],
-        curves=_curves(slowest.matrix, transition_matrix(counts, smoothing=0)),
+        curves=_curves(slowest.matrix, transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)),
+        covers_exact=_covers_exact(place / "model", exact),
     )
 
 
@@ -141,11 +152,30 @@ def _transition_counts(place: Path) -> tuple[list[str], np.ndarray[tuple[int, in
     return table["household_id"].to_pylist(), counts
 
 
-def _curves(slowest: Floats, estimated: Floats) -> dict[str, Floats]:
-    """Return the mixing curves: of the slowest kind exactly and by both bounds, and of the estimated chains."""
-    distances = total_variation(estimated, _CURVE_STEPS)
+def _curves(slowest: Floats, backward: Floats) -> dict[str, Floats]:
+    """Return the mixing curves: of the slowest kind exactly and by both bounds, and of the estimated reversed chains.
+
+    The latter are the matrices of the reversed counts, as in the calibration.
+    """
+    distances = total_variation_ahead(backward, _CURVE_STEPS)
     exact = {name: measure(slowest, _CURVE_STEPS) for name, measure in _EXACT.items()}
     return {**exact, "estimated_median": np.median(distances, axis=0), "estimated_largest": distances.max(axis=0)}
+
+
+def _covers_exact(folder: Path, exact: Sequence[ExactChain]) -> bool:
+    """Return whether the model's leakage bound is at least that of every exact chain, at each tabulated age and loss.
+
+    The exact chains are symmetric: each equals its reversed chain.
+    """
+    bound = Model.of_text((folder / PUBLIC).read_text(encoding="utf-8")).envelope
+    kernels = np.stack([chain.matrix for chain in exact])
+    for age in bound.ages.tolist():
+        powers = power(kernels, age)
+        for direction in ("backward", "forward"):
+            claimed = bound(age, bound.losses, direction=direction, method="tight")
+            if (claimed < leakage(powers[:, None], bound.losses).max(axis=0)).any():
+                return False
+    return True
 
 
 def _row_counts(path: Path) -> RowCounts:

@@ -18,6 +18,7 @@ from agedp_data.pictures.page import document, paragraph, said_table, section, t
 from agedp_data.pictures.scales import Scale, days, linear, logarithmic, short
 from agedp_data.readers.synthetic.households import Floats
 from agedp_data.statement import WITH_MODEL
+from pipelines.demo.folder import PAGE_TITLE
 from pipelines.demo.mixing_rows import (
     AGE_COLUMNS,
     gap_text,
@@ -45,8 +46,15 @@ _WHAT = (
     "discounted differential privacy. Each release is a rehearsal with a simulated clock and a ledger of its own."
 )
 _CONFIDENTIAL = (
-    "For real households all of this page but the released series is confidential: chains, spectral gaps, transition "
-    "matrices, row counts and true means. agedp writes them to the confidential folder only."
+    "For real households these parts of this page are confidential: row counts, states, transition matrices, spectral "
+    "gaps, total variation and bounds of single households and their medians, true means, and each comparison with a "
+    "true mean. agedp writes them to the confidential folder and the folder of the model only."
+)
+_PUBLIC = (
+    "Public are the release folders: the released means with their noise intervals, the noise, every epsilon and bound "
+    "in the table of releases except noise / true change, and the model's leakage bound by age. The leakage "
+    "bound is a maximum over all households, is computed from readings and is published without noise; the largest "
+    "total variation and the largest bounds of the estimated chains are part of it."
 )
 _REAL = (
     "Real households are usually not such chains. These synthetic ones are, so that the estimated model is true and "
@@ -71,9 +79,9 @@ def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary])
         of_dataset = [release for release in releases if release.dataset == mixing.dataset]
         parts.append(section(f"{mixing.dataset.capitalize()}: chains and bounds", *_chains(mixing)))
         parts.append(section(f"{mixing.dataset.capitalize()}: the released series", *_series(of_dataset)))
-    warnings = (_CONFIDENTIAL, _REAL, _warning())
+    warnings = (_CONFIDENTIAL, _PUBLIC, _REAL, _warning())
     parts.append(section("Before you do this with real households", *map(paragraph, warnings)))
-    return document("agedp demo", [*parts, "</main>"])
+    return document(PAGE_TITLE, [*parts, "</main>"])
 
 
 def _warning() -> str:

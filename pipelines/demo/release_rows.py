@@ -20,8 +20,8 @@ RELEASE_COLUMNS = (
 )
 
 COLUMNS_ARE = (
-    "Noise: standard deviation of the added noise. Change: day-to-day change of the mean, estimated from the published "
-    "series alone; the ratio is 'hidden' where the noise hides the change.",
+    "Noise: standard deviation of the added noise, root mean square over the released days. Change: day-to-day change "
+    "of the mean, estimated from the published series alone; the ratio is 'hidden' where the noise hides the change.",
     "Epsilon of a day: privacy loss of one released day. Epsilon of the period: composition of all released days, "
     "without any assumption. It is large, because these notions bound the loss about the present, about any one day, "
     "or about the recent past, not about all days together.",

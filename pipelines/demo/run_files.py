@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from pipelines.demo.datasets import Draw
+from pipelines.demo.synthetic_datasets import DemonstrationDataset
 
 NOTIONS = ("age-dependent", "temporal", "discounted")
 """The notions of the demonstration, each with a run file and a release folder of this name."""
 
 AGES_DAYS = (1, 2, 3)
-MIN_VISITS = 30
 _MAX_DAY_EPSILON = Decimal("2.0")
 _COMMENT_COLUMN = 40
 
@@ -99,7 +98,7 @@ publish    = "envelope"                  # the leakage bound comes from readings
 _PROMISES = {"age-dependent": _AGE_DEPENDENT, "temporal": _TEMPORAL, "discounted": _DISCOUNTED}
 
 
-def run_file_text(notion: str, draw: Draw) -> str:
+def run_file_text(notion: str, draw: DemonstrationDataset) -> str:
     """Return the run file of one notion for the households of a draw."""
     days = (draw.released.last - draw.released.first).days + 1
     text = (_HEAD + _PROMISES[notion] + _MODEL).format(
@@ -118,7 +117,7 @@ def run_file_text(notion: str, draw: Draw) -> str:
         total=days * _MAX_DAY_EPSILON,
         model_first=draw.calibration.first,
         model_last=draw.calibration.last,
-        min_visits=MIN_VISITS,
+        min_visits=draw.min_visits,
         ages=", ".join(map(str, AGES_DAYS)),
     )
     return "".join(map(_aligned, text.splitlines(keepends=True)))

@@ -28,7 +28,7 @@ from agedp_data.chains.cyclic_sampling import cyclic_sampling_bound
 from agedp_data.chains.cyclic_tabulation import HOUSEHOLDS, cyclic_maxima, envelope_of_maxima, remembering
 from agedp_data.chains.envelope import LOSS_GRID, Envelope
 from agedp_data.chains.sampling import sampling_bound
-from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation
+from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation_ahead
 from agedp_data.chains.tabulation import steps_of_days, tabulate, tabulate_distances
 from agedp_data.chains.transitions import stationary, transition_matrix
 from agedp_data.config.model import Estimated
@@ -117,20 +117,24 @@ def _hangs_together(counts: Ints) -> bool:
 
 
 def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
-    """Return per household Delta(t) (h, T) exactly, by the bound for all chains, by the paper's, and the gap (h,)."""
+    """Return per household the measures of the envelope: Delta(t) exactly and two bounds (h, T), spectral gap (h,).
+
+    All are those of the matrix of the reversed counts, as in `tabulate`. Reversal of the forward matrix through its
+    stationary distribution is another estimator; the two agree only for long series (MATHS 2).
+    """
     size = (len(counts), len(ages))
-    found: dict[str, Floats] = {name: np.ones(size) for name in ("total_variation", "reversibilised", "spectral")}
-    found |= {"spectral_gap": np.zeros(len(counts))}
+    curves: dict[str, Floats] = {name: np.ones(size) for name in ("total_variation", "reversibilised", "spectral")}
+    curves |= {"spectral_gap": np.zeros(len(counts))}
     for i in np.flatnonzero(forgets):
-        chain = transition_matrix(counts[i], smoothing=0)
-        found["total_variation"][i] = total_variation(chain, ages)
-        found["reversibilised"][i] = reversibilised_bound(chain, ages)
-        found["spectral_gap"][i] = spectral_gap(chain)
+        backward = transition_matrix(counts[i].T, smoothing=0)
+        curves["total_variation"][i] = total_variation_ahead(backward, ages)
+        curves["reversibilised"][i] = reversibilised_bound(backward, ages)
+        curves["spectral_gap"][i] = spectral_gap(backward)
         try:
-            found["spectral"][i] = spectral_bound(chain, ages)
+            curves["spectral"][i] = spectral_bound(backward, ages)
         except ChainError:  # not reversible: the paper's bound does not apply, which is what NaN says
-            found["spectral"][i] = np.nan
-    return found
+            curves["spectral"][i] = np.nan
+    return curves
 
 
 def _cyclic(transitions: Transitions, model: Estimated, ages: Ints) -> Tabulated:

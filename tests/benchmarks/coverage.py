@@ -24,31 +24,48 @@ from pipelines.models.memory import parts_of_calendar
 LAGS = np.array([1, 2, 7, 14, 28])
 HEAD = """# Goodness of fit of the Markov model: the report, and how far its intervals can be trusted
 
-A model says that a household forgets. `agedp calibrate` asks the readings whether it does, prints the verdict, and
-leaves a report in the confidential folder: `forgetting/<model>.html` for people, `forgetting/<model>.parquet`
-household by household. Both are confidential and indicative: they set no noise and stand in no statement; nothing of
-them is published.
+A model claims that dependence on an old reading decays as fast as a Markov chain mixes. `agedp calibrate` tests
+this claim on the readings, prints the result under *Goodness of fit of the Markov model*, and writes a report into
+the confidential folder: `forgetting/<model>.html` for people, `forgetting/<model>.parquet` with one row per
+household. (A model that lies elsewhere than beside the confidential folder has a mark of its place in the file
+name, so that two models of one name have two reports.) The report is confidential and indicative. It sets no noise,
+appears in no statement, and nothing of it is published.
 
-* *Chain of day totals*, every household: the states of its own days (quarters, or those of a model of days), by
-  powers of the one-step chain and counted directly so many days apart. A household is rejected where the count
-  exceeds the powers by more than all but 5 % of series drawn from its own chain, with the same readings missing.
-* *Chain of half-hours*, for at most 200 households, evenly spaced over the roster (the page says how many): the
-  states of the model. A cyclic chain is compared half-hour by half-hour with what series drawn from it show.
-* *Given the calendar*, every household: how much of the largest loss of a day is left about the total of a later day,
-  and about a later half-hour, for an adversary who knows the half-hour, weekday or weekend, and the half of the year.
-  Both sides are cut in two at the household's own median, which can only lower the figure.
+The command prints the total variation in three ways, each a median over the tested households, by age:
 
-The verdict is "no" where clearly more households are rejected than twice the 5 % that chance explains. A "yes" does
-not exist: counts can fail to contradict a chain, up to the largest age that was counted, and prove nothing beyond. A
-period of some weeks contradicts nothing. Whatever the verdict, the loss of a day and the total of all days are always
-true, and a figure that credits age is about households that forget as the model says.
+| line | meaning |
+|---|---|
+| predicted by matrix powers | what the fitted chain predicts at that age |
+| empirical, from lagged counts | counted from pairs of readings that are so many days apart |
+| null level, sampling error of a count | what such a count shows for independent data, because pairs are few |
 
-Intervals are nominal 95 % ones from whole weeks drawn again. They describe sampling noise given the regimes that were
-seen, not what a household might do next. This is how often they held the truth for {households} made-up households
-with slow regimes (high or low for a number of days drawn evenly from "sojourn", shown on a day with probability
-"keep"), by days apart. In brackets: the interval lay below the truth, above it. The last row of each block is the
-share of households that the check rejects at that lag; none of them is a chain of its daily states, but for sojourns
-of one or two days, whose memory is short. The table is written by `python -m tests.benchmarks.coverage`.
+For a cyclic chain of half-hours the first line is *simulated from the chain* instead. Three parts are tested or
+measured:
+
+* *Chain of day totals*, every household: the states are classes of its own daily totals (quarters, or those of a
+  model of days). The test compares lagged counts with matrix powers. It rejects the Markov property of a household
+  if the empirical total variation exceeds the predicted one by more than in all but 5 % of the series simulated
+  from its own fitted chain, with the same readings missing (a parametric bootstrap).
+* *Chain of half-hours*, at most 200 households, evenly spaced over the roster (the report contains the number): the
+  states are those of the model. A cyclic chain is compared half-hour by half-hour with series simulated from it.
+* *Given the calendar*, every household: the aged epsilon of a release about a later day's total and about a later
+  half-hour, for an adversary who knows the half-hour, weekday or weekend, and the half of the year. Both sides have
+  two states, divided at the household's own median, which can only lower the value.
+
+The result is *Markov property rejected* if clearly more households are rejected than twice the 5 % that chance
+explains. Otherwise it is *Markov property not rejected*, up to the largest age that was counted. That is no proof:
+the test does not cover later ages, and a period of some weeks does not show slow changes. The epsilon of a day and
+the total over all days need no model and hold in either case. A bound that credits age is conditional: it holds for
+households that mix at least as fast as the model.
+
+Intervals are nominal 95 % intervals from a bootstrap over whole weeks. They describe sampling error given the
+regimes that the period contains, not later behaviour. The table below contains how often they covered the true
+total variation of {households} simulated households with slow regimes. A regime is high or low for a number of days
+drawn uniformly from "sojourn", and a day shows it with probability "keep". Columns are ages in days. In brackets:
+share of intervals below the truth, and above it. "Pooled" intervals belong to the chain of day totals. The last row
+of each block is the share of households whose Markov property the test rejects at that age. None of these
+households is a chain of its daily states, but with sojourns of one or two days the memory is short. The table is
+written by `python -m tests.benchmarks.coverage`.
 """
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from pipelines.reports.forgetting import COVERAGE, COVERED_DAYS
-from tests.benchmarks.coverage import LAGS, measure
+from tests.benchmarks.coverage import HEAD, LAGS, measure
 
 POOLED, CALENDAR = COVERAGE.values()
 
@@ -26,3 +28,10 @@ def test_the_printed_coverage_is_the_measured_one(homes: int, within: float) -> 
         np.testing.assert_allclose(held, printed, atol=within)
     # The check finds them at once: the state two days ago says more than the chain of yesterday's.
     assert min(one.rejected[1] for one in found) > 0.85
+
+
+def test_the_page_begins_with_the_text_of_its_generator() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "forgetting.md").read_text("utf-8")
+    text, _, table = page.partition("| days | sojourn |")
+    assert text == HEAD.format(households=400) + "\n"
+    assert table.count("\n") > 60

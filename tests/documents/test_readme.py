@@ -13,6 +13,7 @@ import pytest
 
 from agedp_data.chains.spectrum import MIXING_NAMES
 from agedp_data.notions import NOTIONS
+from pipelines.publish import open_release
 from tests.documents.pages import ROOT, screen, unlike, unprinted
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -41,9 +42,20 @@ def test_a_screen_is_compared_by_its_words_and_not_by_its_numbers():
 
 @pytest.mark.long
 @pytest.mark.prefect
-def test_the_screen_is_what_make_run_prints(tmp_path):
+def test_make_run_prints_the_screen_and_six_releases_verify(tmp_path):
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     command = [sys.executable, "-m", "flows", "demo", "out"]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**env, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert unprinted(screen(README), done.stdout, free=True) == ""
+    assert (tmp_path / "out" / "index.html").stat().st_size > 100_000
+    releases = sorted((tmp_path / "out").glob("*/*/release"))
+    assert [release.parts[-3:-1] for release in releases] == [
+        (dataset, notion) for dataset in ("ausgrid", "london") for notion in ("age-dependent", "discounted", "temporal")
+    ]
+    for release in releases:
+        folder = open_release(release)
+        folder.verify()
+        assert len(folder.table()) == 56

@@ -11,15 +11,17 @@ SEPARATOR = "\x1e"
 
 
 def main() -> None:
-    """Run the command, first for people, then for machines; after each print the digests of what is published."""
+    """Run the command for people, then on London alone for machines; after each print the digests of all releases."""
+    from flows import demonstration
     from flows.command import main as agedp
     from flows.server import served
-    from pipelines.demo import datasets
+    from pipelines.demo import synthetic_datasets
 
-    small = datasets.Size(households=6, calibration_days=30, released_days=3, seed=3)
-    datasets.Size = lambda: small
+    small = synthetic_datasets.Size(households=3, calibration_days=12, released_days=2, seed=3, min_visits=5)
+    synthetic_datasets.Size = lambda: small
     with served(Path("server")):
-        for words in ([], ["--json"]):
+        for words, datasets in (([], synthetic_datasets.DATASETS), (["--json"], synthetic_datasets.DATASETS[:1])):
+            demonstration.DATASETS = datasets
             sys.argv = ["agedp", "demo", "out", *words]
             try:
                 agedp()

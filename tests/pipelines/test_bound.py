@@ -106,6 +106,36 @@ def test_the_envelope_is_never_below_the_exact_loss_through_any_reversed_chain(t
     assert credited
 
 
+def test_the_largest_curve_of_households_is_the_public_bound(tmp_path):
+    chance = np.random.default_rng(5)
+    counts = chance.integers(1, 40, size=(6, 3, 3)) + np.eye(3, dtype=np.int64) * chance.integers(500, 9000, (6, 1, 1))
+    result = made(tmp_path, *counts)
+    steps, public = [48, 96, 336], result.model.envelope
+    rows = [list(public.ages).index(step) for step in steps]
+    for name in ("total_variation", "reversibilised"):
+        largest = result.curves[name].max(axis=0)
+        bound_of_all = public.bounds[name][rows]
+        assert (bound_of_all >= largest).all()
+        np.testing.assert_allclose(bound_of_all, largest, rtol=0, atol=2.1e-9)  # rounded up to whole 1e-9
+    # by brute force: the rows of the reversed counts, multiplied
+    for own, curve in zip(counts, result.curves["total_variation"], strict=True):
+        backward = own.T / own.T.sum(axis=1, keepdims=True)
+        for step, value in zip(steps, curve, strict=True):
+            kernel = np.linalg.matrix_power(backward, step)
+            apart = np.abs(kernel[:, None] - kernel[None]).sum(axis=-1).max() / 2
+            assert value == pytest.approx(apart, abs=1e-12)
+
+
+def test_the_spectral_bound_of_households_is_the_public_one(tmp_path):
+    symmetric = [np.array([[900 * i, 10, 5], [10, 800, 7], [5, 7, 700]]) for i in (1, 2, 3)]
+    result = made(tmp_path, *symmetric)
+    public = result.model.envelope
+    rows = [list(public.ages).index(step) for step in (48, 96, 336)]
+    np.testing.assert_allclose(
+        public.bounds["spectral"][rows], result.curves["spectral"].max(axis=0), rtol=0, atol=2.1e-9
+    )
+
+
 def test_a_model_is_never_estimated_anew_in_place(tmp_path):
     made(tmp_path, STICKY)
     before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}

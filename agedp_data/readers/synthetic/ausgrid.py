@@ -24,7 +24,7 @@ from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Reason
 from agedp_data.readers.synthetic.accounting import Accounting
 from agedp_data.readers.synthetic.files import ChunkFiles, energy_texts
-from agedp_data.readers.synthetic.households import BATCH, MAX_WH, Homes, day_factors, draw_homes, energies, stream
+from agedp_data.readers.synthetic.households import BATCH, MAX_WH, Households, day_factors, draw_homes, energies, stream
 
 _FILES = {
     "2010-2011": "2010-2011 Solar home electricity data.csv",
@@ -75,13 +75,13 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
     title: bool = True,
     quirks: bool = True,
     plain_chain: bool = False,
-    homes: Homes | None = None,
+    profiles: Households | None = None,
 ) -> Accounting:
     """Write one made-up Ausgrid file into a folder and say what is in it.
 
     `year_layout` is one of 2010-2011 (53 columns, dates `1-Jul-10`), 2011-2012 and 2012-2013 (54 columns,
     dates `1/07/2012`); `title` is whether the title line stands above the header. `plain_chain` leaves time of day,
-    weather and controlled load out, so that the readings themselves follow the known chains; `homes` brings
+    weather and controlled load out, so that the readings themselves follow the known chains; `profiles` brings
     households of the caller's own, as many as `households`.
 
     Raises:
@@ -92,7 +92,7 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
     if households < 1 or days < 1:
         raise RunFileError(f"{households} households, {days} days: each must be at least 1")
     calendar = _calendar(first_day, days)
-    homes = homes or draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
+    profiles = profiles or draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
     by_day = None if plain_chain else day_factors(first_day, days, seed=seed, coldest=_COLDEST)
     factors = None if by_day is None else by_day[calendar.column // SLOTS]
     texts, header = pa.array(energy_texts(2 * MAX_WH)), _header(year_layout, title=title)
@@ -100,7 +100,7 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
     rows = np.zeros(3, np.int64)
     marked = 0
     with ChunkFiles(folder, _FILES[year_layout], header=header, rows_a_file=3 * households * days) as files:
-        for places, general in energies(homes, slots=calendar.slot.tolist(), factors=factors, seed=seed):
+        for places, general in energies(profiles, slots=calendar.slot.tolist(), factors=factors, seed=seed):
             cells = _cells(places, general, calendar, seed)
             written = _written(places, households, days, quirks=quirks)
             written[:, _CL] &= not plain_chain
@@ -122,7 +122,7 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
         rows_kept=int(rows[:_GG].sum()),
         set_aside={Reason.CATEGORY: int(rows[_GG])},
         household_ids=tuple(str(place + 1) for place in range(households)),
-        kind=homes.kind,
+        kind=profiles.kind,
         first_day=first_day,
         energy_wh=use,
         readings=there,

@@ -103,7 +103,7 @@ SAMPLE_CHAINS = Chains(KERNELS, STATIONARY, LEVELS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Homes:
+class Households:
     """Households (n): the kind that chooses the kernel, the mean of a day, kWh, and the chains themselves."""
 
     kind: Ints
@@ -111,7 +111,7 @@ class Homes:
     chains: Chains = SAMPLE_CHAINS
 
 
-def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Homes:
+def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Households:
     """Return households of different sizes around a mean day, kWh; 3 % and the fourth are mostly zero."""
     generator = stream(seed, "homes")
     draws = generator.random((households, 2))
@@ -119,7 +119,7 @@ def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Homes:
     kind[3:4] = MOSTLY_ZERO
     # bounded below: no household is so small that two of its levels round to the same watt-hour
     size = np.where(draws[:, 1] < 0.3, 0.35 + 1.5 * draws[:, 1], 0.8 + (draws[:, 1] - 0.3) * 1.2)
-    return Homes(kind.astype(np.int64), mean_kwh * size * np.where(kind == MOSTLY_ZERO, 0.25, 1.0) / 1.005)
+    return Households(kind.astype(np.int64), mean_kwh * size * np.where(kind == MOSTLY_ZERO, 0.25, 1.0) / 1.005)
 
 
 def draw_states(kind: Ints, *, steps: int, generator: np.random.Generator, chains: Chains = SAMPLE_CHAINS) -> Ints:
@@ -164,7 +164,9 @@ def day_shape() -> Floats:
     return found
 
 
-def energies(homes: Homes, *, slots: Sequence[int], factors: Floats | None, seed: int) -> Iterator[tuple[slice, Ints]]:
+def energies(
+    homes: Households, *, slots: Sequence[int], factors: Floats | None, seed: int
+) -> Iterator[tuple[slice, Ints]]:
     """Yield, per batch of households, their places and (batch, steps) whole watt-hours.
 
     `slots` (steps) is the half-hour of the day of each step, `factors` (steps) the shared factor; without

@@ -20,7 +20,7 @@ from agedp_data.readers.layout import SLOTS, Ints, Reason
 from agedp_data.readers.synthetic.accounting import Accounting
 from agedp_data.readers.synthetic.files import ChunkFiles, energy_texts, noisy_texts
 from agedp_data.readers.synthetic.flaws import NULL_SECONDS, NULL_SLOT, Flaws, draw_flaws, null_day, sound
-from agedp_data.readers.synthetic.households import MAX_WH, Floats, Homes, day_factors, draw_homes, energies
+from agedp_data.readers.synthetic.households import MAX_WH, Floats, Households, day_factors, draw_homes, energies
 
 _FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
 _SIX = _FOUR + ",Acorn,Acorn_grouped"
@@ -78,20 +78,20 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
     per_file: int | None = None,
     quirks: bool = True,
     plain_chain: bool = False,
-    homes: Homes | None = None,
+    profiles: Households | None = None,
 ) -> Accounting:
     """Write made-up London files into a folder and say what is in them.
 
     `header` is one of publisher, older, sample, kaggle, extract. `per_file` rows go into a file; if not
     given, a million as published, fewer where the flaws ask for a household cut between two files.
     `plain_chain` leaves time of day and weather out, so that the readings themselves follow the known chains.
-    `homes` brings households of the caller's own, as many as `households`, none of which ends early.
+    `profiles` brings households of the caller's own, as many as `households`, none of which ends early.
 
     Raises:
         RunFileError: an unknown header, no households or days, or files of that name in the folder.
     """
-    form, stops = _form(header, households, days, per_file), homes is None
-    homes = homes or draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
+    form, stops = _form(header, households, days, per_file), profiles is None
+    profiles = profiles or draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
     ids = tuple(f"MAC{900_001 + place:06d}" for place in range(households))
     factors = None if plain_chain else _factors(first_day, days, seed)
     sheet = _Sheet(form, ids, _stamps(first_day, days, form), _texts(), null_day(first_day, days) * SLOTS + NULL_SLOT)
@@ -99,7 +99,7 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
     doubled = nulls = 0
     rows = per_file or form.rows_a_file(households * days * SLOTS, quirks=quirks)
     with ChunkFiles(folder, form.name, header=form.header + form.line_end, rows_a_file=rows) as files:
-        for places, energy in energies(homes, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed):
+        for places, energy in energies(profiles, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed):
             flaws = sound(*energy.shape)
             if quirks:
                 twice = form.duplicates
@@ -118,7 +118,7 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
         rows_kept=int(there.sum()),
         set_aside={reason: n for reason, n in ((Reason.MISSING, nulls), (Reason.DUPLICATE, doubled)) if n},
         household_ids=ids,
-        kind=homes.kind,
+        kind=profiles.kind,
         first_day=first_day,
         energy_wh=use,
         readings=there,

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from pipelines.calibrate import calibrate
-from pipelines.demo.datasets import DATASETS, Size
 from pipelines.demo.folder import write_dataset
 from pipelines.demo.mixing_table import Mixing, read_mixing
 from pipelines.demo.overview import overview_page
 from pipelines.demo.release_table import ReleaseSummary, summarise_release
 from pipelines.demo.run_files import NOTIONS
+from pipelines.demo.synthetic_datasets import DATASETS, Size
 from pipelines.sanitise import sanitise
 
 SIZE = Size(households=9, calibration_days=40, released_days=4, seed=3)

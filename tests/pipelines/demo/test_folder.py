@@ -11,12 +11,13 @@ import pytest
 
 from agedp_data.chains.states import states
 from agedp_data.config import load
-from agedp_data.errors import InputError
+from agedp_data.errors import Busy, InputError
 from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.synthetic.households import draw_states, stream
-from pipelines.demo.datasets import DATASETS, Size, draw_dataset
-from pipelines.demo.folder import check_folder, write_dataset
-from pipelines.demo.run_files import MIN_VISITS, NOTIONS
+from flows.demonstration import run_demonstration
+from pipelines.demo.folder import check_folder, locked_folder, write_dataset
+from pipelines.demo.run_files import NOTIONS
+from pipelines.demo.synthetic_datasets import DATASETS, Size, draw_dataset
 from pipelines.demo.walks import WALKS, walk_matrix
 from pipelines.read import readings
 from pipelines.sample import sample
@@ -31,7 +32,7 @@ def test_quantized_states_are_the_drawn_states_of_every_household(demonstration,
     draw = draw_dataset(dataset, SIZE)
     days = SIZE.calibration_days + SIZE.released_days
     generator = stream(draw.seed, "states", 0)
-    drawn = draw_states(draw.homes.kind, steps=48 * days, generator=generator, chains=draw.homes.chains)
+    drawn = draw_states(draw.profiles.kind, steps=48 * days, generator=generator, chains=draw.profiles.chains)
     edges = pq.read_table(place / "model" / "edges.parquet").to_pandas().set_index("household_id")
     frame = readings([str(place / "input" / "*.csv")], dataset=dataset.name)
     order = [each["household_id"] for each in json.loads((place / "chains.json").read_text())["households"]]
@@ -51,7 +52,7 @@ def test_quantized_states_are_the_drawn_states_of_every_household(demonstration,
 def test_every_state_of_every_household_is_seen_far_more_than_min_visits(demonstration, dataset):
     table = pq.read_table(demonstration.folder / dataset.name / "model" / "households.parquet").to_pandas()
     assert (table["states_visited"] == 12).all()
-    assert table["rarest_state_visits"].min() > MIN_VISITS
+    assert table["rarest_state_visits"].min() > SIZE.min_visits
     assert table["forgets"].all()
 
 
@@ -100,14 +101,59 @@ def test_a_second_call_writes_nothing_and_another_folder_is_refused(tmp_path):
     assert not any(write_dataset(out, dataset, size) for dataset in DATASETS)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
     larger = Size(households=4, calibration_days=2, released_days=2, seed=1)
-    with pytest.raises(InputError, match="something else than this demonstration"):
+    with pytest.raises(InputError, match="not from this demonstration"):
         check_folder(out, larger)
-    (tmp_path / "mine").mkdir()
-    check_folder(tmp_path / "mine", size)
-    (tmp_path / "mine" / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="contains other files") as caught:
-        check_folder(tmp_path / "mine", size)
-    assert "\n" not in str(caught.value)
+
+
+def test_files_of_other_names_stay_beside_a_demonstration(tmp_path):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "index.html").write_text("figures")
+    (tmp_path / "rehearsal").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    with locked_folder(tmp_path, size):
+        assert write_dataset(tmp_path, DATASETS[0], size)
+    check_folder(tmp_path, size)
+    assert (tmp_path / "papers" / "index.html").read_text() == "figures"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["london", "notes.txt", "papers", "rehearsal"]
+
+
+def make_sample(place):
+    sample("london", place, households=3, days=2, seed=1)
+
+
+def make_page(place):
+    place.write_text("<title>another page</title>")
+
+
+def make_folder(place):
+    place.mkdir()
+    (place / "flow.py").write_text("mine")
+
+
+@pytest.mark.parametrize(("name", "make"), [
+    ("london", make_sample), ("ausgrid", make_folder), ("index.html", make_page), ("index.html", make_folder),
+    ("prefect", make_folder), ("prefect", make_page),
+])  # fmt: skip
+def test_a_foreign_file_under_a_name_of_the_demonstration(tmp_path, name, make):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    make(tmp_path / name)
+    with pytest.raises(InputError) as caught, locked_folder(tmp_path, size):
+        pass
+    line = f"{tmp_path / name}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR)."
+    assert str(caught.value) == line
+
+
+def test_a_second_demonstration_in_a_folder_is_refused(tmp_path):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    with locked_folder(tmp_path, size):
+        with pytest.raises(Busy, match=r"^another demonstration works in this folder\. .*\.$") as caught:
+            next(run_demonstration(tmp_path, size))
+        assert caught.value.private == f"{tmp_path}: {caught.value}"
+        with locked_folder(tmp_path / "another", size):
+            pass
+    with locked_folder(tmp_path, size):
+        pass
 
 
 @pytest.mark.parametrize("spoil", ["{", "[]", '{"households": 7}'])
@@ -115,7 +161,7 @@ def test_chains_that_were_edited_are_something_else(tmp_path, spoil):
     size = Size(households=3, calibration_days=2, released_days=2, seed=1)
     write_dataset(tmp_path, DATASETS[0], size)
     (tmp_path / "london" / "chains.json").write_text(spoil)
-    with pytest.raises(InputError, match="something else than this demonstration"):
+    with pytest.raises(InputError, match="not from this demonstration"):
         check_folder(tmp_path, size)
 
 

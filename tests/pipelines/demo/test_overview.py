@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.chains.spectrum import MIXING_NAMES
+from agedp_data.model import Model
 from agedp_data.privacy.leakage import leakage
 from agedp_data.statement import WITH_MODEL
 from pipelines.demo.exact_bounds import exact_bound
@@ -132,10 +133,13 @@ def test_figures_of_chains_are_those_of_the_calibration(demonstration: Demonstra
     mixing = demonstration.mixings[0]
     table = pq.read_table(demonstration.folder / "london" / "model" / "households.parquet").to_pandas()
     rows = {(measure, chains): values for measure, chains, *values in mixing_rows(mixing)}
+    public = Model.of_text((demonstration.folder / "london" / "model" / "public.json").read_text()).envelope
+    at_ages = [public.ages.tolist().index(48 * age) for age in (1, 2, 3)]
     for key in ("total_variation", "reversibilised"):
         columns = [f"{key}_{age}_days" for age in (1, 2, 3)]
         name = MIXING_NAMES[key]
         assert rows[name, "estimated chains, largest"] == [f"{value:.4f}" for value in table[columns].max()]
+        assert rows[name, "estimated chains, largest"] == [f"{value:.4f}" for value in public.bounds[key][at_ages]]
         assert rows[name, "estimated chains, median household"] == [f"{value:.4f}" for value in table[columns].median()]
     assert mixing.not_reversible == len(table) == 9
     # the picture's curve passes through the table's ages

@@ -11,7 +11,7 @@ from agedp_data.readers.synthetic.households import (
     LEVELS,
     MOSTLY_ZERO,
     STATIONARY,
-    Homes,
+    Households,
     day_factors,
     day_shape,
     draw_homes,
@@ -63,7 +63,7 @@ def test_households_start_in_the_stationary_law():
 
 
 def test_readings_of_a_plain_chain_tell_the_state_one_to_one():
-    homes = Homes(np.arange(4), np.array([3.5, 3.5, 3.5, 0.875]))
+    homes = Households(np.arange(4), np.array([3.5, 3.5, 3.5, 0.875]))
     for kind in range(4):
         values = np.rint(homes.mean_kwh[kind] * 1000 / 48 * LEVELS[kind])
         assert len(set(values.tolist())) == 12

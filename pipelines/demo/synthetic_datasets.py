@@ -14,7 +14,7 @@ import numpy as np
 
 from agedp_data.readers.layout import Ints
 from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london
-from agedp_data.readers.synthetic.households import STATES, Homes
+from agedp_data.readers.synthetic.households import STATES, Households
 from pipelines.demo.walks import WALKS, demonstration_chains
 
 _SLOTS = 48
@@ -22,12 +22,16 @@ _SLOTS = 48
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is drawn: households of each dataset, days before the released ones, released days, seed."""
+    """How much is drawn: households of each dataset, days before the released ones, released days, seed.
+
+    `min_visits` is that of the run files: few days need a smaller one.
+    """
 
     households: int = 480
     calibration_days: int = 112
     released_days: int = 56
     seed: int = 7
+    min_visits: int = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +69,16 @@ class DateRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class DemonstrationDataset:
     """One dataset at one size: its households and periods. `step_wh` (n) is the step between levels [Wh]."""
 
     dataset: Dataset
     seed: int
     calibration: DateRange
     released: DateRange
-    homes: Homes
+    profiles: Households
     step_wh: Ints
+    min_visits: int
 
     @property
     def households(self) -> int:
@@ -81,7 +86,7 @@ class Draw:
         return len(self.step_wh)
 
 
-def draw_dataset(dataset: Dataset, size: Size) -> Draw:
+def draw_dataset(dataset: Dataset, size: Size) -> DemonstrationDataset:
     """Return the households and periods of a dataset: the kinds of chain in turn, the steps at random."""
     count, seed = size.households, size.seed + DATASETS.index(dataset)
     steps = np.random.default_rng(seed).choice(dataset.steps_wh, count).astype(np.int64)
@@ -89,5 +94,13 @@ def draw_dataset(dataset: Dataset, size: Size) -> Draw:
     first = dataset.first_day
     released = first + timedelta(days=size.calibration_days)
     last = released + timedelta(days=size.released_days - 1)
-    homes = Homes(np.arange(count) % len(WALKS), mean_kwh, demonstration_chains())
-    return Draw(dataset, seed, DateRange(first, released - timedelta(days=1)), DateRange(released, last), homes, steps)
+    profiles = Households(np.arange(count) % len(WALKS), mean_kwh, demonstration_chains())
+    return DemonstrationDataset(
+        dataset,
+        seed,
+        DateRange(first, released - timedelta(days=1)),
+        DateRange(released, last),
+        profiles,
+        steps,
+        size.min_visits,
+    )
