@@ -168,7 +168,7 @@ def read_layout(patterns: Sequence[str], given: Given) -> Layout:
     sources = files.list_sources(patterns).sources
     named = given.get(("input", "dataset"))
     if named is not None and named != quoted(Long.name):
-        return Layout(named.strip('"'))
+        return Layout(json.loads(named))
     if named is None and (dataset := _publisher(sources)) is not None:
         return Layout(dataset)
     for source in sources:
@@ -195,7 +195,7 @@ def _publisher(sources: Sequence[Source]) -> str | None:
 
 def _long_table(source: Source, given: Given) -> LongTable | None:
     head = files.read_head(source)
-    whole = len(head) < files.HEAD_BYTES
+    complete = len(head) < files.HEAD_BYTES
     if b"\x00" in head:
         return None  # UTF-16, or no text: the reader says so
     try:
@@ -204,9 +204,9 @@ def _long_table(source: Source, given: Given) -> LongTable | None:
         text = head.decode("latin-1")
     lines = text.splitlines()
     try:
-        return read_columns(lines if whole else lines[:-1], given, whole=whole)
+        return read_columns(lines if complete else lines[:-1], given, complete=complete)
     except InputError as error:
-        raise source.error(str(error)) from None
+        raise source.error(str(error), private=error.private) from None
 
 
 def _require_readable(found: LongTable, source: Source) -> None:
