@@ -26,7 +26,7 @@ from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
 from agedp_data.readers.layout import SLOTS
 from agedp_data.readers.long import Long
-from agedp_data.roster import Roster, read_roster, roster_text
+from agedp_data.roster import READ_OFF, Roster, read_roster, roster_text
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
 from pipelines.long_columns import TABLE, LongTable, read_columns
@@ -117,9 +117,8 @@ def init(
         RunFileError: an option that a run file would refuse.
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
-    for path in (run_file, roster):
-        if path.exists():
-            raise InputError(f"{path} is there already; move it away or name another folder with --in")
+    if run_file.exists() or (roster.exists() and not is_read_off(roster)):
+        raise _exists(run_file if run_file.exists() else roster)
     given = _with_absolute_places(given or {})
     places = places or Places()
     layout = read_layout(patterns, given)
@@ -134,9 +133,35 @@ def init(
     found = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
     if not found.undecided:
         decided(found, base=folder.absolute())
-    folders.write(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
+    _write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
     folders.write(run_file, found.text().encode(), mode=0o644)
     return Made(run_file, roster, facts, found, layout.long, given)
+
+
+def is_read_off(roster: Path) -> bool:
+    """Tell whether there is a roster that still begins with the line that `init` writes."""
+    try:
+        with roster.open("rb") as stream:
+            return stream.read(len(READ_OFF)) == READ_OFF.encode()
+    except OSError:
+        return False
+
+
+def _write_roster(roster: Path, content: bytes) -> None:
+    """Write the roster; an equal one, which a call that was killed left, stays, and one that was corrected is refused.
+
+    Raises:
+        InputError: another roster exists.
+    """
+    if roster.exists():
+        if roster.read_bytes() != content:
+            raise _exists(roster)
+        return
+    folders.write(roster, content)
+
+
+def _exists(path: Path) -> InputError:
+    return InputError(f"{path} is there already; move it away or name another folder with --in")
 
 
 def preview(patterns: Sequence[str], *, folder: Path, given: Given, places: Places) -> Draft:

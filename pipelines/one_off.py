@@ -28,12 +28,13 @@ from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_data.model import PUBLIC
 from agedp_data.notions import Promise
 from agedp_data.notions.parameters import exact_text
+from agedp_data.readers import storage
 from agedp_data.shown import shown
 from pipelines import folders, locks
 from pipelines.blocks import SILENT, Told
 from pipelines.bound import Calibration
 from pipelines.calibrate import calibrate
-from pipelines.init import init, missing_options, preview
+from pipelines.init import init, is_read_off, missing_options, preview
 from pipelines.run_file_draft import Places, flag_of
 from pipelines.run_file_options import Given, Key
 from pipelines.sanitise import run_stages
@@ -56,14 +57,16 @@ class OneOff:
     refused: Refused | None
 
 
-def release_files(patterns: Sequence[str], *, out: Path, given: Given, told: Told = SILENT) -> OneOff:
+def release_files(patterns: Sequence[str], *, out: str | Path, given: Given, told: Told = SILENT) -> OneOff:
     """Release every day of a dataset and write the release folder `out`; the rest lies in `out`-confidential.
 
     Raises:
-        RunFileError: deciding options that are missing, all of them, or one that a run file would refuse.
+        RunFileError: deciding options that are missing, all of them, or one that a run file would refuse; an `out`
+            that is no folder of this machine.
         InputError: a file that cannot be understood.
         ContractChanged: arguments that differ from those of an earlier call.
     """
+    out = _release_folder(out)
     folder = confidential_folder(out)
     run_file = folder / _RUN_FILE
     if run_file.exists():
@@ -90,9 +93,28 @@ def _begin(patterns: Sequence[str], out: Path, given: Given, told: Told) -> None
             _require_same(folder, patterns, given)
             return
         folders.write(folder / _ARGUMENTS, json.dumps(_arguments(patterns, given), indent=1).encode())
-        (folder / "roster.csv").unlink(missing_ok=True)
+        if is_read_off(folder / "roster.csv"):  # perhaps of other files
+            (folder / "roster.csv").unlink()
         made = init(patterns, folder=folder, given=given, places=_places(out), told=told)
         made.run_file.chmod(0o600)
+
+
+def _release_folder(out: str | Path) -> Path:
+    """Return the release folder; refuse a URL, and a folder that has no name for DIR-confidential.
+
+    A URL must come as text: a `Path` has lost one of its slashes.
+    """
+    text = str(out)
+    if isinstance(out, str) and storage.is_url(text):
+        raise RunFileError(
+            "--out is a URL; `agedp sanitise` writes to a folder of this machine. Write a run file with `agedp init`, "
+            "set [output] release to the URL, and use `agedp run`"
+        )
+    if Path(text).absolute().name in ("", ".."):
+        raise RunFileError(
+            f"--out {shown(text)}: DIR-confidential needs the name of the folder. Give a folder with a name of its own"
+        )
+    return Path(text)
 
 
 def confidential_folder(out: Path) -> Path:
@@ -139,7 +161,10 @@ def _require_same(folder: Path, patterns: Sequence[str], given: Given) -> None:
     public = "; ".join(_difference(key, begun, now) for key in differing if key != _FILES)
     private = "; ".join(_difference(key, begun, now) for key in differing)
     released = (folder / _LEDGER).exists()
-    helps = "Give the same arguments to continue, or another --out for another release"
+    helps = (
+        "Give the same arguments to continue. Another --out makes another release with a ledger of its own: the losses "
+        "of two releases of the same households add up, and no ledger counts them together"
+    )
     if not released:
         helps = f"Nothing is released yet: delete {shown(folder.name)} to begin anew, or give the same arguments"
     raise ContractChanged(
@@ -188,6 +213,10 @@ def _read_arguments(folder: Path) -> dict[str, Any]:
 def _calibrated(run_file: Path, told: Told) -> Calibration | None:
     """Return the calibration that is made now; None for a declared model, no model, or one that is there already."""
     model = load(run_file).model
-    if not isinstance(model, Estimated) or (Path(model.file) / PUBLIC).exists():
+    if not isinstance(model, Estimated):
         return None
-    return calibrate(run_file, told=told)
+    public = Path(model.file) / PUBLIC
+    if public.exists():
+        return None
+    with locks.alone(run_file.parent):
+        return None if public.exists() else calibrate(run_file, told=told)  # an equal call may have been first

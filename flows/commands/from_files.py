@@ -51,7 +51,7 @@ def init(
 @with_run_file_options
 def sanitise(
     files: FilesArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="the release folder", show_default=False)],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder", show_default=False)],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     *,

@@ -102,6 +102,21 @@ def test_nothing_is_ever_written_over(tmp_path):
         assert not other.exists()
 
 
+def test_a_killed_init_is_taken_up_and_a_corrected_roster_is_kept(tmp_path):
+    write_london(tmp_path / "in", households=4, first_day=date(2013, 1, 1), days=3, seed=1)
+    made = init([str(tmp_path / "in")], folder=tmp_path)
+    run_file, roster = made.run_file.read_text(), made.roster.read_text()
+    made.run_file.unlink()  # as a call leaves it that is killed after the roster
+    assert init([str(tmp_path / "in")], folder=tmp_path).run_file.read_text() == run_file
+    made.run_file.unlink()
+    corrected = roster.rpartition("\n")[0].rpartition("\n")[0] + "\n"
+    made.roster.write_text(corrected)
+    with pytest.raises(InputError, match="is there already"):
+        init([str(tmp_path / "in")], folder=tmp_path)
+    assert made.roster.read_text() == corrected
+    assert not made.run_file.exists()
+
+
 def test_names_with_quotes_and_backslashes_and_an_empty_first_file_do_no_harm(tmp_path):
     folder = tmp_path / 'o"dd\\name ü'
     folder.mkdir()

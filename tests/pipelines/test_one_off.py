@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 import pytest
@@ -83,6 +84,7 @@ def test_other_arguments_are_refused_with_their_difference(released, files):
     with pytest.raises(ContractChanged) as caught:
         release_files(files, out=released / "out", given=toml_of(options))
     assert "--rate was 0.9 and is 0.8; --title was not given and is t" in str(caught.value)
+    assert "the losses of two releases of the same households add up, and no ledger counts them" in str(caught.value)
     with pytest.raises(ContractChanged) as caught:
         release_files([*files, "secret.csv"], out=released / "out", given=toml_of(DISCOUNTED))
     assert "secret" not in str(caught.value)
@@ -128,6 +130,32 @@ def test_a_notion_with_a_model_is_calibrated_once(files, tmp_path):
     again = release_files(files, out=tmp_path / "out", given=given)
     assert again.calibration is None
     assert list(again.work.released) == []
+
+
+def test_two_equal_calls_at_once_calibrate_and_draw_once(files, tmp_path):
+    given = toml_of({**AGED, **MODEL, "publish_envelope": True})
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(release_files, files, out=tmp_path / "out", given=given) for _ in range(2)]
+    both = [call.result() for call in calls]
+    assert sorted(call.calibration is None for call in both) == [False, True]
+    assert both[0].work.model.id == both[1].work.model.id
+    assert len(Ledger.open(f"sqlite:///{tmp_path}/out-confidential/ledger.sqlite").rows()) == 6
+
+
+@pytest.mark.parametrize(
+    ("out", "line"),
+    [
+        ("s3://me:key@bucket/rel", "Write a run file with `agedp init`, set [output] release to the URL"),
+        ("/", "--out /: DIR-confidential needs the name of the folder"),
+        ("..", "--out ..: DIR-confidential needs the name of the folder"),
+    ],
+)
+def test_an_out_that_is_no_local_folder_is_refused(files, tmp_path, monkeypatch, out, line):
+    monkeypatch.chdir(tmp_path)
+    text = refused(files, out, **DISCOUNTED)
+    assert line in text
+    assert "key" not in text
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_file_of_somebody_else_is_left_alone(files, tmp_path):
