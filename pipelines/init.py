@@ -20,13 +20,14 @@ import pyarrow.compute as pc
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.reading import check
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, RunFileError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
 from agedp_data.readers.layout import SLOTS
 from agedp_data.readers.long import Long
 from agedp_data.roster import READ_OFF, Roster, read_roster, roster_text
+from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
 from pipelines.long_columns import TABLE, LongTable, read_columns
@@ -35,12 +36,13 @@ from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
 from pipelines.readings.store import Store
 from pipelines.run_file_draft import Draft, Places, decided, draft, flag_of
-from pipelines.run_file_options import FLAGS, Given, Key, quoted
+from pipelines.run_file_options import FLAGS, SERIES, Given, Key, quoted
 from pipelines.run_file_proposals import Facts, Line, notion_of
 from pipelines.work import engine_of, rules_of, store_of
 
 _OLD_DAYS = 365
 _ANY_DAY = date(2012, 1, 1)
+_BY: Key = (SERIES, "by")
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 
 
@@ -117,9 +119,12 @@ def init(
         RunFileError: an option that a run file would refuse.
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
-    if run_file.exists() or (roster.exists() and not is_read_off(roster)):
-        raise _exists(run_file if run_file.exists() else roster)
     given = _with_absolute_places(given or {})
+    groups = given.get(_BY)
+    if groups is not None:
+        _require_groups(roster, json.loads(groups))
+    if run_file.exists() or (groups is None and roster.exists() and not is_read_off(roster)):
+        raise _exists(run_file if run_file.exists() else roster)
     places = places or Places()
     layout = read_layout(patterns, given)
     facts = _facts(layout, patterns, {})
@@ -133,7 +138,8 @@ def init(
     found = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
     if not found.undecided:
         decided(found, base=folder.absolute())
-    _write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
+    if groups is None:
+        _write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
     folders.write(run_file, found.text().encode(), mode=0o644)
     return Made(run_file, roster, facts, found, layout.long, given)
 
@@ -145,6 +151,16 @@ def is_read_off(roster: Path) -> bool:
             return stream.read(len(READ_OFF)) == READ_OFF.encode()
     except OSError:
         return False
+
+
+def _require_groups(roster: Path, column: str) -> None:
+    """Refuse groups by a column without a roster that has it: the files show no groups."""
+    if not roster.exists() or column not in read_roster(roster).groups:
+        problem = "has no such column" if roster.exists() else "does not exist"
+        raise RunFileError(
+            f"--by {shown(column)}: {roster.name} {problem}, and no group can be read off the files. Write the roster "
+            "with this column into the folder of the run file first, or remove --by"
+        )
 
 
 def _write_roster(roster: Path, content: bytes) -> None:

@@ -36,7 +36,7 @@ from pipelines.bound import Calibration
 from pipelines.calibrate import calibrate
 from pipelines.init import init, is_read_off, missing_options, preview
 from pipelines.run_file_draft import Places, flag_of
-from pipelines.run_file_options import Given, Key
+from pipelines.run_file_options import SERIES, Given, Key
 from pipelines.sanitise import run_stages
 from pipelines.work import Work, begin
 
@@ -93,7 +93,7 @@ def _begin(patterns: Sequence[str], out: Path, given: Given, told: Told) -> None
             _require_same(folder, patterns, given)
             return
         folders.write(folder / _ARGUMENTS, json.dumps(_arguments(patterns, given), indent=1).encode())
-        if is_read_off(folder / "roster.csv"):  # perhaps of other files
+        if (SERIES, "by") not in given and is_read_off(folder / "roster.csv"):  # perhaps of other files
             (folder / "roster.csv").unlink()
         made = init(patterns, folder=folder, given=given, places=_places(out), told=told)
         made.run_file.chmod(0o600)
@@ -145,7 +145,7 @@ def _require_decided(patterns: Sequence[str], given: Given, folder: Path, out: P
     why = ""
     if ("model", "publish") in undecided:
         why = (
-            ". --publish-envelope says knowingly that the leakage bound of the estimated model, which comes from the "
+            ". --publish-envelope acknowledges that the leakage bound of the estimated model, which comes from the "
             "readings, is published without noise; a declared model needs none (--curve or --kernel, with --basis)"
         )
     raise RunFileError(f"options that decide have no default. Also give {missing}{why}")

@@ -23,10 +23,17 @@ from pipelines.run_file_proposals import CLASSICAL, Facts, Line, Proposals, mode
 
 DECIDE: Final = "# decide: "
 _ROUNDS: Final = 10
-_CHOICES: Final = {"input": "--dataset", "schedule": "--mode", "promise": "--notion", "model": "[model] source"}
+_CHOICES: Final = {
+    "input": ("--dataset", "dataset"),
+    "schedule": ("--mode", "mode"),
+    "promise": ("--notion", "notion"),
+    SERIES: ("--statistic", "statistic"),
+    "model": ("[model] source", "source"),
+}
 _TABLES: Final = ("input", "input.columns", "output", "population", "schedule", SERIES, "promise", "model")
 _LAST: Final = ("max_day_epsilon", "epsilon_total")
 _COMMENTED: Final = 40
+_DISTRIBUTION: Final = quoted("distribution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +74,16 @@ class Draft:
 
     def _table(self, table: str, mark: str) -> Iterator[str]:
         lines = self.tables[table]
-        yield from ("", f"[{table}]", *(f"# {note}" for note in self.notes.get(table, ())))
+        yield from ("", f"[{self._heading(table)}]", *(f"# {note}" for note in self.notes.get(table, ())))
         width = max(len(line.key) for line in lines)
         for line in lines:
             written = f"{'' if line.decided else mark}{line.key:{width}s} = {line.toml}"
             yield f"{written:{_COMMENTED}s} # {line.comment}" if line.comment else written
+
+    def _heading(self, table: str) -> str:
+        """Return the name of a table in the file; a series is named by its statistic."""
+        distribution = any(line.key == "statistic" and line.toml == _DISTRIBUTION for line in self.tables[table])
+        return "series.daily_distribution" if table == SERIES and distribution else table
 
 
 _HEAD: Final = (
@@ -93,13 +105,19 @@ def draft(facts: Facts, given: Given, *, places: Places, base: Path) -> Draft:
     needed: set[Key] = set()
     for _ in range(_ROUNDS):
         found = _drafted(facts, given, needed, places)
-        _, problems = check(found.text(proposals=True), base=base)
+        problems = _problems(found, base)
         missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
         if not missing:
             _refuse(problems, found, given)
             return found
         needed |= missing
     raise RuntimeError("a run file that never stops missing keys")
+
+
+def _problems(found: Draft, base: Path) -> list[Problem]:
+    """Return what is wrong with a draft whose proposals are all taken; a series is named as options name it."""
+    _, problems = check(found.text(proposals=True), base=base)
+    return [replace(each, table=SERIES if each.table.startswith("series.") else each.table) for each in problems]
 
 
 def decided(found: Draft, *, base: Path) -> RunFile:
@@ -211,7 +229,8 @@ _MODES: Final = {
 def _required(table: str, given: Given) -> dict[str, None]:
     """Return the keys that a table must have under the notion or model that is chosen."""
     blocks: Mapping[str, type[Block] | None] = {"promise": notion_of(given), "model": model_block(given)}
-    keys = {"population": ["min_households"], SERIES: ["clamp_kwh"]}.get(table, [])
+    bins = ["bins_kwh"] if given.get((SERIES, "statistic")) == _DISTRIBUTION else []
+    keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins]}.get(table, [])
     block = blocks.get(table)
     if block is not None:
         keys = [key for key, each in block.model_fields.items() if each.is_required()]
@@ -233,9 +252,9 @@ def _sentence(problem: Problem, given: Given, found: Draft) -> str:
     flag = flag_of(key)
     if not problem.unused:
         return f"{flag} {given[key].strip(chr(34))}: {_unquoted(problem.what)}"
-    choice = _CHOICES.get(problem.table, problem.table)
+    choice, choosing = _CHOICES.get(problem.table, (problem.table, ""))
     lines = {line.key: line.toml.strip('"') for line in found.tables.get(problem.table, ())}
-    chosen = lines.get({"--dataset": "dataset", "--mode": "mode", "--notion": "notion"}.get(choice, "source"), "")
+    chosen = lines.get(choosing, "")
     takers = f"; it goes with {choice} {' or '.join(problem.takers)}" if problem.takers else ""
     return f"{flag} is not used by {choice} {chosen}{takers}. Remove {flag}"
 

@@ -106,6 +106,20 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     RunFileOption("--wait-for", ("schedule", "wait_for"), "PATH", "marker of a delivery, {day} for the date", "text"),
     RunFileOption("--give-up-days", ("schedule", "give_up_days"), "DAYS", "a day without its marker is then skipped"),
     RunFileOption(
+        "--statistic", (SERIES, "statistic"), "WHAT", "mean, or distribution with --bins-kwh; mean if left out"
+    ),
+    RunFileOption(
+        "--bins-kwh",
+        (SERIES, "bins_kwh"),
+        "LIST",
+        "distribution: edges of the bins from 0 to --clamp-kwh, such as 0,5,10,30",
+        "list",
+    ),
+    RunFileOption("--form", (SERIES, "form"), "FORM", "distribution: histogram, or cumulative; histogram if left out"),
+    RunFileOption(
+        "--by", (SERIES, "by"), "COLUMN", "one value per group; roster.csv must be there with this column", "text"
+    ),
+    RunFileOption(
         "--clamp-kwh", (SERIES, "clamp_kwh"), "KWH", "a household's day counts at most this; never from the data"
     ),
     RunFileOption("--max-missing", (SERIES, "max_missing"), "N", "a day that lacks more readings counts as missing"),

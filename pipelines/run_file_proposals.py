@@ -109,6 +109,10 @@ class Proposals:
     def _clamp_kwh(self) -> str:
         return f"{max(_CLAMP_KWH, self._number('promise', 'delta_kwh') or _CLAMP_KWH):f}"
 
+    def _bins_kwh(self) -> str:
+        clamp = self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())
+        return f"[0, {clamp / 2:f}, {clamp:f}]"
+
     @property
     def _days(self) -> int:
         """Return how many days are released, as far as that is known."""
@@ -177,6 +181,7 @@ _PROPOSED: Final[Mapping[Key, str]] = {
 _COMMENTS: Final[Mapping[Key, str]] = {
     ("population", "min_households"): "a day with fewer households is never released; can be raised later",
     (SERIES, "clamp_kwh"): "a household's day counts at most this; public, never read off the data",
+    (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",
     ("promise", "age_days"): "a day is released when it is this old",
     ("promise", "epsilon_per_day"): "epsilon of one day",
     ("promise", "max_day_epsilon"): "cap of any one day",
@@ -202,7 +207,7 @@ _COMMENTS: Final[Mapping[Key, str]] = {
     ("model", "chain"): "homogeneous | cyclic",
     ("model", "min_visits"): "a state with fewer visits is credited no decay",
     ("model", "confidence"): "plug-in | sampling-bound",
-    ("model", "publish"): "says knowingly: it comes from the readings and is published without noise",
+    ("model", "publish"): "acknowledges that it comes from the readings and is published without noise",
     ("input.columns", "time_format"): "a strptime pattern, or iso",
     ("input.columns", "stamp"): "a timestamp is the start or the end of its half-hour",
     ("input.columns", "zone"): 'time zone of the timestamps, such as "Europe/London"',

@@ -61,10 +61,15 @@ def sanitise(
 
     DIR is the release folder. Ledger, run file, roster and confidential folder
     lie in DIR-confidential. The same command again draws nothing again.
-    Options that decide have no default.
+    Options that decide have no default. The second example estimates a model.
 
     Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \
     --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20
+
+    Example: agedp sanitise 'incoming/*.csv' --out out/aged --notion age-dependent \
+    --mode rehearsal --age-days 2 --epsilon-per-day 0.5 --method tight --secret day --max-day-epsilon 0.5 \
+    --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 --assume markov --period all --step day --states 12 \
+    --edges quantile --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
     from flows.calibration import calibration_lines
     from flows.progress import bars

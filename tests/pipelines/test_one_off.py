@@ -114,9 +114,9 @@ def test_missing_options_are_named_all_at_once(files, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_estimated_model_is_published_only_knowingly(files, tmp_path):
+def test_an_estimated_model_is_published_only_if_acknowledged(files, tmp_path):
     line = refused(files, tmp_path / "out", **AGED, **MODEL)
-    assert "Also give --publish-envelope. --publish-envelope says knowingly that" in line
+    assert "Also give --publish-envelope. --publish-envelope acknowledges that" in line
     assert "published without noise" in line
     assert list(tmp_path.iterdir()) == []
 
