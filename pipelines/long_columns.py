@@ -32,7 +32,7 @@ from agedp_data.readers.layout import column_names
 from agedp_data.readers.stamps import ISO, parser_format
 from agedp_data.shown import shown
 from pipelines.run_file_options import FLAGS, Key, quoted
-from pipelines.run_file_proposals import Line
+from pipelines.run_file_proposals import KeyLine
 from pipelines.time_formats import MISSING, NEARLY_ALL, candidate_formats, clock_time
 
 TABLE: Final = "input.columns"
@@ -62,7 +62,7 @@ class LongTable:
     each with its candidates.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[KeyLine, ...]
     reasons: Mapping[str, str]
     unreadable: Mapping[str, tuple[str, ...]]
 
@@ -110,7 +110,7 @@ class _Reading:
 
     def __init__(self, cells: Mapping[str, list[str]], options: Mapping[str, str], *, complete: bool) -> None:
         self._cells, self._options, self._complete = cells, options, complete
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, KeyLine] = {}
         self._reasons: dict[str, str] = {}
         self._unreadable: dict[str, tuple[str, ...]] = {}
 
@@ -252,15 +252,15 @@ class _Reading:
 
     def _is_given(self, key: str) -> bool:
         if key in self._options:
-            self._lines[key] = Line(key, quoted(self._options[key]))
+            self._lines[key] = KeyLine(key, quoted(self._options[key]))
             return True
         return False
 
     def _decide(self, key: str, value: str, reason: str) -> None:
-        self._lines[key], self._reasons[key] = Line(key, quoted(value)), reason
+        self._lines[key], self._reasons[key] = KeyLine(key, quoted(value)), reason
 
     def _propose(self, key: str, value: str, reason: str) -> None:
-        self._lines[key], self._reasons[key] = Line(key, quoted(value), decided=False), reason
+        self._lines[key], self._reasons[key] = KeyLine(key, quoted(value), decided=False), reason
 
     def _toml(self, key: str) -> str:
         return self._lines[key].toml if key in self._lines else ""

@@ -176,7 +176,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
 FLAGS: Final[Mapping[Key, str]] = {option.key: option.flag for option in OPTIONS}
 _BY_NAME: Final[Mapping[str, RunFileOption]] = {option.name: option for option in OPTIONS}
 
-Given = Mapping[Key, str]
+OptionValues = Mapping[Key, str]
 """What options say: the TOML text of each key."""
 
 
@@ -186,12 +186,12 @@ def toml_of(given: Mapping[str, str | bool | None]) -> dict[Key, str]:
     >>> toml_of({"epsilon_per_day": ".50", "notion": "classical", "risk": None, "model_ages": "1,2"})
     {('promise', 'epsilon_per_day'): '0.50', ('promise', 'notion'): '"classical"', ('model', 'ages_days'): '[1, 2]'}
     """
-    found: dict[Key, str] = {}
+    texts: dict[Key, str] = {}
     for name, value in given.items():
         if value is not None and value is not False:
             option = _BY_NAME[name]
-            found[option.key] = _toml(str(value), option.form)
-    return found
+            texts[option.key] = _toml(str(value), option.form)
+    return texts
 
 
 def _toml(value: str, form: Form) -> str:

@@ -16,7 +16,7 @@ from agedp_data.config.model import Declared, Estimated
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.parameters import Block
-from pipelines.run_file_options import SERIES, Given, Key, quoted
+from pipelines.run_file_options import SERIES, Key, OptionValues, quoted
 
 CLASSICAL: Final = "classical"
 _DAY_EPSILON: Final = Decimal("0.5")
@@ -24,7 +24,7 @@ _CLAMP_KWH: Final = Decimal(50)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class KeyLine:
     """One key of a run file with its TOML text; `decided` is false for a proposal that still waits for a decision."""
 
     key: str
@@ -34,7 +34,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FileFacts:
     """What is read off the files: the layout, the period, how many households, and the columns of a long table."""
 
     dataset: str
@@ -42,7 +42,7 @@ class Facts:
     first: date
     last: date
     households: int
-    columns: tuple[Line, ...] = ()
+    columns: tuple[KeyLine, ...] = ()
 
     @property
     def days(self) -> int:
@@ -50,13 +50,13 @@ class Facts:
         return (self.last - self.first).days + 1
 
 
-def notion_of(given: Given) -> type[Promise] | None:
+def notion_of(given: OptionValues) -> type[Promise] | None:
     """Return the notion that is given, classical if none is, None for one that is not known."""
     name = given.get(("promise", "notion"), quoted(CLASSICAL))
     return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
 
 
-def model_block(given: Given) -> type[Block]:
+def model_block(given: OptionValues) -> type[Block]:
     """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
     return Declared if {("model", "curve"), ("model", "kernel")} & set(given) else Estimated
 
@@ -64,15 +64,15 @@ def model_block(given: Given) -> type[Block]:
 class Proposals:
     """A proposal and a comment for every key; proposals follow what is given, so that they go together."""
 
-    def __init__(self, facts: Facts, given: Given) -> None:
+    def __init__(self, facts: FileFacts, given: OptionValues) -> None:
         self._facts, self._given = facts, given
 
     def toml(self, table: str, key: str) -> str:
         """Return the proposal for a key."""
         if (table, key) in self._given:
             return self._given[table, key]
-        made = getattr(self, f"_{key}", None)
-        return str(made()) if made is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
+        proposal = getattr(self, f"_{key}", None)
+        return str(proposal()) if proposal is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
 
     def comment(self, table: str, key: str) -> str:
         """Return what stands beside a key."""

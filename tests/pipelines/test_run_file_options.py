@@ -19,17 +19,17 @@ from agedp_data.notions import NOTIONS
 from pipelines.init import missing_options
 from pipelines.run_file_draft import DECIDE, Draft, Places, draft
 from pipelines.run_file_options import OPTIONS, SERIES, toml_of
-from pipelines.run_file_proposals import Facts, Line
+from pipelines.run_file_proposals import FileFacts, KeyLine
 
-FACTS = Facts("london", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
+FACTS = FileFacts("london", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
 COLUMNS = tuple(
-    Line(key, f'"{value}"')
+    KeyLine(key, f'"{value}"')
     for key, value in {
         "household": "meter", "time": "at", "time_format": "iso", "stamp": "end", "zone": "UTC", "day_zone": "UTC",
         "energy": "use", "unit": "kWh",
     }.items()
 )  # fmt: skip
-LONG = Facts("long", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40, COLUMNS)
+LONG = FileFacts("long", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40, COLUMNS)
 TABLES = {
     "input": INPUTS, "input.columns": (LongColumns,), "output": (Output,), "population": (Population,),
     "schedule": (Archive, Rehearsal, Live), SERIES: (Mean, Distribution), "promise": NOTIONS,
@@ -67,11 +67,11 @@ NOTIONS_BY_OPTIONS = {
 }  # fmt: skip
 
 
-def drafted(facts: Facts = FACTS, **options: str | bool) -> Draft:
+def drafted(facts: FileFacts = FACTS, **options: str | bool) -> Draft:
     return draft(facts, toml_of(options), places=Places(), base=Path("/srv"))
 
 
-def loaded(facts: Facts = FACTS, **options: str | bool) -> RunFile:
+def loaded(facts: FileFacts = FACTS, **options: str | bool) -> RunFile:
     found = drafted(facts, **options)
     assert found.undecided == ()
     run, problems = check(found.text(), base=Path("/srv"))
@@ -176,7 +176,7 @@ def test_columns_of_a_long_table_are_what_their_options_say():
 
 
 def test_keys_of_a_publisher_are_what_their_options_say():
-    ausgrid = Facts("ausgrid", ("*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
+    ausgrid = FileFacts("ausgrid", ("*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
     run = loaded(ausgrid, **COMMON, epsilon_per_day="0.5", categories="GC,CL", missing_controlled_load="missing")
     keys = run.input.own_keys
     assert keys is not None
