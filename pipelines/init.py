@@ -120,10 +120,8 @@ def init(
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     given = _with_absolute_places(given or {})
-    groups = given.get(_BY)
-    if groups is not None:
-        _require_groups(roster, json.loads(groups))
-    if run_file.exists() or (groups is None and roster.exists() and not is_read_off(roster)):
+    _require_groups(roster, given)
+    if run_file.exists() or (_BY not in given and roster.exists() and not is_read_off(roster)):
         raise _exists(run_file if run_file.exists() else roster)
     places = places or Places()
     layout = read_layout(patterns, given)
@@ -138,7 +136,7 @@ def init(
     written = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
     if not written.undecided:
         decided(written, base=folder.absolute())
-    if groups is None:
+    if _BY not in given:
         _write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
     folders.write(run_file, written.text().encode(), mode=0o644)
     return InitialFiles(run_file, roster, facts, written, layout.long, given)
@@ -153,13 +151,16 @@ def is_read_off(roster: Path) -> bool:
         return False
 
 
-def _require_groups(roster: Path, column: str) -> None:
+def _require_groups(roster: Path, given: OptionValues) -> None:
     """Refuse groups by a column without a roster that has it: the files show no groups."""
+    if _BY not in given:
+        return
+    column = json.loads(given[_BY])
     if not roster.exists() or column not in read_roster(roster).groups:
         problem = "has no such column" if roster.exists() else "does not exist"
         raise RunFileError(
-            f"--by {shown(column)}: {roster.name} {problem}, and no group can be read off the files. Write the roster "
-            "with this column into the folder of the run file first, or remove --by"
+            f"--by {shown(column)}: {roster.name} {problem}, and no group can be read off the files. Write "
+            f"{shown(str(Path(roster.parent.name, roster.name)))} with this column first, or remove --by"
         )
 
 
@@ -188,6 +189,7 @@ def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, place
     """
     given = {key: toml for key, toml in _with_absolute_places(given).items() if key not in _DATES}
     facts = _facts(read_layout(patterns, given), patterns, {})
+    _require_groups(folder / "roster.csv", given)
     return draft(facts, given, places=places, base=folder.absolute())
 
 

@@ -12,6 +12,7 @@ import pytest
 from agedp_data.errors import ContractChanged, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_london
+from pipelines.init import init
 from pipelines.one_off import release_files
 from pipelines.publish import open_release
 from pipelines.run_file_options import toml_of
@@ -156,6 +157,18 @@ def test_an_out_that_is_no_local_folder_is_refused(files, tmp_path, monkeypatch,
     assert line in text
     assert "key" not in text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_groups_need_a_roster_in_the_confidential_folder(files, tmp_path):
+    line = refused(files, tmp_path / "out", **DISCOUNTED, by="tariff")
+    assert line.endswith("Write out-confidential/roster.csv with this column first, or remove --by")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "out-confidential").mkdir()
+    rows = init(files, folder=tmp_path / "other").roster.read_text().splitlines()[2:]
+    text = "\n".join(["household_id,from,to,tariff", *(f"{row},T" for row in rows)])
+    (tmp_path / "out-confidential" / "roster.csv").write_text(text)
+    release_files(files, out=tmp_path / "out", given=toml_of({**DISCOUNTED, "by": "tariff"}))
+    assert set(open_release(tmp_path / "out").table()["group"]) == {"T"}
 
 
 def test_a_run_file_of_somebody_else_is_left_alone(files, tmp_path):
