@@ -20,29 +20,28 @@ import pyarrow.compute as pc
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.reading import check
-from agedp_data.errors import InputError, RunFileError
+from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
 from agedp_data.readers.layout import SLOTS
 from agedp_data.readers.long import Long
-from agedp_data.roster import READ_OFF, Roster, read_roster, roster_text
-from agedp_data.shown import shown
+from agedp_data.roster import Roster, read_roster, roster_text
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
+from pipelines.initial_roster import BY, existing, is_read_off, require_groups, write_roster
 from pipelines.long_columns import TABLE, LongTable, read_columns
 from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
 from pipelines.readings.store import Store
 from pipelines.run_file_draft import Draft, Places, decided, draft, flag_of
-from pipelines.run_file_options import FLAGS, SERIES, Key, OptionValues, quoted
+from pipelines.run_file_options import FLAGS, Key, OptionValues, quoted
 from pipelines.run_file_proposals import FileFacts, KeyLine, notion_of
 from pipelines.work import engine_of, rules_of, store_of
 
 _OLD_DAYS = 365
 _ANY_DAY = date(2012, 1, 1)
-_BY: Key = (SERIES, "by")
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 
 
@@ -120,9 +119,9 @@ def init(
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     given = _with_absolute_places(given or {})
-    _require_groups(roster, given)
-    if run_file.exists() or (_BY not in given and roster.exists() and not is_read_off(roster)):
-        raise _exists(run_file if run_file.exists() else roster)
+    require_groups(roster, given)
+    if run_file.exists() or (BY not in given and roster.exists() and not is_read_off(roster)):
+        raise existing(run_file if run_file.exists() else roster)
     places = places or Places()
     layout = read_layout(patterns, given)
     facts = _facts(layout, patterns, {})
@@ -136,49 +135,10 @@ def init(
     written = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
     if not written.undecided:
         decided(written, base=folder.absolute())
-    if _BY not in given:
-        _write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
+    if BY not in given:
+        write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
     folders.write(run_file, written.text().encode(), mode=0o644)
     return InitialFiles(run_file, roster, facts, written, layout.long, given)
-
-
-def is_read_off(roster: Path) -> bool:
-    """Tell whether there is a roster that still begins with the line that `init` writes."""
-    try:
-        with roster.open("rb") as stream:
-            return stream.read(len(READ_OFF)) == READ_OFF.encode()
-    except OSError:
-        return False
-
-
-def _require_groups(roster: Path, given: OptionValues) -> None:
-    """Refuse groups by a column without a roster that has it: the files show no groups."""
-    if _BY not in given:
-        return
-    column = json.loads(given[_BY])
-    if not roster.exists() or column not in read_roster(roster).groups:
-        problem = "has no such column" if roster.exists() else "does not exist"
-        raise RunFileError(
-            f"--by {shown(column)}: {roster.name} {problem}, and no group can be read off the files. Write "
-            f"{shown(str(Path(roster.parent.name, roster.name)))} with this column first, or remove --by"
-        )
-
-
-def _write_roster(roster: Path, content: bytes) -> None:
-    """Write the roster; an equal one, which a call that was killed left, stays, and one that was corrected is refused.
-
-    Raises:
-        InputError: another roster exists.
-    """
-    if roster.exists():
-        if roster.read_bytes() != content:
-            raise _exists(roster)
-        return
-    folders.write(roster, content)
-
-
-def _exists(path: Path) -> InputError:
-    return InputError(f"{path} is there already; move it away or name another folder with --in")
 
 
 def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, places: Places) -> Draft:
@@ -189,7 +149,7 @@ def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, place
     """
     given = {key: toml for key, toml in _with_absolute_places(given).items() if key not in _DATES}
     facts = _facts(read_layout(patterns, given), patterns, {})
-    _require_groups(folder / "roster.csv", given)
+    require_groups(folder / "roster.csv", given)
     return draft(facts, given, places=places, base=folder.absolute())
 
 

@@ -34,9 +34,10 @@ from pipelines import folders, locks
 from pipelines.blocks import SILENT, Told
 from pipelines.bound import Calibration
 from pipelines.calibrate import calibrate
-from pipelines.init import init, is_read_off, missing_options, preview
+from pipelines.init import init, missing_options, preview
+from pipelines.initial_roster import BY, is_read_off
 from pipelines.run_file_draft import Places, flag_of
-from pipelines.run_file_options import SERIES, Key, OptionValues
+from pipelines.run_file_options import Key, OptionValues
 from pipelines.sanitise import run_stages
 from pipelines.work import Work, begin
 
@@ -93,7 +94,7 @@ def _begin(patterns: Sequence[str], out: Path, given: OptionValues, progress: To
             _require_same(folder, patterns, given)
             return
         folders.write(folder / _ARGUMENTS, json.dumps(_arguments(patterns, given), indent=1).encode())
-        if (SERIES, "by") not in given and is_read_off(folder / "roster.csv"):  # perhaps of other files
+        if BY not in given and is_read_off(folder / "roster.csv"):  # perhaps of other files
             (folder / "roster.csv").unlink()
         initial = init(patterns, folder=folder, given=given, places=_places(out), progress=progress)
         initial.run_file.chmod(0o600)
