@@ -8,48 +8,49 @@ from typing import Any
 
 from agedp_data.shown import shown
 from flows.words import counted, four_digits
-from pipelines.init import Made, missing_options
+from pipelines.init import InitialFiles, missing_options
 from pipelines.noise_table import NoiseTable, noise_table
 
 _WIDTH = 118
 
 
-def initial_json(made: Made) -> dict[str, Any]:
+def initial_json(initial: InitialFiles) -> dict[str, Any]:
     """Return what was written for machines; no name of an input file is in it."""
     return {
-        "run_file": str(made.run_file),
-        "roster": str(made.roster),
-        "dataset": made.facts.dataset,
-        "households": made.households,
-        "first_day": made.facts.first.isoformat(),
-        "last_day": made.facts.last.isoformat(),
-        "to_decide": [f"[{table}] {key}" for table, key in made.undecided],
+        "run_file": str(initial.run_file),
+        "roster": str(initial.roster),
+        "dataset": initial.facts.dataset,
+        "households": initial.households,
+        "first_day": initial.facts.first.isoformat(),
+        "last_day": initial.facts.last.isoformat(),
+        "to_decide": [f"[{table}] {key}" for table, key in initial.undecided],
     }
 
 
-def initial_lines(made: Made) -> list[str]:
+def initial_lines(initial: InitialFiles) -> list[str]:
     """Return what was read, proposed and left to decide, for people."""
-    facts = made.facts
+    facts = initial.facts
     return [
         f"{facts.dataset}: {counted(facts.households, 'household')}, {counted(facts.days, 'day')} from {facts.first} "
         f"to {facts.last}",
-        *_column_lines(made),
+        *_column_lines(initial),
         "",
-        *noise_lines(noise_table(facts, made.given, made.read_roster())),
+        *noise_lines(noise_table(facts, initial.given, initial.read_roster())),
         "",
-        *_age_lines(made),
-        *_next_lines(made),
-        f"{made.roster}: {counted(made.households, 'household')}, read off the files; correct it from your records",
+        *_age_lines(initial),
+        *_next_lines(initial),
+        f"{initial.roster}: {counted(initial.households, 'household')}, read off the files; "
+        "correct it from your records",
     ]
 
 
-def _column_lines(made: Made) -> Iterator[str]:
-    if made.long is None:
+def _column_lines(initial: InitialFiles) -> Iterator[str]:
+    if initial.long is None:
         return
     yield "Long table. The first rows show these columns:"
-    for line in made.draft.tables["input.columns"]:
+    for line in initial.draft.tables["input.columns"]:
         state = "" if line.decided else "to decide"
-        reason = made.long.reasons.get(line.key, "given")
+        reason = initial.long.reasons.get(line.key, "given")
         yield f"   {line.key:12s} {shown(line.toml, 34):34s} {state:10s} {reason}".rstrip()
 
 
@@ -75,10 +76,10 @@ def _kwh(noise: float | None) -> str:
     return "no day" if noise is None else four_digits(noise)
 
 
-def _age_lines(made: Made) -> list[str]:
-    if not (made.is_old_archive and made.credits_age):
+def _age_lines(initial: InitialFiles) -> list[str]:
+    if not (initial.is_old_archive and initial.credits_age):
         return []
-    years = made.age_days / 365.25
+    years = initial.age_days / 365.25
     text = (
         f"The newest day is {years:.1f} years old. In an archive every day is published at such an age, where a bound "
         "on what is left of a loss is trivially small and means nothing. `--mode rehearsal` publishes each day "
@@ -87,16 +88,16 @@ def _age_lines(made: Made) -> list[str]:
     return [*textwrap.wrap(text, _WIDTH), ""]
 
 
-def _next_lines(made: Made) -> list[str]:
-    if made.undecided:
-        missing = missing_options(made.undecided, made.given)
+def _next_lines(initial: InitialFiles) -> list[str]:
+    if initial.undecided:
+        missing = missing_options(initial.undecided, initial.given)
         text = (
-            f"{made.run_file}: written. To decide: {missing}. Give them as options, or edit the lines that begin with "
-            '"# decide:"'
+            f"{initial.run_file}: written. To decide: {missing}. Give them as options, or edit the lines "
+            'that begin with "# decide:"'
         )
         lines = textwrap.wrap(text, _WIDTH, break_on_hyphens=False, subsequent_indent="   ")
-        return [*lines, f"   Next: `agedp plan {made.run_file}`"]
-    model = '"estimated"' in [line.toml for line in made.draft.tables.get("model", ()) if line.key == "source"]
+        return [*lines, f"   Next: `agedp plan {initial.run_file}`"]
+    model = '"estimated"' in [line.toml for line in initial.draft.tables.get("model", ()) if line.key == "source"]
     commands = ["calibrate"] * model + ["plan", "run"]
-    steps = ", then ".join(f"`agedp {command} {made.run_file}`" for command in commands)
-    return [f"{made.run_file}: written, nothing is left to decide. Next: {steps}"]
+    steps = ", then ".join(f"`agedp {command} {initial.run_file}`" for command in commands)
+    return [f"{initial.run_file}: written, nothing is left to decide. Next: {steps}"]

@@ -29,14 +29,15 @@ from agedp_data.readers.long import Long
 from agedp_data.roster import Roster, read_roster, roster_text
 from pipelines import folders
 from pipelines.blocks import SILENT, Told
+from pipelines.initial_roster import BY, existing, is_read_off, require_groups, write_roster
 from pipelines.long_columns import TABLE, LongTable, read_columns
 from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
 from pipelines.readings.store import Store
 from pipelines.run_file_draft import Draft, Places, decided, draft, flag_of
-from pipelines.run_file_options import FLAGS, Given, Key, quoted
-from pipelines.run_file_proposals import Facts, Line, notion_of
+from pipelines.run_file_options import FLAGS, Key, OptionValues, quoted
+from pipelines.run_file_proposals import FileFacts, KeyLine, notion_of
 from pipelines.work import engine_of, rules_of, store_of
 
 _OLD_DAYS = 365
@@ -45,7 +46,7 @@ _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), 
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RecognisedLayout:
     """What the headers of the files show: the dataset's name, and of a long table its columns."""
 
     dataset: str
@@ -53,15 +54,15 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class InitialFiles:
     """What was written, and what it rests on."""
 
     run_file: Path
     roster: Path
-    facts: Facts
+    facts: FileFacts
     draft: Draft
     long: LongTable | None = None
-    given: Given = field(default_factory=dict)
+    given: OptionValues = field(default_factory=dict)
 
     @property
     def households(self) -> int:
@@ -99,10 +100,10 @@ def init(
     patterns: Sequence[str],
     *,
     folder: Path,
-    given: Given | None = None,
+    given: OptionValues | None = None,
     places: Places | None = None,
-    told: Told = SILENT,
-) -> Made:
+    progress: Told = SILENT,
+) -> InitialFiles:
     """Write run.toml and roster.csv into a folder.
 
     Args:
@@ -110,36 +111,37 @@ def init(
         folder: where to write.
         given: what is decided, as `run_file_options.toml_of` returns it.
         places: where the run file puts release, ledger and model, if not below `folder`/out.
-        told: whom to tell how far the reading is.
+        progress: receives how far the reading is.
 
     Raises:
         InputError: no usable file, a file that cannot be understood, or a run file that is there already.
         RunFileError: an option that a run file would refuse.
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
-    for path in (run_file, roster):
-        if path.exists():
-            raise InputError(f"{path} is there already; move it away or name another folder with --in")
     given = _with_absolute_places(given or {})
+    require_groups(roster, given)
+    if run_file.exists() or (BY not in given and roster.exists() and not is_read_off(roster)):
+        raise existing(run_file if run_file.exists() else roster)
     places = places or Places()
     layout = read_layout(patterns, given)
     facts = _facts(layout, patterns, {})
     provisional = _provisional(facts, given, places, folder)
     with _store(provisional, layout) as store:
-        delivery = read(store, patterns, engine=engine_of(provisional, None, told))
+        delivery = read(store, patterns, engine=engine_of(provisional, None, progress))
         spans = _spans(store, delivery)
     if not spans:
         raise InputError("the files hold no reading; there is nobody to put on a roster")
     facts = _facts(layout, patterns, spans)
-    found = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
-    if not found.undecided:
-        decided(found, base=folder.absolute())
-    folders.write(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
-    folders.write(run_file, found.text().encode(), mode=0o644)
-    return Made(run_file, roster, facts, found, layout.long, given)
+    written = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
+    if not written.undecided:
+        decided(written, base=folder.absolute())
+    if BY not in given:
+        write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
+    folders.write(run_file, written.text().encode(), mode=0o644)
+    return InitialFiles(run_file, roster, facts, written, layout.long, given)
 
 
-def preview(patterns: Sequence[str], *, folder: Path, given: Given, places: Places) -> Draft:
+def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, places: Places) -> Draft:
     """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
 
     Raises:
@@ -147,19 +149,20 @@ def preview(patterns: Sequence[str], *, folder: Path, given: Given, places: Plac
     """
     given = {key: toml for key, toml in _with_absolute_places(given).items() if key not in _DATES}
     facts = _facts(read_layout(patterns, given), patterns, {})
+    require_groups(folder / "roster.csv", given)
     return draft(facts, given, places=places, base=folder.absolute())
 
 
-def _with_absolute_places(given: Given) -> Given:
+def _with_absolute_places(given: OptionValues) -> OptionValues:
     """Return the options with their files named from the current folder, as whoever gave them did."""
-    found = dict(given)
+    options = dict(given)
     for key in (("model", "curve"), ("model", "kernel")):
-        if key in found and "://" not in (place := json.loads(found[key])):
-            found[key] = quoted(str(Path(place).absolute()))
-    return found
+        if key in options and "://" not in (place := json.loads(options[key])):
+            options[key] = quoted(str(Path(place).absolute()))
+    return options
 
 
-def read_layout(patterns: Sequence[str], given: Given) -> Layout:
+def read_layout(patterns: Sequence[str], given: OptionValues) -> RecognisedLayout:
     """Return the layout of the files: as given, as a publisher's header says, or as a long table shows it.
 
     Raises:
@@ -168,17 +171,17 @@ def read_layout(patterns: Sequence[str], given: Given) -> Layout:
     sources = files.list_sources(patterns).sources
     named = given.get(("input", "dataset"))
     if named is not None and named != quoted(Long.name):
-        return Layout(named.strip('"'))
+        return RecognisedLayout(json.loads(named))
     if named is None and (dataset := _publisher(sources)) is not None:
-        return Layout(dataset)
+        return RecognisedLayout(dataset)
     for source in sources:
-        found = _long_table(source, given)
-        if found is not None:
-            _require_readable(found, source)
-            return Layout(Long.name, found)
+        long = _long_table(source, given)
+        if long is not None:
+            _require_readable(long, source)
+            return RecognisedLayout(Long.name, long)
     if named is not None or any(table == TABLE for table, _ in given):
         raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
-    return Layout(next(iter(LAYOUTS)))  # whose reader says what is wrong with the header
+    return RecognisedLayout(next(iter(LAYOUTS)))  # whose reader says what is wrong with the header
 
 
 def _publisher(sources: Sequence[Source]) -> str | None:
@@ -193,9 +196,9 @@ def _publisher(sources: Sequence[Source]) -> str | None:
     return None
 
 
-def _long_table(source: Source, given: Given) -> LongTable | None:
+def _long_table(source: Source, given: OptionValues) -> LongTable | None:
     head = files.read_head(source)
-    whole = len(head) < files.HEAD_BYTES
+    complete = len(head) < files.HEAD_BYTES
     if b"\x00" in head:
         return None  # UTF-16, or no text: the reader says so
     try:
@@ -204,32 +207,32 @@ def _long_table(source: Source, given: Given) -> LongTable | None:
         text = head.decode("latin-1")
     lines = text.splitlines()
     try:
-        return read_columns(lines if whole else lines[:-1], given, whole=whole)
+        return read_columns(lines if complete else lines[:-1], given, complete=complete)
     except InputError as error:
-        raise source.error(str(error)) from None
+        raise source.error(str(error), private=error.private) from None
 
 
-def _require_readable(found: LongTable, source: Source) -> None:
+def _require_readable(long: LongTable, source: Source) -> None:
     """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
-    if found.unreadable:
+    if long.unreadable:
         needed = "; ".join(
-            f"{FLAGS[TABLE, key]} ({' or '.join(quoted(each) for each in candidates)})"
-            for key, candidates in found.unreadable.items()
+            f"{FLAGS[TABLE, key]} ({' or '.join(quoted(name) for name in candidates)})"
+            for key, candidates in long.unreadable.items()
         )
         private = f"a long table whose first rows leave open how to read it. Give {needed}"
-        flags = ", ".join(FLAGS[TABLE, key] for key in found.unreadable)
+        flags = ", ".join(FLAGS[TABLE, key] for key in long.unreadable)
         raise source.error(f"a long table whose first rows leave open how to read it. Give {flags}", private=private)
 
 
-def _facts(layout: Layout, patterns: Sequence[str], spans: Mapping[str, tuple[date, date]]) -> Facts:
+def _facts(layout: RecognisedLayout, patterns: Sequence[str], spans: Mapping[str, tuple[date, date]]) -> FileFacts:
     first = min((span[0] for span in spans.values()), default=_ANY_DAY)
     last = max((span[1] for span in spans.values()), default=_ANY_DAY)
     columns = layout.long.lines if layout.long is not None else ()
     places = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
-    return Facts(layout.dataset, places, first, last, len(spans), columns)
+    return FileFacts(layout.dataset, places, first, last, len(spans), columns)
 
 
-def _provisional(facts: Facts, given: Given, places: Places, folder: Path) -> RunFile:
+def _provisional(facts: FileFacts, given: OptionValues, places: Places, folder: Path) -> RunFile:
     """Return a run file that reads the files as the final one will; every option is checked on the way.
 
     Raises:
@@ -246,7 +249,7 @@ def _provisional(facts: Facts, given: Given, places: Places, folder: Path) -> Ru
     return run
 
 
-def _neutral(line: Line) -> Line:
+def _neutral(line: KeyLine) -> KeyLine:
     """Return a column's line under which the roster can be read off before a decision.
 
     Days by the timestamps' own clock, whichever zone that is; of figures without a unit the smaller one, so that none
@@ -256,7 +259,7 @@ def _neutral(line: Line) -> Line:
 
 
 @contextmanager
-def _store(run: RunFile, layout: Layout) -> Iterator[Store]:
+def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
     """Yield the store that a run will read again, or a passing one for a table with columns yet to be decided."""
     confidential = folders.make_private(Path(run.output.confidential))
     if layout.long is None or all(line.decided for line in layout.long.lines):
@@ -269,18 +272,18 @@ def _store(run: RunFile, layout: Layout) -> Iterator[Store]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _noted(found: Draft, facts: Facts, given: Given) -> Draft:
+def _noted(drafted: Draft, facts: FileFacts, given: OptionValues) -> Draft:
     """Return the draft with a note on days that are years old."""
-    made = Made(Path(), Path(), facts, found, given=given)
-    if not made.is_old_archive:
-        return found
+    initial = InitialFiles(Path(), Path(), facts, drafted, given=given)
+    if not initial.is_old_archive:
+        return drafted
     notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
     notes.append("a bound on what is left of a loss with age is then trivially small and means nothing.")
     notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
-    return Draft(found.tables, {**found.notes, "schedule": tuple(notes)})
+    return Draft(drafted.tables, {**drafted.notes, "schedule": tuple(notes)})
 
 
-def missing_options(undecided: Sequence[Key], given: Given) -> str:
+def missing_options(undecided: Sequence[Key], given: OptionValues) -> str:
     """Return the options that are still missing, all of them, for the notion that is given."""
     notion = notion_of(given)
     solved = notion is not None and "risk" in notion.model_fields
@@ -293,8 +296,8 @@ def _spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
 
     A first reading is often the midnight that belongs to the day before.
     """
-    whole = _spans_of(store, delivery, least=SLOTS - 2)
-    return _spans_of(store, delivery, least=1) | whole
+    full_days = _spans_of(store, delivery, least=SLOTS - 2)
+    return _spans_of(store, delivery, least=1) | full_days
 
 
 def _spans_of(store: Store, delivery: Delivery, *, least: int) -> dict[str, tuple[date, date]]:

@@ -3,9 +3,12 @@
 What the first rows show beyond doubt is decided; everything else is a proposal with its reason, or a list of
 candidates, and waits for a decision. Decisions about what counts as evidence:
 
-* A time format is decided if it is the only one of a closed list that reads every first timestamp. Where day and month
-  can be exchanged, both are candidates.
-* The unit is decided by the header ("kwh", "energy_wh"); the size of the figures only makes a proposal.
+* The household column is the privacy unit. It is decided if the header names a household, no second column can be it,
+  and its values repeat with timestamps of their own. A record number or a tariff is refused by these conditions.
+* A time format is decided if it is the only candidate of `time_formats`. Where day, month or year can be exchanged, all
+  readings of the date are candidates.
+* The unit is decided by the header ("kwh", "energy_wh"); the size of the figures only makes a proposal. A header that
+  names another unit, such as MWh or kW, is refused.
 * `stamp` is decided as "end" where a household begins with 00:30 and ends with 00:00. The reverse, 00:00 to 23:30, is
   a proposal for "start": a calendar year that was cut out of end-stamped readings looks the same.
 * Timestamps with an offset are instants, which decides `zone = "UTC"`. Nothing shows whose midnight ends a day.
@@ -25,33 +28,29 @@ from typing import Final
 
 from agedp_data.errors import InputError
 from agedp_data.readers.lines import column_names, split_fields
-from agedp_data.readers.stamps import ISO, LOCAL_ISO, USUAL, fits, is_iso, parser_format
+from agedp_data.readers.stamps import ISO, parser_format
 from agedp_data.shown import shown
-from pipelines.run_file_options import Key, quoted
-from pipelines.run_file_proposals import Line
+from pipelines.run_file_options import FLAGS, Key, quoted
+from pipelines.run_file_proposals import KeyLine
+from pipelines.time_formats import MISSING, NEARLY_ALL, candidate_formats, clock_time
 
 TABLE: Final = "input.columns"
-FORMATS: Final = (
-    *USUAL,
-    *(f"{day}{time}" for day in ("%d/%m/%y ", "%m/%d/%y ", "%m-%d-%Y ") for time in ("%H:%M:%S", "%H:%M")),
-    "%m/%d/%Y %I:%M:%S %p",
-    "%m/%d/%Y %I:%M %p",
-)
-"""Time formats that are recognised: ISO, day first and month first."""
 
 _HOUSEHOLD = re.compile(
-    r"house|meter|customer|client|site|mpan|nmi|user|account|(^|[^a-z])id([^a-z]|$)|id$", re.IGNORECASE
+    r"house|home|dwelling|premise|meter|customer|client|site|mpan|nmi|user|account|(^|[ _])id$", re.IGNORECASE
 )
+_IDENTIFIER = re.compile(r"(^|[ _])id$", re.IGNORECASE)
 _TIME = re.compile(r"time|date|stamp|read_?at|start|end|from|until", re.IGNORECASE)
-_ENERGY = re.compile(r"k?wh|energy|consum|usage|import|load", re.IGNORECASE)
-_MISSING = ("", "null", "na", "n/a", "nan", "none", "-", "missing")
+_ENERGY = re.compile(r"k?wh|energy|consum|usage|import|export|load|(^|[^a-z])use($|[^a-z])", re.IGNORECASE)
+_OTHER_UNIT = re.compile(r"[mgt]wh(?![a-z])|k(w|va|varh?)(?![a-z])|(?<![a-z])([mg]?w|m?va|[kmg]?j)(?![a-z])")
+"""Units other than kWh and Wh in a header of small letters."""
 _ROWS = 2000
 _HALF_HOUR = 30
 _MIDNIGHT, _HALF_PAST = timedelta(), timedelta(minutes=30)
 _LAST = timedelta(hours=23, minutes=30)
 _SMALL_WH = 20.0
-_SAMPLED = 8
-_NEARLY_ALL = 0.95
+_REPEATED = 4
+"""With fewer timestamps for a value, the value may be the number of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +61,40 @@ class LongTable:
     each with its candidates.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[KeyLine, ...]
     reasons: Mapping[str, str]
     unreadable: Mapping[str, tuple[str, ...]]
 
 
-def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, whole: bool) -> LongTable | None:
+def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, complete: bool) -> LongTable | None:
     """Return what the first lines of a file show of a long table; None if they show none.
 
-    `given` are the options, by table and key, as TOML; they are decisions and are taken as they are. `whole` tells that
-    the lines are the whole file, so that its last household ends there.
+    `given` are the options, by table and key, as TOML; they are decisions and are taken as they are. `complete` tells
+    that the lines are all lines of the file, so that its last household ends with them.
 
     Raises:
-        InputError: the readings are not half-hourly.
+        InputError: an option names a column that the header lacks; the readings are not half-hourly; the header names
+            a unit that cannot be read.
     """
     names = column_names(lines[0]) if lines else []
     rows = list(_rows(lines[1:], len(names)))[:_ROWS]
     if len(names) < 3 or not rows:
         return None
     cells = {name: [row[i].strip() for row in rows] for i, name in enumerate(names)}
-    own = {key: json.loads(toml) for (table, key), toml in given.items() if table == TABLE and toml.startswith('"')}
-    return _Reading(cells, own, whole=whole and len(rows) < _ROWS).table()
+    columns = {key: json.loads(toml) for (table, key), toml in given.items() if table == TABLE and toml.startswith('"')}
+    _require_columns(names, columns)
+    return _Reading(cells, columns, complete=complete and len(rows) < _ROWS).table()
+
+
+def _require_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
+    """Refuse options that name a column which the header does not have exactly once."""
+    wrong = [key for key in ("household", "time", "energy") if key in columns and names.count(columns[key]) != 1]
+    if wrong:
+        flags = ", ".join(f"{FLAGS[TABLE, key]} {shown(columns[key])}" for key in wrong)
+        double = any(columns[key] in names for key in wrong)
+        problem = "the header has that column more than once" if double else "not a column of the header"
+        what = f"{flags}: {problem}. Give one of its columns"
+        raise InputError(what, private=f"{what}: {', '.join(quoted(shown(name, 40)) for name in names)}")
 
 
 def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
@@ -95,38 +107,56 @@ def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
 class _Reading:
     """Reads the first rows, column by column; what is decided is in `_lines`, candidates in `_unreadable`."""
 
-    def __init__(self, cells: Mapping[str, list[str]], own: Mapping[str, str], *, whole: bool) -> None:
-        self._cells, self._own, self._whole = cells, own, whole
-        self._lines: dict[str, Line] = {}
+    def __init__(self, cells: Mapping[str, list[str]], options: Mapping[str, str], *, complete: bool) -> None:
+        self._cells, self._options, self._complete = cells, options, complete
+        self._lines: dict[str, KeyLine] = {}
         self._reasons: dict[str, str] = {}
         self._unreadable: dict[str, tuple[str, ...]] = {}
 
     def table(self) -> LongTable | None:
-        times = [name for name in self._cells if _formats(self._cells[name])]
-        energies = [name for name in self._cells if name not in times and _is_energy(self._cells[name])]
-        others = [name for name in self._cells if name not in (*times, *energies)]
-        ids = [name for name in self._cells if name not in times and _HOUSEHOLD.search(name)]
-        energies = [name for name in energies if name not in ids]
-        if not (times or "time" in self._own) or not (energies or "energy" in self._own):
+        times = [name for name in self._cells if candidate_formats(self._cells[name])]
+        values = [name for name in self._cells if name not in times]
+        energies = [name for name in values if _is_energy(self._cells[name]) and not _names_household(name)]
+        if not (times or "time" in self._options) or not (energies or "energy" in self._options):
             return None
-        self._column("household", ids or others, _HOUSEHOLD)
+        self._column("energy", energies, _ENERGY)
         self._column("time", times, _TIME)
+        self._household(values, times)
         self._time_format()
         self._stamp()
         self._zones()
-        self._column("energy", energies, _ENERGY)
         self._unit()
         if not self._unreadable:
             self._require_half_hours()
         return LongTable(tuple(self._lines.values()), self._reasons, self._unreadable)
 
+    def _household(self, names: Sequence[str], times: Sequence[str]) -> None:
+        """Decide the household column by header and rows; every column that can be it is a candidate."""
+        if self._is_given("household"):
+            return
+        names = [name for name in names if name != self._name("energy")]
+        likely = [name for name in names if _names_household(name)]
+        possible = likely + [name for name in names if name not in likely and self._may_name_households(name)]
+        time = self._name("time") or next(iter(times), "")
+        if len(possible) == 1 == len(likely) and _repeats(self._cells[likely[0]], self._cells.get(time, [])):
+            self._decide("household", likely[0], "the only column of its kind; its values repeat at other timestamps")
+        else:
+            self._unreadable["household"] = tuple(possible or names or self._cells)
+
+    def _may_name_households(self, name: str) -> bool:
+        """Tell whether a column without such a header holds texts or whole numbers, as identifiers are."""
+        cells = [cell for cell in self._cells[name] if cell.lower() not in MISSING]
+        if not cells or (_ENERGY.search(name) and _is_energy(cells)):
+            return False
+        return not _is_energy(cells) or all(cell.lstrip("+-").isdigit() for cell in cells)
+
     def _column(self, key: str, candidates: list[str], likely: re.Pattern[str]) -> None:
         if self._is_given(key):
             return
         named = [name for name in candidates if likely.search(name)]
-        found = named if len(named) == 1 else candidates
-        if len(found) == 1:
-            self._decide(key, found[0], "the only column of its kind")
+        columns = named if len(named) == 1 else candidates
+        if len(columns) == 1:
+            self._decide(key, columns[0], "the only column of its kind")
         else:
             self._unreadable[key] = tuple(candidates or self._cells)
 
@@ -134,11 +164,11 @@ class _Reading:
         if self._is_given("time_format") or "time" not in self._lines:
             return
         stamps = self._cells.get(self._name("time"), [])
-        found = _formats(stamps)
-        if len(found) == 1:
-            self._decide("time_format", found[0], f'reads every first timestamp, such as "{shown(stamps[0], 40)}"')
+        formats = candidate_formats(stamps)
+        if len(formats) == 1:
+            self._decide("time_format", formats[0], f'reads the first timestamps, such as "{shown(stamps[0], 40)}"')
         else:
-            self._unreadable["time_format"] = found or (ISO,)
+            self._unreadable["time_format"] = formats or (ISO,)
 
     def _stamp(self) -> None:
         if self._is_given("stamp"):
@@ -171,9 +201,10 @@ class _Reading:
         if self._is_given("unit") or "energy" not in self._lines:
             return
         name = self._name("energy").lower()
-        if "kwh" in name or re.search(r"(?<![kmg])wh", name):
+        if "kwh" in name or re.search(r"(?<![kmgt])wh(?![a-z])", name):
             self._decide("unit", "kWh" if "kwh" in name else "Wh", "the header names it")
             return
+        _require_energy_unit(name)
         figures = [abs(figure) for cell in self._cells[self._name("energy")] if (figure := _number(cell))]
         size = median(figures) if figures else 0.0
         unit = "Wh" if size > _SMALL_WH else "kWh"
@@ -202,66 +233,75 @@ class _Reading:
         by_household = blocks == len(set(seen))
         if not by_household:
             return []
-        return households if self._whole else households[:-1]
+        return households if self._complete else households[:-1]
 
     def _households(self) -> Iterator[list[datetime]]:
         """Yield the timestamps of each household in the order of the file."""
         if not {"household", "time", "time_format"} <= set(self._lines):
             return
         time_format = parser_format(self._name("time_format"))
-        found: dict[str, list[datetime]] = {}
+        stamps: dict[str, list[datetime]] = {}
         for household, cell in zip(
             self._cells.get(self._name("household"), ()), self._cells.get(self._name("time"), ()), strict=False
         ):
-            stamp = _clock_time(cell, time_format)
+            stamp = clock_time(cell, time_format)
             if stamp is not None:
-                found.setdefault(household, []).append(stamp)
-        yield from found.values()
+                stamps.setdefault(household, []).append(stamp)
+        yield from stamps.values()
 
     def _is_given(self, key: str) -> bool:
-        if key in self._own:
-            self._lines[key] = Line(key, quoted(self._own[key]))
+        if key in self._options:
+            self._lines[key] = KeyLine(key, quoted(self._options[key]))
             return True
         return False
 
     def _decide(self, key: str, value: str, reason: str) -> None:
-        self._lines[key], self._reasons[key] = Line(key, quoted(value)), reason
+        self._lines[key], self._reasons[key] = KeyLine(key, quoted(value)), reason
 
     def _propose(self, key: str, value: str, reason: str) -> None:
-        self._lines[key], self._reasons[key] = Line(key, quoted(value), decided=False), reason
+        self._lines[key], self._reasons[key] = KeyLine(key, quoted(value), decided=False), reason
 
     def _toml(self, key: str) -> str:
         return self._lines[key].toml if key in self._lines else ""
 
     def _name(self, key: str) -> str:
-        return self._toml(key)[1:-1].replace('\\"', '"')
+        toml = self._toml(key)
+        return str(json.loads(toml)) if toml else ""  # `quoted` writes what TOML and JSON read alike
 
 
-def _formats(cells: Sequence[str]) -> tuple[str, ...]:
-    """Return the time formats that read most cells, nearly all of them; one for those that are parsed alike.
+def _names_household(name: str) -> bool:
+    """Tell whether a header names a household, and not what its meter measured, as `meter_kwh` does."""
+    return bool(_IDENTIFIER.search(name) or (_HOUSEHOLD.search(name) and not _ENERGY.search(name)))
 
-    A broken timestamp among thousands does no harm, but one 13/01 among them tells day from month.
+
+def _repeats(cells: Sequence[str], stamps: Sequence[str]) -> bool:
+    """Tell whether values repeat as those of households do.
+
+    Nearly all rows have a value with several timestamps, nearly no timestamp comes twice for a value (a tariff), and of
+    several values some share a timestamp (those of a number of the day do not).
     """
-    distinct = sorted({cell for cell in cells if cell.lower() not in _MISSING})
-    some = distinct[:: max(1, len(distinct) // _SAMPLED)]
-    likely = {_kind(pattern): pattern for pattern in reversed(FORMATS)}
-    likely = {kind: pattern for kind, pattern in likely.items() if any(fits(cell, kind) for cell in some)}
-    read = {pattern: sum(fits(cell, kind) for cell in distinct) for kind, pattern in likely.items()}
-    most = max(read.values(), default=0)
-    if most < _NEARLY_ALL * len(distinct) or most == 0:
-        return ()
-    return tuple(pattern for pattern in FORMATS if read.get(pattern) == most)
+    pairs = Counter(zip(cells, stamps, strict=False))
+    timestamps = Counter(value for value, _ in pairs)
+    repeated = sum(count for (value, _), count in pairs.items() if timestamps[value] >= _REPEATED)
+    shared = len(timestamps) == 1 or len({stamp for _, stamp in pairs}) < len(pairs)
+    return shared and repeated >= NEARLY_ALL * len(cells) and len(pairs) >= NEARLY_ALL * len(cells)
 
 
-def _kind(pattern: str) -> str:
-    """Return how timestamps of a format are parsed; "iso" stands for those without an offset, which %z decides."""
-    return LOCAL_ISO if pattern == ISO else parser_format(pattern)
+def _require_energy_unit(name: str) -> None:
+    """Refuse a column whose header names a unit that is neither kWh nor Wh."""
+    unit = _OTHER_UNIT.search(name)
+    if unit:
+        text = unit[0].upper().replace("WH", "Wh").replace("K", "k")
+        raise InputError(
+            f"the header of the energy column names {text}; energy in kWh or Wh is read. Convert the column, or give "
+            "--unit if the header is wrong"
+        )
 
 
 def _is_energy(cells: Sequence[str]) -> bool:
     """Tell whether nearly all cells of a column are numbers, missing ones aside."""
-    there = [cell for cell in cells if cell.lower() not in _MISSING]
-    return bool(there) and sum(map(_is_number, there)) >= _NEARLY_ALL * len(there)
+    values = [cell for cell in cells if cell.lower() not in MISSING]
+    return bool(values) and sum(map(_is_number, values)) >= NEARLY_ALL * len(values)
 
 
 def _is_number(cell: str) -> bool:
@@ -271,19 +311,6 @@ def _is_number(cell: str) -> bool:
 def _number(cell: str) -> float | None:
     try:
         return float(cell)
-    except ValueError:
-        return None
-
-
-def _clock_time(cell: str, time_format: str) -> datetime | None:
-    """Return what the clock of a timestamp shows, whatever its offset."""
-    if is_iso(time_format):
-        try:
-            return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell)).replace(tzinfo=None)
-        except ValueError:
-            return None
-    try:
-        return datetime.strptime(cell, time_format).replace(tzinfo=None)
     except ValueError:
         return None
 

@@ -24,8 +24,8 @@ from agedp_data.notions import NOTIONS
 from agedp_data.roster import Roster
 from pipelines.promise.promised_days import PromisedDays
 from pipelines.run_file_draft import Places, draft
-from pipelines.run_file_options import SERIES, Given, Key, quoted
-from pipelines.run_file_proposals import Facts, notion_of
+from pipelines.run_file_options import SERIES, Key, OptionValues, quoted
+from pipelines.run_file_proposals import FileFacts, notion_of
 from pipelines.work import Work, engine_of
 
 _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
@@ -109,7 +109,7 @@ class NoiseTable:
     rows: tuple[NoiseRow, ...]
 
 
-def noise_table(facts: Facts, given: Given, roster: Roster) -> NoiseTable:
+def noise_table(facts: FileFacts, given: OptionValues, roster: Roster) -> NoiseTable:
     """Return the noise of a daily mean under each notion, for what is given or for examples."""
     own_epsilon, own_clamp = _amount(given), _number(given, (SERIES, "clamp_kwh"))
     pairs = tuple(dict.fromkeys((own_epsilon or epsilon, own_clamp or clamp) for epsilon, clamp in _EXAMPLES))
@@ -138,32 +138,32 @@ def _settings() -> Iterator[Setting]:
         yield from (setting for setting in _SETTINGS if setting.notion == notion.name)
 
 
-def _amount(given: Given) -> Decimal | None:
+def _amount(given: OptionValues) -> Decimal | None:
     """Return the epsilon that the options give the notion that they name."""
     notion = notion_of(given)
     keys = [] if notion is None else [key for key in _AMOUNTS if key in notion.model_fields]
     return next(filter(None, (_number(given, ("promise", key)) for key in keys)), None)
 
 
-def _number(given: Given, key: Key) -> Decimal | None:
+def _number(given: OptionValues, key: Key) -> Decimal | None:
     try:
-        found = Decimal(given[key])
+        number = Decimal(given[key])
     except (KeyError, InvalidOperation):
         return None
-    return found if found > 0 else None
+    return number if number > 0 else None
 
 
 def _noise(
-    facts: Facts, given: Given, setting: Setting, pair: tuple[Decimal, Decimal], roster: Roster, model: Model
+    facts: FileFacts, given: OptionValues, setting: Setting, pair: tuple[Decimal, Decimal], roster: Roster, model: Model
 ) -> float | None:
     """Return the noise of a setting [kWh per household], None if it releases no day."""
     epsilon, clamp = pair
     keys = {("promise", key): toml.format(e=f"{epsilon:f}", days=facts.days) for key, toml in setting.keys.items()}
     caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): quoted("unlimited")}
     same = given.get(("promise", "notion")) == quoted(setting.notion)
-    own = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
+    options = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
     filled = {
-        **caps, **keys, **own, ("promise", "notion"): quoted(setting.notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
+        **caps, **keys, **options, ("promise", "notion"): quoted(setting.notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
         ("population", "min_households"): "1", ("model", "kernel"): quoted("example.csv"),
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip

@@ -18,15 +18,22 @@ from agedp_data.config.reading import check
 from agedp_data.config.run import RunFile
 from agedp_data.errors import RunFileError
 from agedp_data.notions.parameters import Block
-from pipelines.run_file_options import EVERY_DAY, FLAGS, SERIES, Given, Key, quoted
-from pipelines.run_file_proposals import CLASSICAL, Facts, Line, Proposals, model_block, notion_of
+from pipelines.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, quoted
+from pipelines.run_file_proposals import CLASSICAL, FileFacts, KeyLine, Proposals, model_block, notion_of
 
 DECIDE: Final = "# decide: "
 _ROUNDS: Final = 10
-_CHOICES: Final = {"input": "--dataset", "schedule": "--mode", "promise": "--notion", "model": "[model] source"}
+_CHOICES: Final = {
+    "input": ("--dataset", "dataset"),
+    "schedule": ("--mode", "mode"),
+    "promise": ("--notion", "notion"),
+    SERIES: ("--statistic", "statistic"),
+    "model": ("[model] source", "source"),
+}
 _TABLES: Final = ("input", "input.columns", "output", "population", "schedule", SERIES, "promise", "model")
 _LAST: Final = ("max_day_epsilon", "epsilon_total")
 _COMMENTED: Final = 40
+_DISTRIBUTION: Final = quoted("distribution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +46,12 @@ class Places:
     model: str = "out/confidential/model"
 
     @property
-    def output(self) -> list[Line]:
+    def output(self) -> list[KeyLine]:
         """Return the lines of [output]."""
         return [
-            Line("release", quoted(self.release), "may be handed over as it is"),
-            Line("confidential", quoted(self.confidential), "confidential: never hand it over"),
-            Line("ledger", quoted(self.ledger), "the promise itself: back it up, never edit it"),
+            KeyLine("release", quoted(self.release), "may be handed over as it is"),
+            KeyLine("confidential", quoted(self.confidential), "confidential: never hand it over"),
+            KeyLine("ledger", quoted(self.ledger), "the promise itself: back it up, never edit it"),
         ]
 
 
@@ -52,7 +59,7 @@ class Places:
 class Draft:
     """A run file in the making, table by table."""
 
-    tables: Mapping[str, tuple[Line, ...]]
+    tables: Mapping[str, tuple[KeyLine, ...]]
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -67,11 +74,16 @@ class Draft:
 
     def _table(self, table: str, mark: str) -> Iterator[str]:
         lines = self.tables[table]
-        yield from ("", f"[{table}]", *(f"# {note}" for note in self.notes.get(table, ())))
+        yield from ("", f"[{self._heading(table)}]", *(f"# {note}" for note in self.notes.get(table, ())))
         width = max(len(line.key) for line in lines)
         for line in lines:
             written = f"{'' if line.decided else mark}{line.key:{width}s} = {line.toml}"
             yield f"{written:{_COMMENTED}s} # {line.comment}" if line.comment else written
+
+    def _heading(self, table: str) -> str:
+        """Return the name of a table in the file; a series is named by its statistic."""
+        distribution = any(line.key == "statistic" and line.toml == _DISTRIBUTION for line in self.tables[table])
+        return "series.daily_distribution" if table == SERIES and distribution else table
 
 
 _HEAD: Final = (
@@ -82,7 +94,7 @@ _HEAD: Final = (
 )
 
 
-def draft(facts: Facts, given: Given, *, places: Places, base: Path) -> Draft:
+def draft(facts: FileFacts, given: OptionValues, *, places: Places, base: Path) -> Draft:
     """Return the run file that the options and the files make.
 
     Raises:
@@ -92,29 +104,37 @@ def draft(facts: Facts, given: Given, *, places: Places, base: Path) -> Draft:
     _refuse_columns_without_use(facts, given)
     needed: set[Key] = set()
     for _ in range(_ROUNDS):
-        found = _drafted(facts, given, needed, places)
-        _, problems = check(found.text(proposals=True), base=base)
+        drafted = _drafted(facts, given, needed, places)
+        problems = _problems(drafted, base)
         missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
         if not missing:
-            _refuse(problems, found, given)
-            return found
+            _refuse(problems, drafted, given)
+            return drafted
         needed |= missing
     raise RuntimeError("a run file that never stops missing keys")
 
 
-def decided(found: Draft, *, base: Path) -> RunFile:
+def _problems(drafted: Draft, base: Path) -> list[Problem]:
+    """Return what is wrong with a draft whose proposals are all taken; a series is named as options name it."""
+    _, problems = check(drafted.text(proposals=True), base=base)
+    return [
+        replace(problem, table=SERIES if problem.table.startswith("series.") else problem.table) for problem in problems
+    ]
+
+
+def decided(complete: Draft, *, base: Path) -> RunFile:
     """Return the run file of a draft in which nothing waits for a decision.
 
     Raises:
         RunFileError: the keys do not go together.
     """
-    run, problems = check(found.text(), base=base)
+    run, problems = check(complete.text(), base=base)
     if run is None:
         raise RunFileError(f"run.toml: [{problems[0].table}] {problems[0].key}: {problems[0].what}")
     return run
 
 
-def has_model(given: Given) -> bool:
+def has_model(given: OptionValues) -> bool:
     """Tell whether the run file has a [model]: its notion needs one, or an option is about one."""
     notion = notion_of(given)
     return any(table == "model" for table, _ in given) or (notion is not None and notion.needs_model)
@@ -125,31 +145,31 @@ def flag_of(key: Key) -> str:
     return FLAGS.get(key, f"[{key[0]}] {key[1]}")
 
 
-def _with_every_day(facts: Facts, given: Given) -> Given:
+def _with_every_day(facts: FileFacts, given: OptionValues) -> OptionValues:
     period = ("model", "period")
     if given.get(period) != f"[{quoted(EVERY_DAY)}]":
         return given
     return {**given, period: f"[{facts.first}, {facts.last}]"}
 
 
-def _refuse_columns_without_use(facts: Facts, given: Given) -> None:
+def _refuse_columns_without_use(facts: FileFacts, given: OptionValues) -> None:
     named = [key for key in given if key[0] == "input.columns"]
     if named and facts.dataset != "long":
         raise RunFileError(f"{FLAGS[named[0]]} is not used by --dataset {facts.dataset}; it goes with --dataset long")
 
 
-def _drafted(facts: Facts, given: Given, needed: set[Key], places: Places) -> Draft:
+def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: Places) -> Draft:
     written = {
-        "input": [Line("dataset", quoted(facts.dataset)), Line("files", _list(facts.files))],
+        "input": [KeyLine("dataset", quoted(facts.dataset)), KeyLine("files", _list(facts.files))],
         "output": places.output,
         "population": [
-            Line("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
-            Line("roster", '"roster.csv"', "household_id,from,to: read off the files; correct it from your records"),
+            KeyLine("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
+            KeyLine("roster", '"roster.csv"', "household_id,from,to: read off the files; correct it from your records"),
         ],
         "schedule": _schedule(facts, given),
-        SERIES: [Line("statistic", '"mean"')],
+        SERIES: [KeyLine("statistic", '"mean"')],
         "promise": [
-            Line("notion", quoted(CLASSICAL), "nothing is assumed about the households; `--notion` has five more")
+            KeyLine("notion", quoted(CLASSICAL), "nothing is assumed about the households; `--notion` has five more")
         ],
     }
     if facts.dataset == "long":
@@ -157,11 +177,15 @@ def _drafted(facts: Facts, given: Given, needed: set[Key], places: Places) -> Dr
     if has_model(given):
         source = "declared" if {("model", "curve"), ("model", "kernel")} & set(given) else "estimated"
         written["model"] = [
-            Line("source", quoted(source)),
-            *([Line("file", quoted(places.model), "`agedp calibrate` makes it once")] if source == "estimated" else []),
+            KeyLine("source", quoted(source)),
+            *(
+                [KeyLine("file", quoted(places.model), "`agedp calibrate` makes it once")]
+                if source == "estimated"
+                else []
+            ),
         ]
     proposals = Proposals(facts, given)
-    tables: dict[str, tuple[Line, ...]] = {
+    tables: dict[str, tuple[KeyLine, ...]] = {
         table: tuple(_filled(table, written[table], given, _required(table, given) | _in(table, needed), proposals))
         for table in _TABLES
         if table in written
@@ -174,31 +198,31 @@ def _in(table: str, keys: set[Key]) -> dict[str, None]:
 
 
 def _filled(
-    table: str, lines: Sequence[Line], given: Given, required: Mapping[str, None], proposals: Proposals
-) -> Iterator[Line]:
+    table: str, lines: Sequence[KeyLine], given: OptionValues, required: Mapping[str, None], proposals: Proposals
+) -> Iterator[KeyLine]:
     """Yield the lines of a table: what is written anyway, what is given, and a proposal for what is still missing."""
-    own = {line.key: line for line in lines}
+    written = {line.key: line for line in lines}
     options = {key: toml for (of, key), toml in given.items() if of == table}
-    keys = list(dict.fromkeys([*own, *required, *options]))
-    for key in sorted(keys, key=lambda each: each in _LAST):
+    keys = list(dict.fromkeys([*written, *required, *options]))
+    for key in sorted(keys, key=lambda name: name in _LAST):
         comment = proposals.comment(table, key)
         if key in options:
-            yield Line(key, options[key], comment)
-        elif key in own:
-            yield replace(own[key], comment=own[key].comment or comment)
+            yield KeyLine(key, options[key], comment)
+        elif key in written:
+            yield replace(written[key], comment=written[key].comment or comment)
         else:
-            yield Line(key, proposals.toml(table, key), comment, decided=False)
+            yield KeyLine(key, proposals.toml(table, key), comment, decided=False)
 
 
-def _schedule(facts: Facts, given: Given) -> list[Line]:
+def _schedule(facts: FileFacts, given: OptionValues) -> list[KeyLine]:
     mode = given.get(("schedule", "mode"), '"archive"')
-    lines = [Line("mode", mode, _MODES.get(mode, ""))]
+    lines = [KeyLine("mode", mode, _MODES.get(mode, ""))]
     if mode == '"live"':
         return [
             *lines,
-            Line("first_day", f"{facts.last + timedelta(days=1)}", "first day of the series", decided=False),
+            KeyLine("first_day", f"{facts.last + timedelta(days=1)}", "first day of the series", decided=False),
         ]
-    return [*lines, Line("first_day", f"{facts.first}"), Line("last_day", f"{facts.last}")]
+    return [*lines, KeyLine("first_day", f"{facts.first}"), KeyLine("last_day", f"{facts.last}")]
 
 
 _MODES: Final = {
@@ -208,34 +232,35 @@ _MODES: Final = {
 }
 
 
-def _required(table: str, given: Given) -> dict[str, None]:
+def _required(table: str, given: OptionValues) -> dict[str, None]:
     """Return the keys that a table must have under the notion or model that is chosen."""
     blocks: Mapping[str, type[Block] | None] = {"promise": notion_of(given), "model": model_block(given)}
-    keys = {"population": ["min_households"], SERIES: ["clamp_kwh"]}.get(table, [])
+    bins = ["bins_kwh"] if given.get((SERIES, "statistic")) == _DISTRIBUTION else []
+    keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins]}.get(table, [])
     block = blocks.get(table)
     if block is not None:
-        keys = [key for key, each in block.model_fields.items() if each.is_required()]
+        keys = [key for key, about in block.model_fields.items() if about.is_required()]
     return dict.fromkeys(keys)
 
 
-def _refuse(problems: Sequence[Problem], found: Draft, given: Given) -> None:
+def _refuse(problems: Sequence[Problem], drafted: Draft, given: OptionValues) -> None:
     """Refuse what is wrong with the options; what a proposal of another table has a part in is left to the decision."""
-    waiting = {table for table, _ in found.undecided}
+    waiting = {table for table, _ in drafted.undecided}
     for problem in problems:
         if (problem.table, problem.key) in given and (problem.level != "file" or not waiting):
-            raise RunFileError(_sentence(problem, given, found))
+            raise RunFileError(_sentence(problem, given, drafted))
         if not waiting:
             raise RunFileError(f"{flag_of((problem.table, problem.key))}: {_unquoted(problem.what)}")
 
 
-def _sentence(problem: Problem, given: Given, found: Draft) -> str:
+def _sentence(problem: Problem, given: OptionValues, drafted: Draft) -> str:
     key = (problem.table, problem.key)
     flag = flag_of(key)
     if not problem.unused:
         return f"{flag} {given[key].strip(chr(34))}: {_unquoted(problem.what)}"
-    choice = _CHOICES.get(problem.table, problem.table)
-    lines = {line.key: line.toml.strip('"') for line in found.tables.get(problem.table, ())}
-    chosen = lines.get({"--dataset": "dataset", "--mode": "mode", "--notion": "notion"}.get(choice, "source"), "")
+    choice, choosing = _CHOICES.get(problem.table, (problem.table, ""))
+    lines = {line.key: line.toml.strip('"') for line in drafted.tables.get(problem.table, ())}
+    chosen = lines.get(choosing, "")
     takers = f"; it goes with {choice} {' or '.join(problem.takers)}" if problem.takers else ""
     return f"{flag} is not used by {choice} {chosen}{takers}. Remove {flag}"
 

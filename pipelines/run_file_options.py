@@ -106,6 +106,20 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     RunFileOption("--wait-for", ("schedule", "wait_for"), "PATH", "marker of a delivery, {day} for the date", "text"),
     RunFileOption("--give-up-days", ("schedule", "give_up_days"), "DAYS", "a day without its marker is then skipped"),
     RunFileOption(
+        "--statistic", (SERIES, "statistic"), "WHAT", "mean, or distribution with --bins-kwh; mean if left out"
+    ),
+    RunFileOption(
+        "--bins-kwh",
+        (SERIES, "bins_kwh"),
+        "LIST",
+        "distribution: edges of the bins from 0 to --clamp-kwh, such as 0,5,10,30",
+        "list",
+    ),
+    RunFileOption("--form", (SERIES, "form"), "FORM", "distribution: histogram, or cumulative; histogram if left out"),
+    RunFileOption(
+        "--by", (SERIES, "by"), "COLUMN", "one value per group; roster.csv must be there with this column", "text"
+    ),
+    RunFileOption(
         "--clamp-kwh", (SERIES, "clamp_kwh"), "KWH", "a household's day counts at most this; never from the data"
     ),
     RunFileOption("--max-missing", (SERIES, "max_missing"), "N", "a day that lacks more readings counts as missing"),
@@ -162,7 +176,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
 FLAGS: Final[Mapping[Key, str]] = {option.key: option.flag for option in OPTIONS}
 _BY_NAME: Final[Mapping[str, RunFileOption]] = {option.name: option for option in OPTIONS}
 
-Given = Mapping[Key, str]
+OptionValues = Mapping[Key, str]
 """What options say: the TOML text of each key."""
 
 
@@ -172,12 +186,12 @@ def toml_of(given: Mapping[str, str | bool | None]) -> dict[Key, str]:
     >>> toml_of({"epsilon_per_day": ".50", "notion": "classical", "risk": None, "model_ages": "1,2"})
     {('promise', 'epsilon_per_day'): '0.50', ('promise', 'notion'): '"classical"', ('model', 'ages_days'): '[1, 2]'}
     """
-    found: dict[Key, str] = {}
+    texts: dict[Key, str] = {}
     for name, value in given.items():
         if value is not None and value is not False:
             option = _BY_NAME[name]
-            found[option.key] = _toml(str(value), option.form)
-    return found
+            texts[option.key] = _toml(str(value), option.form)
+    return texts
 
 
 def _toml(value: str, form: Form) -> str:

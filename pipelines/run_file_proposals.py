@@ -16,7 +16,7 @@ from agedp_data.config.model import Declared, Estimated
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.parameters import Block
-from pipelines.run_file_options import SERIES, Given, Key, quoted
+from pipelines.run_file_options import SERIES, Key, OptionValues, quoted
 
 CLASSICAL: Final = "classical"
 _DAY_EPSILON: Final = Decimal("0.5")
@@ -24,7 +24,7 @@ _CLAMP_KWH: Final = Decimal(50)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class KeyLine:
     """One key of a run file with its TOML text; `decided` is false for a proposal that still waits for a decision."""
 
     key: str
@@ -34,7 +34,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FileFacts:
     """What is read off the files: the layout, the period, how many households, and the columns of a long table."""
 
     dataset: str
@@ -42,7 +42,7 @@ class Facts:
     first: date
     last: date
     households: int
-    columns: tuple[Line, ...] = ()
+    columns: tuple[KeyLine, ...] = ()
 
     @property
     def days(self) -> int:
@@ -50,13 +50,13 @@ class Facts:
         return (self.last - self.first).days + 1
 
 
-def notion_of(given: Given) -> type[Promise] | None:
+def notion_of(given: OptionValues) -> type[Promise] | None:
     """Return the notion that is given, classical if none is, None for one that is not known."""
     name = given.get(("promise", "notion"), quoted(CLASSICAL))
     return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
 
 
-def model_block(given: Given) -> type[Block]:
+def model_block(given: OptionValues) -> type[Block]:
     """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
     return Declared if {("model", "curve"), ("model", "kernel")} & set(given) else Estimated
 
@@ -64,15 +64,15 @@ def model_block(given: Given) -> type[Block]:
 class Proposals:
     """A proposal and a comment for every key; proposals follow what is given, so that they go together."""
 
-    def __init__(self, facts: Facts, given: Given) -> None:
+    def __init__(self, facts: FileFacts, given: OptionValues) -> None:
         self._facts, self._given = facts, given
 
     def toml(self, table: str, key: str) -> str:
         """Return the proposal for a key."""
         if (table, key) in self._given:
             return self._given[table, key]
-        made = getattr(self, f"_{key}", None)
-        return str(made()) if made is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
+        proposal = getattr(self, f"_{key}", None)
+        return str(proposal()) if proposal is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
 
     def comment(self, table: str, key: str) -> str:
         """Return what stands beside a key."""
@@ -108,6 +108,10 @@ class Proposals:
 
     def _clamp_kwh(self) -> str:
         return f"{max(_CLAMP_KWH, self._number('promise', 'delta_kwh') or _CLAMP_KWH):f}"
+
+    def _bins_kwh(self) -> str:
+        clamp = self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())
+        return f"[0, {clamp / 2:f}, {clamp:f}]"
 
     @property
     def _days(self) -> int:
@@ -177,6 +181,7 @@ _PROPOSED: Final[Mapping[Key, str]] = {
 _COMMENTS: Final[Mapping[Key, str]] = {
     ("population", "min_households"): "a day with fewer households is never released; can be raised later",
     (SERIES, "clamp_kwh"): "a household's day counts at most this; public, never read off the data",
+    (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",
     ("promise", "age_days"): "a day is released when it is this old",
     ("promise", "epsilon_per_day"): "epsilon of one day",
     ("promise", "max_day_epsilon"): "cap of any one day",
@@ -202,7 +207,7 @@ _COMMENTS: Final[Mapping[Key, str]] = {
     ("model", "chain"): "homogeneous | cyclic",
     ("model", "min_visits"): "a state with fewer visits is credited no decay",
     ("model", "confidence"): "plug-in | sampling-bound",
-    ("model", "publish"): "says knowingly: it comes from the readings and is published without noise",
+    ("model", "publish"): "acknowledges that it comes from the readings and is published without noise",
     ("input.columns", "time_format"): "a strptime pattern, or iso",
     ("input.columns", "stamp"): "a timestamp is the start or the end of its half-hour",
     ("input.columns", "zone"): 'time zone of the timestamps, such as "Europe/London"',

@@ -58,7 +58,7 @@ def _overview(commands: list[tuple[str, TyperCommand]]) -> Iterator[str]:
 def _lines(path: str, command: TyperCommand, shared: dict[Panel, str]) -> Iterator[str]:
     """Yield the section of a command; `shared` has the titled panels of earlier commands, listed once."""
     context = command.make_context(path, [], resilient_parsing=True)
-    purpose, _, example = inspect.cleandoc(command.help or "").partition(_EXAMPLE)
+    purpose, *examples = inspect.cleandoc(command.help or "").split(_EXAMPLE)
     usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece)
     yield from (f"## {path}", "", purpose.strip(), "", "```text", f"{path} {usage}", "```", "")
     for title, records in _panels(command, context):
@@ -71,8 +71,10 @@ def _lines(path: str, command: TyperCommand, shared: dict[Panel, str]) -> Iterat
         yield from (OPTION_TABLE, "|---|---|")
         yield from (f"| `{_cell(name)}` | {_cell(_plain(about))} |" for name, about in records)
         yield ""
-    if example:
-        yield from ("For example:", "", "```sh", *_example_lines(example), "```", "")
+    if examples:
+        yield from ("For example:", "")
+    for example in examples:
+        yield from ("```sh", *_example_lines(example), "```", "")
 
 
 def _panels(command: TyperCommand, context: Context) -> Iterator[Panel]:
@@ -90,7 +92,7 @@ def _example_lines(example: str) -> list[str]:
     >>> _example_lines(" agedp run run.toml\n--quiet")
     ['agedp run run.toml \\', '    --quiet']
     """
-    text = "\n".join(line.strip() for line in example.strip().splitlines())
+    text = "\n".join(line.strip().removesuffix(" \\") for line in example.strip().splitlines())
     return text.replace("\n--", " \\\n    --").splitlines()
 
 

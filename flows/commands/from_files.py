@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.option_parameters import with_run_file_options
 from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, answer
-from flows.commands.run_file_options import with_run_file_options
 
 app = typer.Typer()
 
 FilesArgument = Annotated[
     list[str], typer.Argument(metavar="FILES", help="files, folders or globs", show_default=False)
 ]
-Given = dict[str, str | bool | None]
+OptionTexts = dict[str, str | bool | None]
 
 
 @app.command(rich_help_panel=TO_BEGIN)
@@ -26,7 +26,7 @@ def init(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     *,
-    given: Given,
+    given: OptionTexts,
 ) -> None:
     """Write a commented run file and a first roster, read off the files.
 
@@ -41,30 +41,35 @@ def init(
     from pipelines.init import init as make
     from pipelines.run_file_options import toml_of
 
-    with bars(wanted=not (as_json or quiet)) as told:
-        made = make(files, folder=folder, given=toml_of(given), told=told)
-    lines = [] if as_json or quiet else initial_lines(made)
-    answer(initial_json(made), "\n".join(lines), as_json=as_json, quiet=quiet)
+    with bars(wanted=not (as_json or quiet)) as progress:
+        initial = make(files, folder=folder, given=toml_of(given), progress=progress)
+    lines = [] if as_json or quiet else initial_lines(initial)
+    answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=TO_BEGIN)
 @with_run_file_options
 def sanitise(
     files: FilesArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="the release folder", show_default=False)],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder", show_default=False)],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     *,
-    given: Given,
+    given: OptionTexts,
 ) -> None:
     r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
 
     DIR is the release folder. Ledger, run file, roster and confidential folder
     lie in DIR-confidential. The same command again draws nothing again.
-    Options that decide have no default.
+    Options that decide have no default. The second example estimates a model.
 
     Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \
     --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20
+
+    Example: agedp sanitise 'incoming/*.csv' --out out/aged --notion age-dependent \
+    --mode rehearsal --age-days 2 --epsilon-per-day 0.5 --method tight --secret day --max-day-epsilon 0.5 \
+    --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 --assume markov --period all --step day --states 12 \
+    --edges quantile --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
     from flows.calibration import calibration_lines
     from flows.progress import bars
@@ -72,15 +77,15 @@ def sanitise(
     from pipelines.one_off import release_files
     from pipelines.run_file_options import toml_of
 
-    with bars(wanted=not (as_json or quiet)) as told:
-        done = release_files(files, out=out, given=toml_of(given), told=told)
+    with bars(wanted=not (as_json or quiet)) as progress:
+        done = release_files(files, out=out, given=toml_of(given), progress=progress)
     if done.refused is None or done.work.released:  # what was released before a day was refused stays released
-        found = result(done.work)
+        figures = result(done.work)
         lines = result_lines(done.work)
         if done.work.model is not None:
-            found["model"] = done.work.model.id
+            figures["model"] = done.work.model.id
         if done.calibration is not None:
             lines = [*calibration_lines(done.calibration), *lines]
-        answer(found, "\n".join(lines), as_json=as_json, quiet=quiet)
+        answer(figures, "\n".join(lines), as_json=as_json, quiet=quiet)
     if done.refused is not None:
         raise done.refused

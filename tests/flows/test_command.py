@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -280,15 +281,17 @@ def test_every_command_has_an_example_that_its_own_options_understand() -> None:
     for name, said in helps().items():
         if name in ("", "ledger"):
             continue
-        example = said.rpartition("Example: ")[2].strip().replace("'", "")
-        words = example.split()
-        assert words[: len(name.split()) + 1] == ["agedp", *name.split()]
-        group, context = get_command(app), None
-        for word in name.split():
-            context, group = group, group.commands[word]
-        del context
-        with group.make_context(name, words[1 + len(name.split()) :]) as parsed:
-            assert parsed.params
+        examples = said.replace("\\\n", " ").split("Example: ")[1:]
+        assert examples
+        for example in examples:
+            words = shlex.split(example.partition("\n\n")[0])
+            assert words[: len(name.split()) + 1] == ["agedp", *name.split()]
+            group, context = get_command(app), None
+            for word in name.split():
+                context, group = group, group.commands[word]
+            del context
+            with group.make_context(name, words[1 + len(name.split()) :]) as parsed:
+                assert parsed.params
 
 
 def test_the_exit_statuses_are_in_the_help() -> None:

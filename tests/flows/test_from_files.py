@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from agedp_data.readers.synthetic import write_london
+from flows.commands.from_files import sanitise
 from tests.flows.in_process import agedp, refused
 
 SANITISE = (
@@ -78,6 +80,17 @@ def test_every_notion_is_written_by_options_alone_and_planned(
     assert agedp(monkeypatch, "plan", "own/run.toml", "--json") == 0
     first = json.loads(capsys.readouterr().out)["due"][0]
     assert float(first["epsilon"]) == pytest.approx(FIRST_DAY_LOSS.get(notion, 20 * 0.1 / 2), rel=1e-6)
+
+
+def test_the_examples_of_sanitise_leave_nothing_to_decide(
+    files: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples = (sanitise.__doc__ or "").replace("\\\n", " ").split("Example: ")[1:]
+    assert ["--period" in example for example in examples] == [False, True]
+    for number, example in enumerate(examples):
+        words = shlex.split(example)[5:]  # agedp sanitise FILES --out DIR
+        assert agedp(monkeypatch, "init", str(files), *words, "--in", f"{number}", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["to_decide"] == []
 
 
 def test_a_rehearsal_prints_no_hint_about_archives(

@@ -15,6 +15,7 @@ from agedp_data.roster import read_roster
 from pipelines import sample as samples
 from pipelines.init import init
 from pipelines.publish import open_release
+from pipelines.run_file_options import toml_of
 from pipelines.sample import sample
 from pipelines.sanitise import sanitise
 
@@ -100,6 +101,37 @@ def test_nothing_is_ever_written_over(tmp_path):
             init([str(tmp_path / "in")], folder=tmp_path)
         assert path.read_text() == "mine"
         assert not other.exists()
+
+
+def test_a_killed_init_is_taken_up_and_a_corrected_roster_is_kept(tmp_path):
+    write_london(tmp_path / "in", households=4, first_day=date(2013, 1, 1), days=3, seed=1)
+    made = init([str(tmp_path / "in")], folder=tmp_path)
+    run_file, roster = made.run_file.read_text(), made.roster.read_text()
+    made.run_file.unlink()  # as a call leaves it that is killed after the roster
+    assert init([str(tmp_path / "in")], folder=tmp_path).run_file.read_text() == run_file
+    made.run_file.unlink()
+    corrected = roster.rpartition("\n")[0].rpartition("\n")[0] + "\n"
+    made.roster.write_text(corrected)
+    with pytest.raises(InputError, match="is there already"):
+        init([str(tmp_path / "in")], folder=tmp_path)
+    assert made.roster.read_text() == corrected
+    assert not made.run_file.exists()
+
+
+def test_groups_need_a_roster_that_has_their_column(tmp_path):
+    homes = write_london(tmp_path / "in", households=4, first_day=date(2013, 1, 1), days=3, seed=1).household_ids
+    given = toml_of({"by": "tariff"})
+    with pytest.raises(RunFileError, match=r"^--by tariff: roster.csv does not exist, and no group can be read off"):
+        init([str(tmp_path / "in")], folder=tmp_path, given=given)
+    init([str(tmp_path / "in")], folder=tmp_path).run_file.unlink()
+    with pytest.raises(RunFileError, match=r"^--by tariff: roster.csv has no such column"):
+        init([str(tmp_path / "in")], folder=tmp_path, given=given)
+    rows = "".join(f"{home},2013-01-01,,T{number % 2}\n" for number, home in enumerate(homes))
+    (tmp_path / "roster.csv").write_text("household_id,from,to,tariff\n" + rows)
+    path = init([str(tmp_path / "in")], folder=tmp_path, given=given).run_file
+    assert (tmp_path / "roster.csv").read_text().endswith(rows)
+    path.write_text(path.read_text().replace("# decide: ", ""))
+    assert set(sanitise(path).table()["group"]) == {"T0", "T1"}
 
 
 def test_names_with_quotes_and_backslashes_and_an_empty_first_file_do_no_harm(tmp_path):

@@ -12,10 +12,10 @@ from agedp_data.notions import NOTIONS
 from agedp_data.roster import read_roster, roster_text
 from pipelines.noise_table import noise_table
 from pipelines.run_file_options import toml_of
-from pipelines.run_file_proposals import Facts, Line
+from pipelines.run_file_proposals import FileFacts, KeyLine
 
 HOUSEHOLDS, DAYS = 4, 10
-FACTS = Facts("london", ("*.csv",), date(2013, 1, 1), date(2013, 1, DAYS), HOUSEHOLDS)
+FACTS = FileFacts("london", ("*.csv",), date(2013, 1, 1), date(2013, 1, DAYS), HOUSEHOLDS)
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +62,9 @@ def test_without_options_there_are_examples_for_several_pairs(roster):
 
 def test_columns_that_wait_for_a_decision_do_not_matter(roster):
     columns = (
-        *(Line(key, f'"{key}"') for key in ("household", "time", "energy")), Line("time_format", '"iso"'),
-        Line("unit", '"kWh"'), *(Line(key, '"UTC"', decided=False) for key in ("zone", "day_zone")),
-        Line("stamp", '"end"', decided=False),
+        *(KeyLine(key, f'"{key}"') for key in ("household", "time", "energy")), KeyLine("time_format", '"iso"'),
+        KeyLine("unit", '"kWh"'), *(KeyLine(key, '"UTC"', decided=False) for key in ("zone", "day_zone")),
+        KeyLine("stamp", '"end"', decided=False),
     )  # fmt: skip
     long = replace(FACTS, dataset="long", columns=columns)
     table = noise_table(long, toml_of({"clamp_kwh": "20", "epsilon_per_day": "1"}), roster)

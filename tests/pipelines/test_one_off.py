@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from agedp_data.errors import ContractChanged, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_london
+from pipelines.init import init
 from pipelines.one_off import release_files
 from pipelines.publish import open_release
 from pipelines.run_file_options import toml_of
@@ -83,6 +85,7 @@ def test_other_arguments_are_refused_with_their_difference(released, files):
     with pytest.raises(ContractChanged) as caught:
         release_files(files, out=released / "out", given=toml_of(options))
     assert "--rate was 0.9 and is 0.8; --title was not given and is t" in str(caught.value)
+    assert "the losses of two releases of the same households add up, and no ledger counts them" in str(caught.value)
     with pytest.raises(ContractChanged) as caught:
         release_files([*files, "secret.csv"], out=released / "out", given=toml_of(DISCOUNTED))
     assert "secret" not in str(caught.value)
@@ -112,9 +115,9 @@ def test_missing_options_are_named_all_at_once(files, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_estimated_model_is_published_only_knowingly(files, tmp_path):
+def test_an_estimated_model_is_published_only_if_acknowledged(files, tmp_path):
     line = refused(files, tmp_path / "out", **AGED, **MODEL)
-    assert "Also give --publish-envelope. --publish-envelope says knowingly that" in line
+    assert "Also give --publish-envelope. --publish-envelope acknowledges that" in line
     assert "published without noise" in line
     assert list(tmp_path.iterdir()) == []
 
@@ -128,6 +131,44 @@ def test_a_notion_with_a_model_is_calibrated_once(files, tmp_path):
     again = release_files(files, out=tmp_path / "out", given=given)
     assert again.calibration is None
     assert list(again.work.released) == []
+
+
+def test_two_equal_calls_at_once_calibrate_and_draw_once(files, tmp_path):
+    given = toml_of({**AGED, **MODEL, "publish_envelope": True})
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(release_files, files, out=tmp_path / "out", given=given) for _ in range(2)]
+    both = [call.result() for call in calls]
+    assert sorted(call.calibration is None for call in both) == [False, True]
+    assert both[0].work.model.id == both[1].work.model.id
+    assert len(Ledger.open(f"sqlite:///{tmp_path}/out-confidential/ledger.sqlite").rows()) == 6
+
+
+@pytest.mark.parametrize(
+    ("out", "line"),
+    [
+        ("s3://me:key@bucket/rel", "Write a run file with `agedp init`, set [output] release to the URL"),
+        ("/", "--out /: DIR-confidential needs the name of the folder"),
+        ("..", "--out ..: DIR-confidential needs the name of the folder"),
+    ],
+)
+def test_an_out_that_is_no_local_folder_is_refused(files, tmp_path, monkeypatch, out, line):
+    monkeypatch.chdir(tmp_path)
+    text = refused(files, out, **DISCOUNTED)
+    assert line in text
+    assert "key" not in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_groups_need_a_roster_in_the_confidential_folder(files, tmp_path):
+    line = refused(files, tmp_path / "out", **DISCOUNTED, by="tariff")
+    assert line.endswith("Write out-confidential/roster.csv with this column first, or remove --by")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "out-confidential").mkdir()
+    rows = init(files, folder=tmp_path / "other").roster.read_text().splitlines()[2:]
+    text = "\n".join(["household_id,from,to,tariff", *(f"{row},T" for row in rows)])
+    (tmp_path / "out-confidential" / "roster.csv").write_text(text)
+    release_files(files, out=tmp_path / "out", given=toml_of({**DISCOUNTED, "by": "tariff"}))
+    assert set(open_release(tmp_path / "out").table()["group"]) == {"T"}
 
 
 def test_a_run_file_of_somebody_else_is_left_alone(files, tmp_path):

@@ -12,27 +12,28 @@ from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model import Declared, Estimated
 from agedp_data.config.reading import check
 from agedp_data.config.schedule import Archive, Live, Rehearsal
-from agedp_data.config.series import Mean
+from agedp_data.config.series import Distribution, Mean
 from agedp_data.config.surroundings import Output, Population
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
 from pipelines.init import missing_options
 from pipelines.run_file_draft import DECIDE, Draft, Places, draft
 from pipelines.run_file_options import OPTIONS, SERIES, toml_of
-from pipelines.run_file_proposals import Facts, Line
+from pipelines.run_file_proposals import FileFacts, KeyLine
 
-FACTS = Facts("london", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
+FACTS = FileFacts("london", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
 COLUMNS = tuple(
-    Line(key, f'"{value}"')
+    KeyLine(key, f'"{value}"')
     for key, value in {
         "household": "meter", "time": "at", "time_format": "iso", "stamp": "end", "zone": "UTC", "day_zone": "UTC",
         "energy": "use", "unit": "kWh",
     }.items()
 )  # fmt: skip
-LONG = Facts("long", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40, COLUMNS)
+LONG = FileFacts("long", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40, COLUMNS)
 TABLES = {
     "input": INPUTS, "input.columns": (LongColumns,), "output": (Output,), "population": (Population,),
-    "schedule": (Archive, Rehearsal, Live), SERIES: (Mean,), "promise": NOTIONS, "model": (Declared, Estimated),
+    "schedule": (Archive, Rehearsal, Live), SERIES: (Mean, Distribution), "promise": NOTIONS,
+    "model": (Declared, Estimated),
 }  # fmt: skip
 WITHOUT_OPTION = {
     ("input", "files"): "the arguments of the command",
@@ -40,9 +41,7 @@ WITHOUT_OPTION = {
     **{("output", key): "a place that the command decides" for key in ("release", "confidential", "ledger")},
     ("population", "roster"): "written beside the run file",
     **{("schedule", key): "of the machine, for `agedp serve`" for key in ("cron", "zone")},
-    (SERIES, "statistic"): "init writes a mean",
     (SERIES, "share"): "there is one series",
-    (SERIES, "by"): "a roster that is read off the files has no groups",
     ("model", "source"): "follows from --curve and --kernel",
     ("model", "file"): "a place that the command decides",
 }
@@ -68,11 +67,11 @@ NOTIONS_BY_OPTIONS = {
 }  # fmt: skip
 
 
-def drafted(facts: Facts = FACTS, **options: str | bool) -> Draft:
+def drafted(facts: FileFacts = FACTS, **options: str | bool) -> Draft:
     return draft(facts, toml_of(options), places=Places(), base=Path("/srv"))
 
 
-def loaded(facts: Facts = FACTS, **options: str | bool) -> RunFile:
+def loaded(facts: FileFacts = FACTS, **options: str | bool) -> RunFile:
     found = drafted(facts, **options)
     assert found.undecided == ()
     run, problems = check(found.text(), base=Path("/srv"))
@@ -149,6 +148,21 @@ def test_other_tables_are_what_their_options_say():
     assert run.promise.age_days == 3
 
 
+@pytest.mark.parametrize("form", ["histogram", "cumulative"])
+def test_a_distribution_is_what_its_options_say(form):
+    run = loaded(**COMMON, epsilon_per_day="0.5", statistic="distribution", bins_kwh="0,5,30", form=form, by="tariff")
+    assert list(run.series) == ["daily_distribution"]
+    series = run.series["daily_distribution"]
+    assert isinstance(series, Distribution)
+    assert (series.bins_wh, series.form, series.by) == ((0, 5_000, 30_000), form, "tariff")
+
+
+def test_a_distribution_without_bins_leaves_them_to_decide():
+    found = drafted(**COMMON, epsilon_per_day="0.5", statistic="distribution")
+    assert found.undecided == ((SERIES, "bins_kwh"),)
+    assert "# decide: bins_kwh  = [0, 15, 30]" in found.text()
+
+
 def test_columns_of_a_long_table_are_what_their_options_say():
     columns = {
         "household_column": "m", "time_column": "t", "energy_column": "e", "time_format": "%d/%m/%Y %H:%M",
@@ -162,7 +176,7 @@ def test_columns_of_a_long_table_are_what_their_options_say():
 
 
 def test_keys_of_a_publisher_are_what_their_options_say():
-    ausgrid = Facts("ausgrid", ("*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
+    ausgrid = FileFacts("ausgrid", ("*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
     run = loaded(ausgrid, **COMMON, epsilon_per_day="0.5", categories="GC,CL", missing_controlled_load="missing")
     keys = run.input.own_keys
     assert keys is not None
@@ -202,6 +216,9 @@ def check_file(folder: Path, text: str) -> RunFile:
         ({"notion": "age-dependent", "risk": "1", "epsilon_per_day": "1"}, "--epsilon-per-day 1: stands beside risk"),
         ({"epsilon_per_day": "0.5", "max_day_epsilon": "0.1"}, "is more than max_day_epsilon permits"),
         ({"notion": "temporal", "level": "0.9", "confidence": "plug-in"}, "--level 0.9: is not used by confidence"),
+        ({"bins_kwh": "0,1,30"}, "--bins-kwh is not used by --statistic mean; it goes with --statistic distribution"),
+        ({"statistic": "median"}, "--statistic median: "),
+        ({**COMMON, "statistic": "distribution", "bins_kwh": "0,1,20"}, "--bins-kwh [0, 1, 20]: must end with clamp"),
         ({"period": "2013"}, "--period [2013]: must be two dates"),
         ({**COMMON, "epsilon_per_day": "0.5", "age_days": "2"}, '--age-days 2: is not used by "classical" in an'),
     ],

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import shutil
 from datetime import date
 
 import pytest
 
+from pipelines.calibrate import calibrate
 from pipelines.init import init
 from pipelines.one_off import release_files
 from pipelines.publish import open_release
@@ -43,3 +46,102 @@ def test_a_real_year_that_was_cut_out_decides_no_stamp(renamed, tmp_path):
         "zone": "GMT", "day_zone": "GMT",
     }  # fmt: skip
     assert (made.facts.first.year, made.facts.last) == (2013, date(2013, 12, 31))
+
+
+@pytest.fixture(scope="module")
+def extracts(real_data, tmp_path_factory):
+    """The files of each dataset: 40 households of London for three weeks of 2013, and one customer of Ausgrid."""
+    folder = tmp_path_factory.mktemp("london")
+    for path in (real_data / "london" / "kaggle").glob("*.csv"):
+        with path.open(newline="") as stream, (folder / path.name).open("w", newline="") as extract:
+            header, *rows = csv.reader(stream)
+            csv.writer(extract).writerows([header, *(row for row in rows if "2013-01-01" < row[1] <= "2013-01-22")])
+    return {"london": folder, "ausgrid": real_data / "ausgrid" / "ausgrid-2011-2012-customer12.csv"}
+
+
+MODEL = {
+    "assume": "markov", "step": "day", "states": "4", "edges": "quantile", "chain": "homogeneous",
+    "min_visits": "5", "confidence": "plug-in", "model_ages": "1,2,7", "publish_envelope": True,
+}  # fmt: skip
+COMMON = {key: DISCOUNTED[key] for key in ("mode", "age_days", "max_day_epsilon", "clamp_kwh", "min_households")}
+RELEASES = {
+    "discounted": DISCOUNTED,
+    "age-dependent": {
+        **COMMON, **MODEL, "epsilon_total": "unlimited", "epsilon_per_day": "1", "method": "tight", "secret": "day",
+    },
+    "temporal": {**COMMON, **MODEL, "epsilon_total": "400", "alpha": "10", "horizon_days": "400", "budget": "best"},
+}  # fmt: skip
+RUN_FILE = """version = 1
+[input]
+dataset = "{dataset}"
+files = ["{files}"]
+[output]
+release = "release"
+confidential = "confidential"
+ledger = "sqlite:///ledger.sqlite"
+[population]
+name = "households"
+roster = "roster.csv"
+min_households = 1
+[schedule]
+mode = "archive"
+first_day = {first}
+last_day = {last}
+[series.daily_mean]
+statistic = "mean"
+clamp_kwh = 50
+[promise]
+notion = "temporal"
+alpha = 10
+horizon_days = 400
+budget = "best"
+max_day_epsilon = 1
+epsilon_total = 400
+[model]
+source = "estimated"
+file = "model"
+assume = "markov"
+period = [{first}, {last}]
+step = "day"
+states = 4
+edges = "quantile"
+chain = "homogeneous"
+min_visits = 5
+confidence = "plug-in"
+ages_days = [1, 2, 7]
+publish = "envelope"
+"""
+
+
+def figures(folder):
+    """Return the content of every file of a model: of its chains, their bounds and what is public."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "households", "first", "last"),
+    [
+        ("london", 40, date(2013, 1, 1), date(2013, 1, 21)),
+        ("ausgrid", 1, date(2011, 7, 1), date(2011, 8, 20)),
+    ],
+)
+def test_three_real_releases_have_the_chains_of_calibrate(extracts, tmp_path, dataset, households, first, last):
+    files, models = extracts[dataset], set()
+    for notion, options in RELEASES.items():
+        days = {"first_day": f"{first}", "last_day": f"{last}"}
+        if "assume" in options:
+            days["period"] = f"{first},{last}"
+        given = toml_of({**options, **days, "notion": notion})
+        call = release_files([str(files)], out=tmp_path / notion, given=given)
+        assert call.refused is None
+        release = open_release(tmp_path / notion)
+        release.verify()
+        assert release.statement["days"]["released"] == (last - first).days + 1
+        assert release.table()["households"].max() == households
+        models |= {call.work.model.id} if call.work.model is not None else set()
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    shutil.copy(tmp_path / "temporal-confidential" / "roster.csv", plain)
+    (plain / "run.toml").write_text(RUN_FILE.format(dataset=dataset, files=files, first=first, last=last))
+    assert models == {calibrate(plain / "run.toml").model.id}
+    assert figures(plain / "model") == figures(tmp_path / "temporal-confidential" / "model")

@@ -31,11 +31,11 @@ def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
         given = {option.name: arguments.pop(option.name) for option in OPTIONS}
         command(**arguments, given=given)
 
-    own = inspect.signature(command, eval_str=True)
-    parameters = [each for name, each in own.parameters.items() if name != "given"]
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [parameter for name, parameter in signature.parameters.items() if name != "given"]
     parameters += [_parameter(option) for option in OPTIONS]
-    extended.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    extended.__annotations__ = {each.name: each.annotation for each in parameters}
+    extended.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    extended.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return extended
 
 

@@ -1,0 +1,55 @@
+"""The roster beside a new run file: written once, never over one that somebody corrected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from agedp_data.errors import InputError, RunFileError
+from agedp_data.roster import READ_OFF, read_roster
+from agedp_data.shown import shown
+from pipelines import folders
+from pipelines.run_file_options import SERIES, Key, OptionValues
+
+BY: Final[Key] = (SERIES, "by")
+
+
+def is_read_off(roster: Path) -> bool:
+    """Tell whether there is a roster that still begins with the line that `init` writes."""
+    try:
+        with roster.open("rb") as stream:
+            return stream.read(len(READ_OFF)) == READ_OFF.encode()
+    except OSError:
+        return False
+
+
+def require_groups(roster: Path, given: OptionValues) -> None:
+    """Refuse groups by a column without a roster that has it: the files show no groups."""
+    if BY not in given:
+        return
+    column = json.loads(given[BY])
+    if not roster.exists() or column not in read_roster(roster).groups:
+        problem = "has no such column" if roster.exists() else "does not exist"
+        raise RunFileError(
+            f"--by {shown(column)}: {roster.name} {problem}, and no group can be read off the files. Write "
+            f"{shown(str(Path(roster.parent.name, roster.name)))} with this column first, or remove --by"
+        )
+
+
+def write_roster(roster: Path, content: bytes) -> None:
+    """Write the roster; an equal one, which a call that was killed left, stays, and one that was corrected is refused.
+
+    Raises:
+        InputError: another roster exists.
+    """
+    if roster.exists():
+        if roster.read_bytes() != content:
+            raise existing(roster)
+        return
+    folders.write(roster, content)
+
+
+def existing(path: Path) -> InputError:
+    """Return the error about a file that would be written over."""
+    return InputError(f"{path} is there already; move it away or name another folder with --in")

@@ -1,0 +1,83 @@
+"""The time formats that the first timestamps of a table permit.
+
+A wrong format puts readings on wrong days without any error, so a format is decided by evidence only:
+
+* A candidate reads at least 95 % of the distinct timestamps: a few broken ones do no harm.
+* A second format that reads some timestamps remains a candidate, unless it fails on three distinct days or on most
+  days. One typing error, such as 13/01/2013 among days that are written month first, excludes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import Final
+
+from agedp_data.readers.stamps import ISO, LOCAL_ISO, USUAL, fits, is_iso, parser_format
+
+MISSING: Final = ("", "null", "na", "n/a", "nan", "none", "-", "missing")
+NEARLY_ALL: Final = 0.95
+
+_SHORT_DAYS: Final = ("%d/%m/%y ", "%m/%d/%y ", "%y/%m/%d ", "%d-%m-%y ", "%m-%d-%y ", "%y-%m-%d ", "%d.%m.%y ")
+_LONG_DAYS: Final = ("%m-%d-%Y ", "%Y/%m/%d ", "%Y.%m.%d ")
+FORMATS: Final = (
+    *USUAL,
+    *(f"{day}{time}" for day in (*_SHORT_DAYS, *_LONG_DAYS) for time in ("%H:%M:%S", "%H:%M")),
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y %I:%M %p",
+    "%d/%m/%Y %I:%M:%S %p",
+    "%d/%m/%Y %I:%M %p",
+)
+"""Time formats that are recognised: ISO, day first, month first, and two-digit years at either end."""
+
+_SAMPLED: Final = 8
+_SOME: Final = 0.05
+_MANY_DAYS: Final = 3
+
+
+def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return the time formats that these timestamps permit, one for those that are parsed alike; none for other text.
+
+    >>> candidate_formats(["20/01/2013 00:30", "21/01/2013 00:30"])
+    ('%d/%m/%Y %H:%M',)
+    >>> candidate_formats(["13/01/05 00:30"])
+    ('%d/%m/%y %H:%M', '%y/%m/%d %H:%M')
+    """
+    distinct = sorted({cell for cell in cells if cell.lower() not in MISSING})
+    sample = distinct[:: max(1, len(distinct) // _SAMPLED)]
+    patterns = {_parsed_as(pattern): pattern for pattern in reversed(FORMATS)}
+    patterns = {kind: pattern for kind, pattern in patterns.items() if any(fits(cell, kind) for cell in sample)}
+    read = {pattern: {cell for cell in distinct if fits(cell, kind)} for kind, pattern in patterns.items()}
+    best = max(read, key=lambda pattern: len(read[pattern]), default="")
+    if not read or len(read[best]) < max(1, NEARLY_ALL * len(distinct)):
+        return ()
+    return tuple(pattern for pattern in FORMATS if pattern in read and _is_candidate(pattern, best, read))
+
+
+def _is_candidate(pattern: str, best: str, read: dict[str, set[str]]) -> bool:
+    """Tell whether a format remains possible beside the one that reads most timestamps."""
+    if len(read[pattern]) < _SOME * len(read[best]):
+        return False
+    failed = _days(read[best] - read[pattern], best)
+    return len(failed) < _MANY_DAYS and 2 * len(failed) <= len(_days(read[best], best))
+
+
+def _days(cells: Iterable[str], pattern: str) -> set[date]:
+    stamps = (clock_time(cell, _parsed_as(pattern)) for cell in cells)
+    return {stamp.date() for stamp in stamps if stamp is not None}
+
+
+def _parsed_as(pattern: str) -> str:
+    """Return how timestamps of a format are parsed; "iso" stands for those without an offset, which %z decides."""
+    return LOCAL_ISO if pattern == ISO else parser_format(pattern)
+
+
+def clock_time(cell: str, time_format: str) -> datetime | None:
+    """Return what the clock of a timestamp shows, whatever its offset; `time_format` as `parser_format` returns it."""
+    try:
+        if is_iso(time_format):
+            return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell)).replace(tzinfo=None)
+        return datetime.strptime(cell, time_format).replace(tzinfo=None)
+    except ValueError:
+        return None
