@@ -60,7 +60,8 @@ def sanitise(
     r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
 
     DIR is the release folder. Ledger, run file, roster and confidential folder
-    lie in DIR-confidential. The same command again draws nothing again.
+    lie in DIR-confidential. The same command again draws nothing again; other
+    options start anew until a day is released.
     Options that decide have no default. The second example estimates a model.
 
     Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \
@@ -71,17 +72,21 @@ def sanitise(
     --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 --assume markov --period all --step day --states 12 \
     --edges quantile --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
+    from agedp_data.shown import shown
     from flows.calibration import calibration_lines
     from flows.progress import bars
     from flows.words import result, result_lines
-    from pipelines.one_off import release_files
+    from pipelines.one_off import confidential_folder, release_files
     from pipelines.run_file_options import toml_of
 
     with bars(wanted=not (as_json or quiet)) as progress:
         done = release_files(files, out=out, given=toml_of(given), progress=progress)
     if done.refused is None or done.work.released:  # what was released before a day was refused stays released
         figures = result(done.work)
-        lines = result_lines(done.work)
+        confidential = confidential_folder(Path(out))
+        place = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
+        kept = f"run file, ledger and confidential folder: {shown(str(place))} (keep it)"
+        lines = [*result_lines(done.work), kept]
         if done.work.model is not None:
             figures["model"] = done.work.model.id
         if done.calibration is not None:
