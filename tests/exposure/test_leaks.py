@@ -271,7 +271,7 @@ def test_prefect_is_told_none_though_it_logs_everything_to_its_database(estimate
     another_promise(world)
     runs.append(world.run("run", "run.toml", "--flow", **loud))
     world.edit("epsilon_per_day = 0.4", "epsilon_per_day = 0.5")
-    spoil_header(world)
+    (world.folder / "incoming" / "MARKfile3.csv").symlink_to("nowhere.csv")
     runs.append(world.run("run", "run.toml", "--flow", **loud))
     assert [seen.status for seen in runs] == [0, 3, 2], runs[0].stderr
     assert [each for seen in runs for each in quiet(known, seen, terminal=True)] == []

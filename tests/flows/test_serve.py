@@ -116,10 +116,10 @@ def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(
     assert [day["day"] for day in days] == [f"{day:%Y-%m-%d}" for day in table["day"]]
     assert [float(day["mean kWh"]) for day in days] == pytest.approx(table["mean_kwh"].tolist(), abs=5e-4)
     assert [float(day["noise sd kWh"]) for day in days] == pytest.approx(table["noise_sd_kwh"].tolist(), abs=5e-4)
-    (folder / "incoming" / "CANARY-flat-7.csv").write_bytes(b"LCLid,secret\n")
+    (folder / "incoming" / "CANARY-flat-7.csv").symlink_to("nowhere.csv")  # what cannot be opened stops any night
     failed = served.run()
     assert failed["state_type"] == "FAILED"
-    assert failed["state"]["message"].startswith("InputError: input ")
+    assert failed["state"]["message"].startswith("InputError: [input] files: a named file cannot be opened")
     assert "CANARY" not in failed["state"]["message"]
     assert "CANARY-flat-7.csv" in (folder / "out" / "confidential" / "error.txt").read_text()
     assert "Traceback" not in served.said
