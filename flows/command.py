@@ -18,7 +18,7 @@ import typer
 from agedp_data.errors import AgedpError
 from agedp_data.shown import shown
 from flows import streams
-from flows.commands import beginning, handing_over, ledger, nightly
+from flows.commands import beginning, from_files, handing_over, ledger, nightly
 from flows.commands.options import STATUSES, say
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's, or typer's own copy of click's
@@ -31,7 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for group in (beginning, nightly, handing_over, ledger):
+for group in (from_files, beginning, nightly, handing_over, ledger):
     app.add_typer(group.app)
 
 

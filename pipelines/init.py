@@ -1,110 +1,286 @@
-"""Input files -> a commented run file and a first roster, for the user to read, correct and decide."""
+"""Input files -> a commented run file and a first roster, for the user to read, correct and decide.
+
+What can be read off the files is never asked for: layout, period, roster, and of a long table its columns as far as
+the first rows show them. Every deciding key is an option; one that is not given is left as a `# decide:` line.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow.compute as pc
 
+from agedp_data import clock
+from agedp_data.config import RunFile
+from agedp_data.config.reading import check
 from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
-from agedp_data.readers.layout import SLOTS, Rules
-from agedp_data.roster import roster_text
+from agedp_data.readers.files import Source
+from agedp_data.readers.layout import SLOTS
+from agedp_data.readers.long import Long
+from agedp_data.roster import Roster, read_roster, roster_text
 from pipelines import folders
-from pipelines.blocks import SILENT, Engine, Told
+from pipelines.blocks import SILENT, Told
+from pipelines.long_columns import TABLE, LongTable, read_columns
 from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
 from pipelines.readings.store import Store
+from pipelines.run_file_draft import Draft, Facts, Line, Places, decided, draft, flag_of, notion_of
+from pipelines.run_file_options import FLAGS, Given, Key, quoted
+from pipelines.work import engine_of, rules_of, store_of
 
-_TEMPLATE = """# run.toml: written by `agedp init`. Lines that begin with "# decide:" have no default: whatever decides
-# privacy is yours to say. Uncomment them, then `agedp plan run.toml` says what both figures mean.
-version = 1
+_OLD_DAYS = 365
+_ANY_DAY = date(2012, 1, 1)
+_DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 
-[input]
-dataset = "{dataset}"
-files   = {files}
 
-[output]
-release      = "out/release"             # may be handed over as it is
-confidential = "out/confidential"        # stays in the house
-ledger       = "sqlite:///out/ledger.sqlite"   # the promise itself: back it up, never edit it
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the headers of the files show: the dataset's name, and of a long table its columns."""
 
-[population]
-name   = "my-{dataset}-homes"            # the people; every series of this name in the ledger spends one promise
-roster = "roster.csv"                    # household_id,from,to: read off the files; correct it from your records
-# decide: min_households = {least:<12d}  # a day with fewer homes is never released; can be raised later, never lowered
-
-[schedule]
-mode      = "archive"                    # everything in the files now
-first_day = {first}
-last_day  = {last}
-
-[series.daily_mean]
-statistic = "mean"
-# decide: clamp_kwh = 50                 # a household's day counts at most this; public, never read off the data
-
-[promise]
-notion          = "classical"            # nothing assumed about the households
-# decide: epsilon_per_day = 0.5          # what one day may say about one household
-# decide: max_day_epsilon = 0.5          # cap of any one day
-# decide: epsilon_total   = {total}        # what all days together may say; the series ends there
-"""
+    dataset: str
+    long: LongTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was written."""
+    """What was written, and what it rests on."""
 
     run_file: Path
     roster: Path
-    households: int
+    facts: Facts
+    draft: Draft
+    long: LongTable | None = None
+    given: Given = field(default_factory=dict)
+
+    @property
+    def households(self) -> int:
+        """Return how many households the roster has."""
+        return self.facts.households
+
+    @property
+    def undecided(self) -> tuple[Key, ...]:
+        """Return the keys that wait for a decision."""
+        return self.draft.undecided
+
+    @property
+    def age_days(self) -> int:
+        """Return how many days ago the newest day of the files was."""
+        return (clock.now().date() - self.facts.last).days
+
+    @property
+    def credits_age(self) -> bool:
+        """Tell whether the notion bounds what is left of a loss with age, so that it must name an age."""
+        notion = notion_of(self.given)
+        return notion is not None and notion.model_fields["age_days"].is_required()
+
+    @property
+    def is_old_archive(self) -> bool:
+        """Tell whether days that are years old are published in one go."""
+        mode = self.given.get(("schedule", "mode"), quoted("archive"))
+        return mode == quoted("archive") and self.age_days > _OLD_DAYS
+
+    def read_roster(self) -> Roster:
+        """Return the roster that was written."""
+        return read_roster(self.roster)
 
 
-def init(patterns: Sequence[str], *, folder: Path, told: Told = SILENT) -> Made:
+def init(
+    patterns: Sequence[str],
+    *,
+    folder: Path,
+    given: Given | None = None,
+    places: Places | None = None,
+    told: Told = SILENT,
+) -> Made:
     """Write run.toml and roster.csv into a folder.
+
+    Args:
+        patterns: files, folders, globs or URLs of the input files.
+        folder: where to write.
+        given: what is decided, as `run_file_options.toml_of` returns it.
+        places: where the run file puts release, ledger and model, if not below `folder`/out.
+        told: whom to tell how far the reading is.
 
     Raises:
         InputError: no usable file, a file that cannot be understood, or a run file that is there already.
+        RunFileError: an option that a run file would refuse.
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     for path in (run_file, roster):
         if path.exists():
             raise InputError(f"{path} is there already; move it away or name another folder with --in")
-    confidential = folders.make_private(folder / "out" / "confidential")
-    store = Store(confidential / "store", _dataset(patterns), Rules())
-    delivery = read(store, patterns, engine=Engine(progress=told.progress, dashboard=told.dashboard))
-    spans = _spans(store, delivery)
+    given = _with_absolute_places(given or {})
+    places = places or Places()
+    layout = read_layout(patterns, given)
+    facts = _facts(layout, patterns, {})
+    provisional = _provisional(facts, given, places, folder)
+    with _store(provisional, layout) as store:
+        delivery = read(store, patterns, engine=engine_of(provisional, None, told))
+        spans = _spans(store, delivery)
     if not spans:
         raise InputError("the files hold no reading; there is nobody to put on a roster")
-    first, last = min(span[0] for span in spans.values()), max(span[1] for span in spans.values())
-    text = roster_text((household, *spans[household]) for household in sorted(spans))
-    folders.write(roster, text.encode())
-    # A JSON string of text without lone surrogates is a TOML string.
-    shown = json.dumps([str(Path(pattern).absolute()) for pattern in patterns], ensure_ascii=False)
-    # Not all of them: homes leave, and every day after the first that does would be skipped for good.
-    least, total = min(100, (len(spans) + 1) // 2), Decimal("0.5") * ((last - first).days + 1)
-    filled = _TEMPLATE.format(dataset=store.dataset, files=shown, first=first, last=last, least=least, total=total)
-    folders.write(run_file, filled.encode(), mode=0o644)
-    return Made(run_file, roster, len(spans))
+    facts = _facts(layout, patterns, spans)
+    found = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
+    if not found.undecided:
+        decided(found, base=folder.absolute())
+    folders.write(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
+    folders.write(run_file, found.text().encode(), mode=0o644)
+    return Made(run_file, roster, facts, found, layout.long, given)
 
 
-def _dataset(patterns: Sequence[str]) -> str:
+def preview(patterns: Sequence[str], *, folder: Path, given: Given, places: Places) -> Draft:
+    """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
+
+    Raises:
+        InputError, RunFileError: as `init`.
+    """
+    given = {key: toml for key, toml in _with_absolute_places(given).items() if key not in _DATES}
+    facts = _facts(read_layout(patterns, given), patterns, {})
+    return draft(facts, given, places=places, base=folder.absolute())
+
+
+def _with_absolute_places(given: Given) -> Given:
+    """Return the options with their files named from the current folder, as whoever gave them did."""
+    found = dict(given)
+    for key in (("model", "curve"), ("model", "kernel")):
+        if key in found and "://" not in (place := json.loads(found[key])):
+            found[key] = quoted(str(Path(place).absolute()))
+    return found
+
+
+def read_layout(patterns: Sequence[str], given: Given) -> Layout:
+    """Return the layout of the files: as given, as a publisher's header says, or as a long table shows it.
+
+    Raises:
+        InputError: no usable file, or a long table that the first rows do not explain.
+    """
+    sources = files.list_sources(patterns).sources
+    named = given.get(("input", "dataset"))
+    if named is not None and named != quoted(Long.name):
+        return Layout(named.strip('"'))
+    if named is None and (dataset := _publisher(sources)) is not None:
+        return Layout(dataset)
+    for source in sources:
+        found = _long_table(source, given)
+        if found is not None:
+            _require_readable(found, source)
+            return Layout(Long.name, found)
+    if named is not None or any(table == TABLE for table, _ in given):
+        raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
+    return Layout(next(iter(LAYOUTS)))  # whose reader says what is wrong with the header
+
+
+def _publisher(sources: Sequence[Source]) -> str | None:
     """Return the first dataset that knows the header of a file; empty files have none."""
-    for source in files.list_sources(patterns).sources:
+    for source in sources:
         for name in LAYOUTS:
             try:
                 if recognised(source, LAYOUTS[name])[0] is not None:
                     return name
             except InputError:
                 continue
-    return next(iter(LAYOUTS))
+    return None
+
+
+def _long_table(source: Source, given: Given) -> LongTable | None:
+    head = files.read_head(source)
+    whole = len(head) < files.HEAD_BYTES
+    if b"\x00" in head:
+        return None  # UTF-16, or no text: the reader says so
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = head.decode("latin-1")
+    lines = text.splitlines()
+    try:
+        return read_columns(lines if whole else lines[:-1], given, whole=whole)
+    except InputError as error:
+        raise source.error(str(error)) from None
+
+
+def _require_readable(found: LongTable, source: Source) -> None:
+    """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
+    if found.unreadable:
+        needed = "; ".join(
+            f"{FLAGS[TABLE, key]} ({' or '.join(quoted(each) for each in candidates)})"
+            for key, candidates in found.unreadable.items()
+        )
+        private = f"a long table whose first rows leave open how to read it. Give {needed}"
+        flags = ", ".join(FLAGS[TABLE, key] for key in found.unreadable)
+        raise source.error(f"a long table whose first rows leave open how to read it. Give {flags}", private=private)
+
+
+def _facts(layout: Layout, patterns: Sequence[str], spans: Mapping[str, tuple[date, date]]) -> Facts:
+    first = min((span[0] for span in spans.values()), default=_ANY_DAY)
+    last = max((span[1] for span in spans.values()), default=_ANY_DAY)
+    columns = layout.long.lines if layout.long is not None else ()
+    places = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
+    return Facts(layout.dataset, places, first, last, len(spans), columns)
+
+
+def _provisional(facts: Facts, given: Given, places: Places, folder: Path) -> RunFile:
+    """Return a run file that reads the files as the final one will; every option is checked on the way.
+
+    Raises:
+        RunFileError: an option with a value that a run file refuses, or one that nothing uses.
+    """
+    undated = {key: toml for key, toml in given.items() if key not in _DATES}
+    draft(facts, undated, places=places, base=folder.absolute())
+    reading = {key: toml for key, toml in given.items() if key[0] in ("input", TABLE)}
+    lines = tuple(_neutral(line) for line in facts.columns)
+    text = draft(replace(facts, columns=lines), reading, places=places, base=folder.absolute()).text(proposals=True)
+    run, problems = check(text, base=folder.absolute())
+    if run is None:
+        raise InputError(f"[{problems[0].table}] {problems[0].key}: {problems[0].what}")
+    return run
+
+
+def _neutral(line: Line) -> Line:
+    """Return a column's line under which the roster can be read off before a decision.
+
+    Days by the timestamps' own clock, whichever zone that is; of figures without a unit the smaller one, so that none
+    exceeds the physical bound.
+    """
+    return line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh"))
+
+
+@contextmanager
+def _store(run: RunFile, layout: Layout) -> Iterator[Store]:
+    """Yield the store that a run will read again, or a passing one for a table with columns yet to be decided."""
+    confidential = folders.make_private(Path(run.output.confidential))
+    if layout.long is None or all(line.decided for line in layout.long.lines):
+        yield store_of(run)
+        return
+    with TemporaryDirectory(prefix="init-", dir=confidential) as folder:
+        yield Store(Path(folder) / "store", run.input.dataset, rules_of(run))
+
+
+def _noted(found: Draft, facts: Facts, given: Given) -> Draft:
+    """Return the draft with a note on days that are years old."""
+    made = Made(Path(), Path(), facts, found, given=given)
+    if not made.is_old_archive:
+        return found
+    notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
+    notes.append("a bound on what is left of a loss with age is then trivially small and means nothing.")
+    notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
+    return Draft(found.tables, {**found.notes, "schedule": tuple(notes)})
+
+
+def missing_options(undecided: Sequence[Key], given: Given) -> str:
+    """Return the options that are still missing, all of them, for the notion that is given."""
+    notion = notion_of(given)
+    solved = notion is not None and "risk" in notion.model_fields
+    flags = [flag_of(key) for key in undecided]
+    return ", ".join(f"{flag} (or --risk)" if solved and flag == "--epsilon-per-day" else flag for flag in flags)
 
 
 def _spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:

@@ -271,10 +271,15 @@ def engine_of(run: RunFile, scheduler: str | None, told: Told = SILENT) -> Engin
     )
 
 
-def store_of(run: RunFile) -> Store:
-    """Return where the readings of a run file lie, and the rules they are read under."""
+def rules_of(run: RunFile) -> Rules:
+    """Return the rules that the rows of a run file's input files are read under."""
     named = run.input.named_columns
     columns = NamedColumns.of(named) if named is not None else None
-    rules = Rules(max_half_hour_wh=run.input.max_half_hour_wh, own=run.input.own_keys, columns=columns)
+    return Rules(max_half_hour_wh=run.input.max_half_hour_wh, own=run.input.own_keys, columns=columns)
+
+
+def store_of(run: RunFile) -> Store:
+    """Return where the readings of a run file lie, and the rules they are read under."""
+    rules = rules_of(run)
     order = Order(run.input.file_order, remembers=run.schedule.mode != "archive")
     return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

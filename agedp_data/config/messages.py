@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -69,6 +69,45 @@ class _Place:
     def kinds(self) -> tuple[type[Block], ...]:
         """Return the blocks that the table can be."""
         return _KINDS.get("series" if self.table[:1] == ("series",) else ".".join(self.table), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a run file: where, what, and for a key that does not belong there, where it does.
+
+    `level` is "key" where a value is wrong by itself, "table" or "file" where it disagrees with another one;
+    `takers` are the values of the table's choice ("temporal", "rehearsal") that have the key.
+    """
+
+    table: str
+    key: str
+    what: str
+    level: Literal["key", "table", "file"]
+    unused: bool = False
+    takers: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> bool:
+        """Tell whether a key is missing."""
+        return self.what.startswith("is missing")
+
+
+def problems(error: ValidationError, raw: Mapping[str, Any]) -> list[Problem]:
+    """Return everything that is wrong with a run file (parsed as `raw`) that did not validate."""
+    found = [each for each in error.errors(include_url=False) if each["type"] != _CONSEQUENCE]
+    return [_problem(each, raw) for each in found]
+
+
+def _problem(error: ErrorDetails, raw: Mapping[str, Any]) -> Problem:
+    place = _place(error, raw)
+    table, key = ".".join(place.table), place.key or ""
+    if error["type"] == "extra_forbidden":
+        others = _fields_of(place, raw)[1] if place.table and place.table[0] in _CHOICE else {}
+        takers = tuple(tag for tag, fields in others.items() if key in fields)
+        return Problem(table, key, "is not used", "key", unused=True, takers=takers)
+    crossed = bool(error.get("ctx", {}).get("at"))
+    level: Literal["key", "table", "file"] = "key" if not crossed else "table" if error["loc"] else "file"
+    return Problem(table, key, _what(error, place), level)
 
 
 def refusal(error: ValidationError, raw: Mapping[str, Any], *, name: str) -> RunFileError:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agedp_data.config.input import AnyInput, LongColumns, LongInput
-from agedp_data.config.messages import refusal
+from agedp_data.config.messages import Problem, problems, refusal
 from agedp_data.config.run import RunFile
 from agedp_data.config.surroundings import Engine
 from agedp_data.errors import RunFileError
@@ -61,6 +61,19 @@ def parse(text: str, *, base: Path, name: str) -> RunFile:
         return RunFile.model_validate(raw, context={"folder": base, "name": name})
     except ValidationError as error:
         raise refusal(error, raw, name=name) from None
+
+
+def check(text: str, *, base: Path) -> tuple[RunFile | None, list[Problem]]:
+    """Return the run file with this text, or None and everything that is wrong with it.
+
+    Raises:
+        RunFileError: it is not TOML.
+    """
+    raw = _toml(text, "run.toml")
+    try:
+        return RunFile.model_validate(raw, context={"folder": base, "name": "run.toml"}), []
+    except ValidationError as error:
+        return None, problems(error, raw)
 
 
 class _Asked(Block):

@@ -1,4 +1,4 @@
-"""`agedp sample`, `init` and `calibrate`: what is done once, before the first release."""
+"""`agedp sample` and `calibrate`: what is done once, before the first release."""
 
 from __future__ import annotations
 
@@ -36,31 +36,6 @@ def sample(
 
     made = make(dataset, folder, households=households, days=days, seed=seed)
     answer({"run_file": str(made.run_file), "written": made.written}, made.words, as_json=as_json, quiet=quiet)
-
-
-@app.command(rich_help_panel=TO_BEGIN)
-def init(
-    files: Annotated[list[str], typer.Argument(metavar="FILES", help="files, folders or globs", show_default=False)],
-    folder: Annotated[Path, typer.Option("--in", help="where to write run.toml and roster.csv")] = Path(),
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Write a commented run file and a first roster, read off the files.
-
-    Example: agedp init 'incoming/*.csv'
-    """
-    from flows.progress import bars
-    from flows.words import counted
-    from pipelines.init import init as make
-
-    with bars(wanted=not (as_json or quiet)) as told:
-        made = make(files, folder=folder, told=told)
-    told_of = {"run_file": str(made.run_file), "roster": str(made.roster), "households": made.households}
-    words = (
-        f"{made.run_file}: read it, decide what it asks, then `agedp plan {made.run_file}`\n"
-        f"{made.roster}: {counted(made.households, 'household')}, read off the files; correct it from your records"
-    )
-    answer(told_of, words, as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=TO_BEGIN)

@@ -21,6 +21,8 @@ COMMANDS = {" ".join(one.words): one for one in commands()}
 SOUND_HERE = {
     "sample": "london sound --households 2 --days 2",
     "init": "incoming --in empty-folder",
+    "sanitise": "incoming --out new --notion classical --epsilon-per-day 0.5 --max-day-epsilon 0.5 --epsilon-total 5 "
+    "--clamp-kwh 20 --min-households 2",
     "plan": "run.toml",
     "run": "run.toml",
     "publish": "run.toml",
@@ -131,7 +133,7 @@ def test_a_wrong_thing_in_place_of_a_command_is_one_line(
 def test_every_command_is_among_them() -> None:
     assert set(COMMANDS) - set(SOUND_HERE) == {"audit", "calibrate", "serve"}
     assert set(COMMANDS) >= {
-        "sample", "init", "calibrate", "plan", "run", "serve", "publish", "verify", "audit",
+        "sample", "init", "sanitise", "calibrate", "plan", "run", "serve", "publish", "verify", "audit",
         *(f"ledger {name}" for name in ("show", "verify", "amend", "export", "import", "recover")),
     }  # fmt: skip
 

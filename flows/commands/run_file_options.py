@@ -1,0 +1,50 @@
+"""The options that write a run file, added to a command: one for each line of `pipelines.run_file_options`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, Final
+
+import typer
+
+from pipelines.run_file_options import OPTIONS, RunFileOption
+
+PANELS: Final = {
+    "input": "What comes in",
+    "input.columns": "Columns of a long table",
+    "output": "What goes out",
+    "population": "Population, period and series",
+    "schedule": "Population, period and series",
+    "series.daily_mean": "Population, period and series",
+    "promise": "Promise",
+    "model": "Model",
+}
+
+
+def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes the options as well and gets those that were given as `given`, by name."""
+
+    @wraps(command)
+    def extended(**arguments: Any) -> None:  # noqa: ANN401  (whatever the options hold)
+        given = {option.name: arguments.pop(option.name) for option in OPTIONS}
+        command(**arguments, given=given)
+
+    own = inspect.signature(command, eval_str=True)
+    parameters = [each for name, each in own.parameters.items() if name != "given"]
+    parameters += [_parameter(option) for option in OPTIONS]
+    extended.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    extended.__annotations__ = {each.name: each.annotation for each in parameters}
+    return extended
+
+
+def _parameter(option: RunFileOption) -> inspect.Parameter:
+    panel = PANELS[option.key[0]]
+    if option.form == "flag":
+        declared: Any = Annotated[bool, typer.Option(option.flag, help=option.help, rich_help_panel=panel)]
+        default: Any = False
+    else:
+        taken = typer.Option(option.flag, metavar=option.metavar, help=option.help, rich_help_panel=panel)
+        declared, default = Annotated[str | None, taken], None
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)

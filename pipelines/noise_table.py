@@ -1,0 +1,171 @@
+"""The noise that a number of households gives under each notion: what is shown before anything is decided.
+
+Every figure is what `agedp plan --notions` would say of a run file with these keys: the run file is validated, the
+notion goes through every day of the period, and the noise is that of the losses it grants. Public: it reads no reading,
+only who is on the roster on which day. The examples decide nothing; keys that were given take their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from agedp_data import clock
+from agedp_data.config.reading import check
+from agedp_data.errors import AgedpError
+from agedp_data.model import model_of
+from agedp_data.notions import NOTIONS
+from agedp_data.roster import Roster
+from pipelines.promise.promised_days import PromisedDays
+from pipelines.run_file_draft import Facts, Places, draft, notion_of
+from pipelines.run_file_options import SERIES, Given, Key, quoted
+from pipelines.work import Work, engine_of
+
+_EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
+"""Pairs of epsilon and clamp_kwh; what is given takes their place."""
+
+_AMOUNTS: Final = ("epsilon_per_day", "epsilon_per_window", "alpha", "epsilon")
+"""The keys in which notions take their epsilon."""
+
+_NO_CAP: Final = "1000"
+_KERNEL: Final = "0.5,0.5\n0.5,0.5\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One way to use a notion, and the words for it; `{e}` stands for the epsilon, `{days}` for the period."""
+
+    notion: str
+    words: str
+    keys: Mapping[str, str]
+
+
+_SETTINGS: Final = (
+    Setting("classical", "epsilon {e} for each day", {"epsilon_per_day": "{e}"}),
+    Setting(
+        "w-event",
+        "epsilon {e} for any 7 days together",
+        {"window_days": "7", "epsilon_per_window": "{e}", "spend": '"even"'},
+    ),
+    Setting(
+        "age-dependent",
+        "epsilon {e} for each day; a model bounds what is left of it with age",
+        {"epsilon_per_day": "{e}", "age_days": "2", "method": '"total_variation"', "secret": '"day"'},
+    ),
+    Setting(
+        "temporal",
+        "epsilon {e} about any one day by all {days} days, however slowly households mix",
+        {"alpha": "{e}", "horizon_days": "{days}", "budget": '"even"'},
+    ),
+    Setting(
+        "temporal",
+        "the same where every household mixes completely from day to day; a model lies between",
+        {"alpha": "{e}", "horizon_days": "{days}", "budget": '"best"'},
+    ),
+    Setting(
+        "discounted",
+        "epsilon {e} for the sum of all days, a day earlier counts 0.99 of it",
+        {
+            "discount": '"exponential"', "rate": "0.99", "epsilon": "{e}", "schedule": '"optimal"',
+            "horizon_days": "{days}", "clock": '"data-day"',
+        },
+    ),
+    Setting(
+        "neighbourhood",
+        "epsilon {e} about changes up to 1 kWh in any 7 days together",
+        {"delta_kwh": "1", "window_days": "7", "epsilon_per_window": "{e}", "spend": '"per-request"'},
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseRow:
+    """The noise of one setting, kWh per household (standard deviation), one for each pair; None: no day is released."""
+
+    notion: str
+    words: str
+    noise_kwh: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseTable:
+    """Noise by notion for pairs of (epsilon, clamp_kwh); `given` tells whether the options name the pair.
+
+    `households` are the fewest and the most on the roster on a day; the noise is the root mean square over the days.
+    """
+
+    households: tuple[int, int]
+    days: int
+    pairs: tuple[tuple[Decimal, Decimal], ...]
+    given: bool
+    rows: tuple[NoiseRow, ...]
+
+
+def noise_table(facts: Facts, given: Given, roster: Roster) -> NoiseTable:
+    """Return the noise of a daily mean under each notion, for what is given or for examples."""
+    own_epsilon, own_clamp = _amount(given), _number(given, (SERIES, "clamp_kwh"))
+    pairs = tuple(dict.fromkeys((own_epsilon or epsilon, own_clamp or clamp) for epsilon, clamp in _EXAMPLES))
+    with TemporaryDirectory(prefix="agedp-") as name:
+        folder = Path(name)
+        (folder / "kernel.csv").write_text(_KERNEL, encoding="ascii")
+        rows = tuple(
+            NoiseRow(
+                setting.notion,
+                setting.words.format(e="e", days=facts.days),
+                tuple(_noise(facts, given, setting, pair, roster, folder) for pair in pairs),
+            )
+            for setting in _settings()
+        )
+    counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
+    return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(own_epsilon and own_clamp), rows)
+
+
+def _settings() -> Iterator[Setting]:
+    """Yield the settings of all notions in their order."""
+    for notion in NOTIONS:
+        yield from (setting for setting in _SETTINGS if setting.notion == notion.name)
+
+
+def _amount(given: Given) -> Decimal | None:
+    """Return the epsilon that the options give the notion that they name."""
+    notion = notion_of(given)
+    keys = [] if notion is None else [key for key in _AMOUNTS if key in notion.model_fields]
+    return next(filter(None, (_number(given, ("promise", key)) for key in keys)), None)
+
+
+def _number(given: Given, key: Key) -> Decimal | None:
+    try:
+        found = Decimal(given[key])
+    except (KeyError, InvalidOperation):
+        return None
+    return found if found > 0 else None
+
+
+def _noise(
+    facts: Facts, given: Given, setting: Setting, pair: tuple[Decimal, Decimal], roster: Roster, folder: Path
+) -> float | None:
+    """Return the noise of a setting [kWh per household], None if it releases no day."""
+    epsilon, clamp = pair
+    keys = {("promise", key): toml.format(e=f"{epsilon:f}", days=facts.days) for key, toml in setting.keys.items()}
+    caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): quoted("unlimited")}
+    same = given.get(("promise", "notion")) == quoted(setting.notion)
+    own = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
+    filled = {
+        **caps, **keys, **own, ("promise", "notion"): quoted(setting.notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
+        ("population", "min_households"): "1", ("model", "kernel"): quoted("kernel.csv"),
+        ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
+    }  # fmt: skip
+    try:
+        run, _ = check(draft(facts, filled, places=Places(), base=folder).text(proposals=True), base=folder)
+        if run is None:
+            return None
+        work = Work(run, clock.now(), None, engine_of(run, None), roster, model_of(run))
+        series = PromisedDays(work).gone_through(run, "")
+    except AgedpError:
+        return None
+    return None if series is None else series.noise_kwh

@@ -1,0 +1,198 @@
+"""Input files -> release folder, in one go: init, calibrate if the notion needs an estimated model, run.
+
+    DIR                             the release folder
+    DIR-confidential/               for its owner only
+        run.toml  roster.csv        as `agedp init` writes them
+        arguments.json              of the call that began here
+        ledger.sqlite               the promise itself
+        confidential/               readings, quality, true means
+        model/                      as `agedp calibrate` leaves it
+
+A second call with the same arguments continues: what is released stays as it is and nothing is drawn again. A call with
+other arguments is refused, with the differences by option, before anything is read.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from agedp_data.config import load
+from agedp_data.config.model import Estimated
+from agedp_data.errors import ContractChanged, Refused, RunFileError
+from agedp_data.model import PUBLIC
+from agedp_data.notions import Promise
+from agedp_data.notions.parameters import exact_text
+from agedp_data.shown import shown
+from pipelines import folders, locks
+from pipelines.blocks import SILENT, Told
+from pipelines.bound import Calibration
+from pipelines.calibrate import calibrate
+from pipelines.init import init, missing_options, preview
+from pipelines.run_file_draft import Line, Places, flag_of
+from pipelines.run_file_options import Given, Key, quoted
+from pipelines.sanitise import run_stages
+from pipelines.work import Work, begin
+
+_RUN_FILE: Final = "run.toml"
+_LEDGER: Final = "ledger.sqlite"
+_ARGUMENTS: Final = "arguments.json"
+_FILES: Final = "FILES"
+_NOTION: Final[Key] = ("promise", "notion")
+_LONGEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class OneOff:
+    """What came of it: the run, the calibration if one was made now, and why the promise stopped it, if it did."""
+
+    work: Work
+    calibration: Calibration | None
+    refused: Refused | None
+
+
+def release_files(patterns: Sequence[str], *, out: Path, given: Given, told: Told = SILENT) -> OneOff:
+    """Release every day of a dataset and write the release folder `out`; the rest lies in `out`-confidential.
+
+    Raises:
+        RunFileError: deciding options that are missing, all of them, or one that a run file would refuse.
+        InputError: a file that cannot be understood.
+        ContractChanged: arguments that differ from those of an earlier call.
+    """
+    folder = confidential_folder(out)
+    run_file = folder / _RUN_FILE
+    if run_file.exists():
+        _require_same(folder, patterns, given)
+    else:
+        _require_decided(patterns, given, folder, out)
+        _begin(patterns, out, given, told)
+    calibration = _calibrated(run_file, told)
+    work = begin(run_file, told=told)
+    try:
+        run_stages(lambda _, stage: stage(work))
+    except Refused as refused:
+        return OneOff(work, calibration, refused)
+    return OneOff(work, calibration, None)
+
+
+def _begin(patterns: Sequence[str], out: Path, given: Given, told: Told) -> None:
+    """Write arguments, roster and, last, the run file; what a call that was killed left is written anew."""
+    folder = confidential_folder(out)
+    with folders.readable(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with locks.alone(folders.make_private(folder)):
+        if (folder / _RUN_FILE).exists():  # another call was first
+            _require_same(folder, patterns, given)
+            return
+        folders.write(folder / _ARGUMENTS, json.dumps(_arguments(patterns, given), indent=1).encode())
+        (folder / "roster.csv").unlink(missing_ok=True)
+        made = init(patterns, folder=folder, given=given, places=_places(out), told=told)
+        made.run_file.chmod(0o600)
+
+
+def confidential_folder(out: Path) -> Path:
+    """Return the folder beside a release folder that holds everything confidential.
+
+    >>> confidential_folder(Path("/srv/2013")).name
+    '2013-confidential'
+    """
+    place = out.absolute()
+    return place.with_name(f"{place.name}-confidential")
+
+
+def _places(out: Path) -> Places:
+    return Places(
+        release=Line("release", quoted(str(out.absolute())), "may be handed over as it is"),
+        confidential=Line("confidential", quoted("confidential"), "confidential: never hand it over"),
+        ledger=Line("ledger", quoted("sqlite:///ledger.sqlite"), "the promise itself: back it up, never edit it"),
+        model=Line("file", quoted("model")),
+    )
+
+
+def _require_decided(patterns: Sequence[str], given: Given, folder: Path, out: Path) -> None:
+    """Refuse a call without all deciding options, before a file is read beyond its first rows."""
+    found = preview(patterns, folder=folder, given=given, places=_places(out))
+    undecided = [key for key in found.undecided if key not in given]
+    if _NOTION not in given:
+        common = [key for key in undecided if key[0] != "promise" or key[1] in Promise.model_fields]
+        missing = f"--notion (each notion has options of its own), {missing_options(common, given)}"
+    else:
+        missing = missing_options(undecided, given)
+    if not missing:
+        return
+    why = ""
+    if ("model", "publish") in undecided:
+        why = (
+            ". --publish-envelope says knowingly that the leakage bound of the estimated model, which comes from the "
+            "readings, is published without noise; a declared model needs none (--curve or --kernel, with --basis)"
+        )
+    raise RunFileError(f"options that decide have no default. Also give {missing}{why}")
+
+
+def _require_same(folder: Path, patterns: Sequence[str], given: Given) -> None:
+    """Refuse arguments that differ from those of the call that began here."""
+    begun = _read_arguments(folder)
+    now = _arguments(patterns, given)
+    differing = [key for key in dict.fromkeys([*begun, *now]) if begun.get(key) != now.get(key)]
+    if not differing:
+        return
+    public = "; ".join(_difference(key, begun, now) for key in differing if key != _FILES)
+    private = "; ".join(_difference(key, begun, now) for key in differing)
+    released = (folder / _LEDGER).exists()
+    helps = "Give the same arguments to continue, or another --out for another release"
+    if not released:
+        helps = f"Nothing is released yet: delete {shown(folder.name)} to begin anew, or give the same arguments"
+    raise ContractChanged(
+        f"this release began with other arguments: {public or 'FILES differ'}. {helps}",
+        private=f"{shown(str(folder))}: this release began with other arguments: {private}. {helps}",
+    )
+
+
+def _difference(key: str, begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    return f"{key} was {_told(begun.get(key))} and is {_told(now.get(key))}"
+
+
+def _told(value: object) -> str:
+    return "not given" if value is None else shown(value if isinstance(value, str) else json.dumps(value), _LONGEST)
+
+
+def _arguments(patterns: Sequence[str], given: Given) -> dict[str, Any]:
+    """Return the arguments of a call in one form for every way of writing them."""
+    files = [pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns]
+    options = {flag_of(key): _plain(toml) for key, toml in given.items()}
+    return {_FILES: sorted(files), **dict(sorted(options.items()))}
+
+
+def _plain(toml: str) -> Any:  # noqa: ANN401  (a JSON value)
+    value = tomllib.loads(f"value = {toml}", parse_float=Decimal)["value"]
+    return _text(value)
+
+
+def _text(value: object) -> Any:  # noqa: ANN401  (a JSON value)
+    if isinstance(value, list):
+        return [_text(each) for each in value]
+    return exact_text(Decimal(value)) if isinstance(value, int | Decimal) else str(value)
+
+
+def _read_arguments(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / _ARGUMENTS).read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+    except (OSError, ValueError):
+        pass
+    what = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
+    raise RunFileError(f"[output] the confidential folder {what}", private=f"{shown(str(folder))}: {what}")
+
+
+def _calibrated(run_file: Path, told: Told) -> Calibration | None:
+    """Return the calibration that is made now; None for a declared model, no model, or one that is there already."""
+    model = load(run_file).model
+    if not isinstance(model, Estimated) or (Path(model.file) / PUBLIC).exists():
+        return None
+    return calibrate(run_file, told=told)

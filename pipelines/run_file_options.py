@@ -1,0 +1,212 @@
+"""The options of `agedp init` and `agedp sanitise`: one for every key of a run file that decides something.
+
+An option is written into the run file under its key, and the loader of run files checks it there: an option has no
+rule of its own. The table imports nothing, so that the list of options costs nothing. A test compares it with the
+models of the run file: a key that a new notion adds needs a line here, and the test names it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Final, Literal
+
+Form = Literal["value", "text", "list", "value or list", "flag"]
+Key = tuple[str, str]
+"""Table and key of a run file, such as ("promise", "epsilon_per_day")."""
+
+SERIES: Final = "series.daily_mean"
+EVERY_DAY: Final = "all"
+"""`--period all`: the model is estimated from every day of the files."""
+
+_NUMBER = re.compile(r"[+-]?(\d{1,30}\.?\d{0,30}|\.\d{1,30})([eE][+-]?\d{1,2})?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFileOption:
+    """One option: the key that it writes, how its value is written, and one line of help."""
+
+    flag: str
+    key: Key
+    metavar: str
+    help: str
+    form: Form = "value"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the option as a Python parameter.
+
+        >>> RunFileOption("--age-days", ("promise", "age_days"), "DAYS", "").name
+        'age_days'
+        """
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+def _input(flag: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
+    return RunFileOption(flag, ("input", key), metavar, text, form)
+
+
+def _column(flag: str, key: str, metavar: str, text: str, form: Form = "text") -> RunFileOption:
+    return RunFileOption(flag, ("input.columns", key), metavar, f"long table: {text}", form)
+
+
+def _promise(key: str, metavar: str, text: str) -> RunFileOption:
+    return RunFileOption("--" + key.replace("_", "-"), ("promise", key), metavar, text)
+
+
+def _model(flag: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
+    return RunFileOption(flag, ("model", key), metavar, f"model: {text}", form)
+
+
+OPTIONS: Final[tuple[RunFileOption, ...]] = (
+    _input("--dataset", "dataset", "NAME", "layout of the files: london, ausgrid or long; read off the header"),
+    _input(
+        "--categories", "categories", "LIST", "ausgrid: rows that add up to a household's use, such as GC,CL", "list"
+    ),
+    _input("--missing-controlled-load", "missing_controlled_load", "RULE", "ausgrid: GC without CL: zero or missing"),
+    _input("--corrections", "corrections", "RULE", "two files disagree about a reading: set-aside or later-file"),
+    _input("--file-order", "file_order", "RULE", "which file is the later one: name or modified"),
+    _input("--max-half-hour-kwh", "max_half_hour_kwh", "KWH", "a reading above this is rejected"),
+    _column("--household-column", "household", "COLUMN", "the column that names the household"),
+    _column("--time-column", "time", "COLUMN", "the column of the timestamp"),
+    _column("--energy-column", "energy", "COLUMN", "the column of the energy of the half-hour"),
+    _column("--time-format", "time_format", "FORMAT", "format of the timestamps: a strptime pattern, or iso"),
+    _column("--stamp", "stamp", "SIDE", "a timestamp is the start or the end of its half-hour"),
+    _column("--zone", "zone", "ZONE", "time zone of the timestamps"),
+    _column("--day-zone", "day_zone", "ZONE", "time zone whose midnight ends a day"),
+    _column("--unit", "unit", "UNIT", "unit of the energy column: kWh or Wh"),
+    _column("--missing", "missing", "LIST", "texts that mean: no reading, such as NA,-", "list"),
+    RunFileOption("--title", ("output", "title"), "TEXT", "name of the release, for people", "text"),
+    RunFileOption(
+        "--source", ("output", "source"), "TEXT", "attribution of the data; it travels with the release", "text"
+    ),
+    RunFileOption("--licence", ("output", "licence"), "TEXT", "licence of the release", "text"),
+    RunFileOption("--contact", ("output", "contact"), "TEXT", "contact for questions about the release", "text"),
+    RunFileOption("--noise-interval", ("output", "interval"), "P", "coverage of the published noise interval"),
+    RunFileOption("--population", ("population", "name"), "NAME", "name of the population", "text"),
+    RunFileOption(
+        "--min-households",
+        ("population", "min_households"),
+        "N",
+        "a day with fewer households on the roster is never released",
+    ),
+    RunFileOption(
+        "--mode",
+        ("schedule", "mode"),
+        "MODE",
+        "archive (every day now), rehearsal (simulated clock) or live; archive if left out",
+    ),
+    RunFileOption("--first-day", ("schedule", "first_day"), "DATE", "first day of the series; read off the files"),
+    RunFileOption("--last-day", ("schedule", "last_day"), "DATE", "last day of the series; read off the files"),
+    RunFileOption("--wait-for", ("schedule", "wait_for"), "PATH", "marker of a delivery, {day} for the date", "text"),
+    RunFileOption("--give-up-days", ("schedule", "give_up_days"), "DAYS", "a day without its marker is then skipped"),
+    RunFileOption(
+        "--clamp-kwh", (SERIES, "clamp_kwh"), "KWH", "a household's day counts at most this; never from the data"
+    ),
+    RunFileOption("--max-missing", (SERIES, "max_missing"), "N", "a day that lacks more readings counts as missing"),
+    RunFileOption("--missing-kwh", (SERIES, "missing_kwh"), "KWH", "a missing household-day counts as this"),
+    RunFileOption("--values", (SERIES, "values"), "WHICH", "sum readings, or the public values of their states"),
+    _promise(
+        "notion",
+        "NOTION",
+        "classical, w-event, age-dependent, temporal, discounted or neighbourhood; init writes classical if left out",
+    ),
+    _promise("age_days", "DAYS", "a day is released when it is this old"),
+    _promise("max_day_epsilon", "EPSILON", "cap of any one day, whatever model, age or discount"),
+    _promise("epsilon_total", "EPSILON", "sum over all days at which the series ends; a number or unlimited"),
+    _promise("epsilon_per_day", "EPSILON", "classical, age-dependent: epsilon of one day"),
+    _promise("risk", "EPSILON", "age-dependent: bound on the aged loss; the day's epsilon is solved from it"),
+    _promise("method", "METHOD", "age-dependent: tight, total_variation, spectral or reversibilised"),
+    _promise("secret", "WHAT", "age-dependent: what the bound is about: day or half-hour"),
+    _promise("alpha", "EPSILON", "temporal: bound on the temporal leakage about any one day"),
+    _promise("horizon_days", "DAYS", "temporal, discounted: the series closes after so many releases; or unlimited"),
+    _promise("budget", "RULE", "temporal: best, supremum, exact or even"),
+    _promise("discount", "LAW", "discounted: exponential or hyperbolic"),
+    _promise("rate", "RATE", "discounted: rate of the discount"),
+    _promise("epsilon", "EPSILON", "discounted: bound on the discounted sum"),
+    _promise("schedule", "RULE", "discounted: renewal, optimal, constant, classical or paper"),
+    _promise("clock", "CLOCK", "discounted: ages count from the data-day or the publication-day"),
+    _promise("window_days", "DAYS", "w-event, neighbourhood: length of the window"),
+    _promise("epsilon_per_window", "EPSILON", "w-event, neighbourhood: epsilon of any window"),
+    _promise("spend", "RULE", "w-event: even or remaining; neighbourhood: fraction, per-request or offline"),
+    _promise("fraction", "F", "neighbourhood: fraction of the window's budget, for --spend fraction"),
+    _promise("delta_kwh", "KWH", "neighbourhood: size of the change that is protected"),
+    _model("--assume", "assume", "WHAT", "what is assumed: markov or curve"),
+    _model("--curve", "curve", "FILE", "declared: file age_days,total_variation; nothing is estimated", "text"),
+    _model("--kernel", "kernel", "FILE", "declared: file of a transition matrix; nothing is estimated", "text"),
+    _model("--basis", "basis", "TEXT", "declared: where curve or kernel come from; quoted in the statement", "text"),
+    _model("--period", "period", "FIRST,LAST", f"estimated from these days; or {EVERY_DAY}", "list"),
+    _model("--step", "step", "STEP", "step of the chain: half-hour or day"),
+    _model("--states", "states", "N", "number of states of a chain; 12 if left out"),
+    _model("--edges", "edges", "EDGES", "quantile, equal-width, or a list of public kWh values", "value or list"),
+    _model("--chain", "chain", "KIND", "homogeneous, or cyclic: one kernel per half-hour of the day"),
+    _model("--memory", "memory", "KIND", "one, pair or trailing-mean; one if left out"),
+    _model("--min-visits", "min_visits", "N", "a state with fewer visits is credited no decay"),
+    _model("--confidence", "confidence", "KIND", "plug-in, or sampling-bound with --level"),
+    _model("--level", "level", "P", "level of the sampling bound"),
+    _model("--model-ages", "ages_days", "LIST", "ages in days that are tabulated, such as 1,2,7", "list"),
+    _model(
+        "--publish-envelope",
+        "publish",
+        "",
+        "publish the leakage bound of the estimated model: it comes from the readings and has no noise",
+        "flag",
+    ),
+)
+
+FLAGS: Final[Mapping[Key, str]] = {option.key: option.flag for option in OPTIONS}
+_BY_NAME: Final[Mapping[str, RunFileOption]] = {option.name: option for option in OPTIONS}
+
+Given = Mapping[Key, str]
+"""What options say: the TOML text of each key."""
+
+
+def toml_of(given: Mapping[str, str | bool | None]) -> dict[Key, str]:
+    """Return the TOML text of the options that were given, by key; `given` is by the name of the option.
+
+    >>> toml_of({"epsilon_per_day": ".50", "notion": "classical", "risk": None, "model_ages": "1,2"})
+    {('promise', 'epsilon_per_day'): '0.50', ('promise', 'notion'): '"classical"', ('model', 'ages_days'): '[1, 2]'}
+    """
+    found: dict[Key, str] = {}
+    for name, value in given.items():
+        if value is not None and value is not False:
+            option = _BY_NAME[name]
+            found[option.key] = _toml(str(value), option.form)
+    return found
+
+
+def _toml(value: str, form: Form) -> str:
+    if form == "flag":
+        return quoted("envelope")
+    if form == "text":
+        return quoted(value)
+    if form == "list" or (form == "value or list" and "," in value):
+        return f"[{', '.join(_value(part.strip()) for part in value.split(','))}]"
+    return _value(value)
+
+
+def _value(text: str) -> str:
+    """Return a number or date as TOML writes it, anything else as text: the loader says what is wrong with it."""
+    if _NUMBER.fullmatch(text):
+        return f"{Decimal(text):f}"
+    if _DATE.fullmatch(text):
+        try:
+            return date.fromisoformat(text).isoformat()
+        except ValueError:
+            return quoted(text)
+    return quoted(text)
+
+
+def quoted(text: str) -> str:
+    """Return text as a TOML string.
+
+    >>> print(quoted("incoming/*.csv"))
+    "incoming/*.csv"
+    """
+    sound = text.encode("utf-8", "replace").decode()  # no lone surrogates: names of files need not be UTF-8
+    return json.dumps(sound, ensure_ascii=False).replace("\x7f", "\\u007f")

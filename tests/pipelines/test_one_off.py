@@ -1,0 +1,138 @@
+"""From files to a release in one call: what it makes, what a second call does, and what it refuses."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from datetime import date
+
+import pytest
+
+from agedp_data.errors import ContractChanged, RunFileError
+from agedp_data.ledger import Ledger
+from agedp_data.readers.synthetic import write_london
+from pipelines.one_off import release_files
+from pipelines.publish import open_release
+from pipelines.run_file_options import toml_of
+
+COMMON = {"clamp_kwh": "20", "min_households": "2", "max_day_epsilon": "1", "epsilon_total": "30"}
+DISCOUNTED = {
+    **COMMON, "notion": "discounted", "discount": "exponential", "rate": "0.9", "epsilon": "1",
+    "schedule": "constant", "clock": "data-day", "mode": "rehearsal", "age_days": "1",
+}  # fmt: skip
+AGED = {**COMMON, "notion": "age-dependent", "age_days": "1", "epsilon_per_day": "0.5", "method": "total_variation"}
+AGED |= {"secret": "day"}
+MODEL = {
+    "assume": "markov", "period": "all", "step": "half-hour", "states": "3", "edges": "quantile",
+    "chain": "homogeneous", "min_visits": "1", "confidence": "plug-in", "model_ages": "1,2",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files") / "in"
+    write_london(folder, households=4, first_day=date(2013, 1, 1), days=6, seed=3)
+    return [str(folder)]
+
+
+@pytest.fixture(scope="module")
+def released(files, tmp_path_factory):
+    """A folder with a discounted release in `out` and all that belongs to it in `out-confidential`."""
+    folder = tmp_path_factory.mktemp("released")
+    release_files(files, out=folder / "out", given=toml_of(DISCOUNTED))
+    return folder
+
+
+def published(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def refused(files, out, **options):
+    with pytest.raises(RunFileError) as caught:
+        release_files(files, out=out, given=toml_of(options))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_call_releases_every_day_and_keeps_the_rest_private(released):
+    release = open_release(released / "out")
+    release.verify()
+    assert release.statement["days"]["released"] == 6
+    confidential = released / "out-confidential"
+    assert stat.S_IMODE(confidential.stat().st_mode) == 0o700
+    assert {path.name for path in confidential.iterdir()} == {
+        "run.toml", "roster.csv", "arguments.json", "ledger.sqlite", "confidential",
+    }  # fmt: skip
+    assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in confidential.iterdir())
+    assert sorted(path.name for path in released.iterdir()) == ["out", "out-confidential"]
+
+
+def test_the_same_call_again_draws_nothing_again(released, files):
+    before = published(released / "out")
+    head = Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows()
+    again = release_files(files, out=released / "out", given=toml_of({**DISCOUNTED, "epsilon": "1.00"}))
+    assert list(again.work.released) == []
+    assert again.refused is None
+    assert published(released / "out") == before
+    assert Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows() == head
+
+
+def test_other_arguments_are_refused_with_their_difference(released, files):
+    before = published(released)
+    options = {**DISCOUNTED, "rate": "0.8", "title": "t"}
+    with pytest.raises(ContractChanged) as caught:
+        release_files(files, out=released / "out", given=toml_of(options))
+    assert "--rate was 0.9 and is 0.8; --title was not given and is t" in str(caught.value)
+    with pytest.raises(ContractChanged) as caught:
+        release_files([*files, "secret.csv"], out=released / "out", given=toml_of(DISCOUNTED))
+    assert "secret" not in str(caught.value)
+    assert "secret.csv" in caught.value.private
+    assert published(released) == before
+
+
+def test_what_a_killed_call_left_is_taken_up(released, files, tmp_path):
+    shutil.copytree(released / "out-confidential", tmp_path / "out-confidential")
+    for name in ("run.toml", "ledger.sqlite"):
+        (tmp_path / "out-confidential" / name).unlink()
+    shutil.rmtree(tmp_path / "out-confidential" / "confidential")
+    release_files(files, out=tmp_path / "out", given=toml_of(DISCOUNTED))
+    assert open_release(tmp_path / "out").statement["days"]["released"] == 6
+
+
+def test_missing_options_are_named_all_at_once(files, tmp_path):
+    line = refused(files, tmp_path / "out", notion="temporal", clamp_kwh="20", period="all", epsilon_total="5")
+    named = line.partition("Also give ")[2].partition(". ")[0].split(", ")
+    assert set(named) == {
+        "--min-households", "--alpha", "--horizon-days", "--budget", "--max-day-epsilon", "--assume", "--step",
+        "--edges", "--chain", "--min-visits", "--confidence", "--publish-envelope",
+    }  # fmt: skip
+    line = refused(files, tmp_path / "out")
+    assert line.endswith("--min-households, --clamp-kwh, --max-day-epsilon, --epsilon-total")
+    assert "--notion (each notion has options of its own)" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_estimated_model_is_published_only_knowingly(files, tmp_path):
+    line = refused(files, tmp_path / "out", **AGED, **MODEL)
+    assert "Also give --publish-envelope. --publish-envelope says knowingly that" in line
+    assert "published without noise" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_notion_with_a_model_is_calibrated_once(files, tmp_path):
+    given = toml_of({**AGED, **MODEL, "publish_envelope": True})
+    first = release_files(files, out=tmp_path / "out", given=given)
+    assert first.calibration is not None
+    assert first.calibration.model.id == first.work.model.id
+    assert (tmp_path / "out-confidential" / "model" / "public.json").exists()
+    again = release_files(files, out=tmp_path / "out", given=given)
+    assert again.calibration is None
+    assert list(again.work.released) == []
+
+
+def test_a_run_file_of_somebody_else_is_left_alone(files, tmp_path):
+    (tmp_path / "out-confidential").mkdir()
+    (tmp_path / "out-confidential" / "run.toml").write_text("mine")
+    line = refused(files, tmp_path / "out", **DISCOUNTED)
+    assert "did not write" in line
+    assert (tmp_path / "out-confidential" / "run.toml").read_text() == "mine"
