@@ -17,7 +17,7 @@ from prefect.runtime import flow_run
 from prefect.tasks import MaterializingTask
 
 from agedp_data import clock
-from agedp_data.errors import AgedpError, LedgerError, Refused
+from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, RecordError, Refused
 from flows import release_artifacts
 from flows.handles import Handle
 from flows.public_facts import due_text, published_text, released_rows, released_text
@@ -79,9 +79,13 @@ def _publish_committed(run: Handle[Work], drawn: State, observer: FlowObserver) 
     refusal = observer.error
     if drawn.is_completed() or isinstance(refusal, LedgerError):
         folder = _publish_task(run.value)(run, wait_for=[allow_failure(drawn)], return_state=True)
-        completed(folder, observer)
+        unwritten = observer.error if isinstance(observer.error, RecordError) else None
+        if unwritten is None:
+            completed(folder, observer)
         unless_bug("publish", lambda: release_artifacts.record_release(run.value), observer.confidential)
         release_artifacts.announce(run.value)
+        if unwritten is not None and drawn.is_completed():
+            raise unwritten
     observer.error = refusal
     completed(drawn, observer)
 
@@ -142,16 +146,16 @@ def _publish_task(work: Work) -> Task[Any, Any]:
     )
 
 
-def run_release(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple[Work, Refused | None]:
-    """Run the flow in this process and return what it made, which Prefect itself never sees, and what was refused.
+def run_release(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple[Work, AgedpError | None]:
+    """Run the flow in this process and return what it made, which Prefect itself never sees, and what ended it.
 
     Raises:
-        AgedpError: as the stages, except for a release that is refused.
+        AgedpError: as the stages, except for a refused release, a failed preflight and a record that is not written.
         StageFailed: a bug in a stage.
     """
     observer = observe(lambda: release(run_file, as_of, return_state=True), told)
     work, error = observer.result, observer.error
-    if isinstance(error, Refused) and work is not None:
+    if isinstance(error, Refused | RecordError | PreflightFailed) and work is not None:
         return work, error
     if error is not None:
         raise error

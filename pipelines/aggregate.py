@@ -61,17 +61,6 @@ class Sum:
         return {group: exact[0] for group, exact in self.exact.items()}
 
 
-def require_same_homes(store: Store, delivery: Delivery, roster: Roster) -> None:
-    """Raise InputError if nobody on the roster has a reading: for a series that has not begun.
-
-    Once it has, nothing that readings lack stops it: whether a night releases is not for them to say.
-    """
-    if not any(len(_codes(read_days(store, month, delivery.contents), roster)[0]) for month in delivery.months):
-        raise InputError(
-            "no household of the roster has a reading in the input files; are roster and files of the same homes?"
-        )
-
-
 def aggregate(
     store: Store,
     delivery: Delivery,

@@ -170,7 +170,7 @@ def _refuse_columns_without_use(facts: Facts, given: Given) -> None:
 
 def _drafted(facts: Facts, given: Given, needed: set[Key], places: Places) -> Draft:
     written = {
-        "input": [Line("dataset", quoted(facts.dataset)), Line("files", _list(facts.files))],
+        "input": _input(facts, given),
         "output": [places.release, places.confidential, places.ledger],
         "population": [
             Line("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
@@ -215,6 +215,13 @@ def _filled(
             yield replace(own[key], comment=own[key].comment or comment)
         else:
             yield Line(key, proposals.toml(table, key), comment, decided=False)
+
+
+def _input(facts: Facts, given: Given) -> list[Line]:
+    lines = [Line("dataset", quoted(facts.dataset)), Line("files", _list(facts.files))]
+    if given.get(("schedule", "mode")) == '"live"':
+        lines.append(Line("corrections", quoted("later-file"), decided=False))
+    return lines
 
 
 def _schedule(facts: Facts, given: Given) -> list[Line]:
@@ -363,6 +370,7 @@ _PROPOSED: Final[Mapping[Key, str]] = {
 }
 
 _COMMENTS: Final[Mapping[Key, str]] = {
+    ("input", "corrections"): "two files disagree: the later one by name holds | set-aside: neither",
     ("population", "min_households"): "a day with fewer households is never released; can be raised later",
     (SERIES, "clamp_kwh"): "a household's day counts at most this; public, never read off the data",
     ("promise", "age_days"): "a day is released when it is this old",

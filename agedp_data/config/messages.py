@@ -21,7 +21,7 @@ from agedp_data.config.quoting import short, written
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import Compare, Engine, Output, Population
+from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
 from agedp_data.errors import RunFileError
 from agedp_data.nearest import near_to
 from agedp_data.notions import NOTIONS
@@ -37,6 +37,7 @@ _KINDS: dict[str, tuple[type[Block], ...]] = {
     "promise": NOTIONS,
     "model": (Declared, Estimated),
     "compare": (Compare,),
+    "alerts": (Alerts,),
     "engine": (Engine,),
 }
 _CHOICE = {

@@ -22,7 +22,7 @@ from agedp_data.config.model import Declared, Estimated
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import Compare, Engine, Output, Population
+from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import FREE, Block
 
@@ -36,6 +36,7 @@ TABLES: dict[str, tuple[type[Block], ...]] = {
     "promise": NOTIONS,
     "model": (Declared, Estimated),
     "compare": (Compare,),
+    "alerts": (Alerts,),
     "engine": (Engine,),
 }
 """Every table of a run file, with the blocks of which it is one; a block is told by its first Literal."""
@@ -50,9 +51,10 @@ _INTRODUCED = {
     "promise": "What is promised; [the notions](notions.md) are explained on a page of their own.",
     "model": "What is held to be known about the households. Only some promises need one.",
     "compare": "Figures for the statement only; they change no noise.",
+    "alerts": "Warnings to the operator: confidential, and without effect on what is released.",
     "engine": "How it runs, never what: results are the same to the bit.",
 }
-_ALL_FREE = (Output, Compare, Engine)
+_ALL_FREE = (Output, Compare, Alerts, Engine)
 _WORDS = {
     "positive": "number above 0",
     "fraction": "number between 0 and 1",
@@ -77,6 +79,7 @@ _WORDS = {
     "_ages": "rising list of days",
     "_bins": "rising list of kWh from 0",
     "_deltas": "rising list of kWh",
+    "_skip_days": "list of dates",
     "_version": "1",
 }
 

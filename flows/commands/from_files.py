@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from flows.commands.ending import ResultView, end_run
 from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, answer
 from flows.commands.run_file_options import with_run_file_options
 
@@ -72,12 +73,11 @@ def sanitise(
 
     with bars(wanted=not (as_json or quiet)) as told:
         done = release_files(files, out=out, given=toml_of(given), told=told)
-    if done.refused is None or done.work.released:  # what was released before a day was refused stays released
-        found = result(done.work)
-        lines = result_lines(done.work)
-        if done.calibration is not None:
-            found["model"] = done.calibration.model.id
-            lines = [*calibration_lines(done.calibration), *lines]
-        answer(found, "\n".join(lines), as_json=as_json, quiet=quiet)
-    if done.refused is not None:
-        raise done.refused
+
+    def released() -> tuple[dict[str, Any], list[str]]:
+        found, lines = result(done.work), result_lines(done.work)
+        if done.calibration is None:
+            return found, lines
+        return {**found, "model": done.calibration.model.id}, [*calibration_lines(done.calibration), *lines]
+
+    end_run(ResultView(as_json=as_json, quiet=quiet, warns=not as_json), done.work, done.error, released)

@@ -26,6 +26,7 @@ _RUN = """version = 1
 [input]
 dataset = "{dataset}"
 files = ["input/*.csv"]
+preflight = "report"
 [output]
 release = "release"
 confidential = "confidential"
