@@ -51,6 +51,8 @@ first_day = {first}
 {promise}max_day_epsilon = 0.6
 epsilon_total = {total}
 {model}
+[alerts]
+min_coverage = 0.9
 [engine]
 keep_days = {keep}
 block_mib = 1
@@ -84,6 +86,11 @@ class Public:
     model: bool = False
     adopts: bool = False
     marked: bool = False
+    preflight: str = "report"
+
+    def _input_keys(self) -> str:
+        rule = "later-file" if self.later_file else "set-aside"
+        return f'corrections = "{rule}"\npreflight = "{self.preflight}"\n'
 
     def run_file(self) -> str:
         several = self.two_series + bool(self.counts)
@@ -100,7 +107,7 @@ class Public:
         if self.mode == "archive" and self.notion != "age-dependent":
             promise = promise.replace("age_days = 1\n", "")
         return _RUN.format(
-            input=_INPUT[self.dataset].format(corrections='corrections = "later-file"\n' if self.later_file else ""),
+            input=_INPUT[self.dataset].format(corrections=self._input_keys()),
             mode=self.mode,
             first=FIRST,
             last="" if self.mode == "live" else f"last_day = {FIRST + timedelta(days=DAYS - 1)}\n",

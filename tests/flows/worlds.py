@@ -23,6 +23,7 @@ version = 1
 [input]
 dataset = "london"
 files = ["incoming/*.csv*"]
+corrections = "set-aside"
 [output]
 release = "out/release"
 confidential = "out/confidential"

@@ -27,7 +27,7 @@ _RUN = """version = 1
 dataset = "{dataset}"
 files = ["input/*.csv"]
 preflight = "report"
-[output]
+{corrections}[output]
 release = "release"
 confidential = "confidential"
 ledger = "sqlite:///ledger.sqlite"
@@ -93,7 +93,15 @@ class House:
         rest: str = "",
     ) -> Path:
         text = _RUN.format(
-            dataset=dataset, mode=mode, least=least, first=first, last=last, clamp=clamp, promise=promise, rest=rest
+            dataset=dataset,
+            mode=mode,
+            least=least,
+            first=first,
+            last=last,
+            clamp=clamp,
+            promise=promise,
+            rest=rest,
+            corrections='corrections = "set-aside"\n' if mode == "live" else "",
         )
         self.run_file.write_text(text)
         return self.run_file
