@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Reason
 from pipelines.aggregate import Sum
@@ -95,17 +96,19 @@ def collect_facts(
     months: Sequence[str],
     sums: Mapping[tuple[date, str], Sum],
     days: Sequence[date],
+    whole: bool,
 ) -> InputFacts:
-    """Return what the files contain about these months, due days and households of the roster."""
+    """Return what the files contain about these months and households of the roster: all of it, or due days alone."""
     own = [month for month in months if month in delivery.months]
-    tables = {month: read_days(store, month, delivery.contents) for month in own}
+    only = None if whole else pa.array(sorted(days), pa.date32())
+    tables = {month: _of_days(read_days(store, month, delivery.contents), only) for month in own}
     found = {household for table in tables.values() for household in _ids(table)}
     per_day = np.zeros(SLOTS + 1, np.int64)
     for table in tables.values():
         per_day += np.bincount(table["readings"].to_numpy(), minlength=SLOTS + 1)[: SLOTS + 1]
     rejected = {reason: number for reason, number in delivery.aside.items() if reason not in _NOT_REJECTED}
     counted = delivery.rows_read - sum(delivery.aside.values()) + sum(rejected.values())
-    sample = [*_samples(store, delivery, own)] if store.layout.width == 1 else []
+    sample = [*_samples(store, delivery, own, only)] if store.layout.width == 1 else []
     return InputFacts(
         files=delivery.files,
         rows=delivery.rows_read,
@@ -123,6 +126,10 @@ def collect_facts(
         coverage={day: _coverage(day, sums) for day in days},
         conflicts=_conflicts(store, delivery, own, households, days),
     )
+
+
+def _of_days(table: pa.Table, only: pa.Array | None) -> pa.Table:
+    return table if only is None else table.filter(pc.is_in(table["day"], value_set=only))
 
 
 def _ids(table: pa.Table) -> set[str]:
@@ -164,13 +171,13 @@ _Sample = tuple[Ints, Ints, Ints]
 """Household code, time = day x 48 + slot, energy in Wh of the rows of one part, in the order of both."""
 
 
-def _samples(store: Store, delivery: Delivery, months: Sequence[str]) -> Iterator[_Sample]:
+def _samples(store: Store, delivery: Delivery, months: Sequence[str], only: pa.Array | None) -> Iterator[_Sample]:
     """Yield rows of the first and the middle month, part by part, up to a number of rows each."""
     for month in dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]):
         rows = 0
         for piece in store.pieces(month, delivery.contents):
             names = ["household_id", "day", "slot", "energy_wh"]
-            table = load(store.month(month) / piece.name, store.schema, columns=names)
+            table = _of_days(load(store.month(month) / piece.name, store.schema, columns=names), only)
             rows += table.num_rows
             yield _sorted(table)
             if rows >= _SAMPLE_ROWS:
