@@ -44,16 +44,21 @@ _WORDS: Final = re.compile(r"[^\W_]+")
 def near_to(value: object, known: Sequence[str], *, likeness: float = 0.5) -> str:
     """Return the question whether the nearest of the known names was meant, "" if none is near.
 
-    `likeness` is the least share of letters that agree, 0 to 1; at most a third of them may be wrong in any case.
+    `likeness` is the least share of letters that agree, 0 to 1; one letter of three or more may be wrong whatever it
+    says, and never more than a third of them.
 
     >>> near_to("clasical", ["classical", "w-event"]), near_to("begin", ["end", "start"]), near_to("MWh", ["kWh", "Wh"])
     ("; did you mean 'classical'?", '', '')
     """
     written = str(value)[:_LONGEST_NAME]
     near = [(_edits(written.casefold(), name.casefold()), name) for name in known if not is_confusable(written, name)]
-    longest = {name: max(len(written), len(name), 1) for _, name in near}
-    likely = [(edits, name) for edits, name in near if edits <= (1 - max(likeness, 2 / 3)) * longest[name] + 1e-9]
+    likely = [(edits, name) for edits, name in near if edits <= _most_edits(max(len(written), len(name)), likeness)]
     return f"; did you mean '{min(likely, key=lambda one: one[0])[1]}'?" if likely else ""
+
+
+def _most_edits(length: int, likeness: float) -> int:
+    """Return how many letters of a name may be wrong: one of three in any case, else up to a third."""
+    return max(int(length >= 3), int((1 - max(likeness, 2 / 3)) * length + 1e-9))
 
 
 def is_confusable(written: str, name: str) -> bool:
