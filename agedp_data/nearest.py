@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -113,4 +114,5 @@ def near_file(path: Path) -> str:
         names = [each.name for each in path.parent.iterdir() if each.name != path.name]
     except (OSError, ValueError):
         return ""
-    return shown(near_to(path.name, names, likeness=0.7))
+    near = get_close_matches(path.name, names, n=1, cutoff=0.7)  # of files only the beginning may be alike
+    return shown(f"; did you mean '{near[0]}'?") if near else ""

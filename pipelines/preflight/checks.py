@@ -84,7 +84,7 @@ def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
         f"{_percent(sum(facts.readings_per_day[low : high + 1]), days)} about {number}"
         for number, (low, high) in ((24, _ABOUT_24), (48, (COMPLETE_READINGS, 48)))
     )
-    result = f"of {_count(days, 'household-day')} have readings: {shares}"
+    result = f"{_count(days, 'household-day')} have readings: {shares}"
     result += f"; {facts.off_grid_share:.1%} of the rows are off the {rules.interval_minutes}-minute grid"
     if minutes in (0, rules.interval_minutes):
         return Finding("interval", result)
