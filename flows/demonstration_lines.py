@@ -25,7 +25,7 @@ from pipelines.demo.run_files import AGES_DAYS
 from pipelines.demo.synthetic_datasets import DemonstrationDataset
 
 _INTRODUCTION = (
-    "Synthetic households, drawn from known Markov chains, so that the estimated model is true. Real households are "
+    "Synthetic households, drawn from known Markov chains, so the Markov assumption holds. Real households are "
     "usually not such chains; their chains, gaps, matrices and row counts are confidential."
 )
 _HEADS = (

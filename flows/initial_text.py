@@ -96,7 +96,7 @@ def _next_lines(initial: InitialFiles) -> list[str]:
             'that begin with "# decide:"'
         )
         lines = textwrap.wrap(text, _WIDTH, break_on_hyphens=False, subsequent_indent="   ")
-        return [*lines, f"   Next: `agedp plan {initial.run_file}`"]
+        return [*lines, f"   Then: `agedp plan {initial.run_file}`"]
     model = '"estimated"' in [line.toml for line in initial.draft.tables.get("model", ()) if line.key == "source"]
     commands = ["calibrate"] * model + ["plan", "run"]
     steps = ", then ".join(f"`agedp {command} {initial.run_file}`" for command in commands)

@@ -127,6 +127,11 @@ def _name_of(path: Path) -> str | None:
     return found["name"] if found else None
 
 
+def is_temporary(name: str) -> bool:
+    """Tell whether a file of this name is one that is being written, or was left by a run that was killed."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 def sweep(folder: Path) -> None:
     """Remove the temporary files that killed runs left in a folder and below; those of other runs at work stay."""
     left = (Path(entry.path) for entry in _below(folder) if entry.name.endswith(_ENDING))

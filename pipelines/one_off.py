@@ -8,45 +8,56 @@
         confidential/               readings, quality, true means
         model/                      as `agedp calibrate` leaves it
 
-A second call with the same arguments continues: what is released stays as it is and nothing is drawn again. A call with
-other arguments is refused, with the differences by option, before anything is read.
+A second call with the same options continues: what is released stays as it is and nothing is drawn again. A call with
+other options starts anew while nothing is released, and is refused afterwards, with the differences by option, before
+anything is read. FILES are free, as in a run file.
 """
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agedp_data.config import load
 from agedp_data.config.model import Estimated
-from agedp_data.errors import AgedpError, ContractChanged, PreflightFailed, RecordError, Refused, RunFileError
+from agedp_data.errors import AgedpError, PreflightFailed, RecordError, Refused, RunFileError
+from agedp_data.ledger import Ledger
 from agedp_data.model import PUBLIC
 from agedp_data.notions import Promise
-from agedp_data.notions.parameters import exact_text
 from agedp_data.readers import storage
 from agedp_data.shown import shown
 from pipelines import folders, locks
 from pipelines.blocks import SILENT, Told
 from pipelines.bound import Calibration
 from pipelines.calibrate import calibrate
+from pipelines.handover.received import STATEMENT, is_of_release
 from pipelines.init import init, missing_options, preview
 from pipelines.initial_roster import BY, is_read_off
-from pipelines.run_file_draft import Places, flag_of
+from pipelines.one_off_arguments import (
+    FILES,
+    arguments_of,
+    different_arguments,
+    differing_arguments,
+    tables_of,
+    write_arguments,
+    write_files,
+)
+from pipelines.run_file_draft import Places
 from pipelines.run_file_options import Key, OptionValues
 from pipelines.sanitise import run_stages
 from pipelines.work import Work, begin
 
 _RUN_FILE: Final = "run.toml"
 _LEDGER: Final = "ledger.sqlite"
-_ARGUMENTS: Final = "arguments.json"
-_FILES: Final = "FILES"
+_ROSTER: Final = "roster.csv"
+_PREVIOUS_ROSTER: Final = "roster-previous.csv"
+_MODEL: Final = "model"
 _NOTION: Final[Key] = ("promise", "notion")
-_LONGEST: Final = 200
+_NO_PART_OF_A_MODEL: Final = frozenset({"population", "output"})
+"""Tables of a run file on which no estimated model depends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +76,12 @@ def release_files(patterns: Sequence[str], *, out: str | Path, given: OptionValu
         RunFileError: deciding options that are missing, all of them, or one that a run file would refuse; an `out`
             that is no folder of this machine.
         InputError: a file that cannot be understood.
-        ContractChanged: arguments that differ from those of an earlier call.
+        ContractChanged: options that differ from those of an earlier call that released a day.
     """
     out = _release_folder(out)
     folder = confidential_folder(out)
     run_file = folder / _RUN_FILE
-    if run_file.exists():
-        _require_same(folder, patterns, given)
-    else:
+    if not _is_begun(patterns, out, given):
         check_options_complete(patterns, given, folder, out)
         _begin(patterns, out, given, progress)
     calibration = _calibrated(run_file, progress)
@@ -90,14 +99,66 @@ def _begin(patterns: Sequence[str], out: Path, given: OptionValues, progress: To
     with folders.readable(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     with locks.alone(folders.make_private(folder)):
-        if (folder / _RUN_FILE).exists():  # another call was first
-            _require_same(folder, patterns, given)
+        if _is_begun(patterns, out, given):  # another call was first
             return
-        folders.write(folder / _ARGUMENTS, json.dumps(_arguments(patterns, given), indent=1).encode())
-        if BY not in given and is_read_off(folder / "roster.csv"):  # perhaps of other files
-            (folder / "roster.csv").unlink()
+        _drop_unreleased(folder, patterns, given)
+        write_arguments(folder, arguments_of(patterns, given))
+        roster, previous = folder / _ROSTER, folder / _PREVIOUS_ROSTER
+        read_off = BY not in given and is_read_off(roster)
+        if read_off:  # perhaps of other files
+            roster.replace(previous)
         initial = init(patterns, folder=folder, given=given, places=_places(out), progress=progress)
         initial.run_file.chmod(0o600)
+        if read_off and previous.read_bytes() == roster.read_bytes():
+            previous.unlink()
+
+
+def _is_begun(patterns: Sequence[str], out: Path, given: OptionValues) -> bool:
+    """Tell whether an earlier call began this release; its run file then reads the files of this call.
+
+    Raises:
+        ContractChanged: it had other options, and has released a day.
+    """
+    folder = confidential_folder(out)
+    if not (folder / _RUN_FILE).exists():
+        return False
+    differing = differing_arguments(folder, patterns, given)
+    if differing and not _has_ledger_rows(folder) and not (out / STATEMENT).exists():
+        return False
+    if any(key != FILES for key in differing):
+        released = _has_releases(folder) or (out / STATEMENT).exists()
+        raise different_arguments(folder, patterns, given, released=released)
+    if differing:
+        write_files(folder / _RUN_FILE, patterns)
+        write_arguments(folder, arguments_of(patterns, given))
+    return True
+
+
+def _has_ledger_rows(folder: Path) -> bool:
+    """Tell whether anything was registered or drawn; such a ledger is never begun anew."""
+    url = f"sqlite:///{folder / _LEDGER}"
+    if not Ledger.exists(url):
+        return False
+    with Ledger.open(url) as ledger:
+        return ledger.length() > 0
+
+
+def _has_releases(folder: Path) -> bool:
+    url = f"sqlite:///{folder / _LEDGER}"
+    if not Ledger.exists(url):
+        return False
+    with Ledger.open(url) as ledger:
+        return bool(ledger.rows())
+
+
+def _drop_unreleased(folder: Path, patterns: Sequence[str], given: OptionValues) -> None:
+    """Remove the run file of a call that released nothing, and first the model, if it may be another one now."""
+    if not (folder / _RUN_FILE).exists():
+        return
+    differing = differing_arguments(folder, patterns, given)
+    if not tables_of(differing) <= _NO_PART_OF_A_MODEL and (folder / _MODEL).exists():
+        shutil.rmtree(folder / _MODEL)
+    (folder / _RUN_FILE).unlink()
 
 
 def _release_folder(out: str | Path) -> Path:
@@ -115,7 +176,25 @@ def _release_folder(out: str | Path) -> Path:
         raise RunFileError(
             f"--out {shown(text)}: DIR-confidential needs the name of the folder. Give a folder with a name of its own"
         )
+    _require_own(Path(text))
     return Path(text)
+
+
+def _require_own(out: Path) -> None:
+    """Refuse a file, and a folder with files that are not of a release: they would be handed over with it."""
+    if out.is_dir():
+        with folders.readable(out):
+            names = sorted(path.name for path in out.iterdir())
+        foreign = [name for name in names if not (is_of_release(name) or folders.is_temporary(name))]
+        if foreign and STATEMENT not in names:
+            helps = "name a new or empty folder"
+            listed = ", ".join(map(shown, foreign[:3])) + (", ..." if len(foreign) > 3 else "")
+            raise RunFileError(
+                f"--out {shown(str(out))}: holds files that are not of a release; {helps}",
+                private=f"--out {shown(str(out))}: holds files that are not of a release ({listed}); {helps}",
+            )
+    elif out.exists():
+        raise RunFileError(f"--out {shown(str(out))}: is a file; name a folder")
 
 
 def confidential_folder(out: Path) -> Path:
@@ -129,7 +208,7 @@ def confidential_folder(out: Path) -> Path:
 
 
 def _places(out: Path) -> Places:
-    return Places(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", "model")
+    return Places(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", _MODEL)
 
 
 def check_options_complete(patterns: Sequence[str], given: OptionValues, folder: Path, out: Path) -> None:
@@ -150,65 +229,6 @@ def check_options_complete(patterns: Sequence[str], given: OptionValues, folder:
             "readings, is published without noise; a declared model needs none (--curve or --kernel, with --basis)"
         )
     raise RunFileError(f"options that decide have no default. Also give {missing}{why}")
-
-
-def _require_same(folder: Path, patterns: Sequence[str], given: OptionValues) -> None:
-    """Refuse arguments that differ from those of the call that began here."""
-    begun = _read_arguments(folder)
-    now = _arguments(patterns, given)
-    differing = [key for key in dict.fromkeys([*begun, *now]) if begun.get(key) != now.get(key)]
-    if not differing:
-        return
-    public = "; ".join(_difference(key, begun, now) for key in differing if key != _FILES)
-    private = "; ".join(_difference(key, begun, now) for key in differing)
-    released = (folder / _LEDGER).exists()
-    helps = (
-        "Give the same arguments to continue. Another --out makes another release with a ledger of its own: the losses "
-        "of two releases of the same households add up, and no ledger counts them together"
-    )
-    if not released:
-        helps = f"Nothing is released yet: delete {shown(folder.name)} to begin anew, or give the same arguments"
-    raise ContractChanged(
-        f"this release began with other arguments: {public or 'FILES differ'}. {helps}",
-        private=f"{shown(str(folder))}: this release began with other arguments: {private}. {helps}",
-    )
-
-
-def _difference(key: str, begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    return f"{key} was {_value_text(begun.get(key))} and is {_value_text(now.get(key))}"
-
-
-def _value_text(value: object) -> str:
-    return "not given" if value is None else shown(value if isinstance(value, str) else json.dumps(value), _LONGEST)
-
-
-def _arguments(patterns: Sequence[str], given: OptionValues) -> dict[str, Any]:
-    """Return the arguments of a call in one form for every way of writing them."""
-    files = [pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns]
-    options = {flag_of(key): _plain(toml) for key, toml in given.items()}
-    return {_FILES: sorted(files), **dict(sorted(options.items()))}
-
-
-def _plain(toml: str) -> Any:  # noqa: ANN401  (a JSON value)
-    value = tomllib.loads(f"value = {toml}", parse_float=Decimal)["value"]
-    return _text(value)
-
-
-def _text(value: object) -> Any:  # noqa: ANN401  (a JSON value)
-    if isinstance(value, list):
-        return [_text(item) for item in value]
-    return exact_text(Decimal(value)) if isinstance(value, int | Decimal) else str(value)
-
-
-def _read_arguments(folder: Path) -> dict[str, Any]:
-    try:
-        arguments = json.loads((folder / _ARGUMENTS).read_text(encoding="utf-8"))
-        if isinstance(arguments, dict):
-            return arguments
-    except (OSError, ValueError):
-        pass
-    what = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
-    raise RunFileError(f"[output] the confidential folder {what}", private=f"{shown(str(folder))}: {what}")
 
 
 def _calibrated(run_file: Path, progress: Told) -> Calibration | None:

@@ -107,7 +107,7 @@ class Ausgrid:
 
     def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
         """Return the error about a file whose first rows have no date that is day first."""
-        return InputError("no date of the first rows can be read; dates must be day first, 1/07/2011 or 1-Jul-10")
+        return InputError("no date format fits the first rows; dates must be day first, 1/07/2011 or 1-Jul-10")
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the known header line, shortened."""

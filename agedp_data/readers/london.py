@@ -73,7 +73,7 @@ class London:
     def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
         """Return the error about a file whose first rows have no stamp that is ISO or day first."""
         return InputError(
-            "no stamp of the first rows can be read; they must be ISO (2013-01-31 00:30:00) or day first "
+            "no date format fits the first rows; stamps must be ISO (2013-01-31 00:30:00) or day first "
             "(31/01/2013 00:30:00)"
         )
 

@@ -20,7 +20,14 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, Reason, Records, Rules
-from agedp_data.readers.lines import broken_lines, count_sound_lines, line_ends, texts_of_lines, without_lines
+from agedp_data.readers.lines import (
+    broken_lines,
+    count_sound_lines,
+    field_counts,
+    line_ends,
+    texts_of_lines,
+    without_lines,
+)
 from agedp_data.readers.stamps import ISO, LOCAL_ISO, SHORTEST_ISO, parse_stamp
 
 _BOM = b"\xef\xbb\xbf"
@@ -60,23 +67,19 @@ def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parse
 def _rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Reason]]:
     """Return the columns of all rows that have them, and the reason of each other row by its number."""
     number = count_sound_lines(data)
-    if number is not None:
+    if number is not None and _is_utf8(data):  # else Arrow cannot hand over rows with a wrong number of fields
         columns, uneven = _columns(data, header)
         if columns.rows + len(uneven) == number:
             return columns, dict.fromkeys(uneven, Reason.FIELDS)
     ends = line_ends(data)
     is_broken = broken_lines(data, ends)
-    columns, uneven = _columns(without_lines(data, ends, is_broken), header)
+    # a quote that never closes is in a line that is taken out first: it would hide commas of later lines
+    sound = without_lines(data, ends, is_broken)
+    sound_ends = line_ends(sound)
+    is_uneven = field_counts(sound, sound_ends) != len(header.names)
+    columns, _ = _columns(without_lines(sound, sound_ends, is_uneven), header)
     lost = dict.fromkeys(np.flatnonzero(is_broken).tolist(), Reason.LINE)
-    return columns, lost | dict.fromkeys(np.flatnonzero(~is_broken)[uneven].tolist(), Reason.FIELDS)
-
-
-def _columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
-    if _is_utf8(data):
-        return _utf8_columns(data, header)
-    columns, uneven = _utf8_columns(data.decode("latin-1").encode(), header)
-    values = {name: _own_bytes(v) if pa.types.is_dictionary(v.type) else v for name, v in columns.values.items()}
-    return Columns(columns.rows, values, columns.unreadable, columns.instants), uneven
+    return columns, lost | dict.fromkeys(np.flatnonzero(~is_broken)[is_uneven].tolist(), Reason.FIELDS)
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -89,13 +92,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _own_bytes(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return texts as their own bytes; Arrow hands rows over as text, and fails where they are none."""
-    texts = [None if raw is None else raw.decode().encode("latin-1") for raw in column.dictionary.to_pylist()]
-    return pa.DictionaryArray.from_arrays(column.indices, pa.array(texts, pa.binary()))
-
-
-def _utf8_columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
+def _columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
     types = {name: pa.string() if pa.types.is_timestamp(kind) else kind for name, kind in header.types.items()}
     try:
         table, uneven = _read(data, header, types)

@@ -98,6 +98,9 @@ def _iso(cell: bytes, time_format: str) -> Stamp | None:
 def _by_pattern(cell: bytes, pattern: str) -> Stamp | None:
     if pattern == DAY_FIRST and not re.fullmatch(rb"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d{2}:\d{2}", cell):
         return None  # strptime alone would take any blanks, and minutes of one digit
-    shown = datetime.strptime(cell.decode("ascii").strip(), pattern)
+    text = cell.decode("utf-8").strip()
+    if any(character.isdecimal() and not character.isascii() for character in text):
+        return None
+    shown = datetime.strptime(text, pattern)
     since = (shown if shown.tzinfo else shown.replace(tzinfo=UTC)) - _EPOCH
     return Stamp(since // _MICROSECOND * 1000, shown.tzinfo is not None) if abs(since) < _FARTHEST else None

@@ -61,7 +61,8 @@ def sanitise(
     r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
 
     DIR is the release folder. Ledger, run file, roster and confidential folder
-    lie in DIR-confidential. The same command again draws nothing again.
+    lie in DIR-confidential. The same command again draws nothing again; other
+    options start anew until a day is released.
     Options that decide have no default. The second example estimates a model.
 
     Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \
@@ -72,17 +73,22 @@ def sanitise(
     --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 --assume markov --period all --step day --states 12 \
     --edges quantile --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
+    from agedp_data.shown import shown
     from flows.calibration import calibration_lines
     from flows.progress import bars
     from flows.words import result, result_lines
-    from pipelines.one_off import release_files
+    from pipelines.one_off import confidential_folder, release_files
     from pipelines.run_file_options import toml_of
 
     with bars(wanted=not (as_json or quiet)) as progress:
         done = release_files(files, out=out, given=toml_of(given), progress=progress)
 
     def released() -> tuple[dict[str, Any], list[str]]:
-        facts, lines = result(done.work), result_lines(done.work)
+        facts = result(done.work)
+        confidential = confidential_folder(Path(out))
+        place = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
+        keep = f"run file, ledger and confidential folder: {shown(str(place))} (keep it)"
+        lines = [*result_lines(done.work), keep]
         if done.work.model is not None:
             facts["model"] = done.work.model.id
         calibrated = [] if done.calibration is None else calibration_lines(done.calibration)

@@ -56,10 +56,7 @@ _PUBLIC = (
     "bound is a maximum over all households, is computed from readings and is published without noise; the largest "
     "total variation and the largest bounds of the estimated chains are part of it."
 )
-_REAL = (
-    "Real households are usually not such chains. These synthetic ones are, so that the estimated model is true and "
-    "the credit for age is real."
-)
+_REAL = "Real households are usually not such chains. These synthetic ones are, so the Markov assumption holds."
 _INTERVAL = (
     "The shaded band is the 95 % interval of the added noise. The dashed line is the true mean before noise: "
     "confidential for real households, shown because these are synthetic."

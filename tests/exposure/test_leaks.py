@@ -171,12 +171,20 @@ FAILING: dict[str, tuple[Callable[[MarkedWorld], None], int]] = {
     "a binary file": (spoil_bytes, 2),
     "UTF-16": (spoil_encoding, 2),
     "a broken archive": (spoil_archive, 2),
-    "another date format": (spoil_dates, 2),
     "overlapping rows of the roster": (spoil_roster, 2),
     "a released day's roster changed": (change_roster, 3),
     "a roster of other homes": (strangers, 3),
     "another promise": (another_promise, 3),
 }
+
+
+OF_A_FILE = ("an unknown header", "a binary file", "UTF-16", "a broken archive")
+"""What stops a run before its series begins; later such a file is set apart as a whole and the night goes on."""
+
+
+@pytest.fixture(scope="module")
+def unreleased(tmp_path_factory: pytest.TempPathFactory) -> MarkedWorld:
+    return make(tmp_path_factory.mktemp("beginning") / "world")
 
 
 @pytest.fixture(scope="module")
@@ -188,10 +196,11 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> MarkedWorld:
 
 @pytest.mark.parametrize("case", FAILING)
 def test_what_a_failing_run_would_tell_others_holds_none(
-    case: str, released: MarkedWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str, unreleased: MarkedWorld, released: MarkedWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The public text of the error, as Prefect or a log would get it, and nothing that hangs on to it."""
-    world = MarkedWorld(Path(shutil.copytree(released.folder, tmp_path / "world")))
+    before = unreleased if case in OF_A_FILE else released
+    world = MarkedWorld(Path(shutil.copytree(before.folder, tmp_path / "world")))
     known = Marks((b"7.7391", b"7739"), ())
     spoil, status = FAILING[case]
     spoil(world)
@@ -205,6 +214,24 @@ def test_what_a_failing_run_would_tell_others_holds_none(
     assert error.__cause__ is None
     assert error.__suppress_context__ or error.__context__ is None
     assert getattr(error, "__notes__", []) == []
+
+
+def test_a_file_or_date_that_cannot_be_read_later_stops_no_night_and_is_told_to_nobody(
+    released: MarkedWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = MarkedWorld(Path(shutil.copytree(released.folder, tmp_path / "world")))
+    for number, spoil in enumerate((spoil_header, spoil_bytes, spoil_encoding, spoil_archive, spoil_dates)):
+        spoil(world)
+        for path in (world.folder / "incoming").glob("MARKfile3.csv*"):
+            path.rename(path.with_name(path.name.replace("3", f"1{number}")))
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(sys, "argv", ["agedp", "run", "run.toml", "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    known = Marks((b"7.7391", b"7739"), ())
+    assert known.found_in(capsys.readouterr().out.encode()) == []
+    assert marks.of_folder(known, world.release) == []
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ def test_init_shows_noise_of_every_notion_and_what_is_left_to_decide(
     assert "--mode rehearsal" in shown  # 2013 is years ago, where no bound by age means anything
     assert "--age-days" in shown.partition("To decide:")[2]
     assert "--clamp-kwh" not in shown.partition("To decide:")[2]
+    assert "Then: `agedp plan" in shown
+    assert "Next:" not in shown
     assert '# mode = "rehearsal"' in (here / "run.toml").read_text()
 
 
@@ -107,10 +109,10 @@ def test_machines_get_no_name_of_an_input_file(
     assert agedp(monkeypatch, "init", str(files), "--json") == 0
     made = capsys.readouterr().out
     assert json.loads(made)["to_decide"][0] == "[population] min_households"
-    assert agedp(monkeypatch, "sanitise", str(files), "--out", "out", *SANITISE, "--json") == 0
+    assert agedp(monkeypatch, "sanitise", str(files), "--out", "released", *SANITISE, "--json") == 0
     done = capsys.readouterr().out
     assert [each["day"] for each in json.loads(done)["released"]] == [f"2013-01-0{day}" for day in range(1, 5)]
-    assert json.loads(done)["folder"] == "out"
+    assert json.loads(done)["folder"] == "released"
     assert "SECRET" not in made + done
 
 
@@ -120,11 +122,14 @@ def test_sanitise_prints_what_run_prints_and_quiet_prints_nothing(
     assert agedp(monkeypatch, "sanitise", str(files), "--out", "out", *SANITISE) == 0
     shown = capsys.readouterr().out
     assert "4 days released now" in shown
-    assert "release folder: out" in shown
+    assert "release folder: out\nrun file, ledger and confidential folder: out-confidential (keep it)\n" in shown
     assert agedp(monkeypatch, "run", "out-confidential/run.toml") == 0  # the same run file, by the same ledger
     assert "0 days released now" in capsys.readouterr().out
     assert agedp(monkeypatch, "sanitise", str(files), "--out", "out", *SANITISE, "--quiet") == 0
     assert capsys.readouterr().out == ""
+    unquoted = sorted(str(path) for path in files.iterdir())  # as a shell expands FOLDER/*
+    assert agedp(monkeypatch, "sanitise", *unquoted, "--out", "out", *SANITISE) == 0
+    assert "0 days released now" in capsys.readouterr().out
     assert agedp(monkeypatch, "verify", "out") == 0
     line = refused(monkeypatch, capsys, "sanitise", str(files), "--out", "out", *SANITISE, "--level", "0.9", status=3)
     assert "--level was not given and is 0.9" in line

@@ -25,7 +25,6 @@ LONDON = [
 LABELS = [f"{m // 60 % 24}:{m % 60:02d}" for m in range(30, 24 * 60 + 1, 30)]
 AUSGRID = ["Customer", "Generator Capacity", "Postcode", "Consumption Category", "date", *LABELS]
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-ABSENT = {date(2010, 10, 3), date(2011, 10, 2), date(2012, 10, 7)}
 LONGEST = 65536
 BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -292,6 +291,11 @@ def ausgrid_day(cell: str) -> date | None:
     return None
 
 
+def lacks_an_hour(day: date) -> bool:
+    """Whether the Sydney clock goes forward: since 2008 on the first Sunday of October."""
+    return day.year >= 2008 and day.month == 10 and day.day <= 7 and day.isoweekday() == 7
+
+
 @lru_cache(maxsize=100_000)
 def _wide_row(line: bytes, width: int) -> Row | None:
     cells = fields_of(line)
@@ -305,7 +309,7 @@ def _wide_row(line: bytes, width: int) -> Row | None:
         return None
     if not date(1970, 1, 1) <= day <= date(2199, 12, 31) or all(value == (-1, False) for value in values):
         return None
-    if day in ABSENT:
+    if lacks_an_hour(day):
         values[4:6] = [(-1, False), (-1, False)]
     return (home, category, day), tuple(values)  # type: ignore[arg-type]
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shutil
 import stat
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from pathlib import Path
 
 import pytest
 
-from agedp_data.errors import ContractChanged, RunFileError
+from agedp_data.errors import AgedpError, ContractChanged, InputError, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.readers.synthetic import write_london
 from pipelines.init import init
 from pipelines.one_off import release_files
+from pipelines.one_off_arguments import differing_arguments, write_files
 from pipelines.publish import open_release
 from pipelines.run_file_options import toml_of
 
@@ -86,10 +89,6 @@ def test_other_arguments_are_refused_with_their_difference(released, files):
         release_files(files, out=released / "out", given=toml_of(options))
     assert "--rate was 0.9 and is 0.8; --title was not given and is t" in str(caught.value)
     assert "the losses of two releases of the same households add up, and no ledger counts them" in str(caught.value)
-    with pytest.raises(ContractChanged) as caught:
-        release_files([*files, "secret.csv"], out=released / "out", given=toml_of(DISCOUNTED))
-    assert "secret" not in str(caught.value)
-    assert "secret.csv" in caught.value.private
     assert published(released) == before
 
 
@@ -177,3 +176,60 @@ def test_a_run_file_of_somebody_else_is_left_alone(files, tmp_path):
     line = refused(files, tmp_path / "out", **DISCOUNTED)
     assert "did not write" in line
     assert (tmp_path / "out-confidential" / "run.toml").read_text() == "mine"
+
+
+def test_a_folder_of_other_files_and_a_file_are_refused_and_left_as_they_are(files, tmp_path):
+    (tmp_path / "inp").mkdir()
+    (tmp_path / "inp" / "b.csv").write_text("mine")
+    with pytest.raises(RunFileError) as caught:
+        release_files(files, out=tmp_path / "inp", given=toml_of(DISCOUNTED))
+    assert str(caught.value).endswith("inp: holds files that are not of a release; name a new or empty folder")
+    assert "holds files that are not of a release (b.csv); name" in caught.value.private
+    assert refused(files, tmp_path / "inp" / "b.csv", **DISCOUNTED).endswith("b.csv: is a file; name a folder")
+    assert [path.name for path in tmp_path.rglob("*")] == ["inp", "b.csv"]
+
+
+def test_until_a_day_is_released_other_options_start_anew(files, tmp_path):
+    given = {**AGED, **MODEL, "publish_envelope": True}
+    confidential = tmp_path / "out-confidential"
+    (tmp_path / "out").mkdir()
+    with pytest.raises(AgedpError):
+        release_files(files, out=tmp_path / "out", given=toml_of({**given, "min_households": "50"}))
+    assert (confidential / "run.toml").exists()
+    model = (confidential / "model" / "public.json").stat().st_ino
+    done = release_files(files, out=tmp_path / "out", given=toml_of({**given, "min_households": "2"}))
+    assert done.calibration is None  # no option of the model changed
+    assert (confidential / "model" / "public.json").stat().st_ino == model
+    assert open_release(tmp_path / "out").statement["days"]["released"] == 6
+    with pytest.raises(ContractChanged):
+        release_files(files, out=tmp_path / "out", given=toml_of({**given, "min_households": "3"}))
+
+
+def test_starting_anew_with_other_model_options_estimates_anew(files, tmp_path, monkeypatch):
+    given = {**AGED, **MODEL, "publish_envelope": True}
+
+    def fail(*_args, **_kwargs):
+        raise InputError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pipelines.one_off.run_stages", fail)
+        with pytest.raises(InputError):
+            release_files(files, out=tmp_path / "out", given=toml_of(given))
+    done = release_files(files, out=tmp_path / "out", given=toml_of({**given, "states": "4"}))
+    assert done.calibration is not None
+    assert done.work.model.id == done.calibration.model.id
+    assert "states" in (tmp_path / "out-confidential" / "run.toml").read_text()
+
+
+def test_files_may_be_named_in_another_way(released, files, tmp_path):
+    shutil.copytree(released, tmp_path / "copy")
+    out = tmp_path / "copy" / "out"
+    run_file = tmp_path / "copy" / "out-confidential" / "run.toml"
+    named = sorted(str(path) for path in Path(files[0]).iterdir())
+    before = published(out)
+    for patterns in (named, [f"{files[0]}/*.csv"]):
+        write_files(run_file, patterns)
+        assert tomllib.loads(run_file.read_text())["input"]["files"] == patterns
+    assert differing_arguments(run_file.parent, named, toml_of(DISCOUNTED)) == ["FILES"]
+    assert stat.S_IMODE(run_file.stat().st_mode) == 0o600
+    assert published(out) == before

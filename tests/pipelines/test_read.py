@@ -59,7 +59,7 @@ def told(store: Store, delivery: Delivery) -> dict[tuple[str, int], int]:
 REFUSED = {
     "headerless": (line("MAC000002", 1, "0.987"), "its columns are not those of dataset"),
     "header": (b"LCLid,When,kWh\nMAC000002,x,0.987\n", "its columns are not those of dataset"),
-    "us": (HEADER + b"MAC000002,02/28/2013 00:30:00,0.987\nx\n", "no stamp of the first rows can be read"),
+    "us": (HEADER + b"MAC000002,02/28/2013 00:30:00,0.987\nx\n", "no date format fits the first rows"),
     "returns": ((HEADER + line("MAC000002", 1)).replace(b"\n", b"\r"), "its lines end in carriage returns alone"),
     "endless": (HEADER.strip() + b" " * 2**17 + b"\n", "its columns are not those of dataset"),
     "binary": (b"\x89PNG\r\n\x1a\n\x00\x00MAC000002" + HEADER, "is binary, not CSV"),

@@ -173,6 +173,19 @@ def test_quotes_never_join_lines_however_many_there_are() -> None:
     assert aside(parsed) == [(number, Reason.LINE, broken.decode().rstrip()) for number in (1, 3)]
 
 
+def test_bytes_that_are_no_text_change_nothing_about_other_lines_of_the_chunk() -> None:
+    columns = NamedColumns("id", "at", "%d.%m.%Y \u00e0 %H:%M", "end", "UTC", "UTC", "kwh", "kWh", ("n\u00e9ant",))
+    layout = Long(columns)
+    header = layout.recognise(["id,at,kwh"])
+    assert header is not None
+    rows = "caf\u00e9,01.02.2013 \u00e0 00:30,0.1\ncaf\u00e9,01.02.2013 \u00e0 01:00,n\u00e9ant\n".encode()
+    for other in (b"", b"B\xe9,x,y\n", b"B\xff\n", b'"B,\xff\n', b'"B,\xe9",x,y,z\n'):
+        parsed = parse(rows + other, layout=layout, header=header, rules=Rules())
+        assert parsed.records.reason.tolist()[:2] == [Reason.KEPT, Reason.MISSING]
+        assert kept(parsed) == [("caf\u00e9", 0, 15737, 0, 100)]
+        assert parsed.rows_read == 2 + bool(other)
+
+
 def test_every_line_is_a_row() -> None:
     for data, rows in ((b"", 0), (b"\n", 1), (b"\r\n\r\n", 2), (b"\r", 1), (b'"\n"', 2), (b"\r\r\n", 1)):
         assert read(data).rows_read == rows

@@ -1,0 +1,120 @@
+"""The arguments of an `agedp sanitise` call: kept beside its run file, compared with those of a later call."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from agedp_data.errors import ContractChanged, RunFileError
+from agedp_data.notions.parameters import exact_text
+from agedp_data.shown import shown
+from pipelines import folders
+from pipelines.run_file_draft import flag_of
+from pipelines.run_file_options import FLAGS, OptionValues, quoted
+
+FILES: Final = "FILES"
+_ARGUMENTS: Final = "arguments.json"
+_FILES_LINE: Final = re.compile(r"^files\s*=\s*\[[^\n]*\][ \t]*$", re.MULTILINE)
+_TABLES: Final[Mapping[str, str]] = {flag: key[0] for key, flag in FLAGS.items()}
+_LONGEST: Final = 200
+
+
+def arguments_of(patterns: Sequence[str], given: OptionValues) -> dict[str, Any]:
+    """Return the arguments of a call in one form for every way of writing them."""
+    options = {flag_of(key): _plain(toml) for key, toml in given.items()}
+    return {FILES: sorted(_places(patterns)), **dict(sorted(options.items()))}
+
+
+def write_arguments(folder: Path, arguments: Mapping[str, Any]) -> None:
+    """Write the arguments beside the run file."""
+    folders.write(folder / _ARGUMENTS, json.dumps(arguments, indent=1).encode())
+
+
+def differing_arguments(folder: Path, patterns: Sequence[str], given: OptionValues) -> list[str]:
+    """Return the names of the arguments that differ from those of the call that began here.
+
+    Raises:
+        RunFileError: no call of `agedp sanitise` began here.
+    """
+    begun, now = _read_arguments(folder), arguments_of(patterns, given)
+    return [key for key in dict.fromkeys([*begun, *now]) if begun.get(key) != now.get(key)]
+
+
+def tables_of(names: Sequence[str]) -> frozenset[str]:
+    """Return the run-file tables of these arguments.
+
+    >>> sorted(tables_of(["FILES", "--min-households"]))
+    ['input', 'population']
+    """
+    return frozenset("input" if name == FILES else _TABLES.get(name, name) for name in names)
+
+
+def different_arguments(
+    folder: Path, patterns: Sequence[str], given: OptionValues, *, released: bool
+) -> ContractChanged:
+    """Return the error about options that differ from those of the call that began here."""
+    begun, now = _read_arguments(folder), arguments_of(patterns, given)
+    names = [name for name in differing_arguments(folder, patterns, given) if name != FILES]
+    changes = "; ".join(
+        f"{name} was {_value_text(begun.get(name))} and is {_value_text(now.get(name))}" for name in names
+    )
+    helps = (
+        "Give the same arguments to continue. Another --out makes another release with a ledger of its own: the losses "
+        "of two releases of the same households add up, and no ledger counts them together"
+    )
+    if not released:
+        helps = f"Nothing is released yet: delete {shown(folder.name)} to begin anew, or give the same arguments"
+    what = f"this release began with other arguments: {changes}. {helps}"
+    return ContractChanged(what, private=f"{shown(str(folder))}: {what}")
+
+
+def write_files(run_file: Path, patterns: Sequence[str]) -> None:
+    """Write the files of this call into the run file of an earlier one; nothing else in it changes.
+
+    Raises:
+        RunFileError: `files` is not written in one line.
+    """
+    text = run_file.read_text(encoding="utf-8")
+    places = _places(patterns)
+    line = f"files   = [{', '.join(map(quoted, places))}]"
+    changed = _FILES_LINE.sub(lambda _: line, text, count=1)
+    before, after = tomllib.loads(text), tomllib.loads(changed)
+    if before | {"input": before["input"] | {"files": places}} != after:
+        what = "[input] files: is not written in one line; write the files of this call there, and use `agedp run`"
+        raise RunFileError(what, private=f"{run_file}: {what}")
+    folders.write(run_file, changed.encode())
+
+
+def _places(patterns: Sequence[str]) -> list[str]:
+    return [pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns]
+
+
+def _value_text(value: object) -> str:
+    return "not given" if value is None else shown(value if isinstance(value, str) else json.dumps(value), _LONGEST)
+
+
+def _plain(toml: str) -> Any:  # noqa: ANN401  (a JSON value)
+    value = tomllib.loads(f"value = {toml}", parse_float=Decimal)["value"]
+    return _text(value)
+
+
+def _text(value: object) -> Any:  # noqa: ANN401  (a JSON value)
+    if isinstance(value, list):
+        return [_text(item) for item in value]
+    return exact_text(Decimal(value)) if isinstance(value, int | Decimal) else str(value)
+
+
+def _read_arguments(folder: Path) -> dict[str, Any]:
+    try:
+        arguments = json.loads((folder / _ARGUMENTS).read_text(encoding="utf-8"))
+        if isinstance(arguments, dict):
+            return arguments
+    except (OSError, ValueError):
+        pass
+    what = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
+    raise RunFileError(f"[output] the confidential folder {what}", private=f"{shown(str(folder))}: {what}")
