@@ -85,6 +85,10 @@ TAKEN_OVER = (
     "The ledger goes on from a copy of one that was lost: what that one held beyond the copy is unknown, and those "
     "losses are not counted."
 )
+NOISY_RELEASES = (
+    "Figures bound what the noisy releases say. The envelope was computed from the readings of {days} and has no "
+    "noise: about a household's use on these days no figure is unconditional, and each row says so."
+)
 OWN_DAYS = "The model was estimated from the very days that are released here."
 ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
 REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
@@ -125,7 +129,8 @@ class Facts:
 
     `limits` are the promise's bounds by the name of the figure, None if unlimited; `model` is the public part; `head`
     the hash of the ledger's newest row that is not itself a statement; `others` how many more populations the ledger
-    holds; `opening` what the promise wants said before everything else.
+    holds; `opening` what the promise wants said before everything else; `estimated_from` the periods, "first to last",
+    of the models that were estimated and whose envelopes are published.
     """
 
     title: Mapping[str, str]
@@ -146,6 +151,7 @@ class Facts:
     opening: str = ""
     beyond_states: bool = True
     represented: bool = False
+    estimated_from: Sequence[str] = ()
 
 
 def statement(facts: Facts) -> dict[str, Any]:
@@ -169,7 +175,7 @@ def statement(facts: Facts) -> dict[str, Any]:
         "protects": PROTECTS,
         "from_whom": FROM_WHOM,
         "not_protected": list(NOT_PROTECTED),
-        "figures": [figure_told(figure, facts.limits) for figure in _ordered(facts.figures)],
+        "figures": [figure_told(figure, facts.limits) | _conditional_days(facts) for figure in _ordered(facts.figures)],
         "ending": _ending(facts),
         "second_population": _second(facts),
         "model": _public(facts.model),
@@ -188,6 +194,8 @@ def _warnings(facts: Facts) -> Iterator[str]:
             yield BEYOND_STATES
         if facts.model["source"] == "estimated":
             yield ESTIMATED
+    if facts.estimated_from:
+        yield NOISY_RELEASES.format(days=" and ".join(facts.estimated_from))
     if facts.represented:
         yield REPRESENTED
     for one in _ordered(facts.figures) if len(facts.versions) > 1 else ():
@@ -236,6 +244,11 @@ def figure_told(figure: Figure, limits: Mapping[str, int | None]) -> dict[str, s
         "about": figure.about,
         "assumption": figure.assumption,
     }
+
+
+def _conditional_days(facts: Facts) -> dict[str, str]:
+    """Return the days for which no figure is unconditional, a published envelope having been estimated from them."""
+    return {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
 
 
 def _factor(figure: Figure) -> str:

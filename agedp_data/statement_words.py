@@ -118,6 +118,9 @@ def _in_short(claim: Claim) -> str:
             f" Of one household they say at most epsilon {told['day']} about any one day, and at most epsilon "
             f"{told['total']} about all its days together."
         )
+    estimated = next((one["conditional_days"] for one in claim["figures"] if "conditional_days" in one), "")
+    if estimated:
+        text += f" They leave out the published model, which was estimated from the days {estimated}, without noise."
     if claim["model"]:
         text += " Figures that hold only *if* something is so rest on a model of how households forget: an assumption."
     return text
@@ -149,9 +152,19 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cells(figure: Mapping[str, str]) -> list[str]:
-    holds = "always" if figure["kind"] == _FREE else f"if {figure['assumption']}"
     named = [figure[key] for key in ("name", "epsilon", "about")]
-    return [*named, holds, figure.get("factor", ""), figure.get("limit", "")]
+    return [*named, holds_when(figure), figure.get("factor", ""), figure.get("limit", "")]
+
+
+def holds_when(figure: Mapping[str, str]) -> str:
+    """Return when a figure holds: always, if its assumption does, and for which days neither is said.
+
+    >>> holds_when({"kind": "assumption-free", "assumption": ""})
+    'always'
+    """
+    holds = "always" if figure["kind"] == _FREE else f"if {figure['assumption']}"
+    days = figure.get("conditional_days")
+    return f"{holds}, except for the days {days}, from which the published model was estimated" if days else holds
 
 
 def _model(model: Mapping[str, Any]) -> list[str]:

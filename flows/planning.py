@@ -11,6 +11,7 @@ from agedp_data.losses import epsilon
 from agedp_data.notions import Promise
 from agedp_data.statement import figure_told
 from flows.offers_json import promises_json
+from flows.preflight_text import planned_preflight_lines
 from flows.promising import promises_lines
 from flows.words import (
     counted,
@@ -25,7 +26,7 @@ from pipelines.plan import Planned, ended_because
 from pipelines.promise.grant import DAYS_NEAR
 from pipelines.promise.offers import Target
 from pipelines.promise.outlook import Skip
-from pipelines.sanitise import Prospect, foresee
+from pipelines.sanitise import Prospect, foresee, require_corrections
 from pipelines.work import Work
 
 _SHOWN = 5
@@ -97,6 +98,7 @@ def plan_lines(work: Work) -> list[str]:
         *_due_lines(work, found.now.planned),
         *waiting_lines(found.waiting),
         *_delivery_lines(work),
+        *planned_preflight_lines(work),
         *_spent_lines(work, found),
         *_horizon_lines(work),
         *filter(None, [work.run.notion.remark]),
@@ -153,11 +155,18 @@ def _skipped_lines(planned: tuple[Planned, ...]) -> list[str]:
 
 
 def _delivery_lines(work: Work) -> list[str]:
-    """Return one line where nothing tells whether a day was delivered, which it is then too late to learn."""
-    schedule = work.run.schedule
+    """Return what a live run file leaves open: what a first run will ask for, and whether a day was delivered."""
+    schedule, missing = work.run.schedule, []
+    try:
+        require_corrections(work)
+    except RunFileError as error:
+        missing = [str(error)]
     if schedule.mode != "live" or schedule.wait_for is not None:
-        return []
-    return ["no [schedule] wait_for: a day is released at its age, delivered or not, and what is missing then stays so"]
+        return missing
+    return [
+        *missing,
+        "no [schedule] wait_for: a day is released at its age, delivered or not, and what is missing then stays so",
+    ]
 
 
 def _spent_lines(work: Work, found: Prospect) -> list[str]:

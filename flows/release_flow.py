@@ -17,7 +17,7 @@ from prefect.runtime import flow_run
 from prefect.tasks import MaterializingTask
 
 from agedp_data import clock
-from agedp_data.errors import AgedpError, LedgerError, Refused
+from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, RecordError, Refused
 from flows import release_artifacts
 from flows.handles import Handle
 from flows.public_facts import due_text, published_text, released_rows, released_text
@@ -80,8 +80,13 @@ def _publish_committed(run: Handle[Work], drawn: State, observer: FlowObserver) 
     refusal = observer.error
     if drawn.is_completed() or isinstance(refusal, LedgerError):
         publish_task = unless_bug("publish", lambda: _publish_task(run.value), observer)
-        completed(publish_task(run, wait_for=[allow_failure(drawn)], return_state=True), observer)
+        folder = publish_task(run, wait_for=[allow_failure(drawn)], return_state=True)
+        unwritten = observer.error if isinstance(observer.error, RecordError) else None
+        if unwritten is None:
+            completed(folder, observer)
         unless_bug("publish", lambda: release_artifacts.record_release(run.value), observer)
+        if unwritten is not None and drawn.is_completed():
+            raise unwritten
     observer.error = refusal
     completed(drawn, observer)
 
@@ -148,16 +153,16 @@ def _publish_task(work: Work) -> Task[Any, Any]:
     return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
 
 
-def run_release(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple[Work, Refused | None]:
-    """Run the flow in this process and return what it made, which Prefect itself never sees, and what was refused.
+def run_release(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple[Work, AgedpError | None]:
+    """Run the flow in this process and return what it made, which Prefect itself never sees, and what ended it.
 
     Raises:
-        AgedpError: as the stages, except for a release that is refused.
+        AgedpError: as the stages, except for a refused release, a failed preflight and a record that is not written.
         StageFailed: a bug in a stage.
     """
     observer = observe(lambda: release(run_file, as_of, return_state=True), told)
     work, error = observer.result, observer.error
-    if isinstance(error, Refused) and work is not None:
+    if isinstance(error, Refused | RecordError | PreflightFailed) and work is not None:
         return work, error
     if error is not None:
         raise error

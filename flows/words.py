@@ -21,6 +21,7 @@ from agedp_data.losses import epsilon
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
 from agedp_data.readers.storage import is_url, told
 from agedp_data.statement import markdown
+from flows.preflight_text import preflight_lines
 from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
 from pipelines.promise.changes import Change
 from pipelines.promise.outlook import Skip
@@ -62,13 +63,14 @@ def result(work: Work) -> dict[str, Any]:
 
 def result_lines(work: Work) -> list[str]:
     """Return the result of a run for people."""
-    lines = [_quality_line(work)] if work.delivery else []
+    lines = [_quality_line(work), *preflight_lines(work)] if work.delivery else []
     fresh = [row for row in work.released if row.state == "released"]
     days = len({row.day for row in fresh})
     skipped, least = len(work.released) - len(fresh), work.run.population.min_households
+    why = f"skip_days, no delivery, below {least} homes, or nothing left for the day"
     lines.append(
         f"{counted(days, 'day')} released now"
-        + (f", {skipped} skipped (no delivery, below {least} homes, or nothing left for the day)" if skipped else "")
+        + (f", {skipped} skipped ({why})" if skipped else "")
         + ("" if work.released else ": nothing was due that is not released already")
     )
     lines += waiting_lines(work.agenda.waiting)

@@ -29,7 +29,7 @@ class Due:
     """A day to publish: when its data ended, on which date it is published, who is counted, by which series.
 
     `cells` by series leaves out groups with fewer than `min_households`; `series` are those that did not publish it
-    yet; `given_up` says that the delivery's marker never came.
+    yet; `given_up` says that the delivery's marker never came, `skipped` that [schedule] skip_days lists the day.
     """
 
     day: date
@@ -38,6 +38,12 @@ class Due:
     cells: Mapping[str, Cells]
     series: tuple[str, ...]
     given_up: bool = False
+    skipped: bool = False
+
+    @property
+    def is_drawn(self) -> bool:
+        """Tell whether public facts leave something to draw: a delivery, enough households, no entry in skip_days."""
+        return not (self.given_up or self.skipped) and any(self.cells[name] for name in self.series)
 
     @property
     def households(self) -> int:
@@ -64,8 +70,9 @@ def agenda(
     """Return the days that are due at `until` and not `done`, as (day, series), for every series.
 
     A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due;
-    days behind it do not wait for it. A rehearsed day is published when it is due, or given up when its time is
-    over, others now; none on a date before `not_before`: a ledger's dates never run backwards.
+    days behind it do not wait for it, nor does a day that [schedule] skip_days lists. A rehearsed day is published when
+    it is due, or given up when its time is over, others now; none on a date before `not_before`: a ledger's dates never
+    run backwards.
 
     Raises:
         LedgerError: days are due, but the clock says a date before `not_before`.
@@ -80,7 +87,8 @@ def agenda(
         due_at = ended + timedelta(days=run.promise.age_days or 0)
         if due_at > until:
             break
-        delivered = _delivered(run, day)
+        skipped = day in run.schedule.skipped_days
+        delivered = skipped or _delivered(run, day)
         given_up = not delivered and until >= due_at + timedelta(days=run.schedule.patience_days)
         if not delivered and not given_up:
             waiting.append(day)
@@ -88,7 +96,8 @@ def agenda(
         waited = timedelta(days=run.schedule.patience_days if given_up else 0)
         rehearsed = run.schedule.mode == "rehearsal"
         publish_on = max(_due_on(run, day) + waited, not_before) if rehearsed else until.date()
-        found.append(Due(day, clock.instant(ended), publish_on, _cells(run, roster, day), series, given_up))
+        cells = _cells(run, roster, day)
+        found.append(Due(day, clock.instant(ended), publish_on, cells, series, given_up, skipped))
     if found and run.schedule.mode != "rehearsal" and until.date() < not_before:
         raise LedgerError(
             f"the clock says {until.date()}, but the ledger's newest release was published on {not_before}, and its "

@@ -26,10 +26,8 @@ from agedp_data import tables
 from agedp_data.chains.represented import PublicStates
 from agedp_data.config.series import AnySeries
 from agedp_data.errors import InputError
-from agedp_data.readers import storage
 from agedp_data.readers.layout import Flags, Ints, Layout, expected_readings
 from agedp_data.roster import Roster
-from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import Engine, map_each
 from pipelines.read import Delivery
@@ -61,23 +59,6 @@ class Sum:
     def sum_wh(self) -> dict[str, int]:
         """Return the sums of a mean by group, Wh."""
         return {group: exact[0] for group, exact in self.exact.items()}
-
-
-def require_same_homes(store: Store, delivery: Delivery, roster: Roster) -> None:
-    """Raise InputError if nobody on the roster has a reading: for a series that has not begun.
-
-    Once it has, nothing that readings lack stops it: whether a night releases is not for them to say.
-    """
-    if delivery.rows_read == 0:
-        what = f"the {delivery.files} input files contain no rows: they are empty or end with the header."
-        raise InputError(what, private=f"{what} {_named(delivery.empty)}")
-    if not any(len(_codes(read_days(store, month, delivery.contents), roster)[0]) for month in delivery.months):
-        what = "no household of the roster has a reading in the input files; are roster and files of the same homes?"
-        raise InputError(what, private=f"{what} {_named(delivery.empty)}".rstrip())
-
-
-def _named(files: Sequence[str]) -> str:
-    return f"Empty: {shown(', '.join(map(storage.told, files)), 500)}" if files else ""
 
 
 def aggregate(

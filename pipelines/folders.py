@@ -173,7 +173,7 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"cannot be written ({error.strerror or type(error).__name__}); nothing was published from it"
+        what = f"cannot be written ({error.strerror or type(error).__name__})"
         raise InputError(f"[output] {what}", private=f"{path}: {what}") from None
 
 

@@ -23,7 +23,7 @@ from typing import Final
 
 from agedp_data.config import load
 from agedp_data.config.model import Estimated
-from agedp_data.errors import Refused, RunFileError
+from agedp_data.errors import AgedpError, PreflightFailed, RecordError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.model import PUBLIC
 from agedp_data.notions import Promise
@@ -62,11 +62,11 @@ _NO_PART_OF_A_MODEL: Final = frozenset({"population", "output"})
 
 @dataclass(frozen=True, slots=True)
 class OneOff:
-    """What came of it: the run, the calibration if one was made now, and why the promise stopped it, if it did."""
+    """What came of it: the run, the calibration if one was made now, and the error that ended the run, if one did."""
 
     work: Work
     calibration: Calibration | None
-    refused: Refused | None
+    error: AgedpError | None
 
 
 def release_files(patterns: Sequence[str], *, out: str | Path, given: OptionValues, progress: Told = SILENT) -> OneOff:
@@ -88,8 +88,8 @@ def release_files(patterns: Sequence[str], *, out: str | Path, given: OptionValu
     work = begin(run_file, told=progress)
     try:
         run_stages(lambda _, stage: stage(work))
-    except Refused as refused:
-        return OneOff(work, calibration, refused)
+    except (Refused, RecordError, PreflightFailed) as error:
+        return OneOff(work, calibration, error)
     return OneOff(work, calibration, None)
 
 

@@ -1,9 +1,9 @@
 """run file + envelope + ledger + AGENDA -> PLAN: what each due day may spend.
 
 The plan is a function of the run file, the model's public part, the roster's counts, the delivery's markers and the
-ledger: nothing here depends on a reading. A day is skipped, without a draw or a loss, if its delivery never came, if
-too few households are on the roster, or if the promise leaves it nothing while it leaves later days something
-(`grant`): the days behind it go on.
+ledger: nothing here depends on a reading. A day is skipped, without a draw or a loss, if [schedule] skip_days lists it,
+if its delivery never came, if too few households are on the roster, or if the promise leaves it nothing while it leaves
+later days something (`grant`): the days behind it go on.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ RELEASED, SKIPPED = "released", "skipped"
 MECHANISM = "discrete-laplace"
 NO_DELIVERY = "no delivery"
 TOO_FEW = "fewer homes on the roster than [population] min_households"
+SKIP_DAYS = "[schedule] skip_days"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
         Refused: the promise does not permit the release, nor a later one; nothing was drawn.
     """
     run = terms.run
-    if due.given_up or not due.cells[series]:
-        return _skipped(terms, due, series, NO_DELIVERY if due.given_up else TOO_FEW)
+    if why := _why_skipped(due, series):
+        return _skipped(terms, due, series, why)
     share = run.series[series].share
     part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
     on = due.publish_on.isoformat()
@@ -84,6 +85,15 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded)
     terms.binding.admit(history, row)
     return Planned(row, spend)
+
+
+def _why_skipped(due: Due, series: str) -> str:
+    """Return the public fact that keeps a day from being drawn, "" if there is none."""
+    if due.skipped:
+        return SKIP_DAYS
+    if due.given_up:
+        return NO_DELIVERY
+    return "" if due.cells[series] else TOO_FEW
 
 
 def _skipped(terms: Terms, due: Due, series: str, why: str) -> Planned:

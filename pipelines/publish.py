@@ -28,6 +28,7 @@ from pipelines.handover.series_files import PublishedSeries, series_in_order
 from pipelines.handover.stated import (
     counted_in,
     ending_of,
+    estimated_from,
     figures_of,
     figures_with_others,
     head_of,
@@ -178,6 +179,7 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
         opening=work.run.promise.opening,
         beyond_states=beyond_states,
         represented=represented,
+        estimated_from=estimated_from(contracts),
     )
 
 

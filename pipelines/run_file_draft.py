@@ -160,7 +160,7 @@ def _refuse_columns_without_use(facts: FileFacts, given: OptionValues) -> None:
 
 def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: Places) -> Draft:
     written = {
-        "input": [KeyLine("dataset", quoted(facts.dataset)), KeyLine("files", _list(facts.files))],
+        "input": _input(facts, given),
         "output": places.output,
         "population": [
             KeyLine("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
@@ -212,6 +212,13 @@ def _filled(
             yield replace(written[key], comment=written[key].comment or comment)
         else:
             yield KeyLine(key, proposals.toml(table, key), comment, decided=False)
+
+
+def _input(facts: FileFacts, given: OptionValues) -> list[KeyLine]:
+    lines = [KeyLine("dataset", quoted(facts.dataset)), KeyLine("files", _list(facts.files))]
+    if given.get(("schedule", "mode")) == '"live"':
+        lines.append(KeyLine("corrections", quoted("later-file"), decided=False))
+    return lines
 
 
 def _schedule(facts: FileFacts, given: OptionValues) -> list[KeyLine]:

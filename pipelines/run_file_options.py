@@ -72,6 +72,8 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _input("--corrections", "corrections", "RULE", "two files disagree about a reading: set-aside or later-file"),
     _input("--file-order", "file_order", "RULE", "which file is the later one: name or modified"),
     _input("--max-half-hour-kwh", "max_half_hour_kwh", "KWH", "a reading above this is rejected"),
+    _input("--max-rejected-share", "max_rejected_share", "P", "a first run that rejects more of the rows is refused"),
+    _input("--preflight", "preflight", "RULE", "files that make a first release senseless: refuse or report"),
     _column("--household-column", "household", "COLUMN", "the column that names the household"),
     _column("--time-column", "time", "COLUMN", "the column of the timestamp"),
     _column("--energy-column", "energy", "COLUMN", "the column of the energy of the half-hour"),
@@ -103,6 +105,13 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     ),
     RunFileOption("--first-day", ("schedule", "first_day"), "DATE", "first day of the series; read off the files"),
     RunFileOption("--last-day", ("schedule", "last_day"), "DATE", "last day of the series; read off the files"),
+    RunFileOption("--skip-days", ("schedule", "skip_days"), "LIST", "days of the period that are skipped", "list"),
+    RunFileOption(
+        "--absent-days",
+        ("schedule", "absent_days"),
+        "RULE",
+        "archive: days without a usable household: refuse or missing",
+    ),
     RunFileOption("--wait-for", ("schedule", "wait_for"), "PATH", "marker of a delivery, {day} for the date", "text"),
     RunFileOption("--give-up-days", ("schedule", "give_up_days"), "DAYS", "a day without its marker is then skipped"),
     RunFileOption(

@@ -179,6 +179,7 @@ _PROPOSED: Final[Mapping[Key, str]] = {
 }
 
 _COMMENTS: Final[Mapping[Key, str]] = {
+    ("input", "corrections"): "two files disagree: the later one by name holds | set-aside: neither",
     ("population", "min_households"): "a day with fewer households is never released; can be raised later",
     (SERIES, "clamp_kwh"): "a household's day counts at most this; public, never read off the data",
     (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",

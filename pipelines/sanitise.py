@@ -8,22 +8,27 @@ nothing confidential is an argument that a scheduler could store.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from agedp_data.errors import LedgerError, Refused, RunFileError
+from agedp_data import clock
+from agedp_data.errors import AgedpError, LedgerError, RecordError, Refused, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines.agenda import Agenda, agenda
-from pipelines.aggregate import aggregate, count_states, require_same_homes
+from pipelines.aggregate import aggregate, count_states
 from pipelines.handover.received import ReleaseFolder
 from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS, noted
 from pipelines.plan import Foresight
 from pipelines.plan import foresee as foresee_days
+from pipelines.preflight.alerts import find_alerts
+from pipelines.preflight.records import append_alerts, write_findings
+from pipelines.preflight.stage import facts_of, reported, require_sense
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
@@ -80,9 +85,28 @@ def plan(work: Work) -> None:
     """Compare the run file with the contract, if there is one, find the due days, and see whether there is room."""
     work.agenda, _ = _agenda(work)
     if work.agenda.due:
+        require_corrections(work)
         if work.outbox is not None:
             work.outbox.try_writing()
         require_room(work.release, work.run.output.ledger)
+
+
+def require_corrections(work: Work) -> None:
+    """Refuse a new live population that does not say what holds if two files disagree.
+
+    A series that has begun keeps what silence meant.
+
+    Raises:
+        RunFileError: [input] corrections is not written, and nothing is registered.
+    """
+    table, ledger = work.run.input, work.opened_ledger()
+    begun = ledger is not None and bool(ledger.contracts(work.population))
+    if work.run.schedule.mode == "live" and "corrections" not in table.model_fields_set and not begun:
+        raise RunFileError(
+            f"{work.run.name}: [input] corrections is missing: a new live population says what holds if two files "
+            'disagree about a reading. Write corrections = "later-file" (file_order says which one is later), or '
+            '"set-aside": then neither counts'
+        )
 
 
 def _agenda(work: Work) -> tuple[Agenda, View]:
@@ -148,9 +172,12 @@ def _aggregate(work: Work) -> None:
     days = sorted(due | _not_noted(work))
     path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
     count_states(work.store, _delivered(work), days, states, engine=work.engine)
-    if days and not there:
-        require_same_homes(work.store, _delivered(work), work.roster)
     work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
+    work.drawn_days = tuple(one.day for one in work.agenda.due if one.is_drawn and one.day in due)
+    work.is_first = not _released_days(work)
+    if work.is_first and work.drawn_days:
+        work.input_facts = facts_of(work, _delivered(work))
+        require_sense(work, work.input_facts)
 
 
 def _not_noted(work: Work) -> set[date]:
@@ -182,6 +209,28 @@ def _delivered(work: Work) -> Delivery:
 
 def release_days(work: Work) -> None:
     """Draw, charge and store the due days; the first release registers the promise."""
+    with _saying_what_is_charged(work):
+        _release(work)
+
+
+@contextmanager
+def _saying_what_is_charged(work: Work) -> Iterator[None]:
+    """Let an error that leaves drawn days without a release folder say so; after a ledger's, they are published."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except AgedpError as error:
+        due = {(f"{one.day}", series) for one in work.agenda.due for series in one.series}
+        rows = [row for row in work.rows() if (row.day, row.series) in due and row.state == "released"]
+        if not rows:
+            raise
+        days = len({row.day for row in rows})
+        what = f"{days} due {'day is' if days == 1 else 'days are'} drawn and charged; the next run publishes them"
+        raise type(error)(f"{error}; {what}", private=f"{error.private}; {what}") from None
+
+
+def _release(work: Work) -> None:
     if not work.agenda.due:
         if work.has_ledger:  # a run that was cut off behind its last draw did not come to it
             _settle_notes(work, work.checked_ledger())
@@ -229,7 +278,10 @@ def _foresee_first(work: Work) -> None:
                 f"[population] min_households = {least}: on no due day are so many homes on the roster, so none "
                 "could ever be released; lower it, or correct the roster"
             )
-        found = foresee_days(work.terms, work.agenda.due[:1], ())
+        if all(due.skipped for due in work.agenda.due) and work.run.schedule.mode == "archive":
+            raise RunFileError("[schedule] skip_days: lists every day of the period. Remove the days to be released.")
+        first = next((due for due in work.agenda.due if due.is_drawn), work.agenda.due[0])
+        found = foresee_days(work.terms, [first], ())
         if found.refused is not None:
             raise found.refused
 
@@ -239,16 +291,60 @@ def publish_folder(work: Work) -> None:
     if not work.has_ledger:
         return
     ledger = work.checked_ledger()
-    project(work, ledger)
+    with _saying_what_is_charged(work):
+        project(work, ledger)
+    with _saying_what_is_published(work):
+        _record(work, ledger)
+
+
+@contextmanager
+def _saying_what_is_published(work: Work) -> Iterator[None]:
+    """Let an error after publication say that the release is published.
+
+    Raises:
+        RecordError: in place of any error that the user can correct.
+    """
+    try:
+        yield
+    except (AgedpError, OSError) as error:
+        days = len({row.day for row in work.released if row.state == "released"})
+        new = f"with {days} new day{'s' * (days != 1)}, drawn and charged" if days else "and nothing new was drawn"
+        what = f"the release folder is published {new}, but a confidential record or report is not written: "
+        again = ". Mend that and run again; no day is drawn twice"
+        public = str(error) if isinstance(error, AgedpError) else str(error.strerror)
+        private = error.private if isinstance(error, AgedpError) else f"{error.filename}: {error.strerror}"
+        raise RecordError(f"{what}{public}{again}", private=f"{what}{private}{again}") from None
+
+
+def _record(work: Work, ledger: Ledger) -> None:
+    """Write what stays in the confidential folder; nothing that is published depends on it."""
     COVERAGE.add(work.coverage, work.sums, work.rows())  # first: a day without a true figure is summed again
     COUNTED_STATES.add(work.counted_states, work.sums, work.rows())
     TRUE_COUNTS.add(work.true_counts, work.sums, work.rows())
     TRUE_MEANS.add(work.true_means, work.sums, work.rows())
+    _report_input(work)  # before readings leave the store
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
         with locks.alone(folders.make_private(work.store.folder)):
             forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=_next_day(work))
     write_confidential_report(work, ledger)
+
+
+def _report_input(work: Work) -> None:
+    """Record what the files of a run contain, unless its preflight did, and what the operator is alerted to."""
+    if not work.drawn_days:
+        return
+    facts = work.input_facts
+    if facts is None:
+        with locks.alone(folders.make_private(work.store.folder)):
+            work.input_facts = facts = facts_of(work, _delivered(work))
+        work.findings = reported(work, facts)
+        write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+    least = work.run.alerts.min_coverage
+    work.alerts = find_alerts(
+        work.sums, facts.conflicts, work.drawn_days, min_coverage=None if least is None else float(least)
+    )
+    append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast
 
 from pydantic import Discriminator, Field, create_model, field_validator, model_validator
@@ -16,6 +17,7 @@ from agedp_data.config.places import PLACE, Pattern
 from agedp_data.notions.parameters import (
     FREE,
     Block,
+    Fraction01,
     ListOf,
     PositiveKwh,
     Text,
@@ -43,13 +45,23 @@ class Input(Block):
     files: Annotated[ListOf[Pattern], PLACE, FREE]
     """Globs, paths or URLs of the input files: `.csv`, `.gz`, `.zip`, `.zst`, in any order."""
     corrections: Literal["set-aside", "later-file"] = "set-aside"
-    """Conflicting readings from two files: "set-aside" keeps neither, "later-file" keeps that of the later file."""
+    """Conflicting readings from two files: "set-aside" keeps neither, "later-file" keeps that of the later file. A new
+    live population must write it.
+    """
     file_order: Order | None = Field(default_factory=_order)
     """Order of the files, for "later-file" only: by name, numbers compared as numbers, or by modification time. "name"
     unless written.
     """
     max_half_hour_kwh: PositiveKwh = exact(50)
     """A reading above this is rejected and counted."""
+    max_rejected_share: Annotated[Fraction01, FREE] = Decimal("0.2")
+    """A first run that rejects a larger share of the rows is refused. Rows without a reading, duplicates and corrected
+    rows are not counted.
+    """
+    preflight: Annotated[Literal["refuse", "report"], FREE] = "refuse"
+    """What follows if the files make a first release senseless: the run is refused before anything is registered, or
+    only reports it. After the first release it only reports.
+    """
 
     @property
     def max_half_hour_wh(self) -> int:

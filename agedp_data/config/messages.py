@@ -21,9 +21,9 @@ from agedp_data.config.quoting import short, written
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import Compare, Engine, Output, Population
+from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
 from agedp_data.errors import RunFileError
-from agedp_data.nearest import near_to
+from agedp_data.nearest import is_confusable, near_to
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import Block
 
@@ -37,6 +37,7 @@ _KINDS: dict[str, tuple[type[Block], ...]] = {
     "promise": NOTIONS,
     "model": (Declared, Estimated),
     "compare": (Compare,),
+    "alerts": (Alerts,),
     "engine": (Engine,),
 }
 _CHOICE = {
@@ -52,7 +53,6 @@ _FIXED = {
 }
 _MISSING = ("missing", "union_tag_not_found")
 _CONSEQUENCE = "default_factory_not_called"
-_MOST_NAMED = 5
 _TABLE_TYPES = ("model_type", "model_attributes_type", "dict_type", "is_instance_of")
 
 
@@ -115,10 +115,21 @@ def refusal(error: ValidationError, raw: Mapping[str, Any], *, name: str) -> Run
     errors = (each for each in error.errors(include_url=False) if each["type"] != _CONSEQUENCE)
     found = sorted(errors, key=lambda each: each["type"] != "extra_forbidden")
     rest = len(found) - 1 + sum(int(each.get("ctx", {}).get("more", 0)) for each in found)
-    lacking = [_place(each, raw) for each in found[1:] if each["type"] in _MISSING and found[0]["type"] in _MISSING]
-    ending = f" (and {_named(lacking) if len(lacking) == rest <= _MOST_NAMED else f'{rest} more'})" if rest else ""
+    missing = [_place(each, raw) for each in found[1:] if each["type"] in _MISSING]
     public, private = _lines(found[0], raw)
+    others = rest - len(missing)
+    named = [place for place in missing if not public.endswith((f"write {place.key}", f"did you mean '{place.key}'?"))]
+    ending = _ending(named, others, first_is_missing=found[0]["type"] in _MISSING)
     return RunFileError(f"{name}: {public}{ending}", private=f"{name}: {private}{ending}")
+
+
+def _ending(missing: Sequence[_Place], others: int, *, first_is_missing: bool) -> str:
+    """Return what else is wrong: every missing key by its name, other errors by their number."""
+    named = _named(missing) if missing else ""
+    if named and not first_is_missing:
+        named = f"missing: {named}"
+    parts = [part for part in (named, f"{others} more" if others else "") if part]
+    return f" (and {' and '.join(parts)})" if parts else ""
 
 
 def _named(places: Sequence[_Place]) -> str:
@@ -207,7 +218,8 @@ def _what(error: ErrorDetails, place: _Place) -> str:  # noqa: PLR0911  (one ret
 def _instead(place: _Place) -> str:
     """Return which key of the table may be a misspelt form of the missing one."""
     there = [str(key) for key in place.value] if isinstance(place.value, Mapping) else []
-    strange = {key.casefold(): key for key in there if not any(key in kind.model_fields for kind in place.kinds)}
+    unknown = [key for key in there if not any(key in kind.model_fields for kind in place.kinds)]
+    strange = {key.casefold(): key for key in unknown if not is_confusable(key, place.key or "")}
     near = get_close_matches(place.key or "", strange, n=1, cutoff=0.6)
     return f" in place of '{short(strange[near[0]])}'" if near else ""
 

@@ -16,7 +16,7 @@ from agedp_data.config.model import AnyModel, Declared, Estimated
 from agedp_data.config.places import is_url, ledger_path
 from agedp_data.config.schedule import AnySchedule
 from agedp_data.config.series import AnySeries
-from agedp_data.config.surroundings import Compare, Engine, Output, Population
+from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
 from agedp_data.errors import RunFileError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
@@ -59,6 +59,7 @@ class RunFile(Block):
     promise: AnyPromise
     model: AnyModel | None = None
     compare: Compare = Field(default_factory=Compare)
+    alerts: Alerts = Field(default_factory=Alerts)
     engine: Engine = Field(default_factory=Engine)
 
     _name: str = PrivateAttr(default="run file")

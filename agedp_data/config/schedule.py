@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, PlainValidator, model_validator
@@ -45,7 +46,17 @@ def day(value: object) -> date:
     return value
 
 
+def _skip_days(values: object) -> tuple[date, ...]:
+    if not isinstance(values, list | tuple) or not values:
+        raise wrong("must be a list of dates without quotes, such as [2013-01-31]")
+    days = tuple(sorted(day(value) for value in values))
+    if any(later == earlier for earlier, later in pairwise(days)):
+        raise wrong("names a day twice; remove one of them")
+    return days
+
+
 Day = Annotated[date, PlainValidator(day)]
+SkipDays = Annotated[tuple[date, ...], PlainValidator(_skip_days)]
 Cron = Annotated[str, PlainValidator(_cron)]
 
 
@@ -60,6 +71,15 @@ class Schedule(Block):
     """First day of the series."""
     last_day: Day | None = None
     """Last day of the series; required for an archive."""
+    skip_days: SkipDays | None = None
+    """Days of the period that are skipped: no draw, nothing spent. Chosen before the first release and never changed.
+    Whoever looks at the files to choose them publishes what the files show.
+    """
+
+    @property
+    def skipped_days(self) -> frozenset[date]:
+        """Return the days that the run file skips."""
+        return frozenset(self.skip_days or ())
 
     @property
     def days(self) -> int | None:
@@ -84,12 +104,23 @@ class Schedule(Block):
             raise wrong(f"lies before first_day = {self.first_day}", "last_day")
         return self
 
+    @model_validator(mode="after")
+    def _skips_days_of_the_period(self) -> Self:
+        for each in self.skip_days or ():
+            if each < self.first_day or (self.last_day is not None and each > self.last_day):
+                raise wrong(f"names {each}, which is not a day of the period; remove it", "skip_days")
+        return self
+
 
 class Archive(Schedule):
     """Every day of the period now, at its true publication time."""
 
     mode: Literal["archive"]
     last_day: Day
+    absent_days: Annotated[Literal["refuse", "missing"], FREE] = "refuse"
+    """What follows if no household has a usable reading on some days of a first run: the run is refused and lists them,
+    or every household counts as missing on them, so that they are published as noise around `missing_kwh`.
+    """
 
 
 def _patience(data: dict[str, Any]) -> int | None:

@@ -1,4 +1,4 @@
-"""[output], [population], [compare] and [engine]: where it goes, who is protected, how it runs."""
+"""[output], [population], [compare], [alerts] and [engine]: where it goes, who is protected, how it runs."""
 
 from __future__ import annotations
 
@@ -77,6 +77,19 @@ class Compare(Block):
     def delta_wh(self) -> tuple[int, ...]:
         """Return the sizes of change to report, in whole watt-hours."""
         return tuple(watt_hours(delta) for delta in self.delta_kwh)
+
+
+class Alerts(Block):
+    """[alerts]: what the operator is warned about, in the confidential folder and on the terminal; it decides nothing.
+
+    A day that loses more than 5 % of its readings to conflicts, and a day without any usable household, raise an alert
+    whatever stands here.
+    """
+
+    min_coverage: Fraction01 | None = None
+    """A due day on which a smaller share of the roster has a usable day raises an alert; without it, a day on which
+    nobody has one.
+    """
 
 
 _ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^][/@\s:]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")

@@ -23,7 +23,7 @@ from agedp_data.config.model import Declared, Estimated
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import Compare, Engine, Output, Population
+from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import FREE, Block
 
@@ -37,6 +37,7 @@ TABLES: dict[str, tuple[type[Block], ...]] = {
     "promise": NOTIONS,
     "model": (Declared, Estimated),
     "compare": (Compare,),
+    "alerts": (Alerts,),
     "engine": (Engine,),
 }
 """Every table of a run file, with the blocks of which it is one; a block is told by its first Literal."""
@@ -51,9 +52,10 @@ _INTRODUCED = {
     "promise": "The notion of privacy with its parameters and caps, explained in [the six notions](notions.md).",
     "model": "The model of temporal correlation, declared or estimated. Only some promises need one.",
     "compare": "Additional bounds in the statement; they change no noise.",
+    "alerts": "Warnings to the operator: confidential, and without effect on what is released.",
     "engine": "How the run is computed. Results are equal to the bit whatever is written here.",
 }
-_ALL_FREE = (Output, Compare, Engine)
+_ALL_FREE = (Output, Compare, Alerts, Engine)
 _WORDS = {
     "positive": "number above 0",
     "fraction": "number between 0 and 1",
@@ -78,6 +80,7 @@ _WORDS = {
     "_ages": "ascending list of days",
     "_bins": "ascending list of kWh from 0",
     "_deltas": "ascending list of kWh",
+    "_skip_days": "list of dates",
     "_version": "1",
 }
 

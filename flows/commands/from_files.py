@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from flows.commands.ending import ResultView, end_run
 from flows.commands.option_parameters import with_run_file_options
 from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, answer
 
@@ -81,16 +82,16 @@ def sanitise(
 
     with bars(wanted=not (as_json or quiet)) as progress:
         done = release_files(files, out=out, given=toml_of(given), progress=progress)
-    if done.refused is None or done.work.released:  # what was released before a day was refused stays released
-        figures = result(done.work)
+
+    def released() -> tuple[dict[str, Any], list[str]]:
+        facts = result(done.work)
         confidential = confidential_folder(Path(out))
         place = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
-        kept = f"run file, ledger and confidential folder: {shown(str(place))} (keep it)"
-        lines = [*result_lines(done.work), kept]
+        keep = f"run file, ledger and confidential folder: {shown(str(place))} (keep it)"
+        lines = [*result_lines(done.work), keep]
         if done.work.model is not None:
-            figures["model"] = done.work.model.id
-        if done.calibration is not None:
-            lines = [*calibration_lines(done.calibration), *lines]
-        answer(figures, "\n".join(lines), as_json=as_json, quiet=quiet)
-    if done.refused is not None:
-        raise done.refused
+            facts["model"] = done.work.model.id
+        calibrated = [] if done.calibration is None else calibration_lines(done.calibration)
+        return facts, [*calibrated, *lines]
+
+    end_run(ResultView(as_json=as_json, quiet=quiet, warns=not as_json), done.work, done.error, released)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agedp_data.errors import Refused, RunFileError
-from flows.commands.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, answer, say
+from agedp_data.errors import AgedpError, PreflightFailed, RecordError, Refused, RunFileError
+from flows.commands.ending import ResultView, end_run
+from flows.commands.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, say
 
 if TYPE_CHECKING:
     from pipelines.blocks import Told
@@ -82,26 +83,24 @@ def run(
     from flows.words import result, result_lines
 
     with bars(wanted=not (as_json or quiet)) as told:
-        work, refused = (_run_flow if through_prefect else _run_stages)(run_file, as_of, told)
-    if refused is None or work.released:  # what was released before a day was refused stays released
-        answer(result(work), "\n".join(result_lines(work)), as_json=as_json, quiet=quiet)
-    if refused is not None:
-        raise refused
+        work, error = (_run_flow if through_prefect else _run_stages)(run_file, as_of, told)
+    show = ResultView(as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
+    end_run(show, work, error, lambda: (result(work), result_lines(work)))
 
 
-def _run_stages(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, Refused | None]:
+def _run_stages(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, AgedpError | None]:
     from pipelines.sanitise import run_stages
     from pipelines.work import begin
 
     work = begin(run_file, as_of=as_of, told=told)
     try:
         run_stages(lambda _, stage: stage(work))
-    except Refused as refused:
-        return work, refused
+    except (Refused, RecordError, PreflightFailed) as error:
+        return work, error
     return work, None
 
 
-def _run_flow(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, Refused | None]:
+def _run_flow(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, AgedpError | None]:
     from flows.server import served_beside
 
     with served_beside(run_file):

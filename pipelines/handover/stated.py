@@ -117,6 +117,13 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
     return [note for note, holds in said if holds]
 
 
+def estimated_from(contracts: Sequence[Contract]) -> list[str]:
+    """Return the periods of all models that were estimated and whose envelopes the ledger carries, oldest first."""
+    models = (json.loads(known.promise).get("model", {}) for known in contracts)
+    periods = [model["period"] for model in models if model.get("source") == "estimated"]
+    return sorted({f"{first} to {last}" for first, last in periods})
+
+
 def counted_in(contracts: Sequence[Contract], rows: Sequence[Release]) -> tuple[bool, bool]:
     """Tell whether a release counts more than the states of the newest model, and whether one counts states at all.
 

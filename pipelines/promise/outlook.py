@@ -116,15 +116,17 @@ def outlook(side: Side, view: View, *, days_ahead: int | None = None) -> Outlook
 
 
 def coming_days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
-    """Yield the days behind the newest in the ledger, as far as the end is looked for."""
+    """Yield the days behind the newest in the ledger, without skip_days, as far as the end is looked for."""
     schedule = terms["schedule"]
     behind = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
     day = max(behind, default=date.fromisoformat(schedule["first_day"]))
     unlimited = terms["promise"]["epsilon_total"] == "unlimited"
     end = day + timedelta(days=_FURTHEST_DAYS // (10 if unlimited else 1))
     last = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else end
+    skipped = frozenset(schedule.get("skip_days", ()))
     while day <= min(last, end):
-        yield day
+        if day.isoformat() not in skipped:
+            yield day
         day += timedelta(days=1)
 
 

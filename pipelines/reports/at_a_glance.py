@@ -87,7 +87,7 @@ def _facts(told: Told, figures: Sequence[Lettered]) -> Iterator[tuple[str, str, 
     for one in figures:
         if one.key.name in ("day", "total") and one.always:
             what = "one day of a home" if one.key.name == "day" else "all days of a home"
-            yield what, f"ε\u00a0{at_most(one)}", f"odds {one.factor}, always"
+            yield what, f"ε\u00a0{at_most(one)}", f"odds {one.factor}, {one.holds}"
 
     ending = told.claim.get("ending", {})
     if ending.get("last_day"):

@@ -17,6 +17,7 @@ from agedp_data.losses import number
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, said_table, size_bar, table
 from agedp_data.pictures.scales import days, logarithmic, plain, short
+from agedp_data.statement_words import holds_when
 from pipelines.reports.courses import Course, Key
 
 _STYLES = 6
@@ -43,6 +44,7 @@ class Lettered:
     text: str
     epsilon: float
     always: bool
+    holds: str
     factor: str
     limit: str
 
@@ -56,6 +58,7 @@ def lettered(claim: Mapping[str, Any]) -> list[Lettered]:
             figure["epsilon"],
             math.inf if figure["epsilon"] == "infinite" else float(figure["epsilon"]),
             figure["kind"] == "assumption-free",
+            holds_when(figure),
             f"×\u00a0{figure['factor']}" if figure.get("factor") else "",
             figure.get("limit", ""),
         )
@@ -94,7 +97,7 @@ def figures_table(
             escape(one.factor or "–"),
             escape(one.limit or "none"),
             *([_price(one, times, sd_kwh or 0.0)] if priced else []),
-            escape(f"{one.key.about} · {'always' if one.always else f'if {one.key.assumption}'}"),
+            escape(f"{one.key.about} · {one.holds}"),
         )
         for one in figures
     ]

@@ -71,6 +71,17 @@ def test_what_is_always_true_comes_first_and_nothing_twice():
     assert "contact" not in claim
 
 
+def test_rows_of_an_estimated_model_name_its_days_and_others_are_as_before():
+    period = "2012-01-01 to 2012-12-31"
+    plain = statement(facts())
+    claim = statement(facts(model={"source": "estimated", "ages_days": [1]}, estimated_from=[period]))
+    assert all("conditional_days" not in figure for figure in plain["figures"])
+    assert {figure.pop("conditional_days") for figure in claim["figures"]} == {period}
+    assert claim["figures"] == plain["figures"]
+    assert any(period in warning for warning in claim["warnings"])
+    assert "| always |" in markdown(plain)
+
+
 def test_it_holds_nothing_but_strings_integers_and_lists():
     def plain(value):
         if isinstance(value, dict):

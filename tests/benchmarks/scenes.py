@@ -13,6 +13,7 @@ _RUN = """version = 1
 [input]
 dataset = "london"
 files = ["{files}"]
+corrections = "set-aside"
 [output]
 release = "out/release"
 confidential = "out/confidential"

@@ -51,6 +51,8 @@ first_day = {first}
 {promise}max_day_epsilon = 0.6
 epsilon_total = {total}
 {model}
+[alerts]
+min_coverage = 0.9
 [engine]
 keep_days = {keep}
 block_mib = 1
@@ -84,6 +86,11 @@ class Public:
     model: bool = False
     adopts: bool = False
     marked: bool = False
+    preflight: str = "report"
+
+    def _input_keys(self) -> str:
+        rule = "later-file" if self.later_file else "set-aside"
+        return f'corrections = "{rule}"\npreflight = "{self.preflight}"\n'
 
     def run_file(self) -> str:
         several = self.two_series + bool(self.counts)
@@ -100,7 +107,7 @@ class Public:
         if self.mode == "archive" and self.notion != "age-dependent":
             promise = promise.replace("age_days = 1\n", "")
         return _RUN.format(
-            input=_INPUT[self.dataset].format(corrections='corrections = "later-file"\n' if self.later_file else ""),
+            input=_INPUT[self.dataset].format(corrections=self._input_keys()),
             mode=self.mode,
             first=FIRST,
             last="" if self.mode == "live" else f"last_day = {FIRST + timedelta(days=DAYS - 1)}\n",
@@ -139,7 +146,8 @@ class House:
     def deliver(self, night: int) -> None:
         """Write the two files of a night: the days up to then, and what is said again of earlier ones."""
         chance = Random(self.seed * 10 + night)  # noqa: S311
-        lines = self._lines(chance, (NIGHTS[night] - FIRST).days + 1)
+        sound = self.public.preflight == "refuse" and night == 0
+        lines = self._lines(chance, (NIGHTS[night] - FIRST).days + 1, sound=sound)
         chance.shuffle(lines)
         cut = chance.randrange(1, len(lines))
         header = "LCLid,tstp,energy(kWh/hh)" if self.public.dataset == "london" else "meter,read_at,wh"
@@ -147,11 +155,13 @@ class House:
             name = f"{night}{number}-{chance.choice(['MARK', 'flat', 'Haus'])}{chance.randrange(10**6)}.csv"
             (self.folder / "incoming" / name).write_text("\n".join([header, *part]) + "\n")
 
-    def _lines(self, chance: Random, days: int) -> list[str]:
+    def _lines(self, chance: Random, days: int, *, sound: bool) -> list[str]:
+        """Return rows up to a day; `sound` ones have no gap and no defect, so that a first run is not refused."""
         london = self.public.dataset == "london"
         homes = [row.split(",")[0] for row in (self.folder / "roster.csv").read_text().splitlines()[1:]]
         homes += [f"stranger{i}" for i in range(chance.randrange(3))]
         gaps, again, bad = chance.choice([0, 0.02, 0.3]), chance.choice([0, 0.05]), chance.choice([0, 0.05])
+        gaps, bad = (0, 0) if sound else (gaps, bad)
         most = chance.choice([5, 400, 3000])
         lines = []
         for home in homes:

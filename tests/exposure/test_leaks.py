@@ -325,3 +325,16 @@ def test_the_search_finds_what_it_looks_for(ran: Ran) -> None:
     for planted in (b"xMARKy", b"is 7.7391 now", one, b'"sum":' + str(struct.unpack("<q", one)[0]).encode()):
         assert ran.marks.found_in(b"before" + planted + b" after") != []
     assert ran.marks.found_in(b"a7.7391 7.73910 17.7391") == []
+
+
+def test_each_row_of_the_statement_names_the_days_of_the_published_envelope(ran: Ran) -> None:
+    """The model of this world is estimated from 1 to 5 February; its envelope is published without noise."""
+    claim = json.loads((ran.world.release / "statement.json").read_text())
+    assert {figure["conditional_days"] for figure in claim["figures"]} == {"2013-02-01 to 2013-02-05"}
+    words = (ran.world.release / "STATEMENT.md").read_text()
+    rows = [line for line in words.splitlines() if line.startswith("| ") and " epsilon | about" not in line]
+    rows = [line for line in rows if not set(line) <= set("|- ")]
+    assert len(rows) == len(claim["figures"])
+    for row in rows:
+        assert "except for the days 2013-02-01 to 2013-02-05, from which the published model was estimated" in row
+        assert "| always |" not in row

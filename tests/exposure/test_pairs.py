@@ -28,6 +28,7 @@ PUBLIC = st.builds(
     model=st.booleans(),
     adopts=st.booleans(),
     marked=st.booleans(),
+    preflight=st.sampled_from(["refuse", "report"]),
 ).map(lambda each: replace(each, adopts=each.adopts and (each.model or each.notion == "age-dependent")))
 SEEDS = st.tuples(st.integers(1, 10**6), st.integers(1, 10**6)).filter(lambda pair: pair[0] != pair[1])
 
@@ -50,6 +51,7 @@ CASES = {
     "a long table, corrected, nothing kept": Public(dataset="long", later_file=True, keep_days=0),
     "a risk under a model, another adopted": Public(notion="age-dependent", mode="live", adopts=True),
     "an archive under a window": Public(mode="archive", notion="w-event"),
+    "sound files first, then any, with alerts": Public(mode="live", preflight="refuse", marked=True),
     "counts of groups beside a mean": Public(counts="cumulative", grouped=True, notion="neighbourhood"),
 }
 
@@ -85,3 +87,19 @@ def test_a_sampler_that_reads_its_argument_would_be_caught(monkeypatch):
     monkeypatch.setattr(pairs, "_stream", honest)
     with pytest.raises(AssertionError):
         same(Public(), (1, 2))
+
+
+def test_alerts_and_findings_of_two_houses_differ_and_stay_in_the_confidential_folder():
+    """The pairs are alerted: what the operator hears is not the same, and nothing of it is in what left the houses."""
+    with tempfile.TemporaryDirectory() as folder:
+        houses = [House(Path(folder) / str(seed), Public(mode="live"), seed) for seed in (1, 2)]
+        left = [house.lived() for house in houses]
+        kept = [house.folder / "out" / "confidential" for house in houses]
+        findings, alerts = ([(each / name).read_text() for each in kept] for name in ("preflight.json", "alerts.jsonl"))
+        assert left[0] == left[1]
+        assert findings[0] != findings[1]
+        assert alerts[0] != alerts[1]
+        quiet = houses[1].told("run", "run.toml", "--quiet", now=pairs.datetime(2013, 2, 20, tzinfo=pairs.UTC))
+        assert quiet[:2] == (0, "")
+        assert "agedp: warning: usable households below [alerts] min_coverage = 0.9 on" in quiet[2]
+        assert len(quiet[2].splitlines()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sqlite3
@@ -39,6 +40,11 @@ def test_two_worlds_publish_the_same_bytes(tmp_path: Path, mode: str, model: str
     assert tables[0].stdout == tables[1].stdout
     inside = [(world.folder / "out" / "confidential" / "sums.parquet").read_bytes() for world in (one, other)]
     assert inside[0] != inside[1]  # so the comparison means something
+    findings = [
+        json.loads((world.folder / "out" / "confidential" / "preflight.json").read_text()) for world in (one, other)
+    ]
+    assert findings[0] != findings[1]
+    assert (other.folder / "out" / "confidential" / "alerts.jsonl").exists()  # and neither is in what was compared
 
 
 @pytest.mark.prefect

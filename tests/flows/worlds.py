@@ -23,6 +23,7 @@ version = 1
 [input]
 dataset = "london"
 files = ["incoming/*.csv*"]
+corrections = "set-aside"
 [output]
 release = "out/release"
 confidential = "out/confidential"
@@ -39,6 +40,8 @@ last_day = 2013-02-07
 [series.daily_mean]
 statistic = "mean"
 clamp_kwh = 20
+[alerts]
+min_coverage = 0.99
 [promise]
 notion = "age-dependent"
 age_days = 1

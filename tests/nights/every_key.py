@@ -131,6 +131,8 @@ def _input() -> list[Edit]:
         *_some(AMEND, ("input", "corrections", '"set-aside"'), ("input", "file_order", None)),
         *_one(AMEND, "input", "file_order", '"modified"'),
         *_one(AMEND, "input", "max_half_hour_kwh", "10", "30", None),
+        *_one(FREE, "input", "max_rejected_share", "0.01"),
+        *_one(FREE, "input", "preflight", '"report"', '"refuse"'),
         *(edit for key, text in wrong.items() for edit in _one(WRONG, "input", key, text)),
     ]
 
@@ -148,6 +150,7 @@ def _surroundings() -> list[Edit]:
         },
         "population": {"roster": '"same.csv"'},
         "compare": {"window_days": "4", "exponential": "0.9", "hyperbolic": "2", "delta_kwh": "[1, 3]"},
+        "alerts": {"min_coverage": "0.5"},
         "engine": {"scheduler": '"processes"', "workers": "1", "block_mib": "1", "keep_days": "500"},
     }
     return [
@@ -167,6 +170,8 @@ def _schedule() -> list[Edit]:
         *_some(NEVER, ("schedule", "mode", '"live"')),
         *_one(NEVER, "schedule", "first_day", "2013-01-01", "2013-01-03"),
         *_one(AMEND, "schedule", "last_day", "2013-01-10", "2013-01-12", None),
+        *_one(NEVER, "schedule", "skip_days", "[2013-01-11]"),
+        *_one(WRONG, "schedule", "absent_days", '"missing"'),  # of an archive
         *_one(AMEND, "schedule", "wait_for", '"others/{day}"'),
         *_some(AMEND, *alone),
         *_one(AMEND, "schedule", "give_up_days", "1", "9", None),

@@ -117,6 +117,7 @@ def test_every_key_of_every_table_is_tried(begun: Place) -> None:
         "promise": NOTIONS,
         "model": (model.Declared, model.Estimated),
         "compare": (surroundings.Compare,),
+        "alerts": (surroundings.Alerts,),
         "engine": (surroundings.Engine,),
     }
     known = {(table, key) for table, kinds in blocks.items() for kind in kinds for key in kind.model_fields}

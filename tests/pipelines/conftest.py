@@ -26,7 +26,8 @@ _RUN = """version = 1
 [input]
 dataset = "{dataset}"
 files = ["input/*.csv"]
-[output]
+preflight = "report"
+{corrections}[output]
 release = "release"
 confidential = "confidential"
 ledger = "sqlite:///ledger.sqlite"
@@ -92,7 +93,15 @@ class House:
         rest: str = "",
     ) -> Path:
         text = _RUN.format(
-            dataset=dataset, mode=mode, least=least, first=first, last=last, clamp=clamp, promise=promise, rest=rest
+            dataset=dataset,
+            mode=mode,
+            least=least,
+            first=first,
+            last=last,
+            clamp=clamp,
+            promise=promise,
+            rest=rest,
+            corrections='corrections = "set-aside"\n' if mode == "live" else "",
         )
         self.run_file.write_text(text)
         return self.run_file

@@ -11,10 +11,9 @@ import pytest
 
 from agedp_data import tables
 from agedp_data.config.series import Mean
-from agedp_data.errors import InputError
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import folders
-from pipelines.aggregate import Sum, aggregate, days_of, require_same_homes
+from pipelines.aggregate import Sum, aggregate, days_of
 
 FIRST = date(2012, 12, 28)
 
@@ -155,31 +154,6 @@ def test_one_households_day_moves_only_that_days_sum_and_by_at_most_the_clamp(ho
         moved = abs(after[day, "m"].sum_wh["all"] - before[day, "m"].sum_wh["all"])
         assert moved <= (20_000 if day == touched else 0)
         assert after[day, "m"].households == before[day, "m"].households == {"all": 3}
-
-
-def test_files_and_roster_of_different_homes_stop_the_run(house):
-    house.london({("A", FIRST, 0): 100})
-    roster = house.roster([("B", FIRST, None)])
-    where, delivery = house.read()
-    with pytest.raises(InputError, match="are roster and files of the same homes"):
-        require_same_homes(where, delivery, roster)
-
-
-def test_files_without_rows_are_named_as_empty_before_a_series_begins(house):
-    house.london({}, name="header.csv")
-    (house.folder / "input" / "nothing.csv").write_bytes(b"")
-    roster = house.roster([("B", FIRST, None)])
-    where, delivery = house.read()
-    with pytest.raises(InputError, match=r"^the 2 input files contain no rows: they are empty") as caught:
-        require_same_homes(where, delivery, roster)
-    assert "nothing.csv" not in str(caught.value)
-    for name in ("header.csv", "nothing.csv"):
-        assert f"{house.folder / 'input' / name}" in caught.value.private
-    house.london({("A", FIRST, 0): 100})
-    where, delivery = house.read()
-    with pytest.raises(InputError, match=r"same homes\?$") as caught:
-        require_same_homes(where, delivery, roster)
-    assert "Empty: " in caught.value.private
 
 
 def test_due_days_before_any_reading_are_sums_of_missing_days(house):

@@ -30,6 +30,8 @@ RUN = """version = 1
 [input]
 dataset = "london"
 files = ["{incoming}/*.csv"]
+corrections = "set-aside"
+preflight = "report"
 [output]
 release = "{release}"
 confidential = "confidential"

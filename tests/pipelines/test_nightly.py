@@ -134,7 +134,7 @@ def test_cleared_deliveries_are_remembered_and_late_rows_counted(nights):
 
 @pytest.mark.parametrize(("corrections", "sums"), [("set-aside", {"all": 0}), ("later-file", {"all": 3 * 48 * 7})])
 def test_a_correction_before_release_counts_by_the_rule(nights, corrections, sums):
-    edit(nights, 'dataset = "london"', f'dataset = "london"\ncorrections = "{corrections}"')
+    edit(nights, 'corrections = "set-aside"', f'corrections = "{corrections}"')
     deliver(nights, 0, wh=7, name="night-9-corrects.csv")
     assert run_at(nights, 3).sums[day(0), "daily_mean"].sum_wh == sums
 

@@ -180,4 +180,4 @@ def test_a_key_that_a_layout_adds_is_read_registered_and_decides_what_rows_say(k
     (keyed / "run.toml").write_text(run_file(unit="kWh"))
     end = agedp(keyed, "plan", "run.toml")
     assert end.returncode == 2
-    assert '[input] unit = "kWh": is not known; did you mean \'Wh\'? Known are "Wh" | "tenth of a Wh"' in end.stderr
+    assert '[input] unit = "kWh": is not known; write "Wh" | "tenth of a Wh"' in end.stderr

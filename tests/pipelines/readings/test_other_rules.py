@@ -175,7 +175,7 @@ def test_two_datasets_in_one_confidential_folder_do_not_meet(nights):
 
 
 def test_a_correction_counts_by_its_own_name_wherever_the_incoming_folder_moves(nights):
-    edit(nights, 'dataset = "london"', 'dataset = "london"\ncorrections = "later-file"')
+    edit(nights, 'corrections = "set-aside"', 'corrections = "later-file"')
     old, new = nights.folder / "old", nights.folder / "new"
     (nights.folder / "input").rename(old)
     edit(nights, '"input/*.csv"', '"old/*.csv"')

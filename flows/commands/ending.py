@@ -1,0 +1,50 @@
+"""How a run ends on the terminal: the result, warnings to the operator, and the error that ended it, if one did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from agedp_data.errors import AgedpError, PreflightFailed, RecordError
+from agedp_data.shown import shown
+from flows.commands.options import answer, say
+
+if TYPE_CHECKING:
+    from pipelines.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """Who reads the result: a program, nobody (`quiet`) or people; `warns` if alerts go to standard error."""
+
+    as_json: bool
+    quiet: bool
+    warns: bool
+
+
+def end_run(
+    view: ResultView,
+    work: Work,
+    error: AgedpError | None,
+    result: Callable[[], tuple[dict[str, Any], Sequence[str]]],
+) -> None:
+    """Print the result of a run if it released something, then its alerts, then raise the error that ended it.
+
+    Raises:
+        AgedpError: `error`. What was released before it stays released and is printed.
+    """
+    from flows.preflight_text import preflight_lines
+    from pipelines.preflight.alerts import format_alerts
+
+    if error is None or work.released or isinstance(error, RecordError):
+        facts, lines = result()
+        answer(facts, "\n".join(lines), as_json=view.as_json, quiet=view.quiet)
+    elif isinstance(error, PreflightFailed) and not (view.as_json or view.quiet):
+        say("\n".join(preflight_lines(work)))
+    for line in format_alerts(work.alerts) if view.warns else ():
+        typer.echo(f"agedp: {shown(line, 1000)}", err=True)
+    if error is not None:
+        raise error

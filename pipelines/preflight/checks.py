@@ -1,0 +1,258 @@
+"""What the input files contain -> FINDINGS: what is in order, what is remarkable, what makes a release senseless.
+
+Pure functions of `InputFacts` and of public `Rules`. The checks come in the order of cause and effect: hourly files
+also cover no day, so the first refusal is the one to mend.
+
+Decisions. An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 most days. Rejected
+rows are refused from 0.2 on unless the run file says otherwise: the publishers' files lose below 0.01, and 0.2 is one
+supplier of five whose files have another form. A refusal's public text holds no count, date or name that comes from
+the files but the interval, which is a property of the meters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final, Literal
+
+from agedp_data.readers.layout import Reason
+from pipelines.preflight.input_facts import COMPLETE_READINGS, InputFacts
+
+Verdict = Literal["ok", "warning", "refused"]
+
+PLAUSIBLE_DAY_KWH: Final = (0.1, 300.0)
+"""A median of complete household-days below or above these is no household's use: Wh for kWh, or the reverse."""
+MOST_CONFLICTS: Final = 0.05
+"""A day that loses a larger share of its readings to conflicting rows is remarkable."""
+
+_MOST_DAYS: Final = 40
+_OFF_GRID_FROM: Final = 0.3
+_ABOUT_24: Final = (20, 26)
+_FINER_MINUTES: Final = (15, 10, 6, 5, 3, 2, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the findings are judged by: public keys of the run file.
+
+    `interval_minutes` is the declared interval; `declarable` are those that a run file may declare.
+    """
+
+    max_rejected_share: float
+    refuse_absent_days: bool
+    period: tuple[date, date | None]
+    interval_minutes: int = 30
+    declarable: tuple[int, ...] = (30,)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: what was found (confidential), the verdict, and of a refusal the public text."""
+
+    check: str
+    result: str
+    verdict: Verdict = "ok"
+    public: str = ""
+
+
+def check_facts(facts: InputFacts, rules: Rules) -> tuple[Finding, ...]:
+    """Return the findings, in the order of cause and effect."""
+    return tuple(check(facts, rules) for check in _CHECKS)
+
+
+def first_refusal(findings: Sequence[Finding]) -> Finding | None:
+    """Return the refusal that is to be mended first, None if there is none."""
+    return next((finding for finding in findings if finding.verdict == "refused"), None)
+
+
+def _check_files(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001  (one signature for all checks)
+    names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
+    result = f"{_count(facts.files, 'file')}, {_count(facts.rows, 'row')}"
+    if facts.rows == 0:
+        public = "[input] files: hold no row of data. Deliver the readings, or correct the paths."
+        return Finding("files", f"{result}; empty: {names}", "refused", public)
+    if facts.empty_files:
+        return Finding("files", f"{result}; {_count(len(facts.empty_files), 'file')} without a row: {names}", "warning")
+    return Finding("files", result)
+
+
+def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
+    minutes = measured_interval(facts, rules)
+    days = sum(facts.readings_per_day[1:])
+    shares = ", ".join(
+        f"{_percent(sum(facts.readings_per_day[low : high + 1]), days)} about {number}"
+        for number, (low, high) in ((24, _ABOUT_24), (48, (COMPLETE_READINGS, 48)))
+    )
+    result = f"{_count(days, 'household-day')} have readings: {shares}"
+    result += f"; {facts.off_grid_share:.1%} of the rows are off the {rules.interval_minutes}-minute grid"
+    if minutes in (0, rules.interval_minutes):
+        return Finding("interval", result)
+    if minutes in rules.declarable:
+        helps = f"Declare [input] interval_minutes = {minutes}."
+    else:
+        known = " or ".join(map(str, rules.declarable))
+        helps = f"Convert the files to readings of {known} minutes."
+    public = f"[input] files: readings are {minutes} minutes apart, not {rules.interval_minutes}. {helps}"
+    return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
+
+
+def measured_interval(facts: InputFacts, rules: Rules) -> int:
+    """Return the interval of the readings in minutes, the declared one if nothing contradicts it, 0 if nothing tells.
+
+    Of finer data every second, third, ... row lies on the declared grid; coarser ones use every second, third, ...
+    half-hour of the day.
+    """
+    if facts.off_grid_share >= _OFF_GRID_FROM:
+        on_grid = (1 - facts.off_grid_share) * rules.interval_minutes
+        finer = [minutes for minutes in _FINER_MINUTES if minutes < rules.interval_minutes]
+        return next((minutes for minutes in finer if abs(on_grid - minutes) <= 0.1 * minutes), 0)
+    if facts.slot_step > 1:
+        return 30 * facts.slot_step
+    return rules.interval_minutes if facts.slot_step else 0
+
+
+def _check_registers(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+    result = f"readings of {facts.rising_share:.0%} of the sampled households rise and almost never fall"
+    if facts.rising_share > 0.5:
+        public = (
+            "[input] files: readings rise from each to the next, so they are registers of a meter and not the use of "
+            "an interval. Take differences first (docs/own-data.md, Cumulative registers)."
+        )
+        return Finding("registers", result, "refused", public)
+    return Finding("registers", result)
+
+
+def _check_rejected(facts: InputFacts, rules: Rules) -> Finding:
+    reasons = sorted(facts.rejected.items(), key=lambda one: -one[1])[:3]
+    result = f"{facts.rejected_share:.2%} of {_count(facts.counted_rows, 'row')}"
+    result += "".join(f"; {number:,} {reason}" for reason, number in reasons)
+    if facts.rejected_share <= rules.max_rejected_share:
+        return Finding("rejected rows", result)
+    public = (
+        f"[input] max_rejected_share = {rules.max_rejected_share:g}: a larger share of the rows is rejected. Compare "
+        "[input] with the files; quality.parquet and store/quarantine in the confidential folder name the rows."
+    )
+    if reasons[0][0] == Reason.ABOVE_BOUND.words:
+        public += " Most exceed max_half_hour_kwh: the unit is wrong, or they are registers of a meter."
+    return Finding("rejected rows", result, "refused", public)
+
+
+def _check_roster(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+    result = (
+        f"{facts.on_roster:,} of {_count(facts.roster, 'household')} on the roster have a reading; "
+        f"{_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
+    )
+    if facts.on_roster == 0:
+        public = "no household of the roster has a reading in the input files; are roster and files of the same homes?"
+        return Finding("roster", result, "refused", public)
+    complete = facts.on_roster == facts.roster == facts.households
+    return Finding("roster", result, "ok" if complete else "warning")
+
+
+def _check_period(facts: InputFacts, rules: Rules) -> Finding:
+    first, last = min(facts.coverage), max(facts.coverage)
+    due = f"due days {first} to {last}"
+    if facts.days is None:
+        return Finding("period", f"no reading; {due}", "refused", _outside(rules))
+    result = f"readings {facts.days[0]} to {facts.days[1]}; {due}"
+    if facts.days[1] < first or facts.days[0] > last:
+        return Finding("period", result, "refused", _outside(rules))
+    return Finding("period", result, "ok" if facts.days[0] <= first and last <= facts.days[1] else "warning")
+
+
+def _outside(rules: Rules) -> str:
+    return (
+        f"[schedule] first_day = {rules.period[0]}: the files hold no reading of a due day. Correct first_day and "
+        "last_day, or deliver those days."
+    )
+
+
+def _check_coverage(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+    places = sum(each.households for each in facts.coverage.values())
+    usable = sum(each.usable for each in facts.coverage.values())
+    least = min(facts.coverage.items(), key=lambda one: one[1].usable / max(one[1].households, 1))
+    result = (
+        f"{_percent(usable, places)} of the household-days of the roster are usable; fewest on {least[0]}: "
+        f"{least[1].usable:,} of {least[1].households:,} households"
+    )
+    if usable == 0:
+        public = (
+            "[input] files: no household of the roster has a usable day among the due days. Compare max_missing with "
+            "the files, or deliver those days."
+        )
+        return Finding("coverage", result, "refused", public)
+    return Finding("coverage", result, "warning" if 2 * usable < places else "ok")
+
+
+def _check_absent_days(facts: InputFacts, rules: Rules) -> Finding:
+    absent = facts.absent_days
+    if not absent:
+        return Finding("absent days", "every due day has a usable household")
+    result = f"{_count(len(absent), 'due day')} without a usable household: {_listed(absent)}"
+    if not rules.refuse_absent_days or len(absent) == len(facts.coverage):
+        return Finding("absent days", result, "warning")
+    public = (
+        "[schedule]: some days of the period have no usable household. Shorten the period, list the days in skip_days, "
+        'or write absent_days = "missing".'
+    )
+    return Finding("absent days", result, "refused", public)
+
+
+def _check_unit(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+    if facts.median_day_kwh is None:
+        return Finding("unit", "no complete household-day")
+    least, most = PLAUSIBLE_DAY_KWH
+    plausible = least <= facts.median_day_kwh <= most
+    result = f"median use of a complete household-day: {facts.median_day_kwh:.3g} kWh"
+    doubt = f"; households use {least:g} to {most:g} kWh: Wh taken for kWh, or the reverse?"
+    return Finding("unit", result + ("" if plausible else doubt), "ok" if plausible else "warning")
+
+
+def _check_conflicts(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+    if not facts.conflicts:
+        return Finding("conflicts", "no due day loses a reading to conflicting rows")
+    day, worst = max(facts.conflicts.items(), key=lambda one: one[1].share)
+    result = f"{_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
+    return Finding("conflicts", result, "warning" if worst.share > MOST_CONFLICTS else "ok")
+
+
+_CHECKS: Final[tuple[Callable[[InputFacts, Rules], Finding], ...]] = (
+    _check_files,
+    _check_interval,
+    _check_registers,
+    _check_rejected,
+    _check_roster,
+    _check_period,
+    _check_coverage,
+    _check_absent_days,
+    _check_unit,
+    _check_conflicts,
+)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "0 %"
+
+
+def _listed(days: Sequence[date]) -> str:
+    shown = ", ".join(_ranges(days[:_MOST_DAYS]))
+    return f"{shown}, ... {days[-1]}" if len(days) > _MOST_DAYS else shown
+
+
+def _ranges(days: Sequence[date]) -> Iterator[str]:
+    """Yield days in order, neighbours together."""
+    start = 0
+    for i, day in enumerate(days):
+        if i + 1 == len(days) or (days[i + 1] - day).days != 1:
+            yield f"{days[start]}" if i == start else f"{days[start]} to {day}"
+            start = i + 1
+
+
+def findings_json(findings: Sequence[Finding]) -> list[Mapping[str, str]]:
+    """Return findings as JSON knows them."""
+    return [{"check": each.check, "result": each.result, "verdict": each.verdict} for each in findings]

@@ -1,0 +1,61 @@
+"""FINDINGS and ALERTS in the confidential folder.
+
+    <confidential>/preflight.json   the findings of the newest run with due days, for `agedp plan`
+    <confidential>/alerts.jsonl     one line per alert, oldest first; alerts.1.jsonl holds what was there before
+
+`alerts.jsonl` is moved to `alerts.1.jsonl` when it exceeds one MiB, so that the two never hold more than about two.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+from pipelines import folders, locks
+from pipelines.preflight.alerts import Alert
+from pipelines.preflight.checks import Finding, findings_json
+
+PREFLIGHT: Final = "preflight.json"
+ALERTS: Final = "alerts.jsonl"
+EARLIER_ALERTS: Final = "alerts.1.jsonl"
+MOST_BYTES: Final = 2**20
+
+
+def write_findings(folder: Path, findings: Sequence[Finding], *, population: str, on: date) -> None:
+    """Write the findings of a run; those of the run before are replaced."""
+    record = {"population": population, "on": on.isoformat(), "findings": findings_json(findings)}
+    folders.write(folder / PREFLIGHT, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def read_findings(folder: Path, *, population: str) -> tuple[str, tuple[Finding, ...]] | None:
+    """Return the date of the newest findings about a population and the findings; None if there are none."""
+    try:
+        record: dict[str, Any] = json.loads((folder / PREFLIGHT).read_bytes())
+        if record["population"] != population:
+            return None
+        return str(record["on"]), tuple(Finding(**each) for each in record["findings"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at: str) -> None:
+    """Append alerts, one JSON object per line."""
+    if not alerts:
+        return
+    lines = b"".join(_line(alert, population, at) for alert in alerts)
+    path = folder / ALERTS
+    with locks.alone(folder):
+        earlier = path.read_bytes() if folders.there(path) else b""
+        if len(earlier) + len(lines) > MOST_BYTES and earlier:
+            folders.write(folder / EARLIER_ALERTS, earlier)
+            earlier = b""
+        folders.write(path, earlier + lines)
+
+
+def _line(alert: Alert, population: str, at: str) -> bytes:
+    record: dict[str, Any] = {"at": at, "population": population, "day": alert.day.isoformat(), "alert": alert.kind}
+    record |= {"part": alert.part, "whole": alert.whole, "share": round(alert.share, 4), "limit": alert.limit}
+    return (json.dumps(record) + "\n").encode()

@@ -1,0 +1,75 @@
+"""Preflight of one run: what its files contain, by what it is judged, and the refusal of a senseless first release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from agedp_data.errors import PreflightFailed
+from pipelines.preflight.checks import Finding, Rules, check_facts, first_refusal
+from pipelines.preflight.input_facts import InputFacts, collect_facts
+from pipelines.preflight.records import write_findings
+
+if TYPE_CHECKING:
+    from pipelines.read import Delivery
+    from pipelines.work import Work
+
+_INTERVAL: Final = "interval_minutes"
+_DECLARABLE: Final = (15, 30, 60)
+_OVERRIDE: Final = '[input] preflight = "report" releases all the same'
+
+
+def facts_of(work: Work, delivery: Delivery) -> InputFacts:
+    """Return what the files contain: all of it before the first release, later the months of the due days."""
+    months = delivery.months if work.is_first else sorted({f"{day:%Y-%m}" for day in work.drawn_days})
+    return collect_facts(
+        work.store,
+        delivery,
+        work.roster.ids,
+        months=months,
+        sums=work.sums,
+        days=work.drawn_days,
+        whole=work.is_first,
+    )
+
+
+def rules_for(work: Work) -> Rules:
+    """Return the public keys that findings are judged by."""
+    table, schedule = work.run.input, work.run.schedule
+    declares = _INTERVAL in type(table).model_fields
+    return Rules(
+        max_rejected_share=float(table.max_rejected_share),
+        refuse_absent_days=getattr(schedule, "absent_days", "") == "refuse",
+        period=(schedule.first_day, schedule.last_day),
+        interval_minutes=getattr(table, _INTERVAL, None) or 30,
+        declarable=_DECLARABLE if declares else (30,),
+    )
+
+
+def reported(work: Work, facts: InputFacts) -> tuple[Finding, ...]:
+    """Return the findings of a run that they do not stop."""
+    found = check_facts(facts, rules_for(work))
+    return tuple(replace(each, verdict="warning") if each.verdict == "refused" else each for each in found)
+
+
+def require_sense(work: Work, facts: InputFacts) -> None:
+    """Record the findings before the first release.
+
+    Raises:
+        PreflightFailed: the release would be senseless, and the run file does not say that it is wanted all the same.
+    """
+    refuses = work.run.input.preflight == "refuse"
+    work.findings = check_facts(facts, rules_for(work)) if refuses else reported(work, facts)
+    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+    refusal = first_refusal(work.findings)
+    if refusal is not None:
+        raise _refused(work, refusal, work.findings)
+
+
+def _refused(work: Work, refusal: Finding, findings: Sequence[Finding]) -> PreflightFailed:
+    more = sum(each.verdict == "refused" for each in findings) - 1
+    ending = f" ({more} more finding{'s' * (more != 1)})" if more else ""
+    head = f"{work.run.name}: {refusal.public}"
+    tail = f" Nothing was drawn; {_OVERRIDE}."
+    return PreflightFailed(head + tail, private=f"{head} Found: {refusal.result}{ending}.{tail}")

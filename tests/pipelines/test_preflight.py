@@ -1,0 +1,351 @@
+"""A first run on files that make a release senseless is refused before anything is registered; later nights are not."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import date, datetime, time, timedelta
+
+import pytest
+
+from agedp_data.errors import AgedpError, ContractChanged, InputError, PreflightFailed, RunFileError
+from agedp_data.ledger import Ledger
+from pipelines.sanitise import plan, run_stages
+from pipelines.work import begin
+
+FIRST = date(2013, 1, 1)
+HOMES = "ABC"
+LIVE = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
+
+
+def day(number: int) -> date:
+    return FIRST + timedelta(days=number)
+
+
+def rows(homes, days, *, minutes=30, wh=lambda: 200):
+    """London rows of an interval, stamped at its end."""
+    start = datetime.combine(FIRST, time())
+    steps = [
+        start + timedelta(days=number, minutes=minutes * (i + 1)) for number in days for i in range(1440 // minutes)
+    ]
+    return [f"{home},{stamp},{wh() / 1000}" for home in homes for stamp in steps]
+
+
+def deliver(house, lines, *, name="a.csv"):
+    house.london({}, name=name, extra=lines)
+
+
+def prepare(house, lines, *, days=4, edits=(), **keys):
+    """Write files, roster and a run file that refuses."""
+    deliver(house, lines)
+    house.roster([(home, FIRST, None) for home in HOMES])
+    house.write(FIRST, day(days - 1), **keys)
+    edit(house, ('preflight = "report"\n', ""), *edits)
+
+
+def edit(house, *pairs):
+    text = house.run_file.read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    house.run_file.write_text(text)
+
+
+def refused(house, **keys) -> PreflightFailed:
+    """Run, and return the refusal; nothing is registered and no release folder is there."""
+    with pytest.raises(PreflightFailed) as caught:
+        house.run(**keys)
+    assert caught.value.exit_status == 2
+    assert not (house.folder / "ledger.sqlite").exists()
+    assert not (house.folder / "release").exists()
+    public = str(caught.value)
+    for name in (*HOMES, "a.csv"):
+        assert f" {name} " not in public
+    return caught.value
+
+
+def findings(house) -> dict[str, tuple[str, str]]:
+    record = json.loads((house.folder / "confidential" / "preflight.json").read_text())
+    return {each["check"]: (each["verdict"], each["result"]) for each in record["findings"]}
+
+
+def test_half_hourly_files_pass_and_are_described(house):
+    prepare(house, rows(HOMES, range(4)))
+    work = house.run()
+    assert len(work.released) == 4
+    assert {verdict for verdict, _ in findings(house).values()} == {"ok"}
+    assert (house.folder / "confidential" / "preflight.json").stat().st_mode & 0o077 == 0
+    assert findings(house)["interval"][1].startswith(
+        "of 12 household-days have readings: 0.0% about 24, 100.0% about 48"
+    )
+    assert "9.6 kWh" in findings(house)["unit"][1]  # 48 x 0.2
+
+
+@pytest.mark.parametrize("minutes", [60, 15, 10, 120])
+def test_another_interval_is_refused_and_named(house, minutes):
+    prepare(house, rows(HOMES, range(4), minutes=minutes))
+    error = refused(house)
+    assert f"[input] files: readings are {minutes} minutes apart, not 30." in str(error)
+
+
+@pytest.mark.parametrize("start_kwh", [0.0, 8.0])
+def test_registers_of_a_meter_are_refused(house, start_kwh):
+    """Case: cumulative registers, which rise by about 0.2 kWh from reading to reading."""
+    draw = random.Random(1)  # noqa: S311
+    lines = []
+    for home in HOMES:
+        register = start_kwh * 1000
+
+        def read() -> float:
+            nonlocal register
+            register += draw.choice([0, 150, 300])
+            return register
+
+        lines += rows([home], range(4), wh=read)
+    prepare(house, lines)
+    assert "registers of a meter" in str(refused(house))
+
+
+def test_large_registers_are_refused_by_the_share_of_rejected_rows(house):
+    prepare(house, rows(HOMES, range(4), wh=lambda: 12_345_600))
+    error = refused(house)
+    assert "[input] max_rejected_share = 0.2" in str(error)
+    assert "max_half_hour_kwh: the unit is wrong, or they are registers" in str(error)
+    assert "100.00%" in error.private
+    assert "100.00%" not in str(error)
+
+
+def test_a_share_of_rejected_rows_above_the_limit_is_refused(house):
+    """576 rows, of which 0.25 are text: 144."""
+    lines = rows(HOMES, range(4))
+    spoilt = [f"{line.rpartition(',')[0]},x" if i % 4 == 0 else line for i, line in enumerate(lines)]
+    prepare(house, spoilt)
+    assert "25.00% of 576 rows; 144 text in a number" in refused(house).private
+    edit(house, ("[output]", "max_rejected_share = 0.25\n[output]"))
+    with pytest.raises(PreflightFailed, match="no household of the roster has a usable day"):
+        house.run()
+
+
+def test_rows_without_a_reading_and_duplicates_are_not_rejected_rows(house):
+    lines = rows(HOMES, range(4))
+    nulls = [f"D,{line.split(',')[1]},Null" for line in lines[:192]]
+    prepare(house, [*lines, *lines, *nulls])
+    assert len(house.run().released) == 4
+    assert findings(house)["rejected rows"][0] == "ok"
+
+
+def test_days_that_nobody_delivered_are_listed_and_refused(house):
+    """Case: an archive whose files end early."""
+    prepare(house, rows(HOMES, [0, 1]), days=5)
+    error = refused(house)
+    assert "2013" not in str(error)
+    assert "3 due days without a usable household: 2013-01-03 to 2013-01-05" in error.private
+
+
+def test_absent_days_may_be_skipped(house):
+    prepare(house, rows(HOMES, [0, 2]), days=4)
+    edit(house, ("last_day = 2013-01-04", "last_day = 2013-01-04\nskip_days = [2013-01-04, 2013-01-02]"))
+    work = house.run()
+    assert [(row.day, row.state, row.loss > 0) for row in work.released] == [
+        ("2013-01-01", "released", True), ("2013-01-02", "skipped", False),
+        ("2013-01-03", "released", True), ("2013-01-04", "skipped", False),
+    ]  # fmt: skip
+    claim = json.loads((house.folder / "release" / "statement.json").read_text())
+    assert claim["days"]["skipped"] == ["2013-01-02", "2013-01-04"]
+    assert claim["contract"]["schedule"]["skip_days"] == ["2013-01-02", "2013-01-04"]
+    house.run()  # and again, from the ledger alone
+    edit(house, ("skip_days = [2013-01-04, 2013-01-02]", "skip_days = [2013-01-02]"))
+    with pytest.raises(ContractChanged, match="skip_days"):
+        house.run()
+
+
+def test_absent_days_may_count_as_missing(house):
+    prepare(house, rows(HOMES, [0]), days=2)
+    edit(house, ("last_day = 2013-01-02", 'last_day = 2013-01-02\nabsent_days = "missing"'))
+    assert [row.state for row in house.run().released] == ["released", "released"]
+    assert findings(house)["absent days"][0] == "warning"
+
+
+def test_a_run_file_that_only_wants_a_report_is_not_refused(house):
+    prepare(house, rows(HOMES, range(4), minutes=60), edits=[("[output]", 'preflight = "report"\n[output]')])
+    assert len(house.run().released) == 4
+    assert findings(house)["interval"][0] == "warning"
+
+
+def test_an_empty_file_is_named(house):
+    prepare(house, [])
+    error = refused(house)
+    assert "[input] files: hold no row of data" in str(error)
+    assert "a.csv" in error.private
+    assert "a.csv" not in str(error)
+
+
+def test_files_of_other_homes_are_refused(house):
+    prepare(house, rows("XYZ", range(4)))
+    assert "are roster and files of the same homes" in str(refused(house))
+
+
+def test_files_of_another_period_are_refused(house):
+    prepare(house, rows(HOMES, [40, 41]))
+    error = refused(house)
+    assert "[schedule] first_day = 2013-01-01: the files hold no reading of a due day" in str(error)
+    assert "2013-02-1" in error.private
+
+
+def test_an_unusual_unit_is_a_warning(house):
+    prepare(house, rows(HOMES, range(4), wh=lambda: 1))
+    assert len(house.run().released) == 4
+    verdict, result = findings(house)["unit"]
+    assert verdict == "warning"
+    assert "0.048 kWh" in result
+
+
+def test_after_the_first_release_the_same_files_are_only_reported(house):
+    prepare(house, rows(HOMES, [0]), mode="live", promise=LIVE, days=9)
+    assert len(house.run(today=day(2)).released) == 1
+    deliver(house, rows(HOMES, [1, 2], minutes=60), name="b.csv")
+    work = house.run(today=day(4))
+    assert [row.state for row in work.released] == ["released", "released"]
+    assert {"interval", "coverage"} <= {each.check for each in work.findings if each.verdict == "warning"}
+    assert {each.verdict for each in work.findings} <= {"ok", "warning"}
+
+
+def test_a_new_live_population_must_write_corrections(house):
+    prepare(house, rows(HOMES, [0, 1]), mode="live", promise=LIVE, days=9)
+    edit(house, ('corrections = "set-aside"\n', ""))
+    with pytest.raises(RunFileError, match=r'run.toml: \[input\] corrections is missing: .* "later-file"'):
+        house.run(today=day(2))
+    assert not (house.folder / "ledger.sqlite").exists()
+    assert house.run(today=FIRST).released == ()  # nothing is due, so nothing is registered
+
+
+def test_a_running_live_series_keeps_what_silence_meant(house):
+    prepare(house, rows(HOMES, [0, 1]), mode="live", promise=LIVE, days=9)
+    house.run(today=day(2))
+    edit(house, ('corrections = "set-aside"\n', ""))
+    assert len(house.run(today=day(3)).released) == 1
+
+
+def test_new_keys_leave_the_contract_as_it_was(house, published_twice):
+    """A ledger of run files without the new keys goes on under one that has the free ones."""
+    text = published_twice.run_file.read_text()
+    free = text.replace('preflight = "report"', "max_rejected_share = 0.3").replace(
+        "[promise]", "[alerts]\nmin_coverage = 0.4\n[promise]"
+    )
+    published_twice.run_file.write_text(free.replace("last_day", 'absent_days = "missing"\nlast_day'))
+    try:
+        work = begin(published_twice.run_file)
+        plan(work)
+        ledger = Ledger.open(work.run.output.ledger)
+        kept = json.loads(ledger.contracts("homes")[-1].promise)
+        assert kept == work.promise
+        assert "skip_days" not in kept["schedule"]
+        assert not {"preflight", "max_rejected_share"} & kept["input"].keys()
+    finally:
+        published_twice.run_file.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("days", "what"),
+    [
+        ("[]", "must be a list of dates"),
+        ("[2013-01-09]", "names 2013-01-09, which is not a day of the period"),
+        ("[2013-01-02, 2013-01-02]", "names a day twice"),
+        ('["2013-01-02"]', "must be a date without quotes"),
+    ],
+)
+def test_skip_days_are_days_of_the_period(house, days, what):
+    prepare(house, [], edits=[("last_day", f"skip_days = {days}\nlast_day")])
+    with pytest.raises(RunFileError, match=what):
+        begin(house.run_file)
+
+
+def test_a_period_of_skipped_days_alone_is_refused(house):
+    prepare(house, rows(HOMES, [0]), days=1, edits=[("last_day", "skip_days = [2013-01-01]\nlast_day")])
+    with pytest.raises(RunFileError, match=r"\[schedule\] skip_days: lists every day of the period"):
+        house.run()
+
+
+def alerts(house) -> list[dict[str, object]]:
+    path = house.folder / "confidential" / "alerts.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_day_with_few_usable_households_is_alerted_once(house):
+    prepare(house, rows(HOMES, [0]), mode="live", promise=LIVE, days=9, rest="[alerts]\nmin_coverage = 0.5\n")
+    house.run(today=day(2))
+    assert alerts(house) == []
+    deliver(house, rows("A", [1]), name="b.csv")
+    for _ in range(2):
+        house.run(today=day(3))
+    assert [{**each, "at": ""} for each in alerts(house)] == [
+        {"at": "", "population": "homes", "day": "2013-01-02", "alert": "coverage", "part": 1, "whole": 3,
+         "share": 0.3333, "limit": 0.5}
+    ]  # fmt: skip
+    assert (house.folder / "confidential" / "alerts.jsonl").stat().st_mode & 0o077 == 0
+
+
+def test_a_day_whose_files_disagree_is_alerted_whatever_is_configured(house):
+    """Case: two files that disagree about a whole day of one home of three: a third of its 144 readings."""
+    prepare(house, rows(HOMES, range(4)))
+    deliver(house, rows("A", [1], wh=lambda: 300), name="b.csv")
+    work = house.run()
+    [alert] = alerts(house)
+    assert (alert["alert"], alert["day"], alert["part"], alert["whole"]) == ("conflicts", "2013-01-02", 48, 144)
+    assert findings(house)["conflicts"][0] == "warning"
+    assert [row.state for row in work.released] == ["released"] * 4
+
+
+def test_few_conflicts_are_no_alert_and_a_later_file_has_none(house):
+    prepare(house, rows(HOMES, range(2)), days=2)
+    deliver(house, rows("A", [1], wh=lambda: 300)[:7], name="b.csv")  # 7 of 144 are 4.9 %
+    house.run()
+    assert alerts(house) == []
+    assert "2013-01-02: 4.9% lost" in findings(house)["conflicts"][1]
+
+
+def test_alerts_are_bounded(house, monkeypatch):
+    monkeypatch.setattr("pipelines.preflight.records.MOST_BYTES", 400)
+    prepare(house, rows(HOMES, [0]), mode="live", promise=LIVE, days=30)
+    house.run(today=day(2))
+    for number in range(3, 12):
+        house.run(today=day(number))
+    kept = alerts(house)
+    folder = house.folder / "confidential"
+    assert kept[-1]["day"] == str(day(9))
+    assert sum((folder / name).stat().st_size for name in ("alerts.jsonl", "alerts.1.jsonl")) <= 800
+    days = [json.loads(line)["day"] for line in (folder / "alerts.1.jsonl").read_text().splitlines()]
+    assert [*days, *(each["day"] for each in kept)] == [str(day(9 - i)) for i in range(len(days) + len(kept))][::-1]
+
+
+@pytest.mark.parametrize("where", ["write_confidential_report", "append_alerts"])
+def test_a_record_that_fails_after_the_release_does_not_hide_it(house, monkeypatch, where):
+    """Case: the report for the house cannot be written; all days are drawn, charged and published."""
+    prepare(house, rows(HOMES, range(4)))
+
+    def full(*_: object, **__: object) -> None:
+        raise InputError("[output] cannot be written (No space left on device)")
+
+    monkeypatch.setattr(f"pipelines.sanitise.{where}", full)
+    with pytest.raises(AgedpError, match="the release folder is published with 4 new days, drawn and charged, but"):
+        house.run()
+    assert "nothing was published" not in (house.folder / "release" / "STATEMENT.md").read_text()
+    monkeypatch.undo()
+    before = house.files()
+    assert house.run().released == ()
+    assert house.files() == before
+
+
+def test_a_folder_that_cannot_be_written_after_the_draw_says_what_is_charged(house, monkeypatch):
+    prepare(house, rows(HOMES, range(4)))
+
+    def full(*_: object) -> None:
+        raise InputError("[output] cannot be written (No space left on device)")
+
+    monkeypatch.setattr("pipelines.sanitise.project", full)
+    work = begin(house.run_file)
+    with pytest.raises(InputError, match="4 due days are drawn and charged; the next run publishes them"):
+        run_stages(lambda _, stage: stage(work))
+    monkeypatch.undo()
+    house.run()
+    assert (house.folder / "release" / "statement.json").exists()
