@@ -214,7 +214,10 @@ def _series(contract: Mapping[str, Any]) -> list[str]:
     promise = contract["promise"]
     shared = {notion.name: notion.shared for notion in NOTIONS}.get(promise["notion"], Promise.shared)(promise)
     states = _states(contract) if any(one.get("values") == "states" for one in contract["series"].values()) else ""
-    return [_list([_made(name, terms, shared, states) for name, terms in contract["series"].items()]), small]
+    hours = contract.get("input", {}).get("interval_minutes") == 60
+    readings = "hours" if hours else "half-hours"
+    made = [_made(name, terms, shared, states, readings) for name, terms in contract["series"].items()]
+    return [_list(made), small]
 
 
 def _states(contract: Mapping[str, Any]) -> str:
@@ -232,14 +235,14 @@ def _states(contract: Mapping[str, Any]) -> str:
     )
 
 
-def _made(name: str, terms: Mapping[str, Any], shared: str, states: str) -> str:
+def _made(name: str, terms: Mapping[str, Any], shared: str, states: str, readings: str) -> str:
     clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
     counts = terms.get("statistic") == "distribution"
     text = f"{name}: {'how many households used how much, by day' if counts else _MEAN}"
     text += f", by {terms['by']} of the roster" if "by" in terms else ""
     text += f"; a household's day counts at most {clamp} kWh"
     if missing is not None:
-        text += f", and {terms.get('missing_kwh')} kWh if more than {missing} of its half-hours lack a reading"
+        text += f", and {terms.get('missing_kwh')} kWh if more than {missing} of its {readings} lack a reading"
     if terms.get("values") == "states":
         text += states
     if terms.get("statistic") == "mean":

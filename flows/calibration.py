@@ -82,6 +82,7 @@ def _memory_lines(found: Remembered | None, *, cyclic: bool) -> list[str]:
     lines += [
         _line(f"Aged epsilon of {found.loss:g}, {name.partition(',')[0]}, {_MEDIAN}", found.median(name, "loss_left"))
         for name in (DAY_TOLD, HALF_HOUR_TOLD)
+        if name in found.figures
     ]
     return [*lines, f"Confidential report: {shown(str(found.page))}", ""]
 

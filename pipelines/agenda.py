@@ -145,7 +145,7 @@ def _period(run: RunFile, until: date) -> Iterator[date]:
 
 
 def _layout(run: RunFile) -> Layout:
-    return layout_of(run.input.dataset, run.input.named_columns)
+    return layout_of(run.input.dataset, run.input.named_columns, run.input.interval_minutes)
 
 
 def _due_on(run: RunFile, day: date) -> date:

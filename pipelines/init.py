@@ -24,7 +24,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
-from agedp_data.readers.layout import SLOTS
+from agedp_data.readers.layout import INTERVAL_MINUTES, SLOTS, slot_step
 from agedp_data.readers.long import Long
 from agedp_data.roster import Roster, read_roster, roster_text
 from pipelines import folders
@@ -229,7 +229,8 @@ def _facts(layout: RecognisedLayout, patterns: Sequence[str], spans: Mapping[str
     last = max((span[1] for span in spans.values()), default=_ANY_DAY)
     columns = layout.long.lines if layout.long is not None else ()
     places = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
-    return FileFacts(layout.dataset, places, first, last, len(spans), columns)
+    interval = (layout.long.interval_minutes if layout.long is not None else None) or INTERVAL_MINUTES
+    return FileFacts(layout.dataset, places, first, last, len(spans), columns, interval)
 
 
 def _provisional(facts: FileFacts, given: OptionValues, places: Places, folder: Path) -> RunFile:
@@ -296,7 +297,8 @@ def _spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
 
     A first reading is often the midnight that belongs to the day before.
     """
-    full_days = _spans_of(store, delivery, least=SLOTS - 2)
+    step = slot_step(store.layout.interval_minutes)
+    full_days = _spans_of(store, delivery, least=(SLOTS - 2) // step)
     return _spans_of(store, delivery, least=1) | full_days
 
 

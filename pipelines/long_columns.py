@@ -1,4 +1,4 @@
-"""The columns of a long table, one row per household and half-hour, as far as the first rows show them.
+"""The columns of a long table, one row per household and interval, as far as the first rows show them.
 
 What the first rows show beyond doubt is decided; everything else is a proposal with its reason, or a list of
 candidates, and waits for a decision. Decisions about what counts as evidence:
@@ -9,8 +9,9 @@ candidates, and waits for a decision. Decisions about what counts as evidence:
   readings of the date are candidates.
 * The unit is decided by the header ("kwh", "energy_wh"); the size of the figures only makes a proposal. A header that
   names another unit, such as MWh or kW, is refused.
-* `stamp` is decided as "end" where a household begins with 00:30 and ends with 00:00. The reverse, 00:00 to 23:30, is
-  a proposal for "start": a calendar year that was cut out of end-stamped readings looks the same.
+* `stamp` is decided as "end" where a household's half-hours begin with 00:30 and end with 00:00. The reverse, 00:00 to
+  23:30, is a proposal for "start": a calendar year that was cut out of end-stamped readings looks the same.
+* `interval_minutes` is what lies between most consecutive timestamps of the same household.
 * Timestamps with an offset are instants, which decides `zone = "UTC"`. Nothing shows whose midnight ends a day.
 """
 
@@ -27,6 +28,8 @@ from statistics import median
 from typing import Final
 
 from agedp_data.errors import InputError
+from agedp_data.readers.intervals import DECLARABLE, INTERVALS, common_interval
+from agedp_data.readers.layout import INTERVAL_MINUTES
 from agedp_data.readers.lines import column_names, split_fields
 from agedp_data.readers.stamps import ISO, parser_format
 from agedp_data.shown import shown
@@ -45,9 +48,7 @@ _ENERGY = re.compile(r"k?wh|energy|consum|usage|import|export|load|(^|[^a-z])use
 _OTHER_UNIT = re.compile(r"[mgt]wh(?![a-z])|k(w|va|varh?)(?![a-z])|(?<![a-z])([mg]?w|m?va|[kmg]?j)(?![a-z])")
 """Units other than kWh and Wh in a header of small letters."""
 _ROWS = 2000
-_HALF_HOUR = 30
-_MIDNIGHT, _HALF_PAST = timedelta(), timedelta(minutes=30)
-_LAST = timedelta(hours=23, minutes=30)
+_MIDNIGHT, _DAY = timedelta(), timedelta(days=1)
 _SMALL_WH = 20.0
 _REPEATED = 4
 """With fewer timestamps for a value, the value may be the number of a record."""
@@ -58,12 +59,13 @@ class LongTable:
     """What the first rows of a long table show: the lines of [input.columns], reasons, and what cannot be read.
 
     `reasons` say by key why a line is proposed or decided; `unreadable` are the keys without which no row can be read,
-    each with its candidates.
+    each with its candidates. `interval_minutes` lie between the readings, None if too few rows say.
     """
 
     lines: tuple[KeyLine, ...]
     reasons: Mapping[str, str]
     unreadable: Mapping[str, tuple[str, ...]]
+    interval_minutes: int | None = None
 
 
 def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, complete: bool) -> LongTable | None:
@@ -73,8 +75,8 @@ def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, complete: bo
     that the lines are all lines of the file, so that its last household ends with them.
 
     Raises:
-        InputError: an option names a column that the header lacks; the readings are not half-hourly; the header names
-            a unit that cannot be read.
+        InputError: an option names a column that the header lacks; the readings are of an interval that no run file can
+            declare; the header names a unit that cannot be read.
     """
     names = column_names(lines[0]) if lines else []
     rows = list(_rows(lines[1:], len(names)))[:_ROWS]
@@ -123,12 +125,11 @@ class _Reading:
         self._column("time", times, _TIME)
         self._household(values, times)
         self._time_format()
-        self._stamp()
+        interval = None if self._unreadable else self._interval()
+        self._stamp(timedelta(minutes=interval or INTERVAL_MINUTES))
         self._zones()
         self._unit()
-        if not self._unreadable:
-            self._require_half_hours()
-        return LongTable(tuple(self._lines.values()), self._reasons, self._unreadable)
+        return LongTable(tuple(self._lines.values()), self._reasons, self._unreadable, interval)
 
     def _household(self, names: Sequence[str], times: Sequence[str]) -> None:
         """Decide the household column by header and rows; every column that can be it is a candidate."""
@@ -170,20 +171,20 @@ class _Reading:
         else:
             self._unreadable["time_format"] = formats or (ISO,)
 
-    def _stamp(self) -> None:
+    def _stamp(self, interval: timedelta) -> None:
         if self._is_given("stamp"):
             return
         spans = [(_of_day(stamps[0]), _of_day(stamps[-1])) for stamps in self._whole_households()]
-        if spans and all(span == (_HALF_PAST, _MIDNIGHT) for span in spans):
-            self._decide("stamp", "end", "households begin with 00:30 and end with 00:00")
-        elif spans and all(span == (_MIDNIGHT, _LAST) for span in spans):
-            self._propose(
-                "stamp", "start", "households begin with 00:00 and end with 23:30, unless the days were cut out"
-            )
+        last = _DAY - interval
+        if spans and all(span == (interval, _MIDNIGHT) for span in spans):
+            self._decide("stamp", "end", f"households begin with {_clock(interval)} and end with 00:00")
+        elif spans and all(span == (_MIDNIGHT, last) for span in spans):
+            shown_end = f"households begin with 00:00 and end with {_clock(last)}"
+            self._propose("stamp", "start", f"{shown_end}, unless the days were cut out")
         elif spans or not (first := {_of_day(stamps[0]) for stamps in self._households()}):
             self._propose("stamp", "end", "the first rows do not show it")
-        elif first == {_HALF_PAST}:
-            self._propose("stamp", "end", "households begin with 00:30")
+        elif first == {interval}:
+            self._propose("stamp", "end", f"households begin with {_clock(interval)}")
         else:
             self._propose("stamp", "start" if first == {_MIDNIGHT} else "end", "the first rows hardly show it")
 
@@ -210,20 +211,14 @@ class _Reading:
         unit = "Wh" if size > _SMALL_WH else "kWh"
         self._propose("unit", unit, f"the median of the first figures above 0 is {size:.3g}; the header names no unit")
 
-    def _require_half_hours(self) -> None:
-        gaps = Counter(
-            (later - earlier) // timedelta(minutes=1)
-            for stamps in self._households()
-            for earlier, later in pairwise(sorted(set(stamps)))
+    def _interval(self) -> int | None:
+        """Return the minutes between readings, None if too few rows say; refuse what no run file can declare."""
+        minutes = common_interval(
+            [(stamp - datetime.min) // timedelta(minutes=1) for stamp in stamps] for stamps in self._households()
         )
-        if not gaps:
-            return
-        minutes, times = gaps.most_common(1)[0]
-        if minutes != _HALF_HOUR and times * 2 > sum(gaps.values()):
-            raise InputError(
-                f"the readings are {minutes} minutes apart; half-hourly tables (30 minutes) are read. Give a "
-                "half-hourly table"
-            )
+        if minutes is not None and minutes not in INTERVALS:
+            raise InputError(f"the readings are {minutes} minutes apart; convert the files to readings of {DECLARABLE}")
+        return minutes
 
     def _whole_households(self) -> list[list[datetime]]:
         """Return the timestamps of households that begin and end within the first rows, in the order of the file."""
@@ -313,6 +308,10 @@ def _number(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
+
+
+def _clock(time: timedelta) -> str:
+    return f"{time // timedelta(hours=1):02d}:{time // timedelta(minutes=1) % 60:02d}"
 
 
 def _of_day(stamp: datetime) -> timedelta:

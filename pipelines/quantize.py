@@ -1,9 +1,9 @@
 """READINGS of the model's period -> EDGES: at most 12 states per household.
 
 A chain of half-hours is of readings, a chain of days of DAYS: what a household used each day, in whole watt-hours, by
-no clamp (what is coarser would forget faster). A day that lacks more than two of the readings that it can have (48;
-46 when the clock goes forward) is missing and breaks the chain, whatever `max_missing` a series has: a model does not
-change when a series does.
+no clamp (what is coarser would forget faster). A day that lacks more than two of the half-hours that it can have (48;
+46 when the clock goes forward), or more than one of its hours, is missing and breaks the chain, whatever `max_missing`
+a series has: a model does not change when a series does.
 
 A pass over the months for the edges, merged by addition: exact whatever the parts and the order. `quantile` and
 `equal-width` edges are each household's own and confidential; a list of edges is public and the same for all.
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from agedp_data.chains.states import edges_equal_width, edges_quantile
 from agedp_data.config.model import Step
-from agedp_data.readers.layout import SLOTS, Ints, expected_readings
+from agedp_data.readers.layout import SLOTS, Ints, expected_readings, slot_step
 from agedp_data.roster import Roster
 from pipelines.blocks import Engine, map_each
 from pipelines.read import Delivery
@@ -93,7 +93,7 @@ class Period:
         readings, energy = (table[name].to_numpy().astype(np.int64) for name in ("readings", "energy_wh"))
         numbers, place = np.unique(day, return_inverse=True)
         least = np.array([expected_readings(self.store.layout, day_of(number)) for number in numbers], np.int64)
-        usable = readings >= least[place] - _MAX_MISSING
+        usable = readings >= least[place] - _MAX_MISSING // slot_step(self.store.layout.interval_minutes)
         order = np.lexsort((day[usable], household[usable]))
         return self._inside(household[usable][order], day[usable][order], energy[usable][order], 1)
 

@@ -135,7 +135,7 @@ def _add(store: Store, fresh: Sequence[Identified], *, engine: Engine, has_begun
     Raises:
         UnreadableFile: of one that has not, the first such file.
     """
-    opening = partial(_attempt, partial(open_file, store=store, check_dates=not has_begun))
+    opening = partial(_attempt, partial(open_file, store=store, check_rows=not has_begun))
     opened = map_each("open", fresh, each=opening, engine=engine)
     _require_readable(opened, has_begun=has_begun)
     size = sum(one.source.size for one in fresh)

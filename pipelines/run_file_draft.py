@@ -18,6 +18,7 @@ from agedp_data.config.reading import check
 from agedp_data.config.run import RunFile
 from agedp_data.errors import RunFileError
 from agedp_data.notions.parameters import Block
+from agedp_data.readers.layout import INTERVAL_MINUTES
 from pipelines.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, quoted
 from pipelines.run_file_proposals import CLASSICAL, FileFacts, KeyLine, Proposals, model_block, notion_of
 
@@ -216,6 +217,8 @@ def _filled(
 
 def _input(facts: FileFacts, given: OptionValues) -> list[KeyLine]:
     lines = [KeyLine("dataset", quoted(facts.dataset)), KeyLine("files", _list(facts.files))]
+    if facts.interval_minutes != INTERVAL_MINUTES:
+        lines.append(KeyLine("interval_minutes", str(facts.interval_minutes), "minutes between readings"))
     if given.get(("schedule", "mode")) == '"live"':
         lines.append(KeyLine("corrections", quoted("later-file"), decided=False))
     return lines

@@ -16,6 +16,7 @@ from agedp_data.config.model import Declared, Estimated
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.parameters import Block
+from agedp_data.readers.layout import INTERVAL_MINUTES
 from pipelines.run_file_options import SERIES, Key, OptionValues, quoted
 
 CLASSICAL: Final = "classical"
@@ -35,7 +36,7 @@ class KeyLine:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is read off the files: the layout, the period, how many households, and the columns of a long table."""
+    """What is read off the files: layout, period, how many households, columns and interval of a long table."""
 
     dataset: str
     files: tuple[str, ...]
@@ -43,6 +44,7 @@ class FileFacts:
     last: date
     households: int
     columns: tuple[KeyLine, ...] = ()
+    interval_minutes: int = INTERVAL_MINUTES
 
     @property
     def days(self) -> int:

@@ -20,9 +20,10 @@ import numpy as np
 
 from agedp_data.chains.represented import PublicStates, representatives
 from agedp_data.chains.states import states
+from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.cutting import Block
-from agedp_data.readers.layout import SLOTS, Ints, Rules
+from agedp_data.readers.layout import SLOTS, Ints, Rules, slot_step
 from agedp_data.readers.settle import Readings, Rows, joined, settle
 from pipelines.blocks import Engine, map_each
 from pipelines.estimate import repeated
@@ -111,10 +112,12 @@ def tally(
         engine: how it runs.
 
     Raises:
-        InputError: a file that cannot be understood.
+        InputError: a file that cannot be understood, or readings of hours.
         ChainError: states are to be counted, and the cut points are not whole or do not rise.
     """
     chosen = Rules() if rules is None else rules
+    if slot_step(chosen.interval_minutes) > 1:
+        raise InputError(f"[input] interval_minutes = {chosen.interval_minutes}: states are of half-hours")
     asked = _Asked(edges, _public(edges) if values == "states" else None)
     with TemporaryDirectory(prefix="agedp-") as folder:
         store = Store(Path(folder) / "store", dataset, chosen)

@@ -283,7 +283,8 @@ def rules_of(run: RunFile) -> Rules:
     """Return the rules that the rows of a run file's input files are read under."""
     named = run.input.named_columns
     columns = NamedColumns.of(named) if named is not None else None
-    return Rules(max_half_hour_wh=run.input.max_half_hour_wh, own=run.input.own_keys, columns=columns)
+    table = run.input
+    return Rules(table.max_half_hour_wh, table.own_keys, columns, table.interval_minutes)
 
 
 def store_of(run: RunFile) -> Store:

@@ -1,7 +1,8 @@
 """The contract part of a run file: what the ledger registers, and what may not change unnoticed.
 
 Everything is in it that is not marked FREE: no path, engine, title or schedule of the machine. Defaults are
-written out, and numbers in one form, so that two files that say the same make the same contract.
+written out, and numbers in one form, so that two files that say the same make the same contract. A key that is marked
+LATER is left out where it has its default, so that series that began before there was such a key go on.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.notion import Notion
-from agedp_data.notions.parameters import FREE, Block, exact_text
+from agedp_data.notions.parameters import FREE, LATER, Block, exact_text
 from agedp_data.notions.publication import Publication
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
@@ -46,7 +47,8 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
     if isinstance(value, Block):
         fields = type(value).model_fields
         kept = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
-        return {key: _plain(each) for key, each in kept.items() if each is not None}
+        silent = {key for key in kept if LATER in fields[key].metadata and kept[key] == fields[key].default}
+        return {key: _plain(each) for key, each in kept.items() if each is not None and key not in silent}
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, tuple | list):

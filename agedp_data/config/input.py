@@ -16,6 +16,7 @@ from pydantic import Discriminator, Field, create_model, field_validator, model_
 from agedp_data.config.places import PLACE, Pattern
 from agedp_data.notions.parameters import (
     FREE,
+    LATER,
     Block,
     Fraction01,
     ListOf,
@@ -27,7 +28,7 @@ from agedp_data.notions.parameters import (
     wrong,
 )
 from agedp_data.readers.datasets import LAYOUTS
-from agedp_data.readers.layout import Layout
+from agedp_data.readers.layout import INTERVAL_MINUTES, Layout
 from agedp_data.readers.stamps import ISO
 
 Order = Literal["name", "modified"]
@@ -52,8 +53,12 @@ class Input(Block):
     """Order of the files, for "later-file" only: by name, numbers compared as numbers, or by modification time. "name"
     unless written.
     """
+    interval_minutes: Annotated[Literal[15, 30, 60], LATER] = 30
+    """Minutes between two readings of a household. Readings of 15 minutes are added up to half-hours; readings of hours
+    count for days only, not for states or chains of half-hours. The publishers' datasets have 30.
+    """
     max_half_hour_kwh: PositiveKwh = exact(50)
-    """A reading above this is rejected and counted."""
+    """A reading above this is rejected and counted; half of it for readings of 15 minutes, twice for those of hours."""
     max_rejected_share: Annotated[Fraction01, FREE] = Decimal("0.2")
     """A first run that rejects a larger share of the rows is refused. Rows without a reading, duplicates and corrected
     rows are not counted.
@@ -80,6 +85,16 @@ class Input(Block):
         return None if keys is None else keys.model_construct(**{key: getattr(self, key) for key in keys.model_fields})
 
     @model_validator(mode="after")
+    def _interval_of_the_dataset(self) -> Self:
+        if self.dataset in LAYOUTS and self.interval_minutes != LAYOUTS[self.dataset].interval_minutes:
+            raise wrong(
+                f'must be {INTERVAL_MINUTES} for dataset = "{self.dataset}"; describe other files under dataset = '
+                '"long" and [input.columns]',
+                "interval_minutes",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _order_only_where_used(self) -> Self:
         if self.file_order is not None and self.corrections != "later-file":
             raise wrong('is used by corrections = "later-file" only; remove it', "file_order")
@@ -87,7 +102,7 @@ class Input(Block):
 
 
 class LongColumns(Block):
-    """[input.columns]: how a table with one row per household and half-hour is to be understood."""
+    """[input.columns]: how a table with one row per household and interval is to be understood."""
 
     household: Text
     """Column of the household's identifier."""
@@ -98,13 +113,13 @@ class LongColumns(Block):
     offset may be written or not.
     """
     stamp: Literal["end", "start"]
-    """Whether the timestamp is the end or the start of its half-hour."""
+    """Whether the timestamp is the end or the start of its interval."""
     zone: Zone
     """Time zone of the timestamps."""
     day_zone: Zone
     """Time zone whose midnight ends a day."""
     energy: Text
-    """Column of the energy of the half-hour."""
+    """Column of the energy of the interval."""
     unit: Literal["kWh", "Wh"]
     """Unit of the energy column."""
     missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
@@ -137,7 +152,7 @@ class LongColumns(Block):
 
 
 class LongInput(Input):
-    """Any other half-hourly table, one row per household and interval."""
+    """Any other table of one row per household and interval of 15, 30 or 60 minutes."""
 
     dataset: Literal["long"]
     columns: LongColumns

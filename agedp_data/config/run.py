@@ -26,6 +26,7 @@ from agedp_data.notions.notion import Notion, Promise
 from agedp_data.notions.parameters import Block, exact_text, wrong
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
+from agedp_data.readers.layout import INTERVAL_MINUTES, SLOTS, slot_step
 
 Problem = tuple[str, str, str]
 """Table, key, and what is wrong with it."""
@@ -204,6 +205,21 @@ def _model_before(run: RunFile) -> Iterator[Problem]:
         yield "model", "period", f'must end before first_day = {run.schedule.first_day} when mode = "live"'
 
 
+def _half_hours_there(run: RunFile) -> Iterator[Problem]:
+    minutes = run.input.interval_minutes
+    if minutes <= INTERVAL_MINUTES:
+        return
+    files = f"where [input] interval_minutes = {minutes}"
+    if isinstance(run.model, Estimated) and run.model.step == HALF_HOUR:
+        yield "model", "step", f'must be "day" {files}: the files hold no half-hours'
+    if isinstance(run.promise, AgeDependent) and run.promise.secret == HALF_HOUR:
+        yield "promise", "secret", f'must be "day" {files}: the files hold no half-hours'
+    most = SLOTS // slot_step(minutes) - 2
+    for name, each in run.series.items():
+        if each.max_missing > most:
+            yield f"series.{name}", "max_missing", f"must be at most {most} {files}: a day has half as many readings"
+
+
 def _small_moves(run: RunFile) -> Iterator[Problem]:
     for name, each in run.series.items():
         if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > each.clamp_kwh:
@@ -240,6 +256,7 @@ _RULES = (
     _states,
     _model_fits,
     _model_before,
+    _half_hours_there,
     _small_moves,
     _stays_in_the_house,
 )

@@ -65,7 +65,9 @@ class Series(Block):
     by: Text | None = None
     """Group column of the roster; the series then has one value per group and day."""
     max_missing: Missing = 2
-    """A household-day that lacks more readings than this counts as missing."""
+    """A household-day that lacks more readings than this counts as missing: of half-hours, or of hours where [input]
+    interval_minutes = 60.
+    """
     missing_kwh: Kwh = exact(0)
     """Value of a missing household-day."""
     values: Literal["readings", "states"] = "readings"

@@ -67,6 +67,7 @@ def _all_written(columns: LongColumns) -> LongColumns:
 
 class _Input(_Form):
     dataset: str
+    interval_minutes: Literal[15, 30, 60] = 30
     columns: Annotated[LongColumns, AfterValidator(_all_written)] | None = None
 
 

@@ -31,6 +31,8 @@ class Marker:
 
 FREE: Final = Marker()
 """May change at any time: no part of the contract."""
+LATER: Final = Marker()
+"""Came after series had begun: a contract leaves the key out where it has its default, which is what silence meant."""
 
 
 class Block(BaseModel):

@@ -23,6 +23,7 @@ from agedp_data.notions.parameters import Block, ListOf, wrong
 from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.layout import (
     FIRST_DAY,
+    INTERVAL_MINUTES,
     LAST_DAY,
     MISSING,
     SLOTS,
@@ -85,6 +86,7 @@ class Ausgrid:
     name = "ausgrid"
     day_zone = "Australia/Sydney"
     width = SLOTS
+    interval_minutes = INTERVAL_MINUTES
     channels = 2
     keys = AusgridKeys
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agedp_data.errors import InputError
 from agedp_data.readers.ausgrid import Ausgrid
-from agedp_data.readers.layout import Layout, NamedColumns
+from agedp_data.readers.layout import INTERVAL_MINUTES, Layout, NamedColumns
 from agedp_data.readers.london import London
 from agedp_data.readers.long import Long
 
@@ -22,22 +22,31 @@ LAYOUTS: dict[str, Layout] = {
 DATASETS = (*LAYOUTS, Long.name)
 
 
-def layout_of(dataset: str, columns: NamedColumns | Mapping[str, Any] | None = None) -> Layout:
-    """Return the layout of a dataset; `columns`, as the run file or a contract writes them out, for "long" only.
+def layout_of(
+    dataset: str,
+    columns: NamedColumns | Mapping[str, Any] | None = None,
+    interval_minutes: int = INTERVAL_MINUTES,
+) -> Layout:
+    """Return the layout of a dataset.
+
+    `columns`, as the run file or a contract writes them out, are for "long" only, as is an `interval_minutes` that is
+    not 30.
 
     >>> layout_of("london").day_zone
     'GMT'
 
     Raises:
-        InputError: an unknown dataset, "long" without columns, or another with them.
+        InputError: an unknown dataset, "long" without columns, or another with them or with another interval.
     """
     if dataset not in DATASETS:
         raise InputError(f'dataset "{dataset}" is not one of {", ".join(DATASETS)}')
     if (columns is not None) != (dataset == Long.name):
         raise InputError('[input.columns] goes with dataset = "long", and dataset = "long" with [input.columns]')
     if columns is None:
+        if interval_minutes != LAYOUTS[dataset].interval_minutes:
+            raise InputError(f'[input] interval_minutes = {interval_minutes} goes with dataset = "long"')
         return LAYOUTS[dataset]
-    return _long(columns if isinstance(columns, NamedColumns) else NamedColumns.of(columns))
+    return _long(columns if isinstance(columns, NamedColumns) else NamedColumns.of(columns), interval_minutes)
 
 
 _long = lru_cache(maxsize=64)(Long)

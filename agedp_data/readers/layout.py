@@ -24,9 +24,15 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 SLOTS = 48
+INTERVAL_MINUTES = 30
+"""Minutes between readings where a run file says nothing else: those of the two public datasets."""
 MISSING = -1
+PASSES = 4
 UNTOLD = 3
-"""The channel of a pass of a repeated half-hour that its stamp does not tell from the other: see `settle`."""
+"""The channel of a pass of a repeated half-hour that its stamp does not tell from the other: see `settle`.
+
+Where a half-hour is read in parts, its n-th part has these channels plus n x `PASSES`.
+"""
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
 _EPOCH = date(1970, 1, 1)
 
@@ -102,13 +108,19 @@ class NamedColumns:
 class Rules:
     """What of the run file decides how a row is read (part of a stored part's name).
 
-    `own` holds the keys that the layout adds to [input] (`Layout.keys`), None for their defaults; `columns` is for
-    "long" only.
+    `own` holds the keys that the layout adds to [input] (`Layout.keys`), None for their defaults; `columns` and an
+    `interval_minutes` other than 30 are for "long" only.
     """
 
     max_half_hour_wh: int = 50_000
     own: Block | None = None
     columns: NamedColumns | None = None
+    interval_minutes: int = INTERVAL_MINUTES
+
+    @property
+    def max_reading_wh(self) -> int:
+        """Return the most that a reading of the interval may be: as much power as the bound of a half-hour allows."""
+        return self.max_half_hour_wh * self.interval_minutes // INTERVAL_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +177,17 @@ ALONE: Channels = (frozenset({0}),)
 
 
 class Layout(Protocol):
-    """One dataset: `width` readings a row (1 or 48), channels 0 to `channels` - 1, days of `day_zone`."""
+    """One dataset: `width` readings a row (1 or 48), channels 0 to `channels` - 1, days of `day_zone`.
+
+    Readings of half-hours (`interval_minutes` 30) fill all slots of a day, and so do those of 15 minutes, two of which
+    add up to a half-hour; readings of hours fill every second slot, that of their first half-hour.
+    """
 
     name: str
     day_zone: str
     width: int
     channels: int
+    interval_minutes: int
 
     @property
     def keys(self) -> type[Block] | None:
@@ -205,9 +222,15 @@ class Layout(Protocol):
         """Return the instant (UTC) at which a day of this layout ends."""
 
 
+def slot_step(interval_minutes: int) -> int:
+    """Return on every how many slots of a day there is a reading: 2 for hours, else 1."""
+    return max(1, interval_minutes // INTERVAL_MINUTES)
+
+
 def expected_readings(layout: Layout, day: date) -> int:
-    """Return how many readings a complete day of this layout has: 48, or 46 when the clock goes forward."""
-    return SLOTS - len(layout.absent_slots(day))
+    """Return how many readings a complete day has: 48 half-hours, 46 when the clock goes forward; 24 or 23 hours."""
+    step = slot_step(layout.interval_minutes)
+    return SLOTS // step - sum(slot % step == 0 for slot in layout.absent_slots(day))
 
 
 def whole_wh(
@@ -219,10 +242,10 @@ def whole_wh(
     """
     with np.errstate(over="ignore", invalid="ignore"):  # 1e308 kWh is above any bound
         wh = np.rint(energy * unit_wh)
-        if ((energy >= 0) & (wh <= rules.max_half_hour_wh)).all():  # almost always
+        if ((energy >= 0) & (wh <= rules.max_reading_wh)).all():  # almost always
             return wh.astype(np.int64), np.zeros(len(wh), np.int64)
     finite = np.isfinite(energy)
-    above, negative = wh > rules.max_half_hour_wh, energy < 0
+    above, negative = wh > rules.max_reading_wh, energy < 0
     reason = np.select(
         [~finite, negative, above],
         [int(Reason.NOT_FINITE), int(Reason.NEGATIVE), int(Reason.ABOVE_BOUND)],

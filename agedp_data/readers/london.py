@@ -17,6 +17,7 @@ import pyarrow as pa
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import (
     ALONE,
+    INTERVAL_MINUTES,
     SLOTS,
     Channels,
     Columns,
@@ -56,6 +57,7 @@ class London:
     name = "london"
     day_zone = "GMT"
     width = 1
+    interval_minutes = INTERVAL_MINUTES
     channels = 1
     keys = None
 

@@ -1,9 +1,9 @@
-"""Any half-hourly table, one row per household and interval: columns, zones, unit and stamp as the run file says.
+"""Any table of one row per household and interval: columns, zones, unit and stamp as the run file says.
 
-A stamp is what a clock of `zone` shows at the end or at the start of a half-hour; with `stamp = "end"` the half-hour
-is the one that began when that clock showed 30 minutes less, as on the publishers' column labels. (A file whose
-ends were converted from UTC one by one loses up to two readings at a change of the clock, and gains none: give it in
-UTC.) The half-hour is then placed in a day of `day_zone`:
+A stamp is what a clock of `zone` shows at the end or at the start of an interval of 15, 30 or 60 minutes; with
+`stamp = "end"` the interval is the one that began when that clock showed so many minutes less, as on the publishers'
+column labels. (A file whose ends were converted from UTC one by one loses up to two readings at a change of the clock,
+and gains none: give it in UTC.) The interval is then placed in a day of `day_zone`:
 
 * Half-hours that the days of `day_zone` have twice are two readings, told apart by their instants, and are added up;
   if one of the passes is missing, so is the sum.
@@ -11,6 +11,10 @@ UTC.) The half-hour is then placed in a day of `day_zone`:
 * Stamps that the clock of `zone` never shows are set aside as impossible dates.
 * Stamps that it shows twice are both passes, if a file has two rows with them and both belong to one slot of the
   day (`settle`); where they belong to different ones, nothing tells which is which, and they are set aside.
+
+Two readings of 15 minutes add up to a half-hour; if one is missing, so is the half-hour. A reading of an hour stays as
+it is, on the slot of its first half-hour, and must begin with an hour of `day_zone`: one that begins at half past
+would belong to two days at midnight.
 
 Columns are found by their exact names, in any order; other columns are not read.
 """
@@ -30,7 +34,9 @@ from agedp_data.errors import InputError
 from agedp_data.readers.civil import Pass, WallClock, ZoneDays
 from agedp_data.readers.layout import (
     FIRST_DAY,
+    INTERVAL_MINUTES,
     LAST_DAY,
+    PASSES,
     UNTOLD,
     Channels,
     Columns,
@@ -44,6 +50,7 @@ from agedp_data.readers.layout import (
     first_reason,
     household_ids,
     impossible_days,
+    slot_step,
     whole_wh,
 )
 from agedp_data.readers.lines import column_names, first_cells
@@ -57,6 +64,7 @@ _TYPES = {
 }
 _CHANNEL = {Pass.ONLY: 0, Pass.FIRST: 1, Pass.SECOND: 2, Pass.EITHER: UNTOLD}
 _UNIT_WH = {"kWh": 1000.0, "Wh": 1.0}
+_QUARTER_MINUTES = 15
 _QUARTER_NS = 900 * 10**9
 _QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96
 _NOTE = "rows of a half-hour that the day has twice (kept)"
@@ -67,11 +75,13 @@ class Long:
 
     name = "long"
     width = 1
-    channels = UNTOLD + 1
     keys = None
 
-    def __init__(self, columns: NamedColumns) -> None:
+    def __init__(self, columns: NamedColumns, interval_minutes: int = INTERVAL_MINUTES) -> None:
         self.columns = columns
+        self.interval_minutes = interval_minutes
+        self._parts = max(1, INTERVAL_MINUTES // interval_minutes)
+        self.channels = PASSES * self._parts
         self.day_zone = columns.day_zone
         self._days = ZoneDays(columns.day_zone)
         self._clock = WallClock(columns.zone, self._days)
@@ -136,17 +146,17 @@ class Long:
                 *((kind, why == kind) for kind in (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)),
             ],
         )
-        twice = int(((channel > 0) & (reason == Reason.KEPT)).sum())
+        twice = int(((channel % PASSES > 0) & (reason == Reason.KEPT)).sum())
         notes = {_NOTE: twice} if twice else {}
         return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, notes)
 
     def _places(self, columns: Columns) -> tuple[Flags, tuple[Ints, Ints, Ints], Flags]:
-        """Return which rows have no place, day, slot and channel of the others, and which are off the half-hours."""
+        """Return which rows have no place, day, slot and channel of the others, and which are off the intervals."""
         stamp = columns.values["time"]
         unreadable = pc.is_null(stamp).to_numpy(zero_copy_only=False) | columns.bad("time")
         ns = pc.fill_null(stamp.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
         quarter, rest = np.divmod(ns, _QUARTER_NS)
-        start = quarter - (2 if self.columns.stamp == "end" else 0)
+        start = quarter - (self.interval_minutes // _QUARTER_MINUTES if self.columns.stamp == "end" else 0)
         unreadable |= (start < 0) | (start >= _QUARTERS)
         is_instant = columns.instants.get("time", np.zeros(columns.rows, bool))
         distinct, code = np.unique(np.where(unreadable, 0, 2 * start + is_instant), return_inverse=True)
@@ -156,7 +166,12 @@ class Long:
             [(p.day, p.slot, _CHANNEL[p.passed], p.minutes) if p else (-1, 0, 0, 0) for p in places], np.int64
         ).reshape(-1, 4)[code]
         day, slot, channel, minutes = table.T
-        return unreadable | (day < 0), (day, slot, channel), (rest != 0) | (minutes != 0)
+        off_grid = (rest != 0) | (slot % slot_step(self.interval_minutes) != 0)
+        if self._parts == 1:
+            off_grid |= minutes != 0
+        else:
+            channel = channel + PASSES * (minutes // self.interval_minutes)
+        return unreadable | (day < 0), (day, slot, channel), off_grid
 
     def _energies(self, columns: Columns, rules: Rules) -> tuple[Ints, Flags, Ints]:
         """Return watt-hours, which cells are a word for missing, and the reason of each cell."""
@@ -170,8 +185,12 @@ class Long:
         return energy, missing, why
 
     def complete(self, rules: Rules) -> Channels:  # noqa: ARG002
-        """Return the only half-hour of a slot, or both of its passes."""
-        return (frozenset({0}), frozenset({1, 2}))
+        """Return the only interval of a slot, or both of its passes; with all parts, if there are several."""
+        parts = range(0, self.channels, PASSES)
+        return tuple(
+            frozenset(one + part for one in passes for part in parts)
+            for passes in ((_CHANNEL[Pass.ONLY],), (_CHANNEL[Pass.FIRST], _CHANNEL[Pass.SECOND]))
+        )
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
         """Return the slots that the day does not have."""

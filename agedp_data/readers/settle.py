@@ -7,7 +7,7 @@ its own rows alone.
 
 Where a table stamped in civil time writes a repeated autumn half-hour twice under one stamp (`UNTOLD`), a file's
 two rows are the two passes, equal or not: half-hours of nothing are common. Any other number of rows is not
-interpreted, and the reading is missing.
+interpreted, and the reading is missing. The parts of a half-hour are told one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agedp_data.readers.layout import MISSING, SLOTS, UNTOLD, Channels, Flags, Ints, Reason
+from agedp_data.readers.layout import MISSING, PASSES, SLOTS, UNTOLD, Channels, Flags, Ints, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +102,18 @@ def _order(key: Ints, rows: Rows) -> Ints | None:
 
 def _told(rows: Rows) -> Ints:
     """Return the channels: the two passes of one stamp in one file are 1 and 2, by size, whatever their order."""
-    at = np.flatnonzero(rows.channel == UNTOLD)
+    at = np.flatnonzero(rows.channel % PASSES == UNTOLD)
     if len(at) == 0:
         return rows.channel
-    order = at[np.lexsort((rows.energy_wh[at, 0], rows.file[at], rows.time[at], rows.household[at]))]
-    where = np.stack([rows.household[order], rows.time[order], rows.file[order]], axis=1)
+    order = at[np.lexsort((rows.energy_wh[at, 0], rows.file[at], rows.channel[at], rows.time[at], rows.household[at]))]
+    where = np.stack([rows.household[order], rows.time[order], rows.channel[order], rows.file[order]], axis=1)
     first = np.ones(len(order), bool)
     first[1:] = (where[1:] != where[:-1]).any(axis=1)
     starts = np.flatnonzero(first)
     pairs = starts[np.diff([*starts, len(order)]) == 2]
     channel = rows.channel.copy()
-    channel[order[pairs]], channel[order[pairs + 1]] = 1, 2
+    channel[order[pairs]] -= UNTOLD - 1
+    channel[order[pairs + 1]] -= UNTOLD - 2
     return channel
 
 

@@ -24,7 +24,7 @@ from agedp_data.chains.markov_check import Table, check_markov
 from agedp_data.chains.states import edges_equal_width, edges_quantile, merge_rare, states
 from agedp_data.config.model import Estimated
 from agedp_data.notions.parameters import watt_hours
-from agedp_data.readers.layout import SLOTS, Flags, Ints, expected_readings
+from agedp_data.readers.layout import SLOTS, Flags, Ints, expected_readings, slot_step
 from pipelines.blocks import Engine, few_at_a_time
 from pipelines.estimate import repeated
 from pipelines.quantize import Floats, Period
@@ -56,13 +56,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Readings (h, days, 48), totals (h, days) in Wh and numbers of readings, days since 1970, readings expected."""
+    """Readings (h, days, 48), totals (h, days) in Wh and numbers of readings, days since 1970, readings expected.
+
+    Where the readings are hours, not half-hours, every second slot is missing.
+    """
 
     readings: np.ndarray[Any, np.dtype[np.uint16]]
     total: Ints
     number: Ints
     day: Ints
     expected: Ints
+    of_half_hours: bool
 
 
 def hold(period: Period, *, engine: Engine) -> Held:
@@ -99,7 +103,8 @@ def _empty(homes: int, day: Ints, period: Period) -> Held:
     expected = np.array([expected_readings(period.store.layout, day_of(int(each))) for each in day])
     size = (homes, len(day))
     readings = np.full((*size, SLOTS), _MISSING, np.uint16)
-    return Held(readings, np.zeros(size, np.int64), np.zeros(size, np.int64), day, expected)
+    of_half_hours = slot_step(period.store.layout.interval_minutes) == 1
+    return Held(readings, np.zeros(size, np.int64), np.zeros(size, np.int64), day, expected, of_half_hours)
 
 
 def parts_of_calendar(day: Ints) -> Ints:
@@ -147,7 +152,10 @@ def _told(homes: Ints, held: Held, asked: Asked, rng: np.random.Generator, *, re
     label = parts_of_calendar(held.day)
     read = own_halves(_days_wh(homes, held, asked)[..., None], label)
     found: Figures = {}
-    for name, secret in ((DAY_TOLD, read), (HALF_HOUR_TOLD, own_halves(_half_hours(homes, held), label))):
+    secrets = {DAY_TOLD: read}
+    if held.of_half_hours:
+        secrets[HALF_HOUR_TOLD] = own_halves(_half_hours(homes, held), label)
+    for name, secret in secrets.items():
         table = given_calendar(
             secret, read[..., 0], label, asked.model.ages_days, rng, loss=asked.loss, resamples=resamples
         )

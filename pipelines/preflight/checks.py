@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal
 
+from agedp_data.readers.intervals import DECLARABLE, INTERVALS
 from agedp_data.readers.layout import Reason
-from pipelines.preflight.input_facts import COMPLETE_READINGS, InputFacts
+from pipelines.preflight.input_facts import InputFacts
 
 Verdict = Literal["ok", "warning", "refused"]
 
@@ -28,22 +29,17 @@ MOST_CONFLICTS: Final = 0.05
 
 _MOST_DAYS: Final = 40
 _OFF_GRID_FROM: Final = 0.3
-_ABOUT_24: Final = (20, 26)
-_FINER_MINUTES: Final = (15, 10, 6, 5, 3, 2, 1)
+_FINER_MINUTES: Final = (30, 15, 10, 6, 5, 3, 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the findings are judged by: public keys of the run file.
-
-    `interval_minutes` is the declared interval; `declarable` are those that a run file may declare.
-    """
+    """What the findings are judged by: public keys of the run file."""
 
     max_rejected_share: float
     refuse_absent_days: bool
     period: tuple[date, date | None]
     interval_minutes: int = 30
-    declarable: tuple[int, ...] = (30,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +75,15 @@ def _check_files(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001  (
 
 def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
     minutes = measured_interval(facts, rules)
-    days = sum(facts.readings_per_day[1:])
-    shares = ", ".join(
-        f"{_percent(sum(facts.readings_per_day[low : high + 1]), days)} about {number}"
-        for number, (low, high) in ((24, _ABOUT_24), (48, (COMPLETE_READINGS, 48)))
-    )
-    result = f"{_count(days, 'household-day')} have readings: {shares}"
+    complete = _percent(facts.complete_days, facts.household_days)
+    result = f"{complete} of {_count(facts.household_days, 'household-day')} have about all of their readings"
     result += f"; {facts.off_grid_share:.1%} of the rows are off the {rules.interval_minutes}-minute grid"
     if minutes in (0, rules.interval_minutes):
         return Finding("interval", result)
-    if minutes in rules.declarable:
+    if minutes in INTERVALS:
         helps = f"Declare [input] interval_minutes = {minutes}."
     else:
-        known = " or ".join(map(str, rules.declarable))
-        helps = f"Convert the files to readings of {known} minutes."
+        helps = f"Convert the files to readings of {DECLARABLE}."
     public = f"[input] files: readings are {minutes} minutes apart, not {rules.interval_minutes}. {helps}"
     return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
 
@@ -101,15 +92,13 @@ def measured_interval(facts: InputFacts, rules: Rules) -> int:
     """Return the interval of the readings in minutes, the declared one if nothing contradicts it, 0 if nothing tells.
 
     Of finer data every second, third, ... row lies on the declared grid; coarser ones use every second, third, ...
-    half-hour of the day.
+    interval of the day.
     """
     if facts.off_grid_share >= _OFF_GRID_FROM:
         on_grid = (1 - facts.off_grid_share) * rules.interval_minutes
         finer = [minutes for minutes in _FINER_MINUTES if minutes < rules.interval_minutes]
         return next((minutes for minutes in finer if abs(on_grid - minutes) <= 0.1 * minutes), 0)
-    if facts.slot_step > 1:
-        return 30 * facts.slot_step
-    return rules.interval_minutes if facts.slot_step else 0
+    return facts.interval_minutes
 
 
 def _check_registers(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.readers.layout import SLOTS, Flags, Ints, Reason
+from agedp_data.readers.layout import INTERVAL_MINUTES, PASSES, SLOTS, Flags, Ints, Reason, slot_step
 from pipelines.aggregate import Sum
 from pipelines.read import Delivery
 from pipelines.readings.conflicts import LostReadings, lost_to_conflicts
@@ -23,9 +22,10 @@ from pipelines.readings.days import read_days
 from pipelines.readings.months import load
 from pipelines.readings.store import Store, day_of
 
-COMPLETE_READINGS = SLOTS - 4
-"""A household-day with at least so many readings has about 48; the day's energy is then close to its use."""
-
+_NEARLY_COMPLETE = 11 / 12
+_DAY_MINUTES = 24 * 60
+_SHORTEST = 15
+_QUARTERS = _DAY_MINUTES // _SHORTEST
 _SAMPLE_ROWS = 200_000
 _ONE_RESIDUE = 0.99
 _LEAST_ROWS = 96
@@ -51,9 +51,9 @@ class InputFacts:
     """What the input files contain.
 
     `rejected` counts rows by reason, without rows that hold no reading, duplicates, corrected rows and unwanted
-    categories; `readings_per_day[n]` counts household-days with n readings; `slot_step` is the number of half-hours
-    between readings, 0 if no sample says; `rising_share` is the share of sampled households whose readings rise and
-    almost never fall; `days` are the first and last day with a reading.
+    categories; `household_days` have a reading, `complete_days` of them about as many as the interval gives;
+    `interval_minutes` lie between the readings that were kept, 0 if no sample says; `rising_share` is the share of
+    sampled households whose readings rise and almost never fall; `days` are the first and last day with a reading.
     """
 
     files: int
@@ -62,9 +62,10 @@ class InputFacts:
     rejected: Mapping[str, int]
     empty_files: tuple[str, ...]
     days: tuple[date, date] | None
-    readings_per_day: tuple[int, ...]
+    household_days: int
+    complete_days: int
     median_day_kwh: float | None
-    slot_step: int
+    interval_minutes: int
     rising_share: float
     households: int
     on_roster: int
@@ -103,9 +104,8 @@ def collect_facts(
     only = None if whole else pa.array(sorted(days), pa.date32())
     tables = {month: _of_days(read_days(store, month, delivery.contents), only) for month in own}
     found = {household for table in tables.values() for household in _ids(table)}
-    per_day = np.zeros(SLOTS + 1, np.int64)
-    for table in tables.values():
-        per_day += np.bincount(table["readings"].to_numpy(), minlength=SLOTS + 1)[: SLOTS + 1]
+    least = complete_readings(store.layout.interval_minutes)
+    complete = sum(int((table["readings"].to_numpy() >= least).sum()) for table in tables.values())
     rejected = {reason: number for reason, number in delivery.aside.items() if reason not in _NOT_REJECTED}
     counted = delivery.rows_read - sum(delivery.aside.values()) + sum(rejected.values())
     sample = [*_samples(store, delivery, own, only)] if store.layout.width == 1 else []
@@ -116,9 +116,10 @@ def collect_facts(
         rejected=rejected,
         empty_files=_empty_files(store, delivery.contents),
         days=_span(tables.values()),
-        readings_per_day=tuple(per_day.tolist()),
-        median_day_kwh=_median_kwh(tables.values()),
-        slot_step=slot_step(np.concatenate([time for _, time, _ in sample])) if sample else 0,
+        household_days=sum(table.num_rows for table in tables.values()),
+        complete_days=complete,
+        median_day_kwh=_median_kwh(tables.values(), least),
+        interval_minutes=sampled_interval(np.concatenate([minute for _, minute, _ in sample])) if sample else 0,
         rising_share=_rising_share(sample),
         households=len(found),
         on_roster=len(found.intersection(households)),
@@ -141,8 +142,13 @@ def _span(tables: Collection[pa.Table]) -> tuple[date, date] | None:
     return (day_of(min(each.min() for each in days)), day_of(max(each.max() for each in days))) if days else None
 
 
-def _median_kwh(tables: Collection[pa.Table]) -> float | None:
-    energy = [table["energy_wh"].to_numpy()[table["readings"].to_numpy() >= COMPLETE_READINGS] for table in tables]
+def complete_readings(interval_minutes: int) -> int:
+    """Return how many readings a day has at least whose energy is close to its use: 44 half-hours, 22 hours."""
+    return round(SLOTS // slot_step(interval_minutes) * _NEARLY_COMPLETE)
+
+
+def _median_kwh(tables: Collection[pa.Table], least: int) -> float | None:
+    energy = [table["energy_wh"].to_numpy()[table["readings"].to_numpy() >= least] for table in tables]
     every = np.concatenate([np.zeros(0, np.int64), *energy])
     return float(np.median(every)) / 1000 if len(every) else None
 
@@ -168,7 +174,7 @@ def _conflicts(
 
 
 _Sample = tuple[Ints, Ints, Ints]
-"""Household code, time = day x 48 + slot, energy in Wh of the rows of one part, in the order of both."""
+"""Household code, minutes since 1970, energy in Wh of the rows of one part, in the order of both."""
 
 
 def _samples(store: Store, delivery: Delivery, months: Sequence[str], only: pa.Array | None) -> Iterator[_Sample]:
@@ -176,41 +182,44 @@ def _samples(store: Store, delivery: Delivery, months: Sequence[str], only: pa.A
     for month in dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]):
         rows = 0
         for piece in store.pieces(month, delivery.contents):
-            names = ["household_id", "day", "slot", "energy_wh"]
+            names = ["household_id", "day", "slot", "energy_wh", *(["channel"] if store.layout.channels > 1 else [])]
             table = _of_days(load(store.month(month) / piece.name, store.schema, columns=names), only)
             rows += table.num_rows
-            yield _sorted(table)
+            yield _sorted(table, store.layout.interval_minutes)
             if rows >= _SAMPLE_ROWS:
                 break
 
 
-def _sorted(table: pa.Table) -> _Sample:
+def _sorted(table: pa.Table, interval_minutes: int) -> _Sample:
     column = table["household_id"].unify_dictionaries().combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     household = column.indices.to_numpy().astype(np.int64)
-    time = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * SLOTS + table["slot"].to_numpy()
-    order = np.lexsort((time, household))
-    return household[order], time[order], table["energy_wh"].to_numpy().astype(np.int64)[order]
+    minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MINUTES
+    minute += table["slot"].to_numpy().astype(np.int64) * INTERVAL_MINUTES
+    if interval_minutes < INTERVAL_MINUTES:
+        minute += table["channel"].to_numpy().astype(np.int64) // PASSES * interval_minutes
+    order = np.lexsort((minute, household))
+    return household[order], minute[order], table["energy_wh"].to_numpy().astype(np.int64)[order]
 
 
-def slot_step(time: Ints) -> int:
-    """Return how many half-hours lie between readings: 2 for hourly data, 48 for daily data, 0 if too few say.
+def sampled_interval(minute: Ints) -> int:
+    """Return the minutes between readings: 60 for hourly data, 1440 for daily data, 0 if too few say.
 
-    Readings of a longer interval fall on one half-hour in so many, whatever is missing between them.
+    Readings of a longer interval fall on one minute in so many, whatever is missing between them.
 
-    >>> slot_step(np.arange(0, 960, 2)), slot_step(np.arange(960))
-    (2, 1)
+    >>> sampled_interval(np.arange(0, 28800, 60)), sampled_interval(np.arange(0, 28800, 30))
+    (60, 30)
     """
-    if len(time) < _LEAST_ROWS:
+    if len(minute) < _LEAST_ROWS:
         return 0
-    counts = np.bincount(time % SLOTS, minlength=SLOTS)
-    steps = [step for step in range(SLOTS, 1, -1) if SLOTS % step == 0]
-    return next((step for step in steps if _largest_residue(counts, step) >= _ONE_RESIDUE), 1)
+    quarter, count = np.unique(minute // _SHORTEST % _QUARTERS, return_counts=True)
+    steps = [step for step in range(_QUARTERS, 0, -1) if _QUARTERS % step == 0]
+    return _SHORTEST * next(step for step in steps if _largest_residue(quarter % step, count) >= _ONE_RESIDUE)
 
 
-def _largest_residue(counts: np.ndarray[Any, np.dtype[np.int64]], step: int) -> float:
-    """Return the share of the rows whose half-hours leave the most frequent remainder on division by a step."""
-    return float(counts.reshape(-1, step).sum(axis=0).max() / counts.sum())
+def _largest_residue(residue: Ints, count: Ints) -> float:
+    """Return the share of the readings that leave the most frequent remainder."""
+    return float(np.bincount(residue, count).max() / count.sum())
 
 
 def _rising_share(samples: Sequence[_Sample]) -> float:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pipelines.read import Delivery
     from pipelines.work import Work
 
-_INTERVAL: Final = "interval_minutes"
-_DECLARABLE: Final = (15, 30, 60)
 _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 
 
@@ -37,13 +35,11 @@ def facts_of(work: Work, delivery: Delivery) -> InputFacts:
 def rules_for(work: Work) -> Rules:
     """Return the public keys that findings are judged by."""
     table, schedule = work.run.input, work.run.schedule
-    declares = _INTERVAL in type(table).model_fields
     return Rules(
         max_rejected_share=float(table.max_rejected_share),
         refuse_absent_days=getattr(schedule, "absent_days", "") == "refuse",
         period=(schedule.first_day, schedule.last_day),
-        interval_minutes=getattr(table, _INTERVAL, None) or 30,
-        declarable=_DECLARABLE if declares else (30,),
+        interval_minutes=table.interval_minutes,
     )
 
 

@@ -19,6 +19,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
+from agedp_data.readers.intervals import DECLARABLE, INTERVALS, interval_of_rows
 from agedp_data.readers.layout import Header, Layout, Reason
 from agedp_data.readers.parse import parse
 from agedp_data.shown import shown
@@ -86,21 +87,21 @@ def _remembered(store: Store) -> dict[str, tuple[str, str]]:
         return {}
 
 
-def open_file(file: Identified, *, store: Store, check_dates: bool = False) -> Opened:
+def open_file(file: Identified, *, store: Store, check_rows: bool = False) -> Opened:
     """Return a file's header.
 
     Args:
         file: the file.
         store: where its readings go.
-        check_dates: whether to look at its first rows: before a series begins, later no row stops a file.
+        check_rows: whether to look at its first rows: before a series begins, later no row stops a file.
 
     Raises:
         UnreadableFile: no text, an unknown header (naming the columns and the nearest known layout), a broken archive,
-            or first rows without a date that the layout reads.
+            or first rows without a date that the layout reads, or with readings of another interval than declared.
     """
     opened = Opened(file, *recognised(file.source, store.layout))
-    if check_dates and opened.header is not None:
-        _check_first_dates(opened, opened.header, store)
+    if check_rows and opened.header is not None:
+        _check_first_rows(opened, opened.header, store)
     return opened
 
 
@@ -147,15 +148,28 @@ def _not_text(source: Source, head: bytes) -> InputError | None:
     return None
 
 
-def _check_first_dates(opened: Opened, header: Header, store: Store) -> None:
-    """Raise UnreadableFile if no row among the first has a date that the layout reads."""
+def _check_first_rows(opened: Opened, header: Header, store: Store) -> None:
+    """Raise UnreadableFile if the first rows have no date that the layout reads, or mostly another interval."""
     head = files.read_head(opened.source)[opened.data_start :]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == files.HEAD_BYTES else head
+    lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
     reason = parse(rows, layout=store.layout, header=header, rules=store.rules).records.reason
     if (reason == Reason.DATE).any() and np.isin(reason, (Reason.DATE, Reason.HOUSEHOLD)).all():
-        lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
         error = store.layout.wrong_dates(lines, header)
         raise opened.source.unreadable(str(error), private=error.private)
+    declared, minutes = store.layout.interval_minutes, interval_of_rows(lines, header)
+    if minutes not in (None, declared):
+        what = f"readings are {minutes} minutes apart, not {declared}"
+        raise opened.source.unreadable(f"{what}; {_remedy(minutes, store)}")
+
+
+def _remedy(minutes: int, store: Store) -> str:
+    """Return what to do about files whose readings are so many minutes apart."""
+    if minutes not in INTERVALS:
+        return f"convert the files to readings of {DECLARABLE}"
+    if store.rules.columns is None:
+        return f'describe the columns under dataset = "long" with [input] interval_minutes = {minutes}'
+    return f"write [input] interval_minutes = {minutes}"
 
 
 def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> InputError:

@@ -30,7 +30,7 @@ from agedp_data import tables
 from agedp_data.errors import InputError
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.files import numeric
-from agedp_data.readers.layout import Ints, Layout, Rules
+from agedp_data.readers.layout import INTERVAL_MINUTES, Ints, Layout, Rules
 from pipelines import folders
 from pipelines.readings.manifest import Manifest
 
@@ -66,7 +66,7 @@ class Store:
     @property
     def layout(self) -> Layout:
         """Return the dataset's layout."""
-        return layout_of(self.dataset, self.rules.columns)
+        return layout_of(self.dataset, self.rules.columns, self.rules.interval_minutes)
 
     @property
     def schema(self) -> pa.Schema:
@@ -209,13 +209,14 @@ class Piece:
 
 @lru_cache(maxsize=64)
 def _read_as(dataset: str, rules: Rules) -> dict[str, Any]:
-    keys = layout_of(dataset, rules.columns).keys
+    keys = layout_of(dataset, rules.columns, rules.interval_minutes).keys
     own = rules.own if rules.own is not None or keys is None else keys()
     said = {
         "format": FORMAT,
         "dataset": dataset,
         "max_half_hour_kwh": rules.max_half_hour_wh / 1000,
         "columns": asdict(rules.columns) if rules.columns else None,
+        "interval_minutes": rules.interval_minutes if rules.interval_minutes != INTERVAL_MINUTES else None,
         **(own.model_dump(mode="json") if own else {}),
     }
     return json.loads(json.dumps({key: value for key, value in said.items() if value is not None}))  # type: ignore[no-any-return]
