@@ -42,13 +42,15 @@ def read_findings(folder: Path, *, population: str) -> tuple[str, tuple[Finding,
 
 
 def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at: str) -> None:
-    """Append alerts, one JSON object per line."""
+    """Append alerts, one JSON object per line; those that are there already, of a run that was cut off, once."""
     if not alerts:
         return
-    lines = b"".join(_line(alert, population, at) for alert in alerts)
     path = folder / ALERTS
     with locks.alone(folder):
         earlier = path.read_bytes() if folders.there(path) else b""
+        lines = b"".join(_line(alert, population, at) for alert in alerts if _body(alert, population) not in earlier)
+        if not lines:
+            return
         if len(earlier) + len(lines) > MOST_BYTES and earlier:
             folders.write(folder / EARLIER_ALERTS, earlier)
             earlier = b""
@@ -56,6 +58,11 @@ def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at:
 
 
 def _line(alert: Alert, population: str, at: str) -> bytes:
-    record: dict[str, Any] = {"at": at, "population": population, "day": alert.day.isoformat(), "alert": alert.kind}
+    return b"{" + json.dumps({"at": at}).encode()[1:-1] + b", " + _body(alert, population) + b"\n"
+
+
+def _body(alert: Alert, population: str) -> bytes:
+    """Return what a line says of the alert, without when it was raised."""
+    record: dict[str, Any] = {"population": population, "day": alert.day.isoformat(), "alert": alert.kind}
     record |= {"part": alert.part, "whole": alert.whole, "share": round(alert.share, 4), "limit": alert.limit}
-    return (json.dumps(record) + "\n").encode()
+    return json.dumps(record).encode()[1:]
