@@ -28,7 +28,7 @@ from pipelines.plan import Foresight
 from pipelines.plan import foresee as foresee_days
 from pipelines.preflight.alerts import find_alerts
 from pipelines.preflight.records import append_alerts
-from pipelines.preflight.stage import facts_of, report_facts, require_sense
+from pipelines.preflight.stage import facts_of, judge_facts, report_facts, require_sense
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
@@ -161,6 +161,8 @@ def aggregate_days(work: Work) -> None:
     """Sum the due days."""
     with work.alone:
         _aggregate(work)
+        if work.drawn_days:
+            _check_input(work)
 
 
 def _aggregate(work: Work) -> None:
@@ -175,8 +177,24 @@ def _aggregate(work: Work) -> None:
     work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
     work.drawn_days = tuple(one.day for one in work.agenda.due if one.is_drawn and one.day in due)
     work.is_first = not _released_days(work)
-    if work.drawn_days:
-        _check_input(work)
+
+
+def check_input_files(work: Work) -> None:
+    """Read the input files and record what they contain, for `agedp plan`; nothing is drawn or registered.
+
+    Does nothing after the first release, or where no day is due.
+
+    Raises:
+        InputError: a file that cannot be understood.
+    """
+    work.agenda, _ = _agenda(work)
+    if not work.agenda.due or _released_days(work):
+        return
+    read_files(work)
+    with work.alone:
+        _aggregate(work)
+        if work.drawn_days:
+            judge_facts(work, facts_of(work, _delivered(work)))
 
 
 def _check_input(work: Work) -> None:

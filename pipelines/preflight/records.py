@@ -1,6 +1,6 @@
 """FINDINGS and ALERTS in the confidential folder.
 
-    <confidential>/preflight.json   the findings of the newest run with due days, for `agedp plan`
+    <confidential>/preflight.json   the findings of the newest run or plan with due days
     <confidential>/alerts.jsonl     one line per alert, oldest first; alerts.1.jsonl holds what was there before
 
 `alerts.jsonl` is moved to `alerts.1.jsonl` when it exceeds one MiB, so that the two never hold more than about two.
@@ -28,17 +28,6 @@ def write_findings(folder: Path, findings: Sequence[Finding], *, population: str
     """Write the findings of a run; those of the run before are replaced."""
     record = {"population": population, "on": on.isoformat(), "findings": findings_json(findings)}
     folders.write(folder / PREFLIGHT, (json.dumps(record, indent=1) + "\n").encode())
-
-
-def read_findings(folder: Path, *, population: str) -> tuple[str, tuple[Finding, ...]] | None:
-    """Return the date of the newest findings about a population and the findings; None if there are none."""
-    try:
-        record: dict[str, Any] = json.loads((folder / PREFLIGHT).read_bytes())
-        if record["population"] != population:
-            return None
-        return str(record["on"]), tuple(Finding(**each) for each in record["findings"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at: str) -> None:

@@ -50,17 +50,22 @@ def report_facts(work: Work, facts: InputFacts) -> None:
     write_findings(work.confidential, work.findings, population=work.population, on=work.today)
 
 
+def judge_facts(work: Work, facts: InputFacts) -> None:
+    """Record the findings before the first release, with the verdicts that the run file asks for."""
+    if work.run.input.preflight == "report":
+        report_facts(work, facts)
+        return
+    work.findings = check_facts(facts, rules_for(work))
+    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+
+
 def require_sense(work: Work, facts: InputFacts) -> None:
     """Record the findings before the first release.
 
     Raises:
         PreflightFailed: the release would be senseless, and the run file does not say that it is wanted all the same.
     """
-    if work.run.input.preflight == "report":
-        report_facts(work, facts)
-        return
-    work.findings = check_facts(facts, rules_for(work))
-    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+    judge_facts(work, facts)
     refusal = first_refusal(work.findings)
     if refusal is not None:
         raise _refused(work, refusal, work.findings)
