@@ -8,7 +8,6 @@ the promise, or promises what the past has already broken for ever, is refused b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -18,6 +17,7 @@ from agedp_data import clock
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config.amendments import Change, amendment
 from agedp_data.config.contracts import promise_of
+from agedp_data.config.meanings import meaning, meaning_of
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.ledger import Contract, Ledger, canonical
 from pipelines.promise.grant import Binding
@@ -98,11 +98,11 @@ def foresee_amendment(work: Work) -> Amendment:
         raise LedgerError(
             f"nothing was promised to {work.population!r} yet; the first `agedp run` registers the run file as it is"
         )
-    old, new = json.loads(contracts[-1].promise), work.promise
+    old, new = meaning_of(contracts[-1].promise), meaning(work.promise)
     adopted = {work.model.id: work.model.envelope} if work.model else {}
     series = series_by_contract(contracts)
     before = Side(old, Binding(promise_of(contracts[-1].promise, series), _own_first(old, models)))
-    after = Side(new, Binding(promise_of(canonical(new), series), _own_first(new, adopted | models)))
+    after = Side(new, Binding(promise_of(canonical(work.promise), series), _own_first(new, adopted | models)))
     view = View(tuple(rows), work.roster, clock.today(), contracts)
     changes = tuple(_judged(each, after.binding.broken(rows)) for each in amendment(old, new))
     return Amendment(changes, outlook(before, view), outlook(after, view), contracts[-1].hash)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from agedp_data.config.meanings import meaning_of
 from agedp_data.config.series import series_in
 from agedp_data.datapackage import datapackage
 from agedp_data.errors import InputError
@@ -125,7 +126,7 @@ def _figures(
     versions = {one.hash: number for number, one in enumerate(contracts, 1)}
     terms = {str(versions[contract]): told for contract, told in series.terms.items()}
     states = {
-        str(versions[one.hash]): states_told(json.loads(one.promise))
+        str(versions[one.hash]): states_told(meaning_of(one.promise))
         for one in contracts
         if series.terms.get(one.hash, {}).get("values") == "states"
     }

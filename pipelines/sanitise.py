@@ -7,7 +7,6 @@ nothing confidential is an argument that a scheduler could store.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from agedp_data import clock
+from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import AgedpError, LedgerError, RecordError, Refused, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
@@ -135,7 +135,7 @@ def _view(work: Work, ledger: Ledger) -> View:
 def _require_own_ledger(work: Work, ledger: Ledger) -> None:
     rehearsing = work.run.schedule.mode == "rehearsal"
     for known in ledger.contracts():
-        if (json.loads(known.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
+        if (meaning_of(known.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
             raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
 
 

@@ -2,12 +2,11 @@
 
 Everything is in it that is not marked FREE: no path, engine, title or schedule of the machine. Defaults are
 written out, and numbers in one form, so that two files that say the same make the same contract. A key that is marked
-LATER is left out where it has its default, so that series that began before there was such a key go on.
+LATER is left out where it has its default (`meanings`), so that series that began before there was such a key go on.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -16,12 +15,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from agedp_data.config.meanings import FORM, NEEDS, is_later, meaning_of, silent_keys
 from agedp_data.config.run import RunFile
 from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.notion import Notion
-from agedp_data.notions.parameters import FREE, LATER, Block, exact_text
+from agedp_data.notions.parameters import FREE, Block, exact_text
 from agedp_data.notions.publication import Publication
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
@@ -40,14 +40,14 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
     registered["series"] = {name: {**_plain(each), "share": _plain(shares[name])} for name, each in run.series.items()}
     if model is not None:
         registered.setdefault("model", {})["hash"] = model
-    return registered
+    return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
     if isinstance(value, Block):
         fields = type(value).model_fields
         kept = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
-        silent = {key for key in kept if LATER in fields[key].metadata and kept[key] == fields[key].default}
+        silent = silent_keys(value)
         return {key: _plain(each) for key, each in kept.items() if each is not None and key not in silent}
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
@@ -69,7 +69,7 @@ def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None 
         LedgerError: a text that holds no promise which this version knows and can enforce.
     """
     try:
-        terms = json.loads(text)
+        terms = meaning_of(text)
         promise = _PROMISE.validate_python({key: _read(each) for key, each in terms["promise"].items()})
         series, schedule = series_of({"series": {}} | terms), terms.get("schedule", {})
         first, last = (

@@ -15,8 +15,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config.input import LongColumns
+from agedp_data.config.meanings import meaning, meaning_of
 from agedp_data.config.series import Distribution, series_in
-from agedp_data.errors import ChainError
+from agedp_data.errors import ChainError, LedgerError
 from agedp_data.ledger.rows import canonical, require_unicode
 from agedp_data.notions.parameters import AgeDays
 
@@ -204,9 +205,16 @@ def promise_in(text: str) -> Promise:
     said = _said(text, "the promise")
     if canonical(said) != text:
         raise ValueError("the promise is not canonical JSON")
-    found = _formed(Promise, said, "the promise")
+    found = _formed(Promise, _meant(said), "the promise")
     distributions_in(text)
     return found
+
+
+def _meant(said: object) -> object:
+    try:
+        return meaning(said) if isinstance(said, dict) else said
+    except LedgerError as error:
+        raise ValueError(str(error)) from None
 
 
 def distributions_in(text: str) -> dict[str, Distribution]:
@@ -216,7 +224,7 @@ def distributions_in(text: str) -> dict[str, Distribution]:
         ValueError: one that agedp does not write.
     """
     try:
-        series = json.loads(text)["series"].items()
+        series = meaning_of(text)["series"].items()
         found = {name: series_in(each) for name, each in series if each["statistic"] == "distribution"}
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         raise ValueError("the promise is not as agedp writes one: a distribution without its form or bins") from None

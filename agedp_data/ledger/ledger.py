@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data import clock
+from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import schema
 from agedp_data.ledger.chain import Chain, key_of
@@ -102,7 +103,7 @@ class Ledger(Reading):
                 f"nothing was promised to {population!r} yet; the first `agedp run` registers the run file"
             )
         promise = canonical(contract)
-        if known[-1].promise == promise:
+        if meaning_of(known[-1].promise) == meaning_of(promise):
             return known[-1]
         if after is not None and known[-1].hash != after:
             raise LedgerError("the contract was amended meanwhile; look at the difference again")

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.chain import Chain
 from agedp_data.ledger.ledger import Ledger
@@ -127,7 +128,7 @@ def published_rows(ledger: Ledger, population: str, *, head: str) -> Rows:
 
 
 def _model_named(row: Contract) -> str:
-    model = json.loads(row.promise).get("model", {})
+    model = meaning_of(row.promise).get("model", {})
     return str(model.get("hash", "")) if isinstance(model, dict) else ""
 
 

@@ -6,13 +6,13 @@ a file that was put back from a copy, or a standby that lacks what its primary h
 
 from __future__ import annotations
 
-import json
 import threading
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError
 
+from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import schema, storage
 from agedp_data.ledger.chain import Chain
@@ -251,11 +251,17 @@ def _lasting(database: Database, error: DBAPIError) -> str:
 
 
 def unchanged(known: Contract, contract: Mapping[str, Any]) -> Contract:
-    """Return the known contract if it says the same."""
+    """Return the known contract if it means the same.
+
+    Raises:
+        ContractChanged: what it means otherwise, key by key.
+    """
     promise = canonical(contract)
     if known.promise == promise:
         return known
-    changes = differences(json.loads(known.promise), json.loads(promise))
+    changes = differences(meaning_of(known.promise), meaning_of(promise))
+    if not changes:
+        return known
     raise ContractChanged(
         f"the promise to {known.population!r} of {known.at} says otherwise: {'; '.join(changes)};"
         " undo the change, or see by `agedp ledger amend` whether it can be recorded"

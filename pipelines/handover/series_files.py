@@ -6,11 +6,11 @@ under.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agedp_data.config.meanings import meaning_of
 from agedp_data.ledger import Contract, Release
 from pipelines.handover.received import DISTRIBUTION, MEANS
 
@@ -36,7 +36,7 @@ def series_in_order(rows: Sequence[Release], contracts: Sequence[Contract]) -> l
     """Return the series, means first, by first release, then by name; one without a release yet has a file too."""
     found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for contract in contracts:
-        for name, terms in json.loads(contract.promise)["series"].items():
+        for name, terms in meaning_of(contract.promise)["series"].items():
             found.setdefault((terms["statistic"], name), {})[contract.hash] = terms
     ordered = []
     for statistic, file in FILES.items():

@@ -14,6 +14,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
+from agedp_data.config.meanings import meaning_of
 from agedp_data.config.model import Estimated, states_in
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.ledger.rows import differences
@@ -99,7 +100,7 @@ def ending_of(work: Work, contracts: Sequence[Contract], rows: Sequence[Release]
 
 def versions_of(contracts: Sequence[Contract]) -> list[Version]:
     """Return every contract of a population, with what it changed in the one before it."""
-    texts = [json.loads(known.promise) for known in contracts]
+    texts = [meaning_of(known.promise) for known in contracts]
     changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
     return [Version(known.at, changed) for known, changed in zip(contracts, changes, strict=True)]
 
@@ -119,7 +120,7 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
 
 def estimated_from(contracts: Sequence[Contract]) -> list[str]:
     """Return the periods of all models that were estimated and whose envelopes the ledger carries, oldest first."""
-    models = (json.loads(known.promise).get("model", {}) for known in contracts)
+    models = (meaning_of(known.promise).get("model", {}) for known in contracts)
     periods = [model["period"] for model in models if model.get("source") == "estimated"]
     return sorted({f"{first} to {last}" for first, last in periods})
 
@@ -129,7 +130,7 @@ def counted_in(contracts: Sequence[Contract], rows: Sequence[Release]) -> tuple[
 
     States of a model that has other cuts, or another step, are not those that the newest one is of.
     """
-    terms = {known.hash: json.loads(known.promise) for known in contracts}
+    terms = {known.hash: meaning_of(known.promise) for known in contracts}
     newest = _cuts(terms[contracts[-1].hash])
     counted = set()
     for row in rows:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from agedp_data import tables
+from agedp_data.config.meanings import meaning_of
 from agedp_data.config.series import series_in
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Contract, Release
@@ -210,7 +211,7 @@ def _released(rows: Sequence[Release]) -> dict[date, list[Release]]:
 
 
 def _promises(contracts: Sequence[Contract]) -> dict[str, dict[str, Any]]:
-    return {one.hash: json.loads(one.promise) for one in contracts}
+    return {one.hash: meaning_of(one.promise) for one in contracts}
 
 
 def _by(row: Release, promise: Mapping[str, Any]) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from agedp_data.chains.envelope import Envelope
+from agedp_data.config.meanings import meaning_of
 from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Contract, Ledger, Release
@@ -14,7 +14,7 @@ from agedp_data.model import Model
 
 def model_named(contract: Contract) -> str | None:
     """Return the id of the model that a contract names, None if it names none."""
-    named: str | None = json.loads(contract.promise).get("model", {}).get("hash")
+    named: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
     return named
 
 
@@ -37,7 +37,7 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, Envelope]:
 
 def series_by_contract(contracts: Sequence[Contract]) -> dict[str, dict[str, AnySeries]]:
     """Return the series of every contract, by its hash."""
-    return {known.hash: series_of(json.loads(known.promise)) for known in contracts}
+    return {known.hash: series_of(meaning_of(known.promise)) for known in contracts}
 
 
 def done_by(rows: Sequence[Release], contracts: Sequence[Contract]) -> set[tuple[str, str]]:
@@ -48,7 +48,7 @@ def done_by(rows: Sequence[Release], contracts: Sequence[Contract]) -> set[tuple
     since: dict[str, int] = {}
     before: set[str] = set()
     for known in contracts:
-        now = set(json.loads(known.promise)["series"])
+        now = set(meaning_of(known.promise)["series"])
         since |= dict.fromkeys(now - before, known.seq)
         before = now
     done = {(row.day, row.series) for row in rows}

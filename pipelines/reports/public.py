@@ -7,7 +7,6 @@ made of what the ledger held then: its rows, its promise, its model.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +15,7 @@ from typing import Any
 
 from agedp_data import noise
 from agedp_data.config.contracts import promise_of
+from agedp_data.config.meanings import meaning_of
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
@@ -68,7 +68,7 @@ def report_of(
     accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run))]
     days = len({row.day for row in rows if row.state == "released"})
     means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
-    known = {one.hash: json.loads(one.promise) for one in contracts}
+    known = {one.hash: meaning_of(one.promise) for one in contracts}
     named = known[contracts[-1].hash].get("model", {}).get("hash")
     texts = {model.model: model.envelope for model in ledger.models()}
     envelope = Model.of_text(texts[named]).envelope if named in texts else None

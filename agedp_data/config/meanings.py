@@ -1,0 +1,140 @@
+"""What a contract means, whatever form it is written in: the keys that its form did not have are filled in.
+
+A contract is compared, amended, planned and stated by its meaning; its text and its hash stay as they were registered.
+A key that came later than form 1 is marked `LATER` in the model of its table. It is left out of a contract's text while
+it has its default, which is therefore what silence meant in every earlier form. A contract that writes a later key
+says which form it has, and which version of agedp reads that form:
+
+    {"form":2,"needs":"0.2", ...}
+
+Form 1 says neither. `RENAMED` maps keys that an earlier form had under another name, and keys that are no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, get_args
+
+from agedp_data.config.input import INPUTS
+from agedp_data.config.model import Declared, Estimated
+from agedp_data.config.schedule import Archive, Live, Rehearsal
+from agedp_data.config.series import Distribution, Mean
+from agedp_data.config.surroundings import Population
+from agedp_data.errors import LedgerError
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.parameters import FREE, LATER, Block, exact_text
+
+FORM: Final = 2
+"""The newest form of a contract that is read and written here."""
+NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
+"""The first version of agedp that reads each form."""
+RENAMED: Final[dict[str, str | None]] = {}
+"""Dotted keys of earlier forms ("series.*.name" for any series): the name that they have now, None for no more."""
+ZONE_CHANGES: Final = "zone_changes"
+"""Key of [schedule] in a contract: the clock changes of the period (`zone_changes`); silence means any."""
+
+_TABLES: Final[Mapping[str, tuple[str, tuple[type[Block], ...]]]] = {
+    "input": ("dataset", INPUTS),
+    "population": ("", (Population,)),
+    "schedule": ("mode", (Archive, Live, Rehearsal)),
+    "series": ("statistic", (Mean, Distribution)),
+    "promise": ("notion", NOTIONS),
+    "model": ("source", (Declared, Estimated)),
+}
+
+
+def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a contract with what its form meant by silence filled in and with the keys' present names.
+
+    >>> meaning({"input": {"dataset": "london"}})["input"]
+    {'dataset': 'london', 'interval_minutes': 30}
+
+    Raises:
+        LedgerError: a form that only a later version of agedp reads.
+    """
+    require_known_form(contract)
+    tables = {key: each for key, each in _renamed(contract).items() if key not in ("form", "needs")}
+    found: dict[str, Any] = {}
+    for name, table in tables.items():
+        if name == "series" and isinstance(table, Mapping):
+            found[name] = {series: _filled("series", terms) for series, terms in table.items()}
+        else:
+            found[name] = _filled(name, table)
+    return found
+
+
+def meaning_of(text: str) -> dict[str, Any]:
+    """Return the meaning of a contract's text.
+
+    Raises:
+        LedgerError: as `meaning`.
+    """
+    return meaning(json.loads(text))
+
+
+def require_known_form(contract: Mapping[str, Any]) -> None:
+    """Refuse a contract of a form that is not known here.
+
+    Raises:
+        LedgerError: which version of agedp reads it.
+    """
+    form = contract.get("form", 1)
+    if form not in NEEDS:
+        raise LedgerError(
+            f"a contract in the ledger has form {form}, which agedp {contract.get('needs', '(unknown)')} or newer "
+            f"reads; this one reads forms up to {FORM}. Update agedp"
+        )
+
+
+def silent_keys(block: Block) -> frozenset[str]:
+    """Return the keys of a table that came later than form 1 and have the value that silence means."""
+    fields = type(block).model_fields
+    return frozenset(
+        key for key in fields if LATER in fields[key].metadata and getattr(block, key) == fields[key].default
+    )
+
+
+def is_later(contract: Mapping[str, Any]) -> bool:
+    """Tell whether a contract, as it is to be written, has a key that form 1 does not have."""
+    tables = [(name, table) for name, table in contract.items() if name in _TABLES and name != "series"]
+    tables += [("series", terms) for terms in contract.get("series", {}).values()]
+    return ZONE_CHANGES in contract.get("schedule", {}) or any(
+        key in table for name, table in tables for key, _ in _later_defaults(name, table)
+    )
+
+
+def _filled(name: str, table: Any) -> Any:  # noqa: ANN401  (a JSON value)
+    if name not in _TABLES or not isinstance(table, Mapping):
+        return table
+    return {**{key: default for key, default in _later_defaults(name, table) if default is not None}, **table}
+
+
+def _later_defaults(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of a table that came later than form 1, with their defaults as a contract writes them."""
+    choice, kinds = _TABLES[name]
+    for kind in kinds:
+        if choice and table.get(choice) not in get_args(kind.model_fields[choice].annotation):
+            continue
+        for key, about in kind.model_fields.items():
+            if LATER in about.metadata and FREE not in about.metadata:
+                yield key, _plain(about.default)
+        return
+
+
+def _plain(value: object) -> object:
+    return value if value is None or isinstance(value, str | int) else exact_text(value)  # type: ignore[arg-type]
+
+
+def _renamed(contract: Mapping[str, Any]) -> dict[str, Any]:
+    return _with_names(contract, ()) if RENAMED else dict(contract)
+
+
+def _with_names(table: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        path = (*above, "*" if above == ("series",) else name)
+        new = RENAMED.get(".".join(path), name)
+        if new is not None:
+            found[new] = _with_names(value, path) if isinstance(value, Mapping) else value
+    return found
