@@ -9,6 +9,7 @@ from typing import Any
 from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.errors import LedgerError
+from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import Fault, Ledger, Statement
 from agedp_data.ledger.database import MEND
 from agedp_data.losses import epsilon
@@ -98,6 +99,24 @@ def verified(place: str) -> tuple[dict[str, Any], str]:
         _require_sound(ledger)
         head, length = ledger.head(), ledger.length()
     return {"rows": length, "head": head}, f"{length} rows, every hash as it was written; head {head}"
+
+
+def upgraded(place: str) -> tuple[dict[str, Any], str]:
+    """Upgrade a ledger and return what was done, for machines and for people.
+
+    Raises:
+        LedgerError: the ledger is closed, or not as it was written.
+    """
+    with Ledger.open(_address(place)[0]) as ledger:
+        _require_sound(ledger)
+        mark = ledger.upgrade(at=clock.today())
+    facts = {"form": FORM, "row": mark.seq if mark else 0}
+    if mark is None:
+        return facts, f"the ledger has form {FORM} already, the newest that this agedp knows"
+    return (
+        facts,
+        f"from row {mark.seq} on the ledger has form {FORM}; it needs agedp {NEEDS[FORM]} or newer from now on",
+    )
 
 
 def _require_sound(ledger: Ledger) -> None:

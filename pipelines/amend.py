@@ -8,6 +8,7 @@ the promise, or promises what the past has already broken for ever, is refused b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -17,9 +18,10 @@ from agedp_data import clock
 from agedp_data.chains.envelope import Envelope
 from agedp_data.config.amendments import Change, amendment
 from agedp_data.config.contracts import promise_of
-from agedp_data.config.meanings import meaning, meaning_of
+from agedp_data.config.meanings import comparable
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.ledger import Contract, Ledger, canonical
+from pipelines.day_boundaries import judge_zone_changes
 from pipelines.promise.grant import Binding
 from pipelines.promise.in_force import binding_models, series_by_contract
 from pipelines.promise.outlook import Outlook, Side, View, outlook
@@ -98,13 +100,14 @@ def foresee_amendment(work: Work) -> Amendment:
         raise LedgerError(
             f"nothing was promised to {work.population!r} yet; the first `agedp run` registers the run file as it is"
         )
-    old, new = meaning_of(contracts[-1].promise), meaning(work.promise)
+    old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(work.promise)))
     adopted = {work.model.id: work.model.envelope} if work.model else {}
     series = series_by_contract(contracts)
     before = Side(old, Binding(promise_of(contracts[-1].promise, series), _own_first(old, models)))
     after = Side(new, Binding(promise_of(canonical(work.promise), series), _own_first(new, adopted | models)))
     view = View(tuple(rows), work.roster, clock.today(), contracts)
     changes = tuple(_judged(each, after.binding.broken(rows)) for each in amendment(old, new))
+    changes = judge_zone_changes(changes, old, work.run, rows)
     return Amendment(changes, outlook(before, view), outlook(after, view), contracts[-1].hash)
 
 

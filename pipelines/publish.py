@@ -20,6 +20,7 @@ from agedp_data.ledger import Contract, Ledger, Release, Statement
 from agedp_data.ledger.moves import lines, published_rows
 from agedp_data.notions.notion import Figure
 from agedp_data.readers.datasets import layout_of
+from agedp_data.readers.zone_changes import tzdata_version
 from agedp_data.statement import Facts, markdown, statement
 from pipelines import locks
 from pipelines.handover.figure_tables import averages, distribution, parquet_bytes, with_guarantee
@@ -175,7 +176,7 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
         ledger_id=ledger.id,
         head=head_of(ledger),
         versions=versions_of(contracts),
-        software={name: version(name) for name in SOFTWARE},
+        software={name: version(name) for name in SOFTWARE} | _tzdata(),
         others=len(others_of(ledger, work.population)),
         opening=work.run.promise.opening,
         beyond_states=beyond_states,
@@ -187,3 +188,9 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
 def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     return figures_of(work, rows)
+
+
+def _tzdata() -> dict[str, str]:
+    """Return the version of the time zone database, which decides where days begin."""
+    found = tzdata_version()
+    return {"tzdata": found} if found else {}

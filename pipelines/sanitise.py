@@ -20,6 +20,7 @@ from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines.agenda import Agenda, agenda
 from pipelines.aggregate import aggregate, count_states
+from pipelines.day_boundaries import require_same_days
 from pipelines.handover.received import ReleaseFolder
 from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.notes.coverage import COVERAGE
@@ -121,6 +122,7 @@ def _agenda(work: Work) -> tuple[Agenda, View]:
         ledger.require_unchanged(work.promise, population=work.population)
         known, view = ledger.rows(), _view(work, ledger)
         work.notes(ledger.id).require_unchanged(work.counted, view.rows, view.contracts)
+        require_same_days(work.run, view.contracts, view.rows)
         follow(work, ledger)
         work.terms.binding.review(view.rows)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)

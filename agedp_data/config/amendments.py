@@ -32,6 +32,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "schedule.give_up_days": "either",
     "schedule.last_day": "end",
     "schedule.wait_for": "either",
+    "schedule.zone_changes": "either",
     "series.*": "share",
     "series.*.bins_kwh": "either",
     "series.*.by": "either",

@@ -15,14 +15,17 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from agedp_data.config.meanings import FORM, NEEDS, is_later, meaning_of, silent_keys
+from agedp_data.config.meanings import ZONE_CHANGES, is_later, meaning_of, silent_keys
 from agedp_data.config.run import RunFile
 from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
+from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.parameters import FREE, Block, exact_text
 from agedp_data.notions.publication import Publication
+from agedp_data.readers.datasets import layout_of
+from agedp_data.readers.zone_changes import zone_changes
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -38,6 +41,8 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
     registered |= {name: _plain(getattr(run, name)) for name in _TABLES if getattr(run, name) is not None}
     shares = run.shares
     registered["series"] = {name: {**_plain(each), "share": _plain(shares[name])} for name, each in run.series.items()}
+    zone = layout_of(run.input.dataset, run.input.named_columns, run.input.interval_minutes).day_zone
+    registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
     if model is not None:
         registered.setdefault("model", {})["hash"] = model
     return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered

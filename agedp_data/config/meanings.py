@@ -22,13 +22,10 @@ from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
 from agedp_data.config.surroundings import Population
 from agedp_data.errors import LedgerError
+from agedp_data.format_versions import NEEDS, newer
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import FREE, LATER, Block, exact_text
 
-FORM: Final = 2
-"""The newest form of a contract that is read and written here."""
-NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
-"""The first version of agedp that reads each form."""
 RENAMED: Final[dict[str, str | None]] = {}
 """Dotted keys of earlier forms ("series.*.name" for any series): the name that they have now, None for no more."""
 ZONE_CHANGES: Final = "zone_changes"
@@ -73,6 +70,26 @@ def meaning_of(text: str) -> dict[str, Any]:
     return meaning(json.loads(text))
 
 
+def comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the meanings of two contracts as they are compared: clock changes that one does not record are any.
+
+    Raises:
+        LedgerError: as `meaning`.
+    """
+    meanings = meaning(old), meaning(new)
+    if any(ZONE_CHANGES not in each.get("schedule", {}) for each in meanings):
+        meanings = without_zone_changes(meanings[0]), without_zone_changes(meanings[1])
+    return meanings
+
+
+def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a contract without the clock changes of its period, which are compared day by day."""
+    schedule = contract.get("schedule")
+    if not isinstance(schedule, Mapping):
+        return dict(contract)
+    return {**contract, "schedule": {key: each for key, each in schedule.items() if key != ZONE_CHANGES}}
+
+
 def require_known_form(contract: Mapping[str, Any]) -> None:
     """Refuse a contract of a form that is not known here.
 
@@ -81,10 +98,7 @@ def require_known_form(contract: Mapping[str, Any]) -> None:
     """
     form = contract.get("form", 1)
     if form not in NEEDS:
-        raise LedgerError(
-            f"a contract in the ledger has form {form}, which agedp {contract.get('needs', '(unknown)')} or newer "
-            f"reads; this one reads forms up to {FORM}. Update agedp"
-        )
+        raise LedgerError(newer("a contract in the ledger", form, contract.get("needs")))
 
 
 def silent_keys(block: Block) -> frozenset[str]:

@@ -13,8 +13,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from agedp_data import clock, losses
+from agedp_data.format_versions import NEEDS, newer
 from agedp_data.ledger import forms, rows, schema
-from agedp_data.ledger.marks import OF_LEDGER, Closed, Former, Recovered, TakenOver, mark_of
+from agedp_data.ledger.marks import OF_LEDGER, Closed, Former, Recovered, TakenOver, Upgraded, mark_of
 from agedp_data.shown import shown
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Chain:
         self.heads: dict[str, int] = {}
         self.former: dict[str, int] = {}
         self.closed = ""
+        self.form = 1
         self.contracts: dict[str, list[rows.Contract]] = defaultdict(list)
         self.series: dict[str, frozenset[str]] = {}
         self.distributions: dict[str, dict[str, Distribution]] = {}
@@ -130,6 +132,8 @@ class Chain:
                     f"the ledger was closed on {shown(row.at, _LONGEST)} after {number} rows and goes on elsewhere;"
                     " name the one it was moved to"
                 )
+            case Upgraded(form, _):
+                self.form = form
             case Recovered() as seam:
                 ledgers: tuple[Former | Recovered, ...] = (*seam.former, seam)
                 for lost in ledgers:
@@ -145,7 +149,11 @@ class Chain:
             return
         mark = mark_of(row)
         if mark is None:
-            yield "a mark that says neither that the ledger was closed nor that it was recovered or taken over"
+            yield "a mark that says nothing that this agedp knows: no closing, recovery, takeover or upgrade"
+        if isinstance(mark, Upgraded) and mark.form not in NEEDS:
+            yield newer("the ledger from here on", mark.form, mark.needs)
+        if isinstance(mark, Upgraded) and mark.form <= self.form:
+            yield "it upgrades to no later form"
         if isinstance(mark, Closed | TakenOver) and (mark.head, mark.rows) != (self.head, self.length):
             yield "it closes or takes over another ledger"
         if isinstance(mark, Recovered) and self.length:

@@ -11,6 +11,7 @@ in by the rules that `verify` applies (`chain`), and on their way out: an edited
 
 from __future__ import annotations
 
+import json
 import operator
 from dataclasses import replace
 from datetime import date, datetime
@@ -21,11 +22,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data import clock
-from agedp_data.config.meanings import meaning_of
+from agedp_data.config.meanings import comparable
 from agedp_data.errors import LedgerError
+from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import schema
 from agedp_data.ledger.chain import Chain, key_of
-from agedp_data.ledger.marks import OF_LEDGER, Closed, claim_of
+from agedp_data.ledger.marks import OF_LEDGER, Closed, Upgraded, claim_of
 from agedp_data.ledger.reading import AnyRow, History, Reading, unchanged
 from agedp_data.ledger.rows import (
     Contract,
@@ -103,7 +105,8 @@ class Ledger(Reading):
                 f"nothing was promised to {population!r} yet; the first `agedp run` registers the run file"
             )
         promise = canonical(contract)
-        if meaning_of(known[-1].promise) == meaning_of(promise):
+        old, new = comparable(json.loads(known[-1].promise), contract)
+        if old == new:
             return known[-1]
         if after is not None and known[-1].hash != after:
             raise LedgerError("the contract was amended meanwhile; look at the difference again")
@@ -127,6 +130,16 @@ class Ledger(Reading):
             return known[-1]
         row = Statement(population, claim, named, software, at=_day(at))
         return self._store(row)
+
+    @_writes
+    def upgrade(self, *, at: str | date) -> Statement | None:
+        """Store a mark that rows may have the newest form from here on; None if a mark says so already.
+
+        No row is rewritten. An agedp that does not know that form refuses the ledger from then on.
+        """
+        if self._chain.form >= FORM:
+            return None
+        return self._store(Statement(OF_LEDGER, claim_of(Upgraded(FORM, NEEDS[FORM])), (), "", at=_day(at)))
 
     @_writes
     def release(

@@ -1,11 +1,12 @@
-"""Claims that a ledger makes about itself: that it was closed, recovered from a folder, or taken over from a copy.
+"""Claims that a ledger makes about itself: that it was closed, recovered from a folder, taken over, upgraded.
 
 All are statement rows of no population, so that they hang in the hash chain like everything else. After a
 closing row nothing can be added: the ledger goes on elsewhere, and two that go on would draw the same days
 twice. A recovered ledger begins with its seam, which names the lost ledger, its head, and the hashes that the
 rows behind the seam had there, so that folders published from the lost one are still found on the chain; was the
 lost one recovered itself, its seam lives on in that one. A ledger that was filled from an export of one that was
-never closed says behind the exported rows that the other one is lost.
+never closed says behind the exported rows that the other one is lost. A ledger that was upgraded says from which row
+on its rows may have a later form, and which version of agedp reads that; earlier rows stay as they are.
 """
 
 from __future__ import annotations
@@ -59,7 +60,15 @@ class TakenOver:
     rows: int
 
 
-Mark = Closed | Recovered | TakenOver
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """The rows behind this one may have this form, which the version `needs` of agedp reads, and all later ones."""
+
+    form: int
+    needs: str
+
+
+Mark = Closed | Recovered | TakenOver | Upgraded
 
 
 def claim_of(mark: Mark) -> str:
@@ -72,6 +81,8 @@ def claim_of(mark: Mark) -> str:
         return canonical({"closed": {"head": mark.head, "rows": mark.rows}})
     if isinstance(mark, TakenOver):
         return canonical({"taken over": {"head": mark.head, "rows": mark.rows}})
+    if isinstance(mark, Upgraded):
+        return canonical({"upgraded": {"form": mark.form, "needs": mark.needs}})
     said: dict[str, object] = {"ledger": mark.ledger, "head": mark.head, "hashes": list(mark.hashes)}
     if mark.former:
         said["former"] = [_said(each) for each in mark.former]
@@ -100,6 +111,8 @@ def _read(claim: dict[str, dict[str, object]]) -> Mark | None:
             return Closed(head, rows)
         case "taken over", {"head": str(head), "rows": int(rows)}:
             return TakenOver(head, rows)
+        case "upgraded", {"form": int(form), "needs": str(needs)}:
+            return Upgraded(form, needs)
         case "recovered", {"ledger": str(ledger), "head": str(head), "hashes": [*hashes]}:
             former = said.get("former", [])
             return Recovered(ledger, head, _texts(hashes), tuple(_former(each) for each in _list(former)))

@@ -33,7 +33,7 @@ from agedp_data.ledger.rows import (
     table_of,
     text_of,
 )
-from agedp_data.ledger.schema import VERSION
+from agedp_data.ledger.schema import READS, VERSION
 
 SCHEMA: Final = "agedp-ledger-rows-1"
 
@@ -57,6 +57,7 @@ def lines(found: Rows) -> str:
     header = {
         "schema": SCHEMA,
         "version": VERSION,
+        **({"needs": READS[VERSION]} if VERSION != "1" else {}),
         "ledger": found.ledger,
         "head": found.head,
         "rows": len(found.rows),
@@ -74,8 +75,13 @@ def read_lines(text: str) -> Rows:
         LedgerError: no such file, one of a newer agedp, one that was cut off; or the first line that is no row.
     """
     header, *said = [_object(number, line) for number, line in enumerate(text.split("\n")[:-1], 1)] or [{}]
-    if header.get("schema") != SCHEMA or header.get("version") != VERSION:
+    if header.get("schema") != SCHEMA:
         raise LedgerError("this is no file of ledger rows that this agedp knows; `agedp ledger export` writes one")
+    if header.get("version") not in READS:
+        which = f"agedp {header['needs']} or newer" if isinstance(header.get("needs"), str) else "a newer agedp"
+        raise LedgerError(
+            f"the file of ledger rows has version {header.get('version')!a}, which {which} reads; update agedp"
+        )
     if header.get("rows") != len(said) or not text.endswith("\n"):
         raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
     rows = tuple(_row(number, each) for number, each in enumerate(said, 2))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError
 
-from agedp_data.config.meanings import meaning_of
+from agedp_data.config.meanings import meaning_of, without_zone_changes
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import schema, storage
 from agedp_data.ledger.chain import Chain
@@ -238,7 +238,7 @@ def _faults_of_parts(database: Database, connection: Connection) -> list[Fault]:
         return [Fault(0, "file", _lasting(database, error))]
     if not whole:
         faults.append(Fault(0, "file", "the database is damaged"))
-    if meta != [("version", schema.VERSION)]:
+    if dict(meta).get("version") not in schema.READS or not {name for name, _ in meta} <= {"version", "needs"}:
         faults.append(Fault(0, "table meta", "holds something other than the schema version"))
     return faults
 
@@ -259,7 +259,7 @@ def unchanged(known: Contract, contract: Mapping[str, Any]) -> Contract:
     promise = canonical(contract)
     if known.promise == promise:
         return known
-    changes = differences(meaning_of(known.promise), meaning_of(promise))
+    changes = differences(*(without_zone_changes(meaning_of(text)) for text in (known.promise, promise)))
     if not changes:
         return known
     raise ContractChanged(

@@ -16,6 +16,9 @@ from sqlalchemy import inspect as inspector
 from agedp_data.ledger import rows
 
 VERSION = "1"
+"""Of tables and columns, of which a new ledger is made."""
+READS: Mapping[str, str] = {"1": "0.1"}
+"""The versions that are read and written here, and the first agedp that does so."""
 
 METADATA = MetaData()
 META = Table(
@@ -51,11 +54,18 @@ def create(connection: Connection) -> None:
     """Create tables and version in an empty database, inside the caller's transaction."""
     METADATA.create_all(connection, checkfirst=False)
     connection.execute(META.insert().values(name="version", content=VERSION))
+    if VERSION != "1":  # agedp 0.1 wrote no more than the version
+        connection.execute(META.insert().values(name="needs", content=READS[VERSION]))
 
 
 def is_empty(connection: Connection) -> bool:
     """Tell whether the database holds no table at all."""
     return not inspector(connection).get_table_names()
+
+
+def needs(connection: Connection) -> str | None:
+    """Return the version of agedp that a newer ledger says that it needs, None if it says none."""
+    return connection.execute(select(META.c.content).where(META.c.name == "needs")).scalar()
 
 
 def version(connection: Connection) -> str | None:

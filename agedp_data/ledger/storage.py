@@ -59,8 +59,10 @@ def require_made(database: Database, *, create: bool) -> None:
     found = carried_out(database, schema.version, write=False)
     if found is None:
         raise database.about("is not a ledger; point `ledger` to the right one")
-    if found != schema.VERSION:
-        raise database.about(f"has schema version {found}, this agedp knows {schema.VERSION}; update agedp")
+    if found not in schema.READS:
+        needs = carried_out(database, schema.needs, write=False)
+        which = f"agedp {needs} or newer" if needs else "a newer agedp"
+        raise database.about(f"has schema version {found}, which {which} reads; update agedp")
 
 
 def _create(database: Database, connection: Connection) -> None:

@@ -153,3 +153,18 @@ def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, q
     rows = restore(folder, to, at=clock.today())
     said = f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up"
     answer({"releases": rows}, said, as_json=as_json, quiet=quiet)
+
+
+@ledger.command()
+def upgrade(place: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Note in the ledger that its rows may have the newest form from here on; rewrites nothing.
+
+    A series that runs needs no upgrade. Give it once every machine that uses the ledger has the newer agedp: older ones
+    refuse the ledger from then on.
+
+    Example: agedp ledger upgrade london.toml
+    """
+    from flows.ledgers import upgraded
+
+    machines, people = upgraded(place)
+    answer(machines, people, as_json=as_json, quiet=quiet)

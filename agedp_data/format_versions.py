@@ -1,0 +1,25 @@
+"""The forms that agedp wrote so far: of a contract, of the rows of a ledger, of the files that hold rows.
+
+Every form that was ever released is read for ever. A newer one begins where a row says so, on the same hash chain, and
+rewrites nothing. Software that does not know a form refuses it and names the version that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+FORM: Final = 2
+"""The newest form of contracts and rows; form 1 is that of agedp 0.1."""
+NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
+"""The first version of agedp that reads each form."""
+
+
+def newer(what: str, form: object, needs: object) -> str:
+    """Return why something of an unknown form is refused, and what helps.
+
+    >>> newer("the ledger", 3, "0.5")
+    'the ledger has form 3, which agedp 0.5 or newer reads; this agedp reads forms 1 to 2. Update agedp'
+    """
+    version = f"agedp {needs} or newer" if isinstance(needs, str) else "a newer agedp"
+    return f"{what} has form {form}, which {version} reads; this agedp reads forms 1 to {FORM}. Update agedp"

@@ -1,0 +1,80 @@
+"""Contract + time zone database -> whether the days still to come lie where the contract registered them.
+
+A database that moves a clock change moves days. Where it moves none that is still to be released, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+from agedp_data.config.amendments import Change
+from agedp_data.config.meanings import ZONE_CHANGES, meaning_of
+from agedp_data.config.run import RunFile
+from agedp_data.errors import ContractChanged
+from agedp_data.ledger import Contract, Release
+from agedp_data.readers.datasets import layout_of
+from agedp_data.readers.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
+
+
+def require_same_days(run: RunFile, contracts: Sequence[Contract], rows: Sequence[Release]) -> None:
+    """Check that no unreleased day lies otherwise than the contract in force registered it.
+
+    Raises:
+        ContractChanged: one does; which day, and what helps.
+    """
+    contract = meaning_of(contracts[-1].promise) if contracts else {}
+    moved = first_moved(contract, run, rows)
+    if moved is not None:
+        raise ContractChanged(
+            f"{run.name}: by this time zone database{_version()}, days of {day_zone(run)} from {moved} on lie otherwise "
+            "than the contract says. Install the database that was used before, or record the change "
+            "(`agedp ledger amend`)"
+        )
+
+
+def first_moved(contract: Mapping[str, Any], run: RunFile, rows: Sequence[Release]) -> date | None:
+    """Return the first unreleased day that lies otherwise than a contract says; None if none does or it is silent."""
+    recorded = contract.get("schedule", {}).get(ZONE_CHANGES)
+    if not recorded:
+        return None
+    return first_moved_day(recorded, day_zone(run), first_unreleased(run, rows), run.schedule.last_day)
+
+
+def first_unreleased(run: RunFile, rows: Sequence[Release]) -> date:
+    """Return the day behind the newest one that is released or skipped."""
+    newest = max((row.day for row in rows), default=None)
+    return run.schedule.first_day if newest is None else date.fromisoformat(newest) + timedelta(days=1)
+
+
+def judge_zone_changes(
+    changes: Sequence[Change], old: Mapping[str, Any], run: RunFile, rows: Sequence[Release]
+) -> tuple[Change, ...]:
+    """Return the changes of an amendment: other clock changes only where they move an unreleased day.
+
+    Refused is what would let the first unreleased day overlap a released one, or leave a gap behind it.
+    """
+    key = f"schedule.{ZONE_CHANGES}"
+    others = [change for change in changes if change.key != key]
+    moved = first_moved(old, run, rows)
+    if moved is None:
+        return tuple(others)
+    change = next(change for change in changes if change.key == key)
+    change = replace(change, old="as registered", new=f"other days from {moved} on")
+    since = first_unreleased(run, rows)
+    if rows and not begins_as_recorded(old["schedule"][ZONE_CHANGES], day_zone(run), since):
+        why = f"{since} would overlap the day released before it, or leave a gap; install the earlier database"
+        change = replace(change, verdict="refused", why=why)
+    return tuple(sorted([*others, change], key=lambda each: each.key))
+
+
+def day_zone(run: RunFile) -> str:
+    """Return the zone whose midnight ends a day."""
+    return layout_of(run.input.dataset, run.input.named_columns, run.input.interval_minutes).day_zone
+
+
+def _version() -> str:
+    version = tzdata_version()
+    return f" ({version})" if version else ""
