@@ -25,7 +25,7 @@ from agedp_data.notions.notion import Notion
 from agedp_data.notions.parameters import FREE, Block, exact_text
 from agedp_data.notions.publication import Publication
 from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.zone_changes import zone_changes
+from agedp_data.readers.zone_changes import ALWAYS_THE_SAME, zone_changes
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -42,7 +42,8 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
     shares = run.shares
     registered["series"] = {name: {**_plain(each), "share": _plain(shares[name])} for name, each in run.series.items()}
     zone = layout_of(run.input.dataset, run.input.named_columns, run.input.interval_minutes).day_zone
-    registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
+    if zone not in ALWAYS_THE_SAME:
+        registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
     if model is not None:
         registered.setdefault("model", {})["hash"] = model
     return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
+ALWAYS_THE_SAME: Final = frozenset({"GMT", "UTC"})
+"""Zones that no database changes: nothing of them needs to be recorded."""
 FURTHEST_DAYS: Final = 3652
 """Changes are recorded for so many days of a period without an end: ten years."""
 

@@ -87,7 +87,13 @@ def allowed(old, new):
     return all(change.verdict == "allowed" for change in changes)
 
 
-CASES = [(name, path, value) for name, old in CONTRACTS.items() for path, value in leaves(old)]
+NOT_JUDGED_HERE = (("form",), ("needs",), ("schedule", "zone_changes"))  # day by day in `pipelines.day_boundaries`
+CASES = [
+    (name, path, value)
+    for name, old in CONTRACTS.items()
+    for path, value in leaves(old)
+    if tuple(path) not in NOT_JUDGED_HERE
+]
 
 
 @pytest.mark.parametrize(("name", "path", "value"), CASES, ids=lambda each: str(each)[:40])

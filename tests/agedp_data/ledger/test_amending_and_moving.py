@@ -147,7 +147,7 @@ def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
         (lambda text: text + "[]\n", "line 9 is no row"),
         (lambda text: text + '{"table":1}\n', "cut off"),
         (lambda text: text.replace('"table":"model"', '"table":"other"'), "line 3 is no row"),
-        (lambda text: text.replace('"version":"1"', '"version":"2"'), "no file of ledger rows that this agedp knows"),
+        (lambda text: text.replace('"version":"1"', '"version":"2"'), "has version '2', which a newer agedp reads"),
     ],
 )
 def test_a_file_that_is_no_export_is_one_line(full, spoil, said):

@@ -401,7 +401,7 @@ def test_a_database_of_another_encoding_a_server_without_fsync_and_a_schema_that
 
 def test_a_newer_schema_version_and_an_empty_schema_are_refused(book: Book, server: PostgreSQL, own: str) -> None:
     raw(server, book, "UPDATE meta SET content = '99'")
-    with pytest.raises(LedgerError, match="schema version 99, this agedp knows 1"):
+    with pytest.raises(LedgerError, match="schema version 99, which a newer agedp reads; update agedp"):
         book.open()
     with pytest.raises(LedgerError, match="the schema is empty"):
         Ledger.open(server.url(own))
