@@ -138,15 +138,24 @@ class RunningPopulation:
         """Return what the earlier version had published after the amendment and the first nights to come."""
         return json.loads((self.folder / "amended.json").read_text())
 
-    def run(self, *, now: date) -> str:
-        """Let the files of a night arrive and run all stages; return the class of a refusal, "" if there is none."""
+    def run(self, *, now: date) -> Work:
+        """Let the files of a night arrive and run all stages.
+
+        Raises:
+            AgedpError: the run is refused; what was committed is published.
+        """
         self.receive(now)
         with standing_clock(now), keyed_sampler(self.folder / JOURNAL):
-            try:
-                work = self.begin(now=now)
-                run_stages(lambda _, stage: stage(work))
-            except AgedpError as error:
-                return type(error).__name__
+            work = self.begin(now=now)
+            run_stages(lambda _, stage: stage(work))
+        return work
+
+    def ending(self, *, now: date) -> str:
+        """Run a night; return the class of a refusal, "" if there is none."""
+        try:
+            self.run(now=now)
+        except AgedpError as error:
+            return type(error).__name__
         return ""
 
     def begin(self, *, now: date) -> Work:

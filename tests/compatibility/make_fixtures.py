@@ -81,9 +81,7 @@ def _begin(population: RunningPopulation, scene: Scene) -> None:
     for night in BEGUN:
         if scene.amended is not None and night == AMENDED_ON:
             population.amend(*scene.amended, now=night)
-        ended = population.run(now=night)
-        if ended:
-            raise SystemExit(f"{scene.name}: the night of {night} ended with {ended}")
+        population.run(now=night)
     for night in BEGUN:
         shutil.rmtree(population.folder / "later" / night.isoformat())
     _move(population)
@@ -156,7 +154,7 @@ def _record_copy(population: RunningPopulation, name: str, nights: tuple[date, .
         copy = RunningPopulation(shutil.copytree(population.folder, Path(folder) / "copy"))
         if amended:
             copy.amend(*copy.amendment, now=nights[0])
-        endings = [copy.run(now=night) for night in nights]
+        endings = [copy.ending(now=night) for night in nights]
         (population.folder / name).write_text(json.dumps({"endings": endings, **copy.recorded()}, indent=1))
 
 

@@ -81,7 +81,7 @@ def population(fixture: Fixture, tmp_path: Path) -> RunningPopulation:
 def continued(population: RunningPopulation) -> Continued:
     """A population that has lived through all nights to come."""
     before = recorded_rows(population.ledger, population.population)
-    return Continued(population, [population.run(now=night) for night in population.following], before)
+    return Continued(population, [population.ending(now=night) for night in population.following], before)
 
 
 def test_there_is_a_fixture_of_each_notion_in_each_mode() -> None:
@@ -123,7 +123,7 @@ def test_an_amendment_is_recorded_and_has_the_same_effect(population: RunningPop
     with Ledger.open(population.ledger) as ledger:
         contracts = ledger.contracts(population.population)
     amended = population.amend(*population.amendment, now=nights[0])
-    assert [population.run(now=night) for night in nights] == expected["endings"]
+    assert [population.ending(now=night) for night in nights] == expected["endings"]
     recorded = population.recorded()
     assert recorded["rows"][: len(before)] == before
     require_same_rows(recorded["rows"], expected["rows"])
@@ -186,7 +186,7 @@ def test_readings_of_the_earlier_store_count(population: RunningPopulation) -> N
     for path in (population.folder / "incoming").glob("*.csv"):
         path.unlink()
     night = population.following[0]
-    assert population.run(now=night) == population.expected["endings"][0]
+    assert population.ending(now=night) == population.expected["endings"][0]
     rows = recorded_rows(population.ledger, population.population)
     expected = [row for row in population.expected["rows"] if row["published_on"] <= str(night)]
     assert len(rows) > len([row for row in rows if row["published_on"] < str(night)])
@@ -245,7 +245,7 @@ def require_goes_on(population: RunningPopulation, ledger: str) -> None:
     """Check that a ledger that was moved publishes on the next nights what the ledger of 0.1 would have."""
     nights = population.following[:MOVED_NIGHTS]
     population.move_to(ledger)
-    assert [population.run(now=night) for night in nights] == population.expected["endings"][:MOVED_NIGHTS]
+    assert [population.ending(now=night) for night in nights] == population.expected["endings"][:MOVED_NIGHTS]
     expected = [row for row in population.expected["rows"] if row["published_on"] <= str(nights[-1])]
     require_same_rows(recorded_rows(ledger, population.population), expected)
     require_sound(population, ledger)
