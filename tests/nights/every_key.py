@@ -131,6 +131,8 @@ def _input() -> list[Edit]:
         *_some(AMEND, ("input", "corrections", '"set-aside"'), ("input", "file_order", None)),
         *_one(AMEND, "input", "file_order", '"modified"'),
         *_one(AMEND, "input", "max_half_hour_kwh", "10", "30", None),
+        *_one(WRONG, "input", "interval_minutes", "15", "60", "20"),
+        *_one(FREE, "input", "interval_minutes", "30"),
         *_one(FREE, "input", "max_rejected_share", "0.01"),
         *_one(FREE, "input", "preflight", '"report"', '"refuse"'),
         *(edit for key, text in wrong.items() for edit in _one(WRONG, "input", key, text)),
