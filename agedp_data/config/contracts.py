@@ -40,6 +40,8 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
     registered["series"] = {name: {**_plain(each), "share": _plain(shares[name])} for name, each in run.series.items()}
     if model is not None:
         registered.setdefault("model", {})["hash"] = model
+    if run.output.witness is not None:  # its place is free; that there is one is remembered
+        registered["output"] = {"witness": "required"}
     return registered
 
 

@@ -74,7 +74,9 @@ def test_readings_add_up_to_the_half_hours_of_the_day(minutes, day, side, zone):
     shift = timedelta(minutes=minutes if side == "end" else 0)
     lines = []
     for start, energy in wh.items():
-        shown = start.astimezone(clock).replace(tzinfo=None) + shift  # the interval that began when the clock showed less
+        shown = (
+            start.astimezone(clock).replace(tzinfo=None) + shift
+        )  # the interval that began when the clock showed less
         lines.append(f"A,{shown:%Y-%m-%d %H:%M},{energy}")
     expected = by_hand(starts, wh, minutes, "Europe/London")
     assert settled(replace(COLUMNS, stamp=side, zone=zone), minutes, lines) == expected
