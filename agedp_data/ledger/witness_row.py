@@ -27,6 +27,7 @@ _SELECT: Final = "SELECT state FROM agedp_witness WHERE name = %s"
 _INSERT: Final = "INSERT INTO agedp_witness (name, state) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 _UPDATE: Final = "UPDATE agedp_witness SET state = %s WHERE name = %s AND state = %s"
 _NO_TABLE: Final = "42P01"
+_NO_RIGHT: Final = "42501"
 _MADE_AT_ONCE: Final = ("23505", "42P07")
 """Codes of the loser where two processes make the table at the same time."""
 
@@ -70,10 +71,11 @@ class RowWitness:
         """Insert the row, or update it where it still says what is expected."""
         text = format_state(state).decode()
         with self._connected() as connection:
+            row = self._selected(connection)
             if expected is not None:
                 known = format_state(expected).decode()
-                return connection.execute(_UPDATE, (text, self._name, known)).rowcount == 1
-            if self._selected(connection) is None:
+                return row is not None and connection.execute(_UPDATE, (text, self._name, known)).rowcount == 1
+            if row is None:
                 self._make_table(connection)
             return connection.execute(_INSERT, (self._name, text)).rowcount == 1
 
@@ -111,6 +113,12 @@ class RowWitness:
         try:
             yield connection
         except psycopg.Error as error:
-            raise refusal(LedgerError, self, f"cannot be used: {of_code(error)}") from None
+            raise refusal(LedgerError, self, f"cannot be used: {_reason(error.sqlstate, error)}") from None
         finally:
             connection.close()
+
+
+def _reason(code: str | None, error: BaseException) -> str:
+    if code is not None and code.startswith("42") and code != _NO_RIGHT:
+        return "its table agedp_witness has other columns. Name another database, or another schema in search_path"
+    return of_code(error)
