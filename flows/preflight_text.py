@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipelines.preflight.checks import Finding
-from pipelines.preflight.records import read_findings
+from agedp_data.errors import Busy, InputError
+from agedp_data.shown import shown
+from pipelines.preflight.checks import Finding, first_refusal
+from pipelines.sanitise import check_input_files
 
 if TYPE_CHECKING:
     from pipelines.work import Work
@@ -21,14 +23,18 @@ def preflight_lines(work: Work) -> list[str]:
 
 
 def planned_preflight_lines(work: Work) -> list[str]:
-    """Return what the store knows of the files before the first release; nothing after it."""
+    """Return the findings about the input files before the first release, read for it; nothing after it."""
     if any(row.state == "released" for row in work.rows()):
         return []
-    stored = read_findings(work.confidential, population=work.population)
-    if stored is None:
+    try:
+        check_input_files(work)
+    except (InputError, Busy) as error:
+        return [f"{_TITLE}: {shown(error.private, 1000)}"]
+    if not work.findings:
         return ["The first run checks the input files before anything is registered, and shows what it finds."]
-    on, found = stored
-    return [f"{_TITLE}, as the run of {on} found them:", *_table(found)]
+    refusal = first_refusal(work.findings)
+    ending = [] if refusal is None else [f"  `agedp run` refuses: {refusal.public}"]
+    return [f"{_TITLE}:", *_table(work.findings), *ending]
 
 
 def _table(findings: Sequence[Finding]) -> list[str]:

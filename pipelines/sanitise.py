@@ -27,8 +27,8 @@ from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS, noted
 from pipelines.plan import Foresight
 from pipelines.plan import foresee as foresee_days
 from pipelines.preflight.alerts import find_alerts
-from pipelines.preflight.records import append_alerts, write_findings
-from pipelines.preflight.stage import facts_of, reported, require_sense
+from pipelines.preflight.records import append_alerts
+from pipelines.preflight.stage import facts_of, judge_facts, report_facts, require_sense
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
@@ -162,6 +162,8 @@ def aggregate_days(work: Work) -> None:
     """Sum the due days."""
     with work.alone:
         _aggregate(work)
+        if work.drawn_days:
+            _check_input(work)
 
 
 def _aggregate(work: Work) -> None:
@@ -176,9 +178,44 @@ def _aggregate(work: Work) -> None:
     work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
     work.drawn_days = tuple(one.day for one in work.agenda.due if one.is_drawn and one.day in due)
     work.is_first = not _released_days(work)
-    if work.is_first and work.drawn_days:
-        work.input_facts = facts_of(work, _delivered(work))
-        require_sense(work, work.input_facts)
+
+
+def check_input_files(work: Work) -> None:
+    """Read the input files and record what they contain, for `agedp plan`; nothing is drawn or registered.
+
+    Does nothing after the first release, or where no day is due.
+
+    Raises:
+        InputError: a file that cannot be understood.
+    """
+    work.agenda, _ = _agenda(work)
+    if not work.agenda.due or _released_days(work):
+        return
+    read_files(work)
+    with work.alone:
+        _aggregate(work)
+        if work.drawn_days:
+            judge_facts(work, facts_of(work, _delivered(work)))
+
+
+def _check_input(work: Work) -> None:
+    """Record what the files of a run with due days contain; the operator hears of what is remarkable.
+
+    Before the draw, while no other run settles the store: a run that is killed behind its draw has recorded it.
+
+    Raises:
+        PreflightFailed: the first release would be senseless.
+    """
+    facts = facts_of(work, _delivered(work))
+    if work.is_first:
+        require_sense(work, facts)
+    else:
+        report_facts(work, facts)
+    least = work.run.alerts.min_coverage
+    work.alerts = find_alerts(
+        work.sums, facts.conflicts, work.drawn_days, min_coverage=None if least is None else float(least)
+    )
+    append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
 
 
 def _not_noted(work: Work) -> set[date]:
@@ -323,29 +360,11 @@ def _record(work: Work, ledger: Ledger) -> None:
     COUNTED_STATES.add(work.counted_states, work.sums, work.rows())
     TRUE_COUNTS.add(work.true_counts, work.sums, work.rows())
     TRUE_MEANS.add(work.true_means, work.sums, work.rows())
-    _report_input(work)  # before readings leave the store
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
         with locks.alone(folders.make_private(work.store.folder)):
             forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=_next_day(work))
     write_confidential_report(work, ledger)
-
-
-def _report_input(work: Work) -> None:
-    """Record what the files of a run contain, unless its preflight did, and what the operator is alerted to."""
-    if not work.drawn_days:
-        return
-    facts = work.input_facts
-    if facts is None:
-        with locks.alone(folders.make_private(work.store.folder)):
-            work.input_facts = facts = facts_of(work, _delivered(work))
-        work.findings = reported(work, facts)
-        write_findings(work.confidential, work.findings, population=work.population, on=work.today)
-    least = work.run.alerts.min_coverage
-    work.alerts = find_alerts(
-        work.sums, facts.conflicts, work.drawn_days, min_coverage=None if least is None else float(least)
-    )
-    append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (

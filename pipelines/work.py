@@ -32,7 +32,6 @@ from pipelines.notes.released_rosters import Counted, Notes
 from pipelines.plan import Terms
 from pipelines.preflight.alerts import Alert
 from pipelines.preflight.checks import Finding
-from pipelines.preflight.input_facts import InputFacts
 from pipelines.promise.in_force import binding_models, model_named, series_by_contract
 from pipelines.read import Delivery
 from pipelines.readings.store import Order, Store
@@ -57,7 +56,6 @@ class Work:
     late_rows: int = 0
     drawn_days: tuple[date, ...] = ()
     is_first: bool = False
-    input_facts: InputFacts | None = None
     findings: Sequence[Finding] = ()
     alerts: Sequence[Alert] = ()
     alone: ExitStack = field(default_factory=ExitStack)

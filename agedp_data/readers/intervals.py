@@ -18,6 +18,8 @@ INTERVALS: Final = (15, 30, 60)
 """Minutes between readings that a run file may declare."""
 DECLARABLE: Final = f"{', '.join(map(str, INTERVALS[:-1]))} or {INTERVALS[-1]} minutes"
 _LEAST_GAPS: Final = 8
+_LONGEST: Final = 240
+"""Minutes; households with fewer readings than that say nothing of the interval."""
 _MINUTE_NS: Final = 60 * 10**9
 
 
@@ -31,7 +33,7 @@ def common_interval(timestamps: Iterable[Iterable[int]]) -> int | None:
     if gaps.total() < _LEAST_GAPS:
         return None
     minutes, times = gaps.most_common(1)[0]
-    return minutes if 2 * times > gaps.total() else None
+    return minutes if 2 * times > gaps.total() and minutes <= _LONGEST else None
 
 
 def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:

@@ -41,26 +41,29 @@ def plan(
 ) -> None:
     """Print what would be released: days, noise, loss, and the contract as it will be registered. Draws nothing.
 
-    Before the first release it says as well which promise of every notion keeps the same figure, at what noise.
+    Before the first release it reads the input files as well and prints what a first run would find in them (the
+    preflight, for your terminal alone), and which promise of every notion keeps the same figure, at what noise.
 
     Example: agedp plan london.toml --risk 0.5
     """
     from flows.frontier import frontier_json, frontier_lines
     from flows.offers_json import promises_json
     from flows.planning import plan_json, plan_lines
+    from flows.progress import bars
     from flows.promising import promises_lines, target_of
     from pipelines.work import begin
 
     target = target_of(risk, error_kwh)
-    work = begin(run_file, as_of=as_of)
     if frontier and (notions or target.asked):
         raise RunFileError("--frontier stands alone; it has a target of its own")
-    if notions or target.asked:
-        found = promises_json(work, target) if as_json else promises_lines(work, target)
-    elif frontier:
-        found = frontier_json(work) if as_json else frontier_lines(work)
-    else:
-        found = plan_json(work) if as_json else plan_lines(work)
+    with bars(wanted=not as_json) as progress:
+        work = begin(run_file, as_of=as_of, told=progress)
+        if notions or target.asked:
+            found = promises_json(work, target) if as_json else promises_lines(work, target)
+        elif frontier:
+            found = frontier_json(work) if as_json else frontier_lines(work)
+        else:
+            found = plan_json(work) if as_json else plan_lines(work)
     say(json.dumps(found, indent=1) if isinstance(found, dict) else "\n".join(found))
 
 

@@ -66,7 +66,7 @@ class Held:
     number: Ints
     day: Ints
     expected: Ints
-    of_half_hours: bool
+    of_half_hours: bool = True
 
 
 def hold(period: Period, *, engine: Engine) -> Held:

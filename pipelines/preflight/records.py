@@ -1,6 +1,6 @@
 """FINDINGS and ALERTS in the confidential folder.
 
-    <confidential>/preflight.json   the findings of the newest run with due days, for `agedp plan`
+    <confidential>/preflight.json   the findings of the newest run or plan with due days
     <confidential>/alerts.jsonl     one line per alert, oldest first; alerts.1.jsonl holds what was there before
 
 `alerts.jsonl` is moved to `alerts.1.jsonl` when it exceeds one MiB, so that the two never hold more than about two.
@@ -30,25 +30,16 @@ def write_findings(folder: Path, findings: Sequence[Finding], *, population: str
     folders.write(folder / PREFLIGHT, (json.dumps(record, indent=1) + "\n").encode())
 
 
-def read_findings(folder: Path, *, population: str) -> tuple[str, tuple[Finding, ...]] | None:
-    """Return the date of the newest findings about a population and the findings; None if there are none."""
-    try:
-        record: dict[str, Any] = json.loads((folder / PREFLIGHT).read_bytes())
-        if record["population"] != population:
-            return None
-        return str(record["on"]), tuple(Finding(**each) for each in record["findings"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at: str) -> None:
-    """Append alerts, one JSON object per line."""
+    """Append alerts, one JSON object per line; those that are there already, of a run that was cut off, once."""
     if not alerts:
         return
-    lines = b"".join(_line(alert, population, at) for alert in alerts)
     path = folder / ALERTS
     with locks.alone(folder):
         earlier = path.read_bytes() if folders.there(path) else b""
+        lines = b"".join(_line(alert, population, at) for alert in alerts if _body(alert, population) not in earlier)
+        if not lines:
+            return
         if len(earlier) + len(lines) > MOST_BYTES and earlier:
             folders.write(folder / EARLIER_ALERTS, earlier)
             earlier = b""
@@ -56,6 +47,11 @@ def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at:
 
 
 def _line(alert: Alert, population: str, at: str) -> bytes:
-    record: dict[str, Any] = {"at": at, "population": population, "day": alert.day.isoformat(), "alert": alert.kind}
+    return b"{" + json.dumps({"at": at}).encode()[1:-1] + b", " + _body(alert, population) + b"\n"
+
+
+def _body(alert: Alert, population: str) -> bytes:
+    """Return what a line says of the alert, without when it was raised."""
+    record: dict[str, Any] = {"population": population, "day": alert.day.isoformat(), "alert": alert.kind}
     record |= {"part": alert.part, "whole": alert.whole, "share": round(alert.share, 4), "limit": alert.limit}
-    return (json.dumps(record) + "\n").encode()
+    return json.dumps(record).encode()[1:]

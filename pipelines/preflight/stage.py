@@ -43,10 +43,20 @@ def rules_for(work: Work) -> Rules:
     )
 
 
-def reported(work: Work, facts: InputFacts) -> tuple[Finding, ...]:
-    """Return the findings of a run that they do not stop."""
-    found = check_facts(facts, rules_for(work))
-    return tuple(replace(each, verdict="warning") if each.verdict == "refused" else each for each in found)
+def report_facts(work: Work, facts: InputFacts) -> None:
+    """Record the findings of a run that they do not stop."""
+    findings = check_facts(facts, rules_for(work))
+    work.findings = tuple(replace(each, verdict="warning") if each.verdict == "refused" else each for each in findings)
+    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+
+
+def judge_facts(work: Work, facts: InputFacts) -> None:
+    """Record the findings before the first release, with the verdicts that the run file asks for."""
+    if work.run.input.preflight == "report":
+        report_facts(work, facts)
+        return
+    work.findings = check_facts(facts, rules_for(work))
+    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
 
 
 def require_sense(work: Work, facts: InputFacts) -> None:
@@ -55,9 +65,7 @@ def require_sense(work: Work, facts: InputFacts) -> None:
     Raises:
         PreflightFailed: the release would be senseless, and the run file does not say that it is wanted all the same.
     """
-    refuses = work.run.input.preflight == "refuse"
-    work.findings = check_facts(facts, rules_for(work)) if refuses else reported(work, facts)
-    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+    judge_facts(work, facts)
     refusal = first_refusal(work.findings)
     if refusal is not None:
         raise _refused(work, refusal, work.findings)

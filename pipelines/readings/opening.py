@@ -32,6 +32,7 @@ _APART_BY = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _HEADER_LINES = 2
 _FIRST_BYTES = 4096
 _UNSURE_NS = 2 * 10**9
+_FIRST_ROWS, _OFF_GRID_SHARE, _FEW_OFF_GRID = 1000, 0.1, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,10 @@ def _check_first_rows(opened: Opened, header: Header, store: Store) -> None:
     if minutes not in (None, declared):
         what = f"readings are {minutes} minutes apart, not {declared}"
         raise opened.source.unreadable(f"{what}; {_remedy(minutes, store)}")
+    off_grid = int((reason[:_FIRST_ROWS] == Reason.OFF_GRID).sum())
+    if off_grid > max(_FEW_OFF_GRID, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
+        what = f"more than a tenth of the first rows lie between the {declared}-minute marks"
+        raise opened.source.unreadable(f"{what}; correct the timestamps, or [input] interval_minutes")
 
 
 def _remedy(minutes: int, store: Store) -> str:

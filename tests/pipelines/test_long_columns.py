@@ -106,11 +106,11 @@ def test_two_columns_of_a_kind_are_both_candidates():
     assert shown("meter_id,read_at,import_kwh,export_kwh", table, energy_column="import_kwh").unreadable == {}
 
 
-def test_readings_of_an_hour_are_refused_in_one_line():
+def test_readings_of_ten_minutes_are_refused_in_one_line():
     with pytest.raises(
         InputError, match=r"^the readings are 10 minutes apart; convert the files to readings of 15, 30 or 60 minutes$"
     ):
-        shown(table=rows(minutes=60))
+        shown(table=rows(minutes=10))
 
 
 def with_column(table, values):

@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
-from agedp_data.errors import AgedpError, ContractChanged, InputError, PreflightFailed, RunFileError
+from agedp_data.errors import AgedpError, ContractChanged, InputError, PreflightFailed, RunFileError, UnreadableFile
 from agedp_data.ledger import Ledger
 from pipelines.sanitise import plan, run_stages
 from pipelines.work import begin
@@ -76,16 +76,45 @@ def test_half_hourly_files_pass_and_are_described(house):
     assert {verdict for verdict, _ in findings(house).values()} == {"ok"}
     assert (house.folder / "confidential" / "preflight.json").stat().st_mode & 0o077 == 0
     assert findings(house)["interval"][1].startswith(
-        "of 12 household-days have readings: 0.0% about 24, 100.0% about 48"
+        "100.0% of 12 household-days have about all of their readings; 0.0% of the rows are off the 30-minute grid"
     )
     assert "9.6 kWh" in findings(house)["unit"][1]  # 48 x 0.2
 
 
 @pytest.mark.parametrize("minutes", [60, 15, 10, 120])
-def test_another_interval_is_refused_and_named(house, minutes):
+def test_another_interval_is_refused_by_the_first_stamps(house, minutes):
     prepare(house, rows(HOMES, range(4), minutes=minutes))
-    error = refused(house)
-    assert f"[input] files: readings are {minutes} minutes apart, not 30." in str(error)
+    with pytest.raises(UnreadableFile, match=f"readings are {minutes} minutes apart, not 30; "):
+        house.run()
+    assert not (house.folder / "ledger.sqlite").exists()
+
+
+@pytest.fixture
+def many_homes() -> list[str]:
+    """So many homes that the first rows of a file in the order of time are of one interval."""
+    return [f"H{number:04d}" for number in range(2500)]
+
+
+@pytest.mark.parametrize("minutes", [60, 120])
+def test_another_interval_is_refused_where_the_first_stamps_do_not_show_it(house, many_homes, minutes):
+    prepare(house, by_time(rows(many_homes, [0], minutes=minutes)), days=1)
+    assert f"[input] files: readings are {minutes} minutes apart, not 30." in str(refused(house))
+
+
+def by_time(lines: list[str]) -> list[str]:
+    return sorted(lines, key=lambda line: line.split(",")[1])
+
+
+def test_many_stamps_between_two_half_hours_are_refused_by_the_first_rows(house):
+    """A tenth of 576 rows is refused, one row in 20 is not."""
+    lines = rows(HOMES, range(4))
+    shifted = [line.replace(":00,", ":07,") if i % 8 == 0 else line for i, line in enumerate(lines)]
+    prepare(house, shifted)
+    with pytest.raises(UnreadableFile, match="more than a tenth of the first rows lie between the 30-minute marks"):
+        house.run()
+    deliver(house, [line.replace(":00,", ":07,") if i % 20 == 0 else line for i, line in enumerate(lines)])
+    edit(house, ("clamp_kwh = 50", "clamp_kwh = 50\nmax_missing = 9"))
+    assert len(house.run().released) == 4
 
 
 @pytest.mark.parametrize("start_kwh", [0.0, 8.0])
@@ -167,9 +196,9 @@ def test_absent_days_may_count_as_missing(house):
 
 
 def test_a_run_file_that_only_wants_a_report_is_not_refused(house):
-    prepare(house, rows(HOMES, range(4), minutes=60), edits=[("[output]", 'preflight = "report"\n[output]')])
+    prepare(house, rows(HOMES, [0, 1]), days=4, edits=[("[output]", 'preflight = "report"\n[output]')])
     assert len(house.run().released) == 4
-    assert findings(house)["interval"][0] == "warning"
+    assert findings(house)["absent days"][0] == "warning"
 
 
 def test_an_empty_file_is_named(house):
@@ -318,15 +347,14 @@ def test_alerts_are_bounded(house, monkeypatch):
     assert [*days, *(each["day"] for each in kept)] == [str(day(9 - i)) for i in range(len(days) + len(kept))][::-1]
 
 
-@pytest.mark.parametrize("where", ["write_confidential_report", "append_alerts"])
-def test_a_record_that_fails_after_the_release_does_not_hide_it(house, monkeypatch, where):
+def test_a_record_that_fails_after_the_release_does_not_hide_it(house, monkeypatch):
     """Case: the report for the house cannot be written; all days are drawn, charged and published."""
     prepare(house, rows(HOMES, range(4)))
 
     def full(*_: object, **__: object) -> None:
         raise InputError("[output] cannot be written (No space left on device)")
 
-    monkeypatch.setattr(f"pipelines.sanitise.{where}", full)
+    monkeypatch.setattr("pipelines.sanitise.write_confidential_report", full)
     with pytest.raises(AgedpError, match="the release folder is published with 4 new days, drawn and charged, but"):
         house.run()
     assert "nothing was published" not in (house.folder / "release" / "STATEMENT.md").read_text()

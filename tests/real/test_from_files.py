@@ -133,7 +133,7 @@ def test_three_real_releases_have_the_chains_of_calibrate(extracts, tmp_path, da
             days["period"] = f"{first},{last}"
         given = toml_of({**options, **days, "notion": notion})
         call = release_files([str(files)], out=tmp_path / notion, given=given)
-        assert call.refused is None
+        assert call.error is None
         release = open_release(tmp_path / notion)
         release.verify()
         assert release.statement["days"]["released"] == (last - first).days + 1

@@ -35,6 +35,7 @@ class Mine:
     name = "mine"
     day_zone = "UTC"
     width = 1
+    interval_minutes = 30
     channels = 1
     keys = None
 
