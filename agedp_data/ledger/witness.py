@@ -37,7 +37,7 @@ _ATTEMPTS: Final = 20
 _OUT_OF_DATE: Final = (
     "confirmed rows that this ledger lacks: the ledger is an older copy, or another copy of it goes on. Nothing was "
     "drawn. Put back the newest ledger, or restore it from the newest release folder (`agedp ledger recover`). "
-    "If neither exists, docs/schedule.md says how to go on without them"
+    "If neither exists, docs/recover.md says how to go on without them"
 )
 _MISSING: Final = (
     "has no record, but the contract says that a witness is used. Nothing was drawn. Put back the record, or remove "
