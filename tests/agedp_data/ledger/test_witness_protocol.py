@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
+from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger.rows import NO_HASH
-from agedp_data.ledger.witness import WitnessState
-from tests.agedp_data.ledger.protocol_model import BEGUN, CONTRACT, Model, World, world_of
+from agedp_data.ledger.witness import CommitWitness, WitnessState
+from tests.agedp_data.ledger.protocol_model import BEGUN, CONTRACT, Model, Rows, World, world_of
 
 RECORD = WitnessState(NO_HASH, CONTRACT, "confirmed")
 ONE_LEDGER = world_of(BEGUN, runs=(0, 0), record=RECORD)
@@ -97,3 +101,49 @@ def test_a_restored_ledger_is_refused_before_it_draws(of_one_ledger: list[World]
         after = MODEL.undisturbed(world, 0)
         assert after.refused
         assert (after.copies, after.record, after.published) == (world.copies, world.record, world.published)
+
+
+@dataclass
+class InMemory:
+    """A record that nothing else can change."""
+
+    record: WitnessState | None
+    place: str = "in memory"
+
+    def read(self) -> WitnessState | None:
+        return self.record
+
+    def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
+        matches = self.record == expected
+        self.record = state if matches else self.record
+        return matches
+
+
+def confirm(record: WitnessState | None) -> None:
+    """Confirm the commit from a to b in a ledger that holds a, b and c, beside a record."""
+    CommitWitness(InMemory(record), population="homes").confirm(
+        WitnessState("a", "b", "pending"), lambda: Rows(("a", "b", "c"))
+    )
+
+
+@pytest.mark.parametrize("record", [("a", "b", "pending"), ("a", "b", "confirmed"), ("b", "c", "pending")])
+def test_another_run_of_one_ledger_may_confirm_a_commit(record: tuple[Any, ...]) -> None:
+    confirm(WitnessState(*record))
+
+
+@pytest.mark.parametrize("record", [("a", "x", "pending"), ("a", "x", "confirmed"), ("", "a", "confirmed")])
+def test_a_commit_that_was_overtaken_is_not_confirmed(record: tuple[Any, ...]) -> None:
+    with pytest.raises(LedgerBehind, match="another copy of this ledger"):
+        confirm(WitnessState(*record))
+
+
+def test_a_commit_without_a_record_is_not_confirmed() -> None:
+    with pytest.raises(LedgerError, match="has no record"):
+        confirm(None)
+
+
+def test_a_ledger_that_holds_the_pending_head_alone_goes_on() -> None:
+    """So one that was recovered for one population of several: it lacks the rows of the others."""
+    witness = InMemory(WitnessState("of others", "b", "pending"))
+    assert CommitWitness(witness, population="homes").settle(Rows(("a", "b"))) == witness.record
+    assert witness.record == WitnessState("of others", "b", "confirmed")
