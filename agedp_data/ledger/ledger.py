@@ -179,7 +179,7 @@ class Ledger(Reading):
         def held(connection: Connection) -> tuple[_Result, None] | tuple[None, Exception]:
             self._held = connection
             try:
-                return self._witnessed(lambda: _ended(work))
+                return self._witnessed(lambda: _outcome(work))
             finally:
                 self._held = None
 
@@ -214,12 +214,12 @@ class Ledger(Reading):
             return work()
         self._refresh(self._writing)
         old = self._chain.content_head
-        known = self._witness.settle(self._chain)
-        made = work()
+        record = self._witness.settle(self._chain)
+        result = work()
         self._refresh(self._writing)
         if self._chain.content_head != old:
-            self._announced = self._witness.announce(known, old=old, new=self._chain.content_head)
-        return made
+            self._announced = self._witness.announce(record, old=old, new=self._chain.content_head)
+        return result
 
     def _confirm(self) -> None:
         """Confirm the commit that was announced; what is not confirmed must not be published."""
@@ -292,7 +292,7 @@ class Ledger(Reading):
         return self._held
 
 
-def _ended(work: Callable[[], _Result]) -> tuple[_Result, None] | tuple[None, Exception]:
+def _outcome(work: Callable[[], _Result]) -> tuple[_Result, None] | tuple[None, Exception]:
     """Return what work makes, or the error that is raised again behind the commit."""
     try:
         return work(), None

@@ -176,14 +176,14 @@ class CommitWitness:
                 return confirmed
         raise self._overtaken()
 
-    def announce(self, known: WitnessState | None, *, old: str, new: str) -> WitnessState:
+    def announce(self, expected: WitnessState | None, *, old: str, new: str) -> WitnessState:
         """Write that the head is about to go from `old` to `new`, if the record is still as `settle` returned it.
 
         Raises:
             LedgerBehind: another copy of the ledger was faster; nothing may be committed.
         """
         pending = WitnessState(old, new, "pending")
-        if self._witness.compare_and_set(known, pending) or self._witness.read() == pending:
+        if self._witness.compare_and_set(expected, pending) or self._witness.read() == pending:
             return pending
         raise self._overtaken()
 
@@ -203,8 +203,8 @@ class CommitWitness:
             if state is None:
                 raise refusal(LedgerError, self._witness, _MISSING)
             rows = read_rows()
-            settled, own = rows.place(state.settled), rows.place(pending.new)
-            if settled is not None and own is not None and settled >= own:
+            settled, committed = rows.place(state.settled), rows.place(pending.new)
+            if settled is not None and committed is not None and settled >= committed:
                 return
             break
         raise self._overtaken()

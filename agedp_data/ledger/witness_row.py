@@ -73,8 +73,8 @@ class RowWitness:
         with self._connected() as connection:
             row = self._selected(connection)
             if expected is not None:
-                known = format_state(expected).decode()
-                return row is not None and connection.execute(_UPDATE, (text, self._name, known)).rowcount == 1
+                expected_text = format_state(expected).decode()
+                return row is not None and connection.execute(_UPDATE, (text, self._name, expected_text)).rowcount == 1
             if row is None:
                 self._make_table(connection)
             return connection.execute(_INSERT, (self._name, text)).rowcount == 1

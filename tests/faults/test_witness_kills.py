@@ -25,7 +25,7 @@ AROUND_THE_RECORD = ("os.rename .homes.witness.new", "open .homes.witness.new", 
 @pytest.mark.parametrize(
     ("like", "nth"), [(AROUND_THE_RECORD[0], 1), (AROUND_THE_RECORD[0], 2), ("commit", 1), ("committed", 1)]
 )
-def test_killed_around_a_commit_and_run_again_it_is_as_undisturbed(scene: Scenes, like: str, nth: int) -> None:
+def test_killed_around_a_commit_a_run_ends_as_undisturbed(scene: Scenes, like: str, nth: int) -> None:
     end = scene("a night, with a witness").trial(like=like, kill_at=nth)
     assert end.killed
     assert fnmatchcase(end.passed[-1], like)
@@ -33,7 +33,7 @@ def test_killed_around_a_commit_and_run_again_it_is_as_undisturbed(scene: Scenes
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
-def test_killed_at_every_write_of_the_record_it_is_as_undisturbed(scene: Scenes, name: str) -> None:
+def test_killed_at_each_record_write_it_ends_as_undisturbed(scene: Scenes, name: str) -> None:
     trials = scene(name)
     for like in AROUND_THE_RECORD:
         times = sum(fnmatchcase(passed, like) for passed in trials.passed)
@@ -41,7 +41,7 @@ def test_killed_at_every_write_of_the_record_it_is_as_undisturbed(scene: Scenes,
         assert all(trials.trial(like=like, kill_at=nth).killed for nth in range(1, times + 1))
 
 
-@pytest.mark.parametrize(("kills", "in_between"), [(20, 0), pytest.param(300, 20, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kills", "in_between"), [(20, 0), pytest.param(300, 10, marks=pytest.mark.long)])
 def test_killed_many_times_no_day_has_two_values(scene: Scenes, kills: int, in_between: int) -> None:
     chance = random.Random(kills)  # noqa: S311 - instants, no secrets
     pending, ends = 0, 0

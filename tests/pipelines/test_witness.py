@@ -130,7 +130,7 @@ def test_a_restored_machine_is_refused_before_it_draws(
     assert draws.number == drawn
 
 
-def test_without_a_witness_it_draws_again_and_the_statement_says_so(machine: House, draws: Draws) -> None:
+def test_without_a_witness_it_draws_again_as_documented(machine: House, draws: Draws) -> None:
     write(machine, None)
     machine.run(today=SECOND_NIGHT)
     restore = snapshot(machine)
@@ -209,8 +209,8 @@ def test_going_on_without_the_lost_rows_takes_two_amendments(machine: House, pla
     write(machine, place)
     with pytest.raises(LedgerBehind):  # the old record is of no use any more
         amend(begin(machine.run_file))
-    other = f"{place}.new"
-    write(machine, other)
+    new_place = f"{place}.new"
+    write(machine, new_place)
     amend(begin(machine.run_file))
     machine.run(today=THIRD_NIGHT)
     statement = open_release(machine.folder / "release").statement
@@ -292,17 +292,17 @@ class Failing:
     """A witness that stops answering before its n-th write, or after it was written."""
 
     def __init__(self, place: str, *, at: int, written: bool) -> None:
-        self._witness, self._left, self._written = witness_at(place), at, written
+        self._witness, self._remaining, self._written = witness_at(place), at, written
         self.place = place
 
     def read(self) -> WitnessState | None:
-        if self._left < 1:
+        if self._remaining < 1:
             raise LedgerError("the witness does not answer")
         return self._witness.read()
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        self._left -= 1
-        if self._left < 1:
+        self._remaining -= 1
+        if self._remaining < 1:
             if self._written:
                 self._witness.compare_and_set(expected, state)
             raise LedgerError("the witness does not answer")
@@ -322,11 +322,11 @@ def test_a_witness_that_fails_stops_the_run_before_it_publishes(
             machine.run(today=SECOND_NIGHT)
     assert draws.number == drawn
     assert not (machine.folder / "release" / "SHA256SUMS").exists()
-    kept = released(machine)  # what was committed and not confirmed
-    assert len(kept) == (2 if at == 4 else 0)
+    committed = released(machine)  # what was committed and not confirmed
+    assert len(committed) == (2 if at == 4 else 0)
     machine.run(today=SECOND_NIGHT)
     assert draws.number == drawn + again
-    assert dict(released(machine), **kept) == released(machine)
+    assert dict(released(machine), **committed) == released(machine)
     assert [value for _, value in published(machine)] == [value for (value,) in released(machine).values()]
 
 
@@ -334,9 +334,9 @@ def test_populations_of_one_ledger_may_have_a_witness_or_none(machine: House, pl
     write(machine, place)
     machine.run(today=SECOND_NIGHT)
     both = machine.run_file.read_text()
-    others = both.replace('name = "homes"', 'name = "others"').replace('"release"', '"release-of-others"')
-    others = others.replace('"confidential"', '"confidential-of-others"').replace(f'witness = "{place}"\n', "")
-    for text in (others, both, others, both):
+    second = both.replace('name = "homes"', 'name = "others"').replace('"release"', '"release-of-others"')
+    second = second.replace('"confidential"', '"confidential-of-others"').replace(f'witness = "{place}"\n', "")
+    for text in (second, both, second, both):
         machine.run_file.write_text(text)
         machine.run(today=THIRD_NIGHT)
     assert draws.number == 6

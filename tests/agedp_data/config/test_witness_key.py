@@ -67,7 +67,7 @@ def test_another_place_is_refused_in_one_line(output: dict[str, str], witness: s
     assert "\n" not in str(error.value)
 
 
-def test_the_contract_keeps_that_there_is_a_witness_and_not_where() -> None:
+def test_the_contract_holds_that_a_witness_is_used_not_where() -> None:
     without, first, second = (contract(read(FOLDERS, place), model=None) for place in (None, "far/w", "s3://bucket/w"))
     assert "output" not in without
     assert first == second == {**without, "output": {"witness": "required"}}
@@ -82,6 +82,6 @@ def test_an_amendment_adds_and_removes_it(old: str | None, new: str | None) -> N
 
 @pytest.mark.parametrize("odd", ['"perhaps"', "1"])
 def test_an_amendment_writes_no_other_value(odd: str) -> None:
-    known = contract(read(FOLDERS, "far/w"), model=None)
-    [change] = amendment(known, {**known, "output": {"witness": odd}})
+    registered = contract(read(FOLDERS, "far/w"), model=None)
+    [change] = amendment(registered, {**registered, "output": {"witness": odd}})
     assert change.verdict == "refused"

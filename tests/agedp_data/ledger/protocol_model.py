@@ -76,13 +76,13 @@ class Steps:
 
     answers: tuple[Any, ...]
     place: str = "here"
-    asked: int = field(default=0)
+    count: int = field(default=0)
 
     def ask(self, *question: Any) -> Any:
-        self.asked += 1
-        if self.asked > len(self.answers):
+        self.count += 1
+        if self.count > len(self.answers):
             raise Question(*question)
-        return self.answers[self.asked - 1]
+        return self.answers[self.count - 1]
 
     def read(self) -> WitnessState | None:
         return self.ask("read")
@@ -97,11 +97,11 @@ class Steps:
 def _transaction(steps: Steps, witness: CommitWitness | None, drawn: Any) -> None:
     """What `Ledger.together` does: lock, settle, draw unless drawn, announce, commit, confirm."""
     rows = Rows(steps.ask("begin"))
-    known = witness.settle(rows) if witness else None
+    record = witness.settle(rows) if witness else None
     after = rows if drawn is None or any(row[0] == DAY for row in rows.hashes) else Rows((*rows.hashes, (DAY, drawn)))
     pending = None
     if witness and after != rows:
-        pending = witness.announce(known, old=rows.content_head, new=after.content_head)
+        pending = witness.announce(record, old=rows.content_head, new=after.content_head)
     steps.ask("commit", after.hashes)
     if witness and pending:
         witness.confirm(pending, steps.rows)
@@ -147,9 +147,9 @@ class Model:
             elif run.attempt < self.attempts - 1:
                 yield _with_run(world, number, Run(run.copy, run.attempt + 1))
         if world.restored < self.restores:
-            for copy, kept in enumerate(start.copies):
+            for copy, snapshot in enumerate(start.copies):
                 if not any(run.alive and run.copy == copy for run in world.runs):
-                    copies = _with(world.copies, copy, kept)
+                    copies = _with(world.copies, copy, snapshot)
                     yield replace(world, copies=copies, restored=world.restored + 1)
 
     def step(self, world: World, number: int) -> World | None:

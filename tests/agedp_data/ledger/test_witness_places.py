@@ -64,7 +64,7 @@ def test_rows_of_two_names_in_one_database_are_two_records(postgresql: PostgreSQ
     assert [witness_at(url + name).read() for name in ("#london", "#sydney", "#ledger")] == [FIRST, SECOND, THIRD]
 
 
-def test_a_role_without_rights_to_make_tables_uses_one_made_for_it(postgresql: PostgreSQL) -> None:
+def test_a_role_that_may_not_make_tables_uses_a_table_it_finds(postgresql: PostgreSQL) -> None:
     name = postgresql.database()
     postgresql.admin(
         "CREATE TABLE agedp_witness (name text PRIMARY KEY, state text NOT NULL)",
@@ -160,7 +160,7 @@ def test_a_store_that_ignores_conditions_is_refused(bucket: str, monkeypatch: py
         ("postgresql://host", "names no database"),
     ],
 )
-def test_an_address_with_a_password_is_refused_without_quoting_it(url: str, says: str) -> None:
+def test_an_address_with_a_password_is_refused_unquoted(url: str, says: str) -> None:
     with pytest.raises(LedgerError, match=says) as error:
         witness_at(url)
     assert "secret" not in f"{error.value}{error.value.private}"

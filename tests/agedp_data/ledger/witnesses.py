@@ -14,12 +14,12 @@ KINDS = ("file", "object", "row")
 def place_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
     """Return a place that holds no record yet, as a run file names it."""
     name = os.urandom(8).hex()
-    made: dict[str, Callable[[], str]] = {
+    places: dict[str, Callable[[], str]] = {
         "file": lambda: str(folder / f"{name}.witness"),
         "object": lambda: f"{request.getfixturevalue('bucket')}/{name}/witness.json",
         "row": lambda: _row(request),
     }
-    return made[kind]()
+    return places[kind]()
 
 
 def _row(request: pytest.FixtureRequest) -> str:
