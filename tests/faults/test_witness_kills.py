@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
@@ -14,6 +15,7 @@ from agedp_data.ledger.rows import Release
 from agedp_data.ledger.witness_file import FileWitness
 from pipelines.handover.signs import signs_in
 from tests.faults.scenes import WITNESS, Scene
+from tests.faults.test_at_once import WAITS
 from tests.faults.test_on_a_server import goes_on
 from tests.nights.keyed import draws
 
@@ -101,3 +103,12 @@ def _require_published_is_settled(trials: Scene) -> None:
 def test_a_run_whose_lost_commit_was_carried_out_goes_on(scene: Scenes) -> None:
     trials = scene("a night, with a witness", on_server=True)
     goes_on(trials, "terminate", like="commit", kill_at=1)
+
+
+def test_of_runs_at_once_beside_a_witness_none_is_refused(scene: Scenes) -> None:
+    trials = scene("a night, with a witness")
+    ends = trials.runs.at_once(*[trials.order(boundaries=False)] * 4)
+    assert Counter((end.status, end.err.replace(WAITS, "")) for end in ends) == {(0, ""): 4}
+    assert draws(trials.journal) == trials.drawn
+    assert trials.everything() == trials.rows
+    assert trials.contents() == trials.files
