@@ -24,7 +24,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
-from agedp_data.readers.layout import INTERVAL_MINUTES, SLOTS, slot_step
+from agedp_data.readers.layout import INTERVAL_MINUTES, SLOTS, Reason, slot_step
 from agedp_data.readers.long import Long
 from agedp_data.roster import Roster, read_roster, roster_text
 from pipelines import folders
@@ -130,7 +130,7 @@ def init(
         delivery = read(store, patterns, engine=engine_of(provisional, None, progress))
         spans = _spans(store, delivery)
     if not spans:
-        raise InputError("the files hold no reading; there is nobody to put on a roster")
+        raise _no_reading(delivery)
     facts = _facts(layout, patterns, spans)
     written = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
     if not written.undecided:
@@ -139,6 +139,18 @@ def init(
         write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
     folders.write(run_file, written.text().encode(), mode=0o644)
     return InitialFiles(run_file, roster, facts, written, layout.long, given)
+
+
+def _no_reading(delivery: Delivery) -> InputError:
+    """Return the error about files of which no row is kept."""
+    what = "the files hold no reading; there is nobody to put on a roster"
+    reason, number = max(delivery.aside.items(), key=lambda each: each[1], default=("", 0))
+    if reason != Reason.ABOVE_BOUND.words:
+        return InputError(what, private=f"{what}. Rows rejected: {number:,} {reason}" if number else what)
+    return InputError(
+        "the files hold no reading: they exceed max_half_hour_kwh. The unit is wrong, or they are registers of a meter "
+        "(docs/own-data.md, Cumulative registers)"
+    )
 
 
 def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, places: Places) -> Draft:

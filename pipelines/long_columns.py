@@ -214,10 +214,11 @@ class _Reading:
     def _interval(self) -> int | None:
         """Return the minutes between readings, None if too few rows say; refuse what no run file can declare."""
         minutes = common_interval(
-            [(stamp - datetime.min) // timedelta(minutes=1) for stamp in stamps] for stamps in self._households()
+            ([(stamp - datetime.min) // timedelta(minutes=1) for stamp in stamps] for stamps in self._households()),
+            longest=_DAY // timedelta(minutes=1),
         )
         if minutes is not None and minutes not in INTERVALS:
-            raise InputError(f"the readings are {minutes} minutes apart; convert the files to readings of {DECLARABLE}")
+            raise InputError(f"the readings are {minutes} minutes apart; deliver readings of {DECLARABLE}")
         return minutes
 
     def _whole_households(self) -> list[list[datetime]]:

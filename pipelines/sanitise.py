@@ -27,7 +27,7 @@ from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS, noted
 from pipelines.plan import Foresight
 from pipelines.plan import foresee as foresee_days
 from pipelines.preflight.alerts import find_alerts
-from pipelines.preflight.records import append_alerts
+from pipelines.preflight.records import ALERTS, PREFLIGHT, append_alerts, write_findings
 from pipelines.preflight.stage import facts_of, judge_facts, report_facts, require_sense
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Outlook, Side, View, outlook
@@ -150,7 +150,7 @@ def read_files(work: Work) -> None:
             work.run.input.files,
             engine=work.engine,
             but=[work.run.population.roster],
-            has_begun=bool(work.rows()),
+            has_begun=bool(_released_days(work)),
         )
         work.late_rows = late_rows(work.store, work.delivery.fresh, _released_days(work))
     except BaseException:
@@ -196,6 +196,7 @@ def check_input_files(work: Work) -> None:
         _aggregate(work)
         if work.drawn_days:
             judge_facts(work, facts_of(work, _delivered(work)))
+            write_findings(work.confidential, work.findings, population=work.population, on=work.today)
 
 
 def _check_input(work: Work) -> None:
@@ -207,15 +208,25 @@ def _check_input(work: Work) -> None:
         PreflightFailed: the first release would be senseless.
     """
     facts = facts_of(work, _delivered(work))
+    judge_facts(work, facts) if work.is_first else report_facts(work, facts)
+    with _recorded_or_warned(work, PREFLIGHT):
+        write_findings(work.confidential, work.findings, population=work.population, on=work.today)
     if work.is_first:
-        require_sense(work, facts)
-    else:
-        report_facts(work, facts)
+        require_sense(work)
     least = work.run.alerts.min_coverage
-    work.alerts = find_alerts(
-        work.sums, facts.conflicts, work.drawn_days, min_coverage=None if least is None else float(least)
-    )
-    append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
+    work.alerts = find_alerts(work.sums, facts, work.drawn_days, min_coverage=None if least is None else float(least))
+    with _recorded_or_warned(work, ALERTS):
+        append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
+
+
+@contextmanager
+def _recorded_or_warned(work: Work, name: str) -> Iterator[None]:
+    """Let a confidential record that cannot be written be a warning: whether days are released is not for it to say."""
+    try:
+        yield
+    except (AgedpError, OSError) as error:
+        why = error.private if isinstance(error, AgedpError) else f"{error.filename}: {error.strerror}"
+        work.warnings = (*work.warnings, f"{name} is not written: {why}")
 
 
 def _not_noted(work: Work) -> set[date]:
@@ -313,8 +324,8 @@ def _foresee_first(work: Work) -> None:
         if not any(cells for due in work.agenda.due for cells in due.cells.values()):
             least = work.run.population.min_households
             raise RunFileError(
-                f"[population] min_households = {least}: on no due day are so many homes on the roster, so none "
-                "could ever be released; lower it, or correct the roster"
+                f"{work.run.name}: [population] min_households = {least}: no due day has that many households on the "
+                "roster. Lower it or correct the roster"
             )
         if all(due.skipped for due in work.agenda.due) and work.run.schedule.mode == "archive":
             raise RunFileError("[schedule] skip_days: lists every day of the period. Remove the days to be released.")

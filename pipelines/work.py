@@ -58,6 +58,7 @@ class Work:
     is_first: bool = False
     findings: Sequence[Finding] = ()
     alerts: Sequence[Alert] = ()
+    warnings: Sequence[str] = ()
     alone: ExitStack = field(default_factory=ExitStack)
     counted: Counted = field(init=False)
     outbox: Outbox | None = field(init=False)

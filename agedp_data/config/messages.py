@@ -207,6 +207,8 @@ def _what(error: ErrorDetails, place: _Place) -> str:  # noqa: PLR0911  (one ret
         return _FIXED[kind]
     if kind in ("literal_error", "union_tag_invalid"):
         choices = context.get("expected", context.get("expected_tags", "")).replace("'", '"')
+        if isinstance(place.value, str) and place.value.isdecimal() and f'"{place.value}"' not in choices:
+            return f"must be a number without quotes; write {place.value}"
         near = near_to(place.value, [each.strip(' "') for each in choices.replace(" or ", ",").split(",")])
         listed = choices.replace(", ", " | ").replace(" or ", " | ")
         return f"is not known{near + ' Known are' if near else '; write'} {listed}"

@@ -23,8 +23,10 @@ _LONGEST: Final = 240
 _MINUTE_NS: Final = 60 * 10**9
 
 
-def common_interval(timestamps: Iterable[Iterable[int]]) -> int | None:
-    """Return the minutes between most consecutive timestamps (in minutes) of the same household; None if too few say.
+def common_interval(timestamps: Iterable[Iterable[int]], *, longest: int = _LONGEST) -> int | None:
+    """Return the minutes between most consecutive timestamps (in minutes) of the same household.
+
+    None if too few say, or more than `longest` minutes lie between most.
 
     >>> common_interval([range(0, 600, 60)]), common_interval([[0, 30, 90]])
     (60, None)
@@ -33,7 +35,7 @@ def common_interval(timestamps: Iterable[Iterable[int]]) -> int | None:
     if gaps.total() < _LEAST_GAPS:
         return None
     minutes, times = gaps.most_common(1)[0]
-    return minutes if 2 * times > gaps.total() and minutes <= _LONGEST else None
+    return minutes if 2 * times > gaps.total() and minutes <= longest else None
 
 
 def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:

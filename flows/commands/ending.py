@@ -44,7 +44,14 @@ def end_run(
         answer(facts, "\n".join(lines), as_json=view.as_json, quiet=view.quiet)
     elif isinstance(error, PreflightFailed) and not (view.as_json or view.quiet):
         say("\n".join(preflight_lines(work)))
-    for line in format_alerts(work.alerts) if view.warns else ():
+    for line in (*_unseen_findings(view, work), *format_alerts(work.alerts), *work.warnings) if view.warns else ():
         typer.echo(f"agedp: {shown(line, 1000)}", err=True)
     if error is not None:
         raise error
+
+
+def _unseen_findings(view: ResultView, work: Work) -> list[str]:
+    """Return the remarkable findings before the first release for whoever does not see the table."""
+    if not (view.quiet and work.is_first):
+        return []
+    return [f"warning: {each.check}: {each.result}" for each in work.findings if each.verdict == "warning"]

@@ -1,7 +1,8 @@
-"""SUMS and conflicts of the due days -> ALERTS for the operator. Confidential; they decide nothing that is published.
+"""SUMS and FACTS of the due days -> ALERTS for the operator. Confidential; they decide nothing that is published.
 
-Decisions. A day without a usable household and a day that loses more than 5 % of its readings to conflicts raise an
-alert whatever the run file says; other shares of the roster only if [alerts] min_coverage names a limit.
+Decisions. Whatever the run file says, an alert is raised by a day without a usable household, a day that loses more
+than 5 % of its readings to conflicts, a new file that loses more than 5 % of its rows, and a file that is set apart as
+a whole. Other shares of the roster raise one only if [alerts] min_coverage names a limit.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final, Literal
 
 from pipelines.aggregate import Sum
 from pipelines.preflight.checks import MOST_CONFLICTS
+from pipelines.preflight.input_facts import MOST_REJECTED, InputFacts
 from pipelines.readings.conflicts import LostReadings
 
 _MOST_NAMED: Final = 5
@@ -20,13 +22,17 @@ _MOST_NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One remarkable day: of `whole` (households, readings) `part` are usable, or lost; `limit` as a share."""
+    """What is remarkable: of `whole` (households, readings, rows) `part` are usable, or lost; `limit` as a share.
 
-    kind: Literal["coverage", "conflicts"]
+    `about` names the file of an alert about a file, or says what is wrong with it; `day` is then the newest due day.
+    """
+
+    kind: Literal["coverage", "conflicts", "rejected", "unreadable"]
     day: date
     part: int
     whole: int
     limit: float
+    about: str = ""
 
     @property
     def share(self) -> float:
@@ -35,19 +41,18 @@ class Alert:
 
 
 def find_alerts(
-    sums: Mapping[tuple[date, str], Sum],
-    conflicts: Mapping[date, LostReadings],
-    days: Collection[date],
-    *,
-    min_coverage: float | None,
+    sums: Mapping[tuple[date, str], Sum], facts: InputFacts, days: Collection[date], *, min_coverage: float | None
 ) -> tuple[Alert, ...]:
     """Return the alerts of these days, by day; of several series that with the fewest usable households counts."""
-    return tuple(
-        sorted(
-            [*_coverage_alerts(sums, days, min_coverage), *_conflict_alerts(conflicts, days)],
-            key=lambda alert: (alert.day, alert.kind),
-        )
-    )
+    alerts = [*_coverage_alerts(sums, days, min_coverage), *_conflict_alerts(facts.conflicts, days)]
+    return tuple(sorted([*alerts, *_file_alerts(facts, max(days))], key=lambda alert: (alert.day, alert.kind)))
+
+
+def _file_alerts(facts: InputFacts, day: date) -> Iterator[Alert]:
+    for file in facts.rejecting_files:
+        yield Alert("rejected", day, file.rejected, file.rows, MOST_REJECTED, file.name)
+    for what in facts.unreadable:
+        yield Alert("unreadable", day, 1, facts.files, 0.0, what)
 
 
 def _coverage_alerts(
@@ -85,7 +90,31 @@ def format_alerts(alerts: Sequence[Alert]) -> list[str]:
             f"warning: more than {MOST_CONFLICTS:.0%} of the readings lost to conflicting rows on {_days(len(lost))}: "
             f"{named}. alerts.jsonl lists every day."
         )
-    return lines
+    return [*lines, *_file_lines(alerts)]
+
+
+def _file_lines(alerts: Sequence[Alert]) -> Iterator[str]:
+    rejecting = sorted((alert for alert in alerts if alert.kind == "rejected"), key=lambda alert: -alert.share)
+    unreadable = [alert for alert in alerts if alert.kind == "unreadable"]
+    if rejecting:
+        named = _listed([f"{alert.about} ({alert.part:,} of {alert.whole:,})" for alert in rejecting])
+        yield (
+            f"warning: more than {MOST_REJECTED:.0%} of the rows of {_files(len(rejecting))} are rejected: {named}. "
+            "quality.parquet counts the reasons; was the interval or the format changed?"
+        )
+    if unreadable:
+        named = _listed([alert.about for alert in unreadable])
+        are = "is" if len(unreadable) == 1 else "are"
+        what = f"{_files(len(unreadable))} cannot be understood and {are} set apart as a whole"
+        yield f"warning: {what}: {named}. Mend and deliver again."
+
+
+def _files(number: int) -> str:
+    return f"{number:,} input file{'s' * (number != 1)}"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return "; ".join(texts[:_MOST_NAMED]) + ("; ..." if len(texts) > _MOST_NAMED else "")
 
 
 def _days(number: int) -> str:

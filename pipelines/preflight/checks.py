@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 from agedp_data.readers.intervals import DECLARABLE, INTERVALS
 from agedp_data.readers.layout import Reason
-from pipelines.preflight.input_facts import InputFacts
+from pipelines.preflight.input_facts import MOST_REJECTED, InputFacts
 
 Verdict = Literal["ok", "warning", "refused"]
 
@@ -29,6 +29,8 @@ MOST_CONFLICTS: Final = 0.05
 
 _MOST_DAYS: Final = 40
 _OFF_GRID_FROM: Final = 0.3
+_MOST_OTHERS: Final = 0.1
+_GOOD_COVERAGE: Final = 0.9
 _FINER_MINUTES: Final = (30, 15, 10, 6, 5, 3, 2, 1)
 
 
@@ -69,8 +71,10 @@ def _check_files(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001  (
         public = "[input] files: hold no row of data. Deliver the readings, or correct the paths."
         return Finding("files", f"{result}; empty: {names}", "refused", public)
     if facts.empty_files:
-        return Finding("files", f"{result}; {_count(len(facts.empty_files), 'file')} without a row: {names}", "warning")
-    return Finding("files", result)
+        result += f"; {_count(len(facts.empty_files), 'file')} without a row: {names}"
+    if facts.unreadable:
+        result += f"; {_count(len(facts.unreadable), 'file')} set apart as a whole: {facts.unreadable[0]}"
+    return Finding("files", result, "warning" if facts.empty_files or facts.unreadable else "ok")
 
 
 def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
@@ -78,12 +82,21 @@ def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
     complete = _percent(facts.complete_days, facts.household_days)
     result = f"{complete} of {_count(facts.household_days, 'household-day')} have about all of their readings"
     result += f"; {facts.off_grid_share:.1%} of the rows are off the {rules.interval_minutes}-minute grid"
+    if minutes in (0, rules.interval_minutes) and facts.other_interval_share > _MOST_OTHERS:
+        share = f"{facts.other_interval_share:.0%} of the sampled households"
+        public = "[input] files: many households have another interval than the others. Deliver files of one interval."
+        return Finding("interval", f"{result}; {share} have another interval than the others", "refused", public)
     if minutes in (0, rules.interval_minutes):
-        return Finding("interval", result)
+        share = f"; {facts.other_interval_share:.1%} of the sampled households have another interval than the others"
+        return (
+            Finding("interval", result + share, "warning")
+            if facts.other_interval_share
+            else Finding("interval", result)
+        )
     if minutes in INTERVALS:
         helps = f"Declare [input] interval_minutes = {minutes}."
     else:
-        helps = f"Convert the files to readings of {DECLARABLE}."
+        helps = f"Deliver readings of {DECLARABLE}."
     public = f"[input] files: readings are {minutes} minutes apart, not {rules.interval_minutes}. {helps}"
     return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
 
@@ -116,14 +129,21 @@ def _check_rejected(facts: InputFacts, rules: Rules) -> Finding:
     reasons = sorted(facts.rejected.items(), key=lambda one: -one[1])[:3]
     result = f"{facts.rejected_share:.2%} of {_count(facts.counted_rows, 'row')}"
     result += "".join(f"; {number:,} {reason}" for reason, number in reasons)
+    if facts.rejecting_files:
+        worst = max(facts.rejecting_files, key=lambda one: one.rejected / one.rows)
+        number = _count(len(facts.rejecting_files), "file")
+        result += f"; {number} above {MOST_REJECTED:.0%}, most in {worst.name}: {worst.rejected / worst.rows:.1%}"
     if facts.rejected_share <= rules.max_rejected_share:
-        return Finding("rejected rows", result)
+        return Finding("rejected rows", result, "warning" if facts.rejecting_files else "ok")
     public = (
         f"[input] max_rejected_share = {rules.max_rejected_share:g}: a larger share of the rows is rejected. Compare "
         "[input] with the files; quality.parquet and store/quarantine in the confidential folder name the rows."
     )
     if reasons[0][0] == Reason.ABOVE_BOUND.words:
-        public += " Most exceed max_half_hour_kwh: the unit is wrong, or they are registers of a meter."
+        public += (
+            " Most exceed max_half_hour_kwh: the unit is wrong, or they are registers of a meter (docs/own-data.md, "
+            "Cumulative registers)."
+        )
     return Finding("rejected rows", result, "refused", public)
 
 
@@ -133,7 +153,9 @@ def _check_roster(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
         f"{_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
     )
     if facts.on_roster == 0:
-        public = "no household of the roster has a reading in the input files; are roster and files of the same homes?"
+        public = (
+            "no household of the roster has a reading in the input files; are roster and files of the same population?"
+        )
         return Finding("roster", result, "refused", public)
     complete = facts.on_roster == facts.roster == facts.households
     return Finding("roster", result, "ok" if complete else "warning")
@@ -171,19 +193,22 @@ def _check_coverage(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
             "the files, or deliver those days."
         )
         return Finding("coverage", result, "refused", public)
-    return Finding("coverage", result, "warning" if 2 * usable < places else "ok")
+    few = sum(2 * each.usable < each.households for each in facts.coverage.values())
+    if few:
+        result += f"; fewer than half of the households on {_count(few, 'due day')}"
+    return Finding("coverage", result, "warning" if few or usable < _GOOD_COVERAGE * places else "ok")
 
 
 def _check_absent_days(facts: InputFacts, rules: Rules) -> Finding:
     absent = facts.absent_days
     if not absent:
-        return Finding("absent days", "every due day has a usable household")
-    result = f"{_count(len(absent), 'due day')} without a usable household: {_listed(absent)}"
+        return Finding("absent days", "on every due day more than a tenth of the households are usable")
+    result = f"{_count(len(absent), 'due day')} with at most a tenth of the households usable: {_listed(absent)}"
     if not rules.refuse_absent_days or len(absent) == len(facts.coverage):
         return Finding("absent days", result, "warning")
     public = (
-        "[schedule]: some days of the period have no usable household. Shorten the period, list the days in skip_days, "
-        'or write absent_days = "missing".'
+        "[schedule]: some days of the period have hardly a usable household. Shorten the period, list the days in "
+        'skip_days, or write absent_days = "missing".'
     )
     return Finding("absent days", result, "refused", public)
 
@@ -203,7 +228,10 @@ def _check_conflicts(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG00
         return Finding("conflicts", "no due day loses a reading to conflicting rows")
     day, worst = max(facts.conflicts.items(), key=lambda one: one[1].share)
     result = f"{_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
-    return Finding("conflicts", result, "warning" if worst.share > MOST_CONFLICTS else "ok")
+    if worst.share <= MOST_CONFLICTS:
+        return Finding("conflicts", result)
+    helps = 'if later files correct earlier ones, write [input] corrections = "later-file"'
+    return Finding("conflicts", f"{result}; {helps}", "warning")
 
 
 _CHECKS: Final[tuple[Callable[[InputFacts, Rules], Finding], ...]] = (

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.readers.layout import INTERVAL_MINUTES, PASSES, SLOTS, Flags, Ints, Reason, slot_step
+from agedp_data.readers.layout import INTERVAL_MINUTES, MISSING, PASSES, SLOTS, Flags, Ints, Reason, slot_step
 from pipelines.aggregate import Sum
 from pipelines.read import Delivery
 from pipelines.readings.conflicts import LostReadings, lost_to_conflicts
@@ -28,14 +29,19 @@ _SHORTEST = 15
 _QUARTERS = _DAY_MINUTES // _SHORTEST
 _SAMPLE_ROWS = 200_000
 _ONE_RESIDUE = 0.99
-_LEAST_ROWS = 96
-_LEAST_RISES, _MOST_FALLS = 0.1, 0.01
+_LEAST_ROWS, _LEAST_OF_HOUSEHOLD = 96, 20
+_LEAST_RISES, _MOST_FALLS = 0.01, 0.05
+_MOST_HOUSEHOLDS = 500
+_ABSENT_PART = 10
 _NOT_REJECTED = {
     Reason.CATEGORY.words,
     Reason.MISSING.words,
     Reason.DUPLICATE.words,
+    Reason.CONFLICT.words,  # counted as readings that a day loses
     Reason.SUPERSEDED.words,
 }
+MOST_REJECTED: Final = 0.05
+"""A file that loses a larger share of its rows is remarkable: the publishers' files lose below 0.01."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +53,24 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectingFile:
+    """A file: rows that should hold a reading, and how many of them were rejected when it was read."""
+
+    name: str
+    rejected: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class InputFacts:
     """What the input files contain.
 
-    `rejected` counts rows by reason, without rows that hold no reading, duplicates, corrected rows and unwanted
-    categories; `household_days` have a reading, `complete_days` of them about as many as the interval gives;
-    `interval_minutes` lie between the readings that were kept, 0 if no sample says; `rising_share` is the share of
-    sampled households whose readings rise and almost never fall; `days` are the first and last day with a reading.
+    `rejected` counts rows by reason, without rows that hold no reading, duplicates, conflicting and corrected rows and
+    unwanted categories; `rejecting_files` lose more than `MOST_REJECTED` of their rows; `unreadable` says in a line
+    each which files were set apart as a whole, and why. `household_days` have a reading, `complete_days` of them about
+    as many as the interval gives. `interval_minutes` lie between the readings that were kept, 0 if no sample says, and
+    `other_interval_share` of the sampled households have another interval than most; `rising_share` is the share of
+    them whose readings rise and almost never fall within a day. `days` are the first and last day with a reading.
     """
 
     files: int
@@ -61,11 +78,14 @@ class InputFacts:
     counted_rows: int
     rejected: Mapping[str, int]
     empty_files: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    rejecting_files: tuple[RejectingFile, ...]
     days: tuple[date, date] | None
     household_days: int
     complete_days: int
     median_day_kwh: float | None
     interval_minutes: int
+    other_interval_share: float
     rising_share: float
     households: int
     on_roster: int
@@ -85,8 +105,8 @@ class InputFacts:
 
     @property
     def absent_days(self) -> tuple[date, ...]:
-        """Return the due days on which no household of the roster has a usable day."""
-        return tuple(day for day, found in self.coverage.items() if found.usable == 0)
+        """Return the due days on which hardly a household of the roster has a usable day: a tenth of them at most."""
+        return tuple(day for day, found in self.coverage.items() if found.usable <= found.households // _ABSENT_PART)
 
 
 def collect_facts(
@@ -108,18 +128,24 @@ def collect_facts(
     complete = sum(int((table["readings"].to_numpy() >= least).sum()) for table in tables.values())
     rejected = {reason: number for reason, number in delivery.aside.items() if reason not in _NOT_REJECTED}
     counted = delivery.rows_read - sum(delivery.aside.values()) + sum(rejected.values())
-    sample = [*_samples(store, delivery, own, only)] if store.layout.width == 1 else []
+    sample = [*_samples(store, delivery, own, only)]
+    intervals = household_intervals(sample) if store.layout.width == 1 else np.zeros(0, np.int64)
+    is_sampled = store.layout.width == 1 and bool(sample)
+    interval = sampled_interval(np.concatenate([minute for _, minute, _ in sample])) if is_sampled else 0
     return InputFacts(
         files=delivery.files,
         rows=delivery.rows_read,
         counted_rows=counted,
         rejected=rejected,
         empty_files=_empty_files(store, delivery.contents),
+        unreadable=delivery.unreadable,
+        rejecting_files=_rejecting_files(store, delivery.contents if whole else delivery.fresh),
         days=_span(tables.values()),
         household_days=sum(table.num_rows for table in tables.values()),
         complete_days=complete,
         median_day_kwh=_median_kwh(tables.values(), least),
-        interval_minutes=sampled_interval(np.concatenate([minute for _, minute, _ in sample])) if sample else 0,
+        interval_minutes=interval,
+        other_interval_share=_other_share(intervals),
         rising_share=_rising_share(sample),
         households=len(found),
         on_roster=len(found.intersection(households)),
@@ -158,6 +184,14 @@ def _empty_files(store: Store, contents: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.name for _, found in manifests if found is not None and found.rows_read == 0)
 
 
+def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFile, ...]:
+    files = []
+    for manifest in filter(None, map(store.manifest, contents)):
+        rejected = sum(number for reason, number in manifest.aside.items() if reason not in _NOT_REJECTED)
+        files.append(RejectingFile(manifest.name, rejected, manifest.kept + rejected))
+    return tuple(one for one in files if one.rejected > MOST_REJECTED * one.rows)
+
+
 def _coverage(day: date, sums: Mapping[tuple[date, str], Sum]) -> Coverage:
     own = [one for (of, _), one in sums.items() if of == day]
     households = max((sum(one.households.values()) for one in own), default=0)
@@ -182,24 +216,59 @@ def _samples(store: Store, delivery: Delivery, months: Sequence[str], only: pa.A
     for month in dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]):
         rows = 0
         for piece in store.pieces(month, delivery.contents):
-            names = ["household_id", "day", "slot", "energy_wh", *(["channel"] if store.layout.channels > 1 else [])]
-            table = _of_days(load(store.month(month) / piece.name, store.schema, columns=names), only)
+            table = _of_days(load(store.month(month) / piece.name, store.schema, columns=_sampled(store)), only)
             rows += table.num_rows
-            yield _sorted(table, store.layout.interval_minutes)
+            yield _sorted(table, store)
             if rows >= _SAMPLE_ROWS:
                 break
 
 
-def _sorted(table: pa.Table, interval_minutes: int) -> _Sample:
+def _sampled(store: Store) -> list[str]:
+    """Return the columns of a part that are sampled."""
+    energies = ["energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
+    names = ["household_id", "day", *(["slot"] if store.layout.width == 1 else []), *energies]
+    return [*names, "channel"] if store.layout.channels > 1 else names
+
+
+def _sorted(table: pa.Table, store: Store) -> _Sample:
+    """Return the readings of a part by household and time; of a layout with a row a day, by household and channel."""
     column = table["household_id"].unify_dictionaries().combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     household = column.indices.to_numpy().astype(np.int64)
     minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MINUTES
-    minute += table["slot"].to_numpy().astype(np.int64) * INTERVAL_MINUTES
-    if interval_minutes < INTERVAL_MINUTES:
-        minute += table["channel"].to_numpy().astype(np.int64) // PASSES * interval_minutes
+    layout = store.layout
+    channel = table["channel"].to_numpy().astype(np.int64) if layout.channels > 1 else np.zeros(len(minute), np.int64)
+    if layout.width == 1:
+        minute += table["slot"].to_numpy().astype(np.int64) * INTERVAL_MINUTES
+        minute += channel // PASSES * min(layout.interval_minutes, INTERVAL_MINUTES)
+        energy = table["energy_wh"].to_numpy().astype(np.int64)
+    else:
+        household = np.repeat(household * layout.channels + channel, SLOTS)
+        minute = (minute[:, None] + np.arange(SLOTS) * INTERVAL_MINUTES).ravel()
+        energy = np.stack([table[f"energy_wh_{slot}"].to_numpy() for slot in range(SLOTS)], axis=1).ravel()
+        there = energy != MISSING
+        household, minute, energy = household[there], minute[there], energy[there].astype(np.int64)
     order = np.lexsort((minute, household))
-    return household[order], minute[order], table["energy_wh"].to_numpy().astype(np.int64)[order]
+    return household[order], minute[order], energy[order]
+
+
+def household_intervals(samples: Sequence[_Sample]) -> Ints:
+    """Return the minutes between the readings of each sampled household that has enough of them."""
+    found = [
+        sampled_interval(own)
+        for household, minute, _ in samples
+        for own in np.split(minute, np.flatnonzero(np.diff(household)) + 1)[:_MOST_HOUSEHOLDS]
+        if len(own) >= _LEAST_OF_HOUSEHOLD
+    ]
+    return np.array(found, np.int64)
+
+
+def _other_share(intervals: Ints) -> float:
+    """Return the share of the households whose interval is not that of most."""
+    if not len(intervals):
+        return 0.0
+    values, counts = np.unique(intervals, return_counts=True)
+    return float(1 - counts.max() / counts.sum()) if len(values) > 1 else 0.0
 
 
 def sampled_interval(minute: Ints) -> int:
@@ -210,7 +279,7 @@ def sampled_interval(minute: Ints) -> int:
     >>> sampled_interval(np.arange(0, 28800, 60)), sampled_interval(np.arange(0, 28800, 30))
     (60, 30)
     """
-    if len(minute) < _LEAST_ROWS:
+    if len(minute) < _LEAST_OF_HOUSEHOLD:
         return 0
     quarter, count = np.unique(minute // _SHORTEST % _QUARTERS, return_counts=True)
     steps = [step for step in range(_QUARTERS, 0, -1) if _QUARTERS % step == 0]
@@ -223,23 +292,24 @@ def _largest_residue(residue: Ints, count: Ints) -> float:
 
 
 def _rising_share(samples: Sequence[_Sample]) -> float:
-    rising = [flag for household, _, energy in samples for flag in rising_households(household, energy).tolist()]
+    rising = [flag for sample in samples for flag in rising_households(*sample).tolist()]
     return sum(rising) / len(rising) if rising else 0.0
 
 
-def rising_households(household: Ints, energy: Ints) -> Flags:
-    """Return which households' readings, in the order of time, rise and almost never fall, as those of a register.
+def rising_households(household: Ints, minute: Ints, energy: Ints) -> Flags:
+    """Return which households' readings rise within each day and almost never fall, as those of a register.
 
-    Use goes up and down: over two days or more a tenth of the steps rises without a hundredth that falls in registers
-    only. Households with fewer than 96 readings are left out.
+    Use goes up and down: what rises in a hundredth of the steps or more, and falls in a twentieth of those at most, is
+    a register, be it of the meter or of the day. Households with fewer than 96 readings are left out.
     """
     codes, place = np.unique(household, return_inverse=True)
-    same = household[1:] == household[:-1]
+    day = minute // _DAY_MINUTES
+    same = (household[1:] == household[:-1]) & (day[1:] == day[:-1])
     step = np.sign(np.diff(energy))[same]
     of = place[1:][same]
     rises, falls, steps = (
         np.bincount(of, weights=each, minlength=len(codes)) for each in (step > 0, step < 0, np.ones(len(step)))
     )
-    enough = steps >= _LEAST_ROWS - 1
-    flags: Flags = (rises >= _LEAST_RISES * steps) & (falls <= _MOST_FALLS * steps)
+    enough = np.bincount(place, minlength=len(codes)) >= _LEAST_ROWS
+    flags: Flags = (rises > _LEAST_RISES * steps) & (falls <= _MOST_FALLS * rises)
     return flags[enough]

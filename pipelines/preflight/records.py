@@ -54,4 +54,5 @@ def _body(alert: Alert, population: str) -> bytes:
     """Return what a line says of the alert, without when it was raised."""
     record: dict[str, Any] = {"population": population, "day": alert.day.isoformat(), "alert": alert.kind}
     record |= {"part": alert.part, "whole": alert.whole, "share": round(alert.share, 4), "limit": alert.limit}
+    record |= {"about": alert.about} if alert.about else {}
     return json.dumps(record).encode()[1:]

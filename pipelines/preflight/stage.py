@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from agedp_data.errors import PreflightFailed
 from pipelines.preflight.checks import Finding, Rules, check_facts, first_refusal
 from pipelines.preflight.input_facts import InputFacts, collect_facts
-from pipelines.preflight.records import write_findings
 
 if TYPE_CHECKING:
     from pipelines.read import Delivery
@@ -44,28 +43,25 @@ def rules_for(work: Work) -> Rules:
 
 
 def report_facts(work: Work, facts: InputFacts) -> None:
-    """Record the findings of a run that they do not stop."""
+    """Take the findings of a run that they do not stop."""
     findings = check_facts(facts, rules_for(work))
     work.findings = tuple(replace(each, verdict="warning") if each.verdict == "refused" else each for each in findings)
-    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
 
 
 def judge_facts(work: Work, facts: InputFacts) -> None:
-    """Record the findings before the first release, with the verdicts that the run file asks for."""
+    """Take the findings before the first release, with the verdicts that the run file asks for."""
     if work.run.input.preflight == "report":
         report_facts(work, facts)
-        return
-    work.findings = check_facts(facts, rules_for(work))
-    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+    else:
+        work.findings = check_facts(facts, rules_for(work))
 
 
-def require_sense(work: Work, facts: InputFacts) -> None:
-    """Record the findings before the first release.
+def require_sense(work: Work) -> None:
+    """Check that no finding before the first release is a refusal.
 
     Raises:
         PreflightFailed: the release would be senseless, and the run file does not say that it is wanted all the same.
     """
-    judge_facts(work, facts)
     refusal = first_refusal(work.findings)
     if refusal is not None:
         raise _refused(work, refusal, work.findings)

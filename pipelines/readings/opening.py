@@ -20,7 +20,7 @@ from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
 from agedp_data.readers.intervals import DECLARABLE, INTERVALS, interval_of_rows
-from agedp_data.readers.layout import Header, Layout, Reason
+from agedp_data.readers.layout import INTERVAL_MINUTES, Header, Layout, Reason
 from agedp_data.readers.parse import parse
 from agedp_data.shown import shown
 from pipelines import folders
@@ -165,13 +165,14 @@ def _check_first_rows(opened: Opened, header: Header, store: Store) -> None:
     off_grid = int((reason[:_FIRST_ROWS] == Reason.OFF_GRID).sum())
     if off_grid > max(_FEW_OFF_GRID, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
         what = f"more than a tenth of the first rows lie between the {declared}-minute marks"
-        raise opened.source.unreadable(f"{what}; correct the timestamps, or [input] interval_minutes")
+        hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
+        raise opened.source.unreadable(f"{what}; correct the timestamps, or [input] interval_minutes{hour}")
 
 
 def _remedy(minutes: int, store: Store) -> str:
     """Return what to do about files whose readings are so many minutes apart."""
     if minutes not in INTERVALS:
-        return f"convert the files to readings of {DECLARABLE}"
+        return f"deliver readings of {DECLARABLE}"
     if store.rules.columns is None:
         return f'describe the columns under dataset = "long" with [input] interval_minutes = {minutes}'
     return f"write [input] interval_minutes = {minutes}"

@@ -108,7 +108,7 @@ def test_two_columns_of_a_kind_are_both_candidates():
 
 def test_readings_of_ten_minutes_are_refused_in_one_line():
     with pytest.raises(
-        InputError, match=r"^the readings are 10 minutes apart; convert the files to readings of 15, 30 or 60 minutes$"
+        InputError, match=r"^the readings are 10 minutes apart; deliver readings of 15, 30 or 60 minutes$"
     ):
         shown(table=rows(minutes=10))
 

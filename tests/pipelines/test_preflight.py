@@ -10,6 +10,7 @@ import pytest
 
 from agedp_data.errors import AgedpError, ContractChanged, InputError, PreflightFailed, RunFileError, UnreadableFile
 from agedp_data.ledger import Ledger
+from pipelines.preflight.alerts import format_alerts
 from pipelines.sanitise import plan, run_stages
 from pipelines.work import begin
 
@@ -168,7 +169,7 @@ def test_days_that_nobody_delivered_are_listed_and_refused(house):
     prepare(house, rows(HOMES, [0, 1]), days=5)
     error = refused(house)
     assert "2013" not in str(error)
-    assert "3 due days without a usable household: 2013-01-03 to 2013-01-05" in error.private
+    assert "3 due days with at most a tenth of the households usable: 2013-01-03 to 2013-01-05" in error.private
 
 
 def test_absent_days_may_be_skipped(house):
@@ -211,7 +212,7 @@ def test_an_empty_file_is_named(house):
 
 def test_files_of_other_homes_are_refused(house):
     prepare(house, rows("XYZ", range(4)))
-    assert "are roster and files of the same homes" in str(refused(house))
+    assert "are roster and files of the same population" in str(refused(house))
 
 
 def test_files_of_another_period_are_refused(house):
@@ -377,3 +378,121 @@ def test_a_folder_that_cannot_be_written_after_the_draw_says_what_is_charged(hou
     monkeypatch.undo()
     house.run()
     assert (house.folder / "release" / "statement.json").exists()
+
+
+def by_suppliers(house, number: int, **lines: list[str]) -> None:
+    """Deliver the rows of one day, a file for each supplier."""
+    for name, own in lines.items():
+        deliver(house, own, name=f"{name}-{number}.csv")
+
+
+def begun(house, **keys) -> None:
+    """Release the first day of a live series of twelve households."""
+    homes = "ABCDEFGHIJKL"
+    by_suppliers(house, 0, one=rows(homes[:6], [0]), two=rows(homes[6:], [0]))
+    house.roster([(home, FIRST, None) for home in homes])
+    house.write(FIRST, day(9), mode="live", promise=LIVE, **keys)
+    edit(house, ('preflight = "report"\n', ""))
+    assert len(house.run(today=day(2)).released) == 1
+
+
+def test_quarters_of_an_hour_after_the_first_release_are_alerted(house):
+    """Every second row of one supplier lies between two half-hours, and each household seems complete."""
+    begun(house)
+    homes = "ABCDEFGHIJKL"
+    by_suppliers(house, 1, one=rows(homes[:6], [1]), two=rows(homes[6:], [1], minutes=15))
+    work = house.run(today=day(3))
+    assert len(work.released) == 1
+    [alert] = alerts(house)
+    assert (alert["alert"], alert["day"], alert["part"], alert["whole"]) == ("rejected", "2013-01-02", 288, 576)
+    assert str(alert["about"]).endswith("two-1.csv")
+    [line] = format_alerts(work.alerts)
+    assert line.startswith("warning: more than 5% of the rows of 1 input file are rejected: ")
+
+
+def test_a_file_that_is_set_apart_on_a_later_night_is_named_to_the_operator(house):
+    begun(house)
+    homes = "ABCDEFGHIJKL"
+    by_suppliers(house, 1, one=rows(homes[:6], [1]))
+    (house.folder / "input" / "two-1.csv").write_text("LCLid;tstp;kWh\nG;2013-01-02 00:30:00;1\n")
+    work = house.run(today=day(3))
+    assert len(work.released) == 1
+    assert findings(house)["files"][0] == "warning"
+    assert "1 file set apart as a whole: " in findings(house)["files"][1]
+    [alert] = alerts(house)
+    assert alert["alert"] == "unreadable"
+    assert "two-1.csv" in str(alert["about"])
+    assert "its columns stand apart by semicolons" in str(alert["about"])
+
+
+def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house):
+    begun(house)
+    (house.folder / "confidential" / "alerts.jsonl").mkdir()
+    work = house.run(today=day(3))
+    assert len(work.released) == 1
+    assert [alert.kind for alert in work.alerts] == ["coverage"]
+    assert [warning.partition(":")[0] for warning in work.warnings] == ["alerts.jsonl is not written"]
+
+
+def test_households_of_another_interval_beside_the_others_are_refused(house):
+    """Two of twelve households have hours in a file of half-hours."""
+    homes = "ABCDEFGHIJKL"
+    deliver(house, [*rows(homes[:10], range(4)), *rows(homes[10:], range(4), minutes=60)])
+    house.roster([(home, FIRST, None) for home in homes])
+    house.write(FIRST, day(3))
+    edit(house, ('preflight = "report"\n', ""))
+    assert "many households have another interval than the others" in str(refused(house))
+
+
+def test_quarters_of_one_household_beside_the_others_are_a_warning(house):
+    homes = "ABCDEFGHIJKL"
+    deliver(house, rows(homes[:5], range(4)), name="a.csv")
+    deliver(house, [*rows(homes[5:11], range(4)), *rows("L", range(4), minutes=15)], name="b.csv")
+    house.roster([(home, FIRST, None) for home in homes])
+    house.write(FIRST, day(3))
+    edit(house, ('preflight = "report"\n', ""))
+    assert len(house.run().released) == 4
+    verdict, result = findings(house)["rejected rows"]
+    assert verdict == "warning"
+    assert "1 file above 5%" in result
+
+
+def test_days_that_only_one_of_ten_households_delivered_count_as_absent(house):
+    """A straggler does not release the rest of a period as noise."""
+    homes = "ABCDEFGHIJ"
+    deliver(house, [*rows(homes, [0, 1]), *rows("A", [2, 3])])
+    house.roster([(home, FIRST, None) for home in homes])
+    house.write(FIRST, day(3))
+    edit(house, ('preflight = "report"\n', ""))
+    error = refused(house)
+    assert "[schedule]: some days of the period have hardly a usable household." in str(error)
+    assert "2013-01-03 to 2013-01-04" in error.private
+
+
+@pytest.mark.parametrize("kind", ["of the day", "of whole kWh"])
+def test_registers_that_begin_anew_each_midnight_or_rarely_rise_are_refused(house, kind):
+    steps = {"of the day": [150 * (i + 1) for i in range(48)] * 4, "of whole kWh": [i // 12 * 1000 for i in range(192)]}
+    values = {home: iter(steps[kind]) for home in HOMES}
+    prepare(house, [line for home in HOMES for line in rows([home], range(4), wh=lambda home=home: next(values[home]))])
+    assert "registers of a meter" in str(refused(house))
+
+
+def test_a_day_that_a_second_file_corrects_is_a_warning_that_names_the_remedy(house):
+    lines = rows(HOMES, range(4))
+    deliver(house, [line.replace(",0.2", ",0.3") for line in lines if "2013-01-02 1" in line], name="b.csv")
+    prepare(house, lines, edits=[("[series", "[series")])
+    edit(house, ("clamp_kwh = 50", "clamp_kwh = 50\nmax_missing = 45"))
+    assert len(house.run().released) == 4
+    verdict, result = findings(house)["conflicts"]
+    assert verdict == "warning"
+    assert result.endswith('if later files correct earlier ones, write [input] corrections = "later-file"')
+
+
+def test_before_the_first_release_a_skipped_day_does_not_hide_an_unreadable_file(house):
+    """No day is released yet, so a file that cannot be understood stops the run."""
+    prepare(house, rows(HOMES, [1]), days=9, mode="live", promise=LIVE)
+    edit(house, ("last_day", "skip_days = [2013-01-01]\nlast_day"))
+    assert [row.state for row in house.run(today=day(2)).released] == ["skipped"]
+    (house.folder / "input" / "b.csv").write_text("no;table;here\n")
+    with pytest.raises(UnreadableFile):
+        house.run(today=day(3))
