@@ -85,6 +85,10 @@ TAKEN_OVER = (
     "The ledger goes on from a copy of one that was lost: what that one held beyond the copy is unknown, and those "
     "losses are not counted."
 )
+UNWITNESSED = (
+    "The ledger has no witness in another place: a machine that was restored from a backup, ledger and release folder "
+    "together, could release published days a second time, and those losses would not be counted."
+)
 NOISY_RELEASES = (
     "Figures bound what the noisy releases say. The envelope was computed from the readings of {days} and has no "
     "noise: about a household's use on these days no figure is unconditional, and each row says so."

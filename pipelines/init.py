@@ -168,7 +168,7 @@ def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, place
 def _with_absolute_places(given: OptionValues) -> OptionValues:
     """Return the options with their files named from the current folder, as whoever gave them did."""
     options = dict(given)
-    for key in (("model", "curve"), ("model", "kernel")):
+    for key in (("model", "curve"), ("model", "kernel"), ("output", "witness")):
         if key in options and "://" not in (place := json.loads(options[key])):
             options[key] = quoted(str(Path(place).absolute()))
     return options

@@ -191,7 +191,14 @@ def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: Pl
         for table in _TABLES
         if table in written
     }
-    return Draft(tables)
+    return Draft(tables, _notes(given))
+
+
+def _notes(given: OptionValues) -> dict[str, tuple[str, ...]]:
+    """Return comments on tables: a live series is advised to have a witness, which only its user can place."""
+    if given.get(("schedule", "mode")) != quoted("live") or ("output", "witness") in given:
+        return {}
+    return {"output": (f'witness = "/mnt/other-disk/agedp.witness"  {_WITNESS}',)}
 
 
 def _in(table: str, keys: set[Key]) -> dict[str, None]:
@@ -235,6 +242,7 @@ def _schedule(facts: FileFacts, given: OptionValues) -> list[KeyLine]:
     return [*lines, KeyLine("first_day", f"{facts.first}"), KeyLine("last_day", f"{facts.last}")]
 
 
+_WITNESS: Final = "# refuses a ledger that was restored from a snapshot; or s3://, postgresql://"
 _MODES: Final = {
     '"archive"': "every day of the files now",
     '"rehearsal"': "a simulated clock: each day is released when it is age_days old",

@@ -90,6 +90,13 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     ),
     RunFileOption("--licence", ("output", "licence"), "TEXT", "licence of the release", "text"),
     RunFileOption("--contact", ("output", "contact"), "TEXT", "contact for questions about the release", "text"),
+    RunFileOption(
+        "--witness",
+        ("output", "witness"),
+        "PLACE",
+        "confirms the ledger's head from another disk, s3:// or postgresql://",
+        "text",
+    ),
     RunFileOption("--noise-interval", ("output", "interval"), "P", "coverage of the published noise interval"),
     RunFileOption("--population", ("population", "name"), "NAME", "name of the population", "text"),
     RunFileOption(

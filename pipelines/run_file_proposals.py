@@ -203,6 +203,7 @@ _COMMENTS: Final[Mapping[Key, str]] = {
     ("promise", "epsilon_per_window"): "epsilon of any window",
     ("promise", "spend"): "w-event: even | remaining; neighbourhood: fraction | per-request | offline",
     ("promise", "delta_kwh"): "size of the change that is protected",
+    ("output", "witness"): "confirms the ledger's head in another place; keep it out of the ledger's backups",
     ("model", "assume"): "markov | curve",
     ("model", "period"): "the days that it is estimated from",
     ("model", "step"): "half-hour | day",

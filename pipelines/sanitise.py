@@ -116,6 +116,7 @@ def _agenda(work: Work) -> tuple[Agenda, View]:
     view = View((), work.roster, work.today)
     if not work.has_ledger:
         work.notes("").require_none_beyond(())
+        work.require_nothing_witnessed()
     else:
         ledger = work.checked_ledger()
         _require_own_ledger(work, ledger)

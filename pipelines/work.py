@@ -15,6 +15,9 @@ from agedp_data.config import RunFile, contract, load
 from agedp_data.config.reading import read_scheduler
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger.chain import Chain
+from agedp_data.ledger.witness import CommitWitness
+from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model, model_of
 from agedp_data.readers.layout import NamedColumns, Rules
 from agedp_data.readers.storage import is_url
@@ -172,12 +175,33 @@ class Work:
                 "the release folder was published from a ledger that is not there; put it back, restore it from the "
                 "folder (`agedp ledger recover`), or name another folder in [output] release"
             )
-        ledger = self._opened or Ledger.open(self.run.output.ledger, create=create)
+        ledger = self._opened or self._opened_anew(create=create)
         require_not_behind(ledger, signs)
         self.notes(ledger.id).require_none_beyond(ledger.rows(self.population))
         self._opened = ledger
         self._go_on_with(ledger)
         return ledger
+
+    def _opened_anew(self, *, create: bool) -> Ledger:
+        ledger = Ledger.open(self.run.output.ledger, create=create)
+        witness = self._commit_witness()
+        if witness is not None:
+            ledger.attach(witness)
+        return ledger
+
+    def _commit_witness(self) -> CommitWitness | None:
+        place = self.run.output.witness
+        return None if place is None else CommitWitness(witness_at(place), population=self.population)
+
+    def require_nothing_witnessed(self) -> None:
+        """Check, where the ledger does not exist yet, that the witness has not confirmed rows of an earlier one.
+
+        Raises:
+            LedgerError: it has, or the witness does not answer.
+        """
+        witness = self._commit_witness()
+        if witness is not None:
+            witness.check(Chain)
 
     def _go_on_with(self, ledger: Ledger) -> None:
         """Take the model as the ledger keeps it where the contract in force names it and both have the same grid.

@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "never"]
+Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "witness", "never"]
 Verdict = Literal["allowed", "refused"]
 
 RULES: Final[Mapping[str, Rule]] = {
     "input.corrections": "either",
     "input.file_order": "either",
     "input.max_half_hour_kwh": "either",
+    "output.witness": "witness",
     "population.min_households": "raise",
     "schedule.give_up_days": "either",
     "schedule.last_day": "end",
@@ -65,6 +66,7 @@ _WHY_NOT: Final[Mapping[Rule, str]] = {
     "either": "a model may be replaced, not withdrawn",
     "end": "without a number in epsilon_total it bounds the sum over all days: it may only come earlier",
     "share": "the shares of the series would not add up to 1",
+    "witness": "it says that a witness is used, or is left out",
     "coarser": "a model is of states: what readings say beyond them would loosen what rests on it",
     "never": "it is part of the promise and never changes; another population or ledger may promise it",
 }
@@ -74,6 +76,7 @@ _WHY: Final[Mapping[Rule, str]] = {
     "either": "the promise stays as it is",
     "end": "epsilon_total bounds the sum over all days as before",
     "share": "the promise stays as it is",
+    "witness": "no figure changes; without a witness an older ledger that was put back is not noticed",
     "coarser": "states say no more than the readings that they are of",
     "never": "",
 }
@@ -151,6 +154,8 @@ def _judged(key: str, old: str, new: str, *, fits: Mapping[Rule, bool]) -> Chang
         return Change(key, old, new, "allowed", _WHY["lower"])
     elif rule == "coarser":
         allowed = new == '"states"' or (old == ABSENT and new == '"readings"')
+    elif rule == "witness":
+        allowed = {old, new} == {ABSENT, '"required"'}
     elif rule == "either":
         allowed = not (key == "model" and new == ABSENT)
     else:

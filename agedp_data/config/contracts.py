@@ -46,6 +46,8 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
         registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
     if model is not None:
         registered.setdefault("model", {})["hash"] = model
+    if run.output.witness is not None:  # its place is free; that there is one is remembered
+        registered["output"] = {"witness": "required"}
     return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered
 
 

@@ -113,8 +113,10 @@ def is_later(contract: Mapping[str, Any]) -> bool:
     """Tell whether a contract, as it is to be written, has a key that form 1 does not have."""
     tables = [(name, table) for name, table in contract.items() if name in _TABLES and name != "series"]
     tables += [("series", terms) for terms in contract.get("series", {}).values()]
-    return ZONE_CHANGES in contract.get("schedule", {}) or any(
-        key in table for name, table in tables for key, _ in _later_defaults(name, table)
+    return (
+        "output" in contract
+        or ZONE_CHANGES in contract.get("schedule", {})
+        or any(key in table for name, table in tables for key, _ in _later_defaults(name, table))
     )
 
 

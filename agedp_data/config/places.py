@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from pydantic import PlainValidator, ValidationInfo
 
@@ -20,6 +20,8 @@ PLACE: Final = Marker()
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _LONGEST_PART = 255
 _DIALECTS = ("sqlite", "postgresql")
+_ROW = re.compile(r"[A-Za-z0-9_-]{0,64}")
+_POSTGRESQL_PORT: Final = 5432
 
 
 def is_url(place: str) -> bool:
@@ -108,6 +110,36 @@ def _ledger(value: object, info: ValidationInfo) -> str:
     return f"{parts.scheme}:///{_folder(info) / path}"
 
 
+def _witness(value: object, info: ValidationInfo) -> str:
+    """Return a path, or the URL of an object or of a row."""
+    written = _path(value)
+    if not is_url(written):
+        return resolve(written, _folder(info))
+    parts = _split(written)
+    protocol = parts.scheme.partition("+")[0]
+    if protocol not in ("s3", "postgresql"):
+        raise wrong("must be a path, or begin with s3:// or postgresql://", hide=True)
+    if len(parts.path) < 2 or (protocol == "s3" and not parts.netloc):
+        raise wrong("must name an object, s3://bucket/name, or a database, postgresql://host/database", hide=True)
+    if protocol == "s3" and (parts.query or parts.fragment):
+        raise wrong("must end with the name of the object; remove what follows ? or #", hide=True)
+    if not _ROW.fullmatch(parts.fragment):
+        raise wrong("must name its row behind # by letters, digits, - and _, at most 64", hide=True)
+    return written
+
+
+def database_of(url: str) -> tuple[str, str, str]:
+    """Return host, port and database of a postgresql:// address, as far as it names them.
+
+    >>> database_of("postgresql+psycopg://agedp@db.internal/london?sslmode=require#ledger")
+    ('db.internal', '5432', 'london')
+    """
+    parts = urlsplit(url)
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    port = parts.port or query.get("port") or _POSTGRESQL_PORT
+    return parts.hostname or query.get("host", ""), str(port), parts.path.strip("/")
+
+
 def ledger_path(url: str) -> str:
     """Return the file of a ledger's address as `LedgerUrl` resolved it; an address on a server as it stands.
 
@@ -135,4 +167,5 @@ SharedFolder = Annotated[str, PlainValidator(_shared_folder), PLACE, FREE]
 OptionalPlace = Annotated[str | None, PlainValidator(_place), PLACE, FREE]
 Pattern = Annotated[str, PlainValidator(_pattern)]
 LedgerUrl = Annotated[str, PlainValidator(_ledger), PLACE, FREE]
+WitnessPlace = Annotated[str | None, PlainValidator(_witness), PLACE, FREE]
 DayMarker = Annotated[str, PlainValidator(_marker)]

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, Validat
 from agedp_data.chains.represented import PublicStates
 from agedp_data.config.input import AnyInput
 from agedp_data.config.model import AnyModel, Declared, Estimated
-from agedp_data.config.places import is_url, ledger_path
+from agedp_data.config.places import database_of, is_url, ledger_path
 from agedp_data.config.schedule import AnySchedule
 from agedp_data.config.series import AnySeries
 from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
@@ -240,6 +240,22 @@ def _stays_in_the_house(run: RunFile) -> Iterator[Problem]:
         yield "output", "release", "lies in the confidential folder, which stays in the house; move it"
 
 
+def _witness_apart(run: RunFile) -> Iterator[Problem]:
+    """Refuse a witness that is copied, and put back, together with what it attests."""
+    witness, output = run.output.witness, run.output
+    if witness is None:
+        return
+    ledger, elsewhere = ledger_path(output.ledger), "name a place that no backup puts back together with the ledger"
+    folders = {"the release folder": output.release, "the confidential folder": output.confidential}
+    if not is_url(ledger):
+        folders["the ledger's folder"] = str(Path(ledger).parent)
+    for name, folder in folders.items():
+        if _within(witness, folder):
+            yield "output", "witness", f"lies in {name}; {elsewhere}"
+    if is_url(ledger) and witness.startswith("postgresql") and database_of(witness) == database_of(ledger):
+        yield "output", "witness", f"lies in the ledger's database; {elsewhere}"
+
+
 def _within(place: str, folder: str) -> bool:
     if is_url(place) != is_url(folder):
         return False
@@ -259,4 +275,5 @@ _RULES = (
     _half_hours_there,
     _small_moves,
     _stays_in_the_house,
+    _witness_apart,
 )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator
 
-from agedp_data.config.places import LedgerUrl, Place, SharedFolder
+from agedp_data.config.places import LedgerUrl, Place, SharedFolder, WitnessPlace
 from agedp_data.notions.parameters import (
     Amount,
     Block,
@@ -32,6 +32,11 @@ class Output(Block):
     """Confidential folder, never handed over: readings, data quality, model, true means. Never a URL."""
     ledger: LedgerUrl
     """URL of the ledger, without a password. Back it up, never edit it."""
+    witness: WitnessPlace = None
+    """Where the newest head of the ledger is confirmed: a file on another disk, an object (`s3://`) or a row
+    (`postgresql://`), without a password. A ledger that was restored from a snapshot is then refused. The place may
+    change; that a witness is used is in the contract, and only `agedp ledger amend` removes it.
+    """
     title: Text | None = None
     """Title of the release, also in `datapackage.json`."""
     source: Text | None = None

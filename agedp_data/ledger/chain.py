@@ -31,11 +31,15 @@ LARGEST_SENSITIVITY, LARGEST_SCALE = 2**62, 2.0**55  # as `noise` draws
 
 
 class Chain:
-    """The rows so far: `length`, `head`, and what later rows refer to."""
+    """The rows so far: `length`, `head`, and what later rows refer to.
+
+    `content_head` is the hash of the newest row that is no statement: statements draw nothing and promise nothing.
+    """
 
     def __init__(self) -> None:
         self.length = 0
         self.head = rows.NO_HASH
+        self.content_head = rows.NO_HASH
         self.heads: dict[str, int] = {}
         self.former: dict[str, int] = {}
         self.closed = ""
@@ -91,6 +95,11 @@ class Chain:
         found = self.heads.get(head, self.former.get(head))
         return found if found is not None and found <= self.length else None
 
+    def promise_to(self, population: str) -> str | None:
+        """Return the text of the contract in force with a population, None before there is one."""
+        known = self.contracts.get(population)
+        return known[-1].promise if known else None
+
     def _place(self, seq: int) -> Iterator[str]:
         if seq <= self.length:
             yield f"a second row numbered {seq}"
@@ -108,6 +117,8 @@ class Chain:
             yield "the hash does not follow from the row and the one before it"
 
     def _keep(self, row: rows.Row) -> None:
+        if not isinstance(row, rows.Statement):
+            self.content_head = row.hash
         match row:
             case rows.Contract():
                 self.contracts[row.population].append(row)

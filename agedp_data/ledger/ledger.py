@@ -27,6 +27,7 @@ from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import schema
 from agedp_data.ledger.chain import Chain, key_of
+from agedp_data.ledger.database import Database
 from agedp_data.ledger.marks import OF_LEDGER, Closed, Upgraded, claim_of
 from agedp_data.ledger.reading import AnyRow, History, Reading, unchanged
 from agedp_data.ledger.rows import (
@@ -41,6 +42,7 @@ from agedp_data.ledger.rows import (
     table_of,
 )
 from agedp_data.ledger.transactions import carried_out
+from agedp_data.ledger.witness import CommitWitness, WitnessState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,6 +69,11 @@ def _writes(
 
 class Ledger(Reading):
     """The append-only record of one or more populations, in one database."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._witness: CommitWitness | None = None
+        self._announced: WitnessState | None = None
 
     @_writes
     def register(
@@ -186,11 +193,7 @@ class Ledger(Reading):
         def held(connection: Connection) -> tuple[_Result, None] | tuple[None, Exception]:
             self._held = connection
             try:
-                return work(), None
-            except DBAPIError:
-                raise
-            except Exception as error:  # raised again behind the commit
-                return None, error
+                return self._witnessed(lambda: _outcome(work))
             finally:
                 self._held = None
 
@@ -204,9 +207,38 @@ class Ledger(Reading):
                 raise
             if self._chain.length:
                 self._seen = self._chain.head
+            self._confirm()
         if failed is not None:
             raise failed
         return cast(_Result, made)
+
+    def attach(self, witness: CommitWitness) -> None:
+        """Let a witness attest every commit from now on, and refuse the ledger if the witness confirmed more.
+
+        Raises:
+            LedgerError: the ledger is older than the witness, or the witness has no record or does not answer.
+        """
+        self._witness = witness
+        witness.check(self._read)
+
+    def _witnessed(self, work: Callable[[], _Result]) -> _Result:
+        """Do work in the transaction that is held, and announce the head that it leads to before the commit."""
+        self._announced = None
+        if self._witness is None:
+            return work()
+        self._refresh(self._writing)
+        old = self._chain.content_head
+        record = self._witness.settle(self._chain)
+        result = work()
+        self._refresh(self._writing)
+        if self._chain.content_head != old:
+            self._announced = self._witness.announce(record, old=old, new=self._chain.content_head)
+        return result
+
+    def _confirm(self) -> None:
+        """Confirm the commit that was announced; what is not confirmed must not be published."""
+        if self._witness is not None and self._announced is not None:
+            self._witness.confirm(self._announced, self._read)
 
     @_writes
     def hand_over(self, write: Callable[[tuple[Row, ...]], None], *, at: str | date) -> None:
@@ -272,6 +304,16 @@ class Ledger(Reading):
         if self._held is None:
             raise RuntimeError("no transaction is held")
         return self._held
+
+
+def _outcome(work: Callable[[], _Result]) -> tuple[_Result, None] | tuple[None, Exception]:
+    """Return what work makes, or the error that is raised again behind the commit."""
+    try:
+        return work(), None
+    except DBAPIError:
+        raise
+    except Exception as error:
+        return None, error
 
 
 def _day(value: str | date) -> str:

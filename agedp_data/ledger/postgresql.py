@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
@@ -55,18 +55,23 @@ _WRITABLE = (
 class Server:
     """A schema on a server; `Database` says what its methods are for."""
 
+    subject: ClassVar[str] = "the ledger"
+    """What lies there, in errors."""
+
     def __init__(self, name: str, host: str, given: dict[str, Any]) -> None:
-        self._private = f"the ledger {name!r} on {host!r}" if host else f"the ledger {name!r}"
+        self._private = f"{self.subject} {name!r} on {host!r}" if host else f"{self.subject} {name!r}"
         self._given = given
 
     @classmethod
-    def of(cls, parts: URL) -> Server:
+    def of(cls, parts: URL) -> Self:
         """Return the database of an address, or refuse an address of none."""
         if not parts.database:
-            raise LedgerError("the ledger address names no database; write postgresql+psycopg://user@host/database")
+            raise LedgerError(f"{cls.subject} address names no database; write postgresql+psycopg://user@host/database")
         given = dict(parts.query)
         if any(not isinstance(value, str) for value in given.values()):
-            raise LedgerError("the ledger address says a thing twice; write postgresql+psycopg://user@host/database")
+            raise LedgerError(
+                f"{cls.subject} address says a thing twice; write postgresql+psycopg://user@host/database"
+            )
         parsed = parts.translate_connect_args(username="user", database="dbname")
         return cls(parts.database, parts.host or str(given.get("host", "")), given | parsed)
 
@@ -84,14 +89,14 @@ class Server:
                 "a ledger on PostgreSQL needs the driver psycopg; install agedp with its extra postgresql"
             ) from None
         engine = create_engine(
-            "postgresql+psycopg://", creator=self._connected, poolclass=NullPool, use_native_hstore=False
+            "postgresql+psycopg://", creator=self.connect, poolclass=NullPool, use_native_hstore=False
         )
         event.listen(engine, "begin", _begin)
         event.listen(engine, "commit", _require_alive)
         return engine
 
-    def _connected(self) -> psycopg.Connection[Any]:
-
+    def connect(self) -> psycopg.Connection[Any]:
+        """Return a connection in which every statement is a transaction of its own unless one is begun."""
         more: dict[str, Any] = {"application_name": "agedp", "client_encoding": "utf8", "prepare_threshold": None}
         if "PGCONNECT_TIMEOUT" not in os.environ:
             more["connect_timeout"] = CONNECT_SECONDS
@@ -187,7 +192,7 @@ class Server:
 
     def about(self, words: str) -> LedgerError:
         """Name database and host for those inside the house."""
-        return LedgerError(f"the ledger on PostgreSQL {words}", private=f"{self._private} {words}")
+        return LedgerError(f"{self.subject} on PostgreSQL {words}", private=f"{self._private} {words}")
 
     def in_words(self, error: DBAPIError) -> str:
         """Say what the server's error code means."""
@@ -198,7 +203,7 @@ class Server:
         return self._complaint(GivenUp if may_be_mended(error.orig) else LedgerError, self.in_words(error))
 
     def _complaint(self, kind: type[LedgerError], words: str) -> LedgerError:
-        return kind(f"the ledger on PostgreSQL: {words}", private=f"{self._private}: {words}")
+        return kind(f"{self.subject} on PostgreSQL: {words}", private=f"{self._private}: {words}")
 
 
 def _begin(connection: Connection) -> None:

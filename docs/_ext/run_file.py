@@ -73,6 +73,7 @@ _WORDS = {
     "_shared_folder": "path",
     "_pattern": "path, glob or URL",
     "_ledger": "`sqlite:///` or `postgresql://` URL",
+    "_witness": "path, `s3://` or `postgresql://` URL",
     "_marker": "path or URL with `{day}`",
     "_scheduler": '`"threads"`, `"processes"`, `"local-cluster"` or an address',
     "_edges": '`"quantile"`, `"equal-width"` or a list of kWh',

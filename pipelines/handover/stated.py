@@ -18,6 +18,7 @@ from agedp_data.config.meanings import meaning_of
 from agedp_data.config.model import Estimated, states_in
 from agedp_data.ledger import Contract, Ledger, Release
 from agedp_data.ledger.rows import differences
+from agedp_data.ledger.witness import names_witness
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Account, Figure, day_losses, spent_figures
 from agedp_data.notions.parameters import exact_text
@@ -27,6 +28,7 @@ from agedp_data.statement import (
     RECOVERED,
     ROSTER_READ_OFF,
     TAKEN_OVER,
+    UNWITNESSED,
     Ending,
     Version,
 )
@@ -113,8 +115,10 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
     read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
     own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
     lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
+    in_force = ledger.contracts(work.population)[-1].promise
     several = bool(others_of(ledger, work.population))
-    said = (*lost, (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several))
+    unwitnessed = (UNWITNESSED, not names_witness(in_force))
+    said = (*lost, (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several), unwitnessed)
     return [note for note, holds in said if holds]
 
 

@@ -38,7 +38,7 @@ _RUN = """version = 1
 release = "out/release"
 confidential = "out/confidential"
 ledger = "sqlite:///out/ledger.sqlite"
-[population]
+{witness}[population]
 name = "homes"
 roster = "roster.csv"
 min_households = 2
@@ -87,6 +87,7 @@ class Public:
     adopts: bool = False
     marked: bool = False
     preflight: str = "report"
+    witnessed: bool = False
 
     def _input_keys(self) -> str:
         rule = "later-file" if self.later_file else "set-aside"
@@ -117,6 +118,7 @@ class Public:
             total=self.total,
             model=curve if self.model or self.notion == "age-dependent" else "",
             keep=self.keep_days,
+            witness='witness = "far/homes.witness"\n' if self.witnessed else "",
         )
 
 
@@ -130,6 +132,7 @@ class House:
 
     def build(self) -> None:
         (self.folder / "incoming").mkdir(parents=True)
+        (self.folder / "far").mkdir()
         (self.folder / "run.toml").write_text(self.public.run_file())
         (self.folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.7\n2,0.5\n")
         chance = Random(self.seed)  # noqa: S311
@@ -196,8 +199,9 @@ class House:
     def published(self) -> dict[str, bytes]:
         release = self.folder / "out" / "release"
         found = {each.name: each.read_bytes() for each in sorted(release.iterdir())} if release.exists() else {}
-        ledger = self.folder / "out" / "ledger.sqlite"
-        return {**found, "ledger": ledger.read_bytes() if ledger.exists() else b""}
+        ledger, witness = self.folder / "out" / "ledger.sqlite", self.folder / "far" / "homes.witness"
+        others = {"ledger": ledger, "witness": witness}
+        return {**found, **{name: path.read_bytes() if path.exists() else b"" for name, path in others.items()}}
 
     def lived(self) -> list[object]:
         """Live two nights and return all that left the house, command by command."""

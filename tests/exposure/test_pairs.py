@@ -29,6 +29,7 @@ PUBLIC = st.builds(
     adopts=st.booleans(),
     marked=st.booleans(),
     preflight=st.sampled_from(["refuse", "report"]),
+    witnessed=st.booleans(),
 ).map(lambda each: replace(each, adopts=each.adopts and (each.model or each.notion == "age-dependent")))
 SEEDS = st.tuples(st.integers(1, 10**6), st.integers(1, 10**6)).filter(lambda pair: pair[0] != pair[1])
 
@@ -44,6 +45,7 @@ def same(public: Public, seeds: tuple[int, int]) -> None:
     for step, (first, second) in enumerate(zip(one, other, strict=True)):
         assert first == second, (step, public, seeds)
     assert b'"state":"released"' in one[-2]["ledger"], one
+    assert (b'"state":"confirmed"' in one[-2]["witness"]) is public.witnessed
 
 
 CASES = {
@@ -51,7 +53,7 @@ CASES = {
     "a long table, corrected, nothing kept": Public(dataset="long", later_file=True, keep_days=0),
     "a risk under a model, another adopted": Public(notion="age-dependent", mode="live", adopts=True),
     "an archive under a window": Public(mode="archive", notion="w-event"),
-    "sound files first, then any, with alerts": Public(mode="live", preflight="refuse", marked=True),
+    "sound files first, then any, with alerts": Public(mode="live", preflight="refuse", marked=True, witnessed=True),
     "counts of groups beside a mean": Public(counts="cumulative", grouped=True, notion="neighbourhood"),
 }
 

@@ -41,7 +41,7 @@ corrections = "later-file"
 release = "release"
 confidential = "confidential"
 ledger = "{ledger}"
-[population]
+{witness}[population]
 name = "homes"
 roster = "roster.csv"
 min_households = 2
@@ -72,6 +72,7 @@ epsilon_total = 9
 [engine]
 keep_days = 0
 """
+WITNESS = "far/homes.witness"
 DECLARED = 'source = "declared"\ncurve = "curve.csv"\nbasis = "made up"\nassume = "curve"'
 ESTIMATED = of_three_states("2026-01-29, 2026-02-01")
 
@@ -94,8 +95,11 @@ def deliver(house: Path, name: str, days: range, *, seed: int, homes: tuple[str,
 
 def write_house(scene: Scene, *, epsilon: str = "0.5", model: str = DECLARED, first: date = FIRST) -> None:
     house, ledger = scene.house, scene.shelf.written("book/ledger.sqlite")
-    (house / "book").mkdir(parents=True, exist_ok=True)
-    (house / "run.toml").write_text(RUN.format(epsilon=epsilon, model=model, first=first, ledger=ledger))
+    for folder in ("book", "far"):
+        (house / folder).mkdir(parents=True, exist_ok=True)
+    witness = f'witness = "{WITNESS}"\n' if scene.witnessed else ""
+    text = RUN.format(epsilon=epsilon, model=model, first=first, ledger=ledger, witness=witness)
+    (house / "run.toml").write_text(text)
     (house / "curve.csv").write_text("age_days,total_variation\n1,0.9\n7,0.5\n")
     rows = [f"{home},2026-01-01,,{'even' if i % 2 else 'odd'}" for i, home in enumerate(HOMES)]
     (house / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *rows]) + "\n")
@@ -111,6 +115,7 @@ class Scene:
     server: PostgreSQL | None = None
     now: str = NOW
     ledger: str = "book/ledger.sqlite"
+    witnessed: bool = False
     again: tuple[tuple[int, str], ...] = ()
     passed: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -188,7 +193,7 @@ class Scene:
         found = self.contents()
         assert sorted(found) == sorted(self.files)
         different = [name for name, content in found.items() if content != self.files[name]]
-        assert different == []
+        assert different == [], different
         return end
 
     def drawn_once(self, rows: tuple[Row, ...], mended: tuple[Row, ...]) -> None:
@@ -241,6 +246,23 @@ def lived(scene: Scene) -> None:
 def night(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """Three days of two series are due, under an amended promise; then a month of readings is let go."""
     scene = Scene(runs, folder, ("run", "run.toml"), server)
+    lived(scene)
+    scene.learn()
+    return scene
+
+
+def witnessed_first_run(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
+    """Nothing was ever released, and a witness is named."""
+    scene = Scene(runs, folder, ("run", "run.toml"), server, now=BEFORE, witnessed=True)
+    write_house(scene)
+    deliver(scene.house, "1.csv", range(2), seed=1)
+    scene.learn()
+    return scene
+
+
+def witnessed_night(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
+    """The same night with a witness."""
+    scene = Scene(runs, folder, ("run", "run.toml"), server, witnessed=True)
     lived(scene)
     scene.learn()
     return scene
@@ -308,6 +330,8 @@ def recovery(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scen
 SCENES = {
     "the first run": first_run,
     "a night": night,
+    "the first run, with a witness": witnessed_first_run,
+    "a night, with a witness": witnessed_night,
     "publish": by_hand,
     "calibrate": calibration,
     "amend": amendment,

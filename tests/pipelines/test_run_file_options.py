@@ -107,6 +107,25 @@ def test_an_estimated_model_is_what_its_options_say():
     assert (float(model.level), model.publish) == (0.95, "envelope")
 
 
+@pytest.mark.parametrize(
+    ("options", "proposes"),
+    [
+        ({"mode": "live"}, True),
+        ({"mode": "live", "witness": "/mnt/w"}, False),
+        ({"mode": "rehearsal"}, False),
+        ({}, False),
+    ],
+)
+def test_a_live_run_file_proposes_a_witness(options, proposes):
+    found = drafted(**options)
+    assert ('# witness = "' in found.text()) is proposes
+    assert ("output", "witness") not in found.undecided
+    uncommented = found.text(proposals=True).replace("# witness", "witness")
+    run, problems = check(uncommented, base=Path("/srv"))
+    assert run is not None, problems
+    assert (run.output.witness is not None) is (proposes or "witness" in options)
+
+
 def test_period_all_is_every_day_of_the_files():
     found = drafted(notion="temporal", period="all")
     assert "period     = [2013-01-01, 2013-01-10]" in found.text()
@@ -128,6 +147,7 @@ def test_other_tables_are_what_their_options_say():
         contact="c", noise_interval="0.9", population="people", mode="rehearsal", age_days="3", first_day="2013-01-02",
         last_day="2013-01-04", wait_for="/srv/{day}.done", give_up_days="5", max_missing="0", missing_kwh="1.5",
         values="readings", corrections="later-file", file_order="modified", max_half_hour_kwh="20",
+        witness="/mnt/other/w",
     )  # fmt: skip
     assert (run.output.title, run.output.source, run.output.licence, run.output.contact) == (
         'A "title"',
@@ -135,6 +155,7 @@ def test_other_tables_are_what_their_options_say():
         "CC0-1.0",
         "c",
     )
+    assert run.output.witness == "/mnt/other/w"
     assert (float(run.output.interval), run.population.name, run.population.min_households) == (0.9, "people", 20)
     assert (run.schedule.mode, run.schedule.marker, run.schedule.patience_days) == ("rehearsal", "/srv/{day}.done", 5)
     assert (run.schedule.first_day, run.schedule.last_day) == (date(2013, 1, 2), date(2013, 1, 4))

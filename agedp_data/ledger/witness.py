@@ -1,0 +1,221 @@
+"""The witness of a ledger: the newest head that was confirmed, kept in another place than the ledger.
+
+A machine that is restored from a snapshot has an older ledger, an older release folder and older confidential notes,
+all of one moment; nothing on it shows that days were released since. The witness does: it holds the hash of the
+ledger's newest row that is no statement. One record such as
+
+    {"new": "9f3c...", "old": "1b7a...", "schema": "agedp-witness-1", "state": "confirmed"}
+
+is written around every commit that changes this head: first `pending`, then the commit, then `confirmed`; only what is
+confirmed is published. The settled head of a record is `new` if it is confirmed, else `old`.
+
+Decisions.
+
+* Statement rows do not count. They draw nothing, a recovered ledger does not have them, and the closing row of a moved
+  ledger is one. The head that a release folder names is of the same kind, so a ledger that was recovered from the
+  newest folder contains the settled head.
+* A ledger goes on if it contains the settled head, or a pending one. It may have rows behind it (a run of another
+  population without a witness, an older copy of the witness): these are confirmed before anything is published.
+* Every write is a compare-and-set. Each settled head therefore extends the one before it, whatever copies of a ledger
+  there are and wherever one of them is killed, and a published row lies on this one chain.
+* The record is named by its address, not by the ledger: a machine that is restored to the time before its first
+  release has an empty ledger, which has no name yet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+from agedp_data.errors import LedgerBehind, LedgerError
+from agedp_data.ledger.rows import NO_HASH, canonical
+
+SCHEMA: Final = "agedp-witness-1"
+_ATTEMPTS: Final = 20
+_OUT_OF_DATE: Final = (
+    "confirmed rows that this ledger lacks: the ledger is an older copy, or another copy of it goes on. Nothing was "
+    "drawn. Put back the newest ledger, or restore it from the newest release folder (`agedp ledger recover`). "
+    "If neither exists, docs/recover.md says how to go on without them"
+)
+_MISSING: Final = (
+    "has no record, but the contract says that a witness is used. Nothing was drawn. Put back the record, or remove "
+    "[output] witness from the run file and record that by `agedp ledger amend`"
+)
+_OVERTAKEN: Final = (
+    "was changed by another copy of this ledger while this run was under way; nothing of this run is published. End "
+    "the other copy, and go on with the newest ledger"
+)
+
+_Error = TypeVar("_Error", bound=LedgerError)
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessState:
+    """One record: a head, the head before it, and whether the commit between the two is confirmed."""
+
+    old: str
+    new: str
+    state: Literal["pending", "confirmed"]
+
+    @property
+    def settled(self) -> str:
+        """Return the newest head that is known to be committed."""
+        return self.new if self.state == "confirmed" else self.old
+
+
+class Witness(Protocol):
+    """Where one record lies; every call may raise LedgerError if the place does not answer."""
+
+    @property
+    def place(self) -> str:
+        """Name the place to the operator."""
+
+    def read(self) -> WitnessState | None:
+        """Return the record, None if there is none."""
+
+    def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
+        """Replace the record `expected` (None: no record) by `state` in one step; return whether it was so."""
+
+
+class Rows(Protocol):
+    """The rows of a ledger, as far as a witness asks for them."""
+
+    @property
+    def content_head(self) -> str:
+        """Return the hash of the newest row that is no statement, 64 zeros before there is one."""
+
+    def place(self, head: str) -> int | None:
+        """Return the number of the row with this hash, None if it is no row of this ledger."""
+
+    def promise_to(self, population: str) -> str | None:
+        """Return the text of the contract in force, None before there is one."""
+
+
+def format_state(state: WitnessState) -> bytes:
+    """Return a record as the bytes that are stored: one line of JSON.
+
+    >>> format_state(WitnessState("aa", "bb", "pending")).decode().strip()
+    '{"new":"bb","old":"aa","schema":"agedp-witness-1","state":"pending"}'
+    """
+    record = {"schema": SCHEMA, "old": state.old, "new": state.new, "state": state.state}
+    return (canonical(record) + "\n").encode()
+
+
+def parse_state(content: bytes) -> WitnessState:
+    """Return a stored record.
+
+    Raises:
+        ValueError: the bytes are no record, or one of a newer agedp.
+    """
+    try:
+        record: Any = json.loads(content)
+    except RecursionError:
+        raise ValueError("no record of a witness") from None
+    match record:
+        case {"schema": "agedp-witness-1", "old": str(old), "new": str(new), "state": "pending" | "confirmed" as state}:
+            return WitnessState(old, new, state)
+    raise ValueError("no record of a witness")
+
+
+def refusal(kind: type[_Error], witness: Witness, what: str) -> _Error:
+    """Return an error about a witness that names its place to the operator only."""
+    return kind(f"the witness {what}", private=f"the witness {witness.place} {what}")
+
+
+def damaged(witness: Witness) -> LedgerError:
+    """Return the error about a record that cannot be understood."""
+    return refusal(
+        LedgerError, witness, "holds no record that this agedp understands. Put back a good copy, or update agedp"
+    )
+
+
+def names_witness(promise: str | None) -> bool:
+    """Tell whether a contract says that a witness is used.
+
+    >>> names_witness('{"output":{"witness":"required"}}'), names_witness('{"population":{}}'), names_witness(None)
+    (True, False, False)
+    """
+    return promise is not None and "witness" in json.loads(promise).get("output", {})
+
+
+class CommitWitness:
+    """The protocol around the commits of one ledger, for the runs of one population."""
+
+    def __init__(self, witness: Witness, *, population: str) -> None:
+        self._witness = witness
+        self._population = population
+
+    def check(self, read_rows: Callable[[], Rows]) -> None:
+        """Refuse a ledger that lacks what the witness confirmed; nothing is written.
+
+        The record is read first: whatever was confirmed by then is found in the rows that are read after it.
+
+        Raises:
+            LedgerError: the ledger is older than the witness, or the record is missing.
+        """
+        state = self._witness.read()
+        self._require_contained(state, read_rows())
+
+    def settle(self, rows: Rows) -> WitnessState | None:
+        """Return the record after it is brought to the ledger's head; called while nobody else writes to the ledger.
+
+        A commit that was never confirmed is confirmed, one that was never carried out is left pending.
+
+        Raises:
+            LedgerError: as `check`.
+        """
+        for _ in range(_ATTEMPTS):
+            state = self._witness.read()
+            self._require_contained(state, rows)
+            if state is None or state.settled == rows.content_head:
+                return state
+            confirmed = WitnessState(state.settled, rows.content_head, "confirmed")
+            if self._witness.compare_and_set(state, confirmed):
+                return confirmed
+        raise self._overtaken()
+
+    def announce(self, expected: WitnessState | None, *, old: str, new: str) -> WitnessState:
+        """Write that the head is about to go from `old` to `new`, if the record is still as `settle` returned it.
+
+        Raises:
+            LedgerBehind: another copy of the ledger was faster; nothing may be committed.
+        """
+        pending = WitnessState(old, new, "pending")
+        if self._witness.compare_and_set(expected, pending) or self._witness.read() == pending:
+            return pending
+        raise self._overtaken()
+
+    def confirm(self, pending: WitnessState, read_rows: Callable[[], Rows]) -> None:
+        """Write that the announced commit was carried out; another run of the same ledger may have done so.
+
+        Raises:
+            LedgerError: another copy of the ledger was faster, or the record is missing; nothing may be published.
+        """
+        confirmed = replace(pending, state="confirmed")
+        for _ in range(_ATTEMPTS):
+            if self._witness.compare_and_set(pending, confirmed):
+                return
+            state = self._witness.read()
+            if state == pending:
+                continue
+            if state is None:
+                raise refusal(LedgerError, self._witness, _MISSING)
+            rows = read_rows()
+            settled, committed = rows.place(state.settled), rows.place(pending.new)
+            if settled is not None and committed is not None and settled >= committed:
+                return
+            break
+        raise self._overtaken()
+
+    def _require_contained(self, state: WitnessState | None, rows: Rows) -> None:
+        if state is None:
+            if names_witness(rows.promise_to(self._population)):
+                raise refusal(LedgerError, self._witness, _MISSING)
+            return
+        if state.settled != NO_HASH and rows.place(state.settled) is None and rows.place(state.new) is None:
+            raise refusal(LedgerBehind, self._witness, _OUT_OF_DATE)
+
+    def _overtaken(self) -> LedgerBehind:
+        return refusal(LedgerBehind, self._witness, _OVERTAKEN)

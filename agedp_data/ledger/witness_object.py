@@ -1,0 +1,86 @@
+"""A witness in an object store: compared and replaced by conditional writes (If-Match, If-None-Match).
+
+A store that ignores these conditions would let two copies of a ledger write over each other. A new record is therefore
+written twice more, under conditions that do not hold; a store that accepts either is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agedp_data.errors import InputError, LedgerError
+from agedp_data.ledger.witness import WitnessState, damaged, format_state, parse_state, refusal
+from agedp_data.readers.storage import answered, system_at, told
+
+_CONFLICTS: Final = frozenset(("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412"))
+_NO_TAG: Final = f'"{"0" * 32}"'
+
+
+class ObjectWitness:
+    """One object, named by an s3:// URL; `Witness` says what its methods are for."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @property
+    def place(self) -> str:
+        """Return the URL."""
+        return told(self.url)
+
+    def read(self) -> WitnessState | None:
+        """Return what the object holds."""
+        return self._fetch()[0]
+
+    def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
+        """Put the object on the condition that it did not change since it was read."""
+        current, tag = self._fetch()
+        if current != expected:
+            return False
+        content = format_state(state)
+        if expected is not None:
+            return self._put(content, IfMatch=tag)
+        if not self._put(content, IfNoneMatch="*"):
+            return False
+        if self._put(content, IfNoneMatch="*") or self._put(content, IfMatch=_NO_TAG):
+            what = "lies in a store that ignores If-Match and If-None-Match, so that two machines could both write it"
+            raise refusal(LedgerError, self, f"{what}. Name another place")
+        return True
+
+    def _fetch(self) -> tuple[WitnessState | None, str]:
+        """Return the record and the tag of a version that is no newer: a change in between fails the condition."""
+        try:
+            with answered("the witness", self.url):
+                system, path = system_at(self.url)
+                system.invalidate_cache()
+                try:
+                    tag = str(system.info(path)["ETag"])
+                    content = bytes(system.cat_file(path))
+                except FileNotFoundError:
+                    return None, ""
+            return parse_state(content), tag
+        except InputError as error:
+            raise LedgerError(str(error), private=error.private) from None
+        except ValueError:
+            raise damaged(self) from None
+
+    def _put(self, content: bytes, **condition: str) -> bool:
+        try:
+            with answered("the witness", self.url):
+                system, path = system_at(self.url)
+                try:
+                    system.pipe_file(path, content, **condition)
+                except OSError as error:
+                    if _is_conflict(error):
+                        return False
+                    raise
+            return True
+        except InputError as error:
+            raise LedgerError(str(error), private=error.private) from None
+
+
+def _is_conflict(error: OSError) -> bool:
+    """Tell whether the store refused a write because its condition did not hold."""
+    cause: Any = error.__cause__
+    response = getattr(cause, "response", None)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+    return isinstance(error, FileExistsError) or str(code) in _CONFLICTS

@@ -1,0 +1,166 @@
+"""A file, an object and a row keep one record, and replace it only where it is what was expected."""
+
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import s3fs
+
+from agedp_data.errors import LedgerError
+from agedp_data.ledger import witness_file, witness_object
+from agedp_data.ledger.witness import Witness, WitnessState
+from agedp_data.ledger.witness_address import witness_at
+from agedp_data.ledger.witness_file import FileWitness
+from agedp_data.ledger.witness_object import ObjectWitness
+from tests.agedp_data.ledger.witnesses import KINDS, place_of
+from tests.postgresql import PostgreSQL
+
+FIRST = WitnessState("0" * 64, "a" * 64, "pending")
+SECOND = WitnessState("0" * 64, "a" * 64, "confirmed")
+THIRD = WitnessState("a" * 64, "b" * 64, "pending")
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return place_of(request.param, tmp_path, request)
+
+
+@pytest.fixture
+def witness(place: str) -> Witness:
+    return witness_at(place)
+
+
+def test_a_record_is_replaced_only_where_it_is_as_expected(witness: Witness, place: str) -> None:
+    assert witness.read() is None
+    assert not witness.compare_and_set(FIRST, SECOND)
+    assert witness.read() is None
+    assert witness.compare_and_set(None, FIRST)
+    assert not witness.compare_and_set(None, SECOND)
+    assert not witness.compare_and_set(SECOND, THIRD)
+    assert witness_at(place).read() == FIRST
+    assert witness.compare_and_set(FIRST, SECOND)
+    assert witness.compare_and_set(SECOND, THIRD)
+    assert witness_at(place).read() == THIRD
+
+
+@pytest.mark.parametrize("expected", [None, FIRST])
+def test_of_many_who_write_at_once_one_succeeds(place: str, expected: WitnessState | None) -> None:
+    if expected is not None:
+        witness_at(place).compare_and_set(None, expected)
+    states = [WitnessState("a" * 64, f"{number:064d}", "pending") for number in range(8)]
+    with ThreadPoolExecutor(len(states)) as pool:
+        stored = list(pool.map(lambda state: witness_at(place).compare_and_set(expected, state), states))
+    assert stored.count(True) == 1
+    assert witness_at(place).read() == states[stored.index(True)]
+
+
+def test_rows_of_two_names_in_one_database_are_two_records(postgresql: PostgreSQL) -> None:
+    url = postgresql.url(postgresql.database())
+    for name, state in (("#london", FIRST), ("#sydney", SECOND), ("", THIRD)):
+        assert witness_at(url + name).compare_and_set(None, state)
+    assert [witness_at(url + name).read() for name in ("#london", "#sydney", "#ledger")] == [FIRST, SECOND, THIRD]
+
+
+def test_a_role_that_may_not_make_tables_uses_a_table_it_finds(postgresql: PostgreSQL) -> None:
+    name = postgresql.database()
+    postgresql.admin(
+        "CREATE TABLE agedp_witness (name text PRIMARY KEY, state text NOT NULL)",
+        "GRANT SELECT, INSERT, UPDATE ON agedp_witness TO agedp",
+        "ALTER SCHEMA public OWNER TO admin",
+        "REVOKE CREATE ON SCHEMA public FROM public, agedp",
+        database=name,
+    )
+    assert witness_at(postgresql.url(name)).compare_and_set(None, FIRST)
+    assert witness_at(postgresql.url(name)).compare_and_set(FIRST, SECOND)
+
+
+def refused(witness: Witness) -> str:
+    """Return the one line with which every use is refused."""
+    lines = set()
+    for use in (witness.read, lambda: witness.compare_and_set(None, FIRST)):
+        with pytest.raises(LedgerError) as error:
+            use()
+        assert type(error.value) is LedgerError
+        assert error.value.exit_status == 3
+        lines.add(str(error.value))
+        assert witness.place not in str(error.value)
+    return " | ".join(sorted(lines))
+
+
+def test_a_record_that_is_damaged_is_refused(place: str, witness: Witness, postgresql: PostgreSQL) -> None:
+    witness.compare_and_set(None, FIRST)
+    if isinstance(witness, FileWitness):
+        witness.path.write_bytes(b'{"schema":"agedp-witness-2"}')
+    elif isinstance(witness, ObjectWitness):
+        s3fs.S3FileSystem().pipe_file(place, b"\xff\x00")
+    else:
+        database = place.partition("@/")[2].partition("?")[0]
+        postgresql.admin("UPDATE agedp_witness SET state = '[[]'", database=database)
+    with pytest.raises(LedgerError, match="holds no record that this agedp understands"):
+        witness.read()
+
+
+def test_a_folder_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
+    assert "does not exist" in refused(FileWitness(tmp_path / "unmounted" / "london.witness"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_its_owners_alone_and_leaves_no_litter(tmp_path: Path) -> None:
+    witness = FileWitness(tmp_path / "london.witness")
+    (tmp_path / ".london.witness.new").write_text("left by a run that was killed")
+    witness.compare_and_set(None, FIRST)
+    witness.compare_and_set(FIRST, SECOND)
+    assert stat.S_IMODE(witness.path.stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".london.witness.lock", "london.witness"]
+
+
+def test_a_lock_that_is_not_released_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness_file, "LOCK_SECONDS", 0.05)
+    held, waiting = FileWitness(tmp_path / "w"), FileWitness(tmp_path / "w")
+    with held._locked(), pytest.raises(LedgerError, match="held by another process"):
+        waiting.compare_and_set(None, FIRST)
+
+
+def test_places_that_do_not_answer_are_refused_in_one_line(postgresql: PostgreSQL, bucket: str, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    for place in ("s3://no-such-bucket/w", str(tmp_path / "w"), postgresql.url("no_such_database")):
+        with pytest.raises(LedgerError) as error:
+            witness_at(place).compare_and_set(None, FIRST)
+        assert "\n" not in str(error.value)
+        assert str(tmp_path) not in str(error.value)
+
+
+class Careless:
+    """A file system whose writes know no conditions, as those of some object stores."""
+
+    def __init__(self, system: s3fs.S3FileSystem) -> None:
+        self._system = system
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._system, name)
+
+    def pipe_file(self, path: str, content: bytes, **conditions: str) -> None:
+        self._system.pipe_file(path, content)
+
+
+def test_a_store_that_ignores_conditions_is_refused(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness_object, "system_at", lambda url: (Careless(s3fs.S3FileSystem()), url))
+    with pytest.raises(LedgerError, match="ignores If-Match and If-None-Match"):
+        witness_at(f"{bucket}/ignores/witness.json").compare_and_set(None, FIRST)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("postgresql://me:secret@host/database", "password"),
+        ("postgresql://host/database?password=secret", "password"),
+        ("postgresql://host", "names no database"),
+    ],
+)
+def test_an_address_with_a_password_is_refused_unquoted(url: str, says: str) -> None:
+    with pytest.raises(LedgerError, match=says) as error:
+        witness_at(url)
+    assert "secret" not in f"{error.value}{error.value.private}"
