@@ -26,6 +26,7 @@ from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import SLOTS, NamedColumns, Rules
 from agedp_data.readers.parse import Parsed, parse
 from agedp_data.readers.settle import Readings
+from agedp_data.readers.zone_changes import tzdata_version
 from pipelines import folders
 from pipelines.blocks import Engine, map_each, map_merge, require_shared
 from pipelines.readings.days import Aside, settle_month
@@ -201,7 +202,7 @@ def _finish(results: Sequence[tuple[Opened, Part]], *, store: Store) -> None:
     number_quarantined(store, one.file.content, parts)
     variant = one.header.variant if one.header else "empty"
     source, digest = one.source, one.file.digest
-    manifest = Manifest(source.location, source.modified_ns, digest, store.read_as, variant, parts)
+    manifest = Manifest(source.location, source.modified_ns, digest, store.read_as, variant, parts, tzdata_version())
     text = json.dumps(manifest.to_json(), sort_keys=True)
     folders.write(store.folder / "files" / f"{one.file.content}.json", text.encode())
 

@@ -12,6 +12,7 @@ import re
 import zoneinfo
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -64,6 +65,7 @@ def begins_as_recorded(recorded: Sequence[str], zone: str, day: date) -> bool:
     return not offset or start + offset[0][1] == datetime.combine(day, time(), UTC)
 
 
+@lru_cache(maxsize=1)
 def tzdata_version() -> str:
     """Return the version of the time zone database that decides where days begin, such as 2026b; "" if it says none."""
     for folder in zoneinfo.TZPATH:

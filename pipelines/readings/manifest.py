@@ -28,7 +28,7 @@ class Manifest:
     """What a stored file held, part by part, before months are settled.
 
     `name` and `modified_ns` are those under which its bytes were read, `digest` is that of its bytes, `read_as` the
-    dataset and the rules, `variant` the header.
+    dataset and the rules, `variant` the header, `tzdata` the version of the time zone database ("" if it said none).
     """
 
     name: str
@@ -37,6 +37,7 @@ class Manifest:
     read_as: dict[str, Any]
     variant: str
     parts: tuple[Part, ...]
+    tzdata: str = ""
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Self:
