@@ -1,4 +1,4 @@
-"""Another time zone database: refused with a choice where it moves a day that is still to be released; else unnoticed."""
+"""Another time zone database: refused with a choice where it moves a coming day; else unnoticed."""
 
 from __future__ import annotations
 
