@@ -82,8 +82,7 @@ def test_pages_fit_their_window_and_ask_the_network_for_nothing(tab: Browser, si
 
 
 def test_the_search_works_from_a_disk(tab: Browser, site: Path) -> None:
-    tab.look(site / "index.html", width=1280)
-    tab.run("location.href = 'search.html?q=epsilon_total'")
+    tab.look(f"{(site / 'search.html').resolve().as_uri()}?q=epsilon_total", width=1280)
     found = "document.querySelectorAll('#search-results li a').length"
     end = time.monotonic() + PATIENCE_SECONDS
     while tab.run(found) < 3:
