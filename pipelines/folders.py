@@ -213,6 +213,10 @@ class Damaged(InputError):
     """A confidential table that is missing, cut off, altered, or of another form than declared."""
 
 
+class Removed(Damaged):
+    """A damaged file of the store that was removed: it is made anew from the input files."""
+
+
 def read_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, helps: str = _ANEW) -> pa.Table:
     """Return a confidential table that an earlier stage wrote, or these columns of it, checked against its schema.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from pipelines.aggregate import Sum
 from pipelines.blocks import SILENT, Engine, Told, default_scheduler
 from pipelines.handover.outbox import Outbox
 from pipelines.handover.signs import Sign, require_not_behind, signs_in
+from pipelines.internal_files import Notice
 from pipelines.notes.released_rosters import Counted, Notes
 from pipelines.plan import Terms
 from pipelines.preflight.alerts import Alert
@@ -57,6 +58,10 @@ class Work:
     input_facts: InputFacts | None = None
     findings: Sequence[Finding] = ()
     alerts: Sequence[Alert] = ()
+    examined_days: tuple[date, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    report_failures: tuple[Notice, ...] = ()
+    is_reported: bool = False
     alone: ExitStack = field(default_factory=ExitStack)
     counted: Counted = field(init=False)
     outbox: Outbox | None = field(init=False)
@@ -202,6 +207,14 @@ class Work:
         """Return what was released to the population by now, by whatever run."""
         ledger = self.opened_ledger()
         return ledger.rows(self.population) if ledger is not None else ()
+
+    def next_day(self) -> date:
+        """Return the first day of the period that is neither released nor skipped."""
+        done = {row.day for row in self.rows()}
+        day = self.run.schedule.first_day
+        while day.isoformat() in done:
+            day += timedelta(days=1)
+        return day
 
     def notes(self, ledger_id: str) -> Notes:
         """Return the notes on who was counted on the days of a ledger, of "" before there is one."""

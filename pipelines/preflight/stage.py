@@ -20,14 +20,14 @@ _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 
 def facts_of(work: Work, delivery: Delivery) -> InputFacts:
     """Return what the files contain: all of it before the first release, later the months of the due days."""
-    months = delivery.months if work.is_first else sorted({f"{day:%Y-%m}" for day in work.drawn_days})
+    months = delivery.months if work.is_first else sorted({f"{day:%Y-%m}" for day in work.examined_days})
     return collect_facts(
         work.store,
         delivery,
         work.roster.ids,
         months=months,
         sums=work.sums,
-        days=work.drawn_days,
+        days=work.examined_days,
         whole=work.is_first,
     )
 
@@ -57,7 +57,7 @@ def require_sense(work: Work, facts: InputFacts) -> None:
     """
     refuses = work.run.input.preflight == "refuse"
     work.findings = check_facts(facts, rules_for(work)) if refuses else reported(work, facts)
-    write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+    write_findings(work.confidential, work.findings, population=work.population, on=work.today, released=0)
     refusal = first_refusal(work.findings)
     if refusal is not None:
         raise _refused(work, refusal, work.findings)
