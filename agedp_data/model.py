@@ -33,6 +33,8 @@ from agedp_data.readers import storage
 from agedp_data.shown import shown
 
 PUBLIC = "public.json"
+DIGEST = "public.sha256"
+_PUT_BACK = "put back a good copy of both, or calibrate under a new name"
 _SLOTS = 48
 _NUMBER = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
 _WORD = re.compile(r"(?!(nan|inf|infinity)$)[^\W\d].*", re.IGNORECASE | re.DOTALL)
@@ -123,6 +125,7 @@ def _estimated(model: Estimated) -> Model:
     try:
         _require_file(path)
         text = path.read_text(encoding="ascii")
+        _check_digest(path, text)
         public = json.loads(text)
         envelope = Envelope.from_json(public["envelope"])
     except FileNotFoundError:
@@ -132,8 +135,8 @@ def _estimated(model: Estimated) -> Model:
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError):
         raise RunFileError(
-            f"[model] file: {PUBLIC} is damaged; put back a good copy, or calibrate under a new name",
-            private=f"{shown(str(path))}: damaged; put back a good copy, or calibrate under a new name",
+            f"[model] file: {PUBLIC} or {DIGEST} is damaged; {_PUT_BACK}",
+            private=f"{shown(str(path))}: it or {DIGEST} beside it is damaged; {_PUT_BACK}",
         ) from None
     wanted = facts_of(model)
     changed = [key for key in dict.fromkeys((*wanted, "level")) if public.get(key) != wanted.get(key)]
@@ -143,6 +146,22 @@ def _estimated(model: Estimated) -> Model:
             "restore them, or calibrate anew under another file name"
         )
     return Model(text, envelope)
+
+
+def digest_line(text: str) -> str:
+    """Return the line of `public.sha256` beside a public part, in the form of sha256sum."""
+    return f"{hashlib.sha256(text.encode()).hexdigest()}  {PUBLIC}\n"
+
+
+def _check_digest(path: Path, text: str) -> None:
+    """Compare a public part with its digest; a model of an earlier version has none.
+
+    Raises:
+        ValueError: they differ.
+    """
+    digest = path.with_name(DIGEST)
+    if digest.exists() and digest.read_text(encoding="ascii") != digest_line(text):
+        raise ValueError("the digest differs")
 
 
 def _declared(model: Declared) -> Model:

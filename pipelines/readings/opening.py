@@ -8,10 +8,10 @@ A file that was touched within two seconds of being listed is not remembered: it
 from __future__ import annotations
 
 import difflib
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from agedp_data.readers.parse import parse
 from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import Engine, map_merge, seen_by_workers
+from pipelines.checksums import checked_json, read_checked_json
+from pipelines.internal_files import Kind, read_content
 from pipelines.readings.store import Store
 
 _DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
@@ -75,16 +77,16 @@ def identify(store: Store, sources: Sequence[Source], *, engine: Engine) -> list
     found = [Identified(one, known[one.location][1], store.content(known[one.location][1])) for one in sources]
     lasting = {one.location: known[one.location] for one in sources if one.touched_ns < listed_ns - _UNSURE_NS}
     if lasting != _remembered(store):
-        folders.write(store.folder / "names.json", json.dumps(lasting, sort_keys=True).encode())
+        folders.write(store.folder / "names.json", checked_json(lasting))
     return found
 
 
 def _remembered(store: Store) -> dict[str, tuple[str, str]]:
-    try:
-        found = json.loads((store.folder / "names.json").read_bytes())
-        return {str(name): (str(stamp), str(digest)) for name, (stamp, digest, *_) in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}
+    def parse(path: Path) -> dict[str, tuple[str, str]]:
+        record = read_checked_json(path.read_bytes())
+        return {str(name): (str(stamp), str(digest)) for name, (stamp, digest, *_) in record.items()}
+
+    return read_content(store.folder / "names.json", parse, Kind.DERIVED, advice="").value or {}
 
 
 def open_file(file: Identified, *, store: Store, check_rows: bool = False) -> Opened:
