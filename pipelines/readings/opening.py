@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ _APART_BY = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _HEADER_LINES = 2
 _FIRST_BYTES = 4096
 _UNSURE_NS = 2 * 10**9
+_BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,33 @@ def identify(store: Store, sources: Sequence[Source], *, engine: Engine) -> list
     known = _remembered(store)
     listed_ns = time.time_ns()
     fresh = [one for one in sources if known.get(one.location, ("",))[0] != one.stamp]
+    remembered = [one for one in sources if one.touched_ns < listed_ns - _UNSURE_NS]
     with seen_by_workers(engine):
-        hashed = map_merge(
-            "hash", [files.leaves(one) for one in fresh], each=files.digest_leaf, merge=files.digest_of, engine=engine
-        )
-    for one, digest in zip(fresh, hashed, strict=True):
-        known[one.location] = (one.stamp, digest)
-    found = [Identified(one, known[one.location][1], store.content(known[one.location][1])) for one in sources]
-    lasting = {one.location: known[one.location] for one in sources if one.touched_ns < listed_ns - _UNSURE_NS}
+        for batch in _in_batches(fresh):
+            leaves = [files.leaves(source) for source in batch]
+            digests = map_merge("hash", leaves, each=files.digest_leaf, merge=files.digest_of, engine=engine)
+            known |= {file.location: (file.stamp, digest) for file, digest in zip(batch, digests, strict=True)}
+            _remember(store, {file.location: known[file.location] for file in remembered if file.location in known})
+    lasting = {one.location: known[one.location] for one in remembered}
+    _remember(store, lasting)
+    return [Identified(one, known[one.location][1], store.content(known[one.location][1])) for one in sources]
+
+
+def _in_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:
+    """Yield the files in order, as many at a time as hold `_BATCH_BYTES`; a run that is stopped loses one batch."""
+    batch: list[Source] = []
+    for source in sources:
+        batch.append(source)
+        if sum(file.size for file in batch) >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _remember(store: Store, lasting: Mapping[str, tuple[str, str]]) -> None:
     if lasting != _remembered(store):
         folders.write(store.folder / "names.json", checked_json(lasting))
-    return found
 
 
 def _remembered(store: Store) -> dict[str, tuple[str, str]]:

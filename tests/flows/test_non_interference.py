@@ -68,7 +68,7 @@ def test_prefect_stores_the_same_of_both_worlds(tmp_path: Path) -> None:
         assert run.returncode == 0, run.stderr
     stored = [_stored(world) for world in worlds]
     assert stored[0] == stored[1]
-    stages = ["plan", "ingest", "aggregate", "release", "publish"]
+    stages = ["plan", "ingest", "aggregate", "release", "publish", "report"]
     assert _upstream(stored[0]) == {"plan": set()} | {later: {earlier} for earlier, later in pairwise(stages)}
     assert any("days released, 0 skipped. Epsilon per day: at most 0.5." in str(line) for line in stored[0]["log"])
     assert {event[0] for event in stored[0]["event"]} == {

@@ -21,6 +21,7 @@ from agedp_data import clock
 from agedp_data.ledger import Ledger
 from flows.command import main
 from pipelines.calibrate import calibrate
+from pipelines.readings import opening
 from tests.nights.keyed import keyed_sampler
 
 HOMES = "ABC"
@@ -142,6 +143,7 @@ class World:
         status = 0
         with (
             keyed_sampler(self.folder / "draws.txt"),
+            mock.patch.object(opening, "_UNSURE_NS", 0),  # the names of files just written are remembered
             mock.patch.object(clock, "now", return_value=datetime.combine(today, time(6), UTC)),
             mock.patch("sys.argv", argv),
             contextlib.redirect_stdout(out),
@@ -227,10 +229,10 @@ def kind_of(path: Path) -> str:
 
 
 def kinds(world: World) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
+    paths: dict[str, list[Path]] = {}
     for path in files(world):
-        found.setdefault(kind_of(path), []).append(path)
-    return found
+        paths.setdefault(kind_of(path), []).append(path)
+    return paths
 
 
 def spoil(world: World, path: Path, way: str) -> None:

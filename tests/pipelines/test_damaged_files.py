@@ -68,17 +68,17 @@ class Sound(NamedTuple):
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Sound]:
     """Worlds that read a new file in the next night, or (ready) that have stored it already."""
-    made: dict[bool, Sound] = {}
+    worlds: dict[bool, Sound] = {}
 
     def world(ready: bool) -> Sound:
-        if ready not in made:
+        if ready not in worlds:
             folder = tmp_path_factory.mktemp("sound")
             before = damaged_world.make(folder / "before", ready=ready)
             after = before.copied(folder / "after")
             end = after.next_night()
             assert (end.status, end.out, end.err) == (0, "", "")
-            made[ready] = Sound(before, after)
-        return made[ready]
+            worlds[ready] = Sound(before, after)
+        return worlds[ready]
 
     return world
 
