@@ -14,6 +14,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 from agedp_data import clock
@@ -24,7 +25,7 @@ from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS
 from pipelines.preflight.alerts import find_alerts
-from pipelines.preflight.records import append_alerts, check_alerts, write_findings
+from pipelines.preflight.records import append_alerts, check_alerts, count_reported, write_findings
 from pipelines.preflight.stage import facts_of, reported
 from pipelines.readings.retention import forget
 from pipelines.reports.confidential import write_confidential_report
@@ -59,6 +60,15 @@ def check_records(work: Work) -> tuple[Notice, ...]:
         *check_alerts(work.confidential),
     )
     return tuple(notice for notice in checks if notice is not None)
+
+
+def unreported_days(work: Work) -> set[date] | None:
+    """Return released days of kept readings whose input is not reported yet; None if no record says which."""
+    number = count_reported(work.confidential, population=work.population)
+    if number is None:
+        return None
+    days = [row.day for row in work.rows() if row.state == "released"][number:]
+    return {date.fromisoformat(day) for day in days if day[:7] >= work.store.forgotten_before()}
 
 
 def reports_text(work: Work) -> str | None:
@@ -118,7 +128,13 @@ def _add_records(work: Work) -> None:
 
 
 def _report_input(work: Work) -> None:
-    """Record what the files of a run contain, unless its preflight did, and what the operator is alerted to."""
+    """Record what the files of a run contain, unless its preflight did, and what the operator is alerted to.
+
+    Another run that works at the same time may have reported the same days meanwhile.
+    """
+    unreported = unreported_days(work)
+    if unreported is not None:
+        work.examined_days = tuple(sorted(unreported & {day for day, _ in work.sums}))
     if not work.examined_days or work.delivery is None:
         return
     facts = work.input_facts

@@ -22,11 +22,10 @@ from pipelines.agenda import Agenda, agenda
 from pipelines.aggregate import aggregate, count_states
 from pipelines.folders import Removed
 from pipelines.handover.received import ReleaseFolder
-from pipelines.internal_reports import check_records, reports_text, write_reports
+from pipelines.internal_reports import check_records, reports_text, unreported_days, write_reports
 from pipelines.notes.true_means import noted
 from pipelines.plan import Foresight
 from pipelines.plan import foresee as foresee_days
-from pipelines.preflight.records import count_reported
 from pipelines.preflight.stage import facts_of, require_sense
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Outlook, Side, View, outlook
@@ -176,7 +175,7 @@ def _aggregate(work: Work) -> None:
     # another run may have released a due day, and let its readings go, while this one waited
     there = {(row.day, row.series) for row in work.rows()}
     due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
-    unreported = _unreported_days(work)
+    unreported = unreported_days(work) or set()
     days = sorted(due | _not_noted(work) | unreported)
     path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
     count_states(work.store, _delivered(work), days, states, engine=work.engine)
@@ -201,16 +200,6 @@ def _remaking(work: Work, step: Callable[[Work], None]) -> None:
             return [each(work) for each in steps][-1]
         steps = [_read] if step is _read else [_read, step]
     return [each(work) for each in steps][-1]
-
-
-def _unreported_days(work: Work) -> set[date]:
-    """Return released days of kept readings whose alerts an earlier run could not append."""
-    number = count_reported(work.confidential, population=work.population)
-    released = [row for row in work.rows() if row.state == "released"]
-    if number is None:
-        return set()
-    days = {date.fromisoformat(row.day) for row in released[number:]}
-    return {day for day in days if f"{day:%Y-%m}" >= work.store.forgotten_before()}
 
 
 def _not_noted(work: Work) -> set[date]:
