@@ -218,8 +218,8 @@ def _read_as(dataset: str, rules: Rules) -> dict[str, Any]:
 
 def _parse_month(path: Path) -> str:
     """Return the month that the file names; one without a checksum is of an earlier version."""
-    month, _, check = path.read_text(encoding="ascii").partition(" ")
-    if not _MONTH.fullmatch(month) or (check and check != _check(month)):
+    month, space, check = path.read_text(encoding="ascii").partition(" ")
+    if not _MONTH.fullmatch(month) or (space and check != _check(month)):
         raise ValueError("it names no month")
     return month
 

@@ -243,7 +243,7 @@ def spoil(world: World, path: Path, way: str) -> None:
     os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-ADVICE = ("run again", "put back a", "put the files back", "remove it")
+ADVICE = ("run again", "put back a", "put the files back", "remove it", "name another confidential folder")
 
 
 def advice_of(line: str) -> list[str]:
@@ -258,6 +258,9 @@ def follow(world: World, path: Path, sound: World, advice: str) -> None:
         shutil.copy2(sound.folder / path, place)
     elif advice == "remove it":
         place.unlink()
+    elif advice == "name another confidential folder":
+        run_file = world.folder / "run.toml"
+        run_file.write_text(run_file.read_text().replace('confidential = "confidential"', 'confidential = "anew"'))
     elif advice == "put the files back":
         for cleared in (world.folder / "cleared").iterdir():
             shutil.copy2(cleared, world.folder / "input" / cleared.name)

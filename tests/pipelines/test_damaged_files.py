@@ -136,6 +136,20 @@ def test_a_night_after_damage_is_right_or_says_what_helps(sound, tmp_path, kind)
     assert judged in expected(kind)
 
 
+@pytest.mark.parametrize("kind", sorted(REFUSED))
+def test_every_alternative_of_an_advice_helps(sound, tmp_path, kind):
+    worlds = sound(False)
+    [path] = damaged_world.kinds(worlds.before)[kind]
+    spoiled = worlds.before.copied(tmp_path / "spoiled")
+    damaged_world.spoil(spoiled, path, "half")
+    advised = damaged_world.advice_of(spoiled.next_night().err)
+    for number, advice in enumerate(advised):
+        world = spoiled.copied(tmp_path / str(number))
+        damaged_world.follow(world, path, worlds.before, advice)
+        assert (world.next_night().status, world.values()) == (0, worlds.after.values()), advice
+    assert advised
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("ready", [False, True])
 @pytest.mark.parametrize("way", WAYS)
