@@ -34,7 +34,6 @@ from agedp_data.shown import shown
 
 PUBLIC = "public.json"
 DIGEST = "public.sha256"
-_PUT_BACK = "put back a good copy of both, or calibrate under a new name"
 _SLOTS = 48
 _NUMBER = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
 _WORD = re.compile(r"(?!(nan|inf|infinity)$)[^\W\d].*", re.IGNORECASE | re.DOTALL)
@@ -125,7 +124,6 @@ def _estimated(model: Estimated) -> Model:
     try:
         _require_file(path)
         text = path.read_text(encoding="ascii")
-        _check_digest(path, text)
         public = json.loads(text)
         envelope = Envelope.from_json(public["envelope"])
     except FileNotFoundError:
@@ -135,9 +133,10 @@ def _estimated(model: Estimated) -> Model:
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError):
         raise RunFileError(
-            f"[model] file: {PUBLIC} or {DIGEST} is damaged; {_PUT_BACK}",
-            private=f"{shown(str(path))}: it or {DIGEST} beside it is damaged; {_PUT_BACK}",
+            f"[model] file: {PUBLIC} is damaged; put back a good copy, or calibrate under a new name",
+            private=f"{shown(str(path))}: damaged; put back a good copy, or calibrate under a new name",
         ) from None
+    _check_digest(path, text)
     wanted = facts_of(model)
     changed = [key for key in dict.fromkeys((*wanted, "level")) if public.get(key) != wanted.get(key)]
     if changed:
@@ -157,11 +156,12 @@ def _check_digest(path: Path, text: str) -> None:
     """Compare a public part with its digest; a model of an earlier version has none.
 
     Raises:
-        ValueError: they differ.
+        RunFileError: they differ.
     """
     digest = path.with_name(DIGEST)
-    if digest.exists() and digest.read_text(encoding="ascii") != digest_line(text):
-        raise ValueError("the digest differs")
+    if digest.exists() and digest.read_bytes() != digest_line(text).encode():
+        what = f"differs from the digest in {DIGEST} beside it; put back good copies, or calibrate under a new name"
+        raise RunFileError(f"[model] file: {PUBLIC} {what}", private=f"{shown(str(path))}: it {what}")
 
 
 def _declared(model: Declared) -> Model:

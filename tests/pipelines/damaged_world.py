@@ -243,7 +243,7 @@ def spoil(world: World, path: Path, way: str) -> None:
     os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-ADVICE = ("run again", "put back a", "put the files back", "remove it", "name another confidential folder")
+ADVICE = ("run again", "put back", "put the files back", "remove it", "name another confidential folder")
 
 
 def advice_of(line: str) -> list[str]:
@@ -254,7 +254,7 @@ def advice_of(line: str) -> list[str]:
 def follow(world: World, path: Path, sound: World, advice: str) -> None:
     """Do what a line advises."""
     place = world.folder / path
-    if advice == "put back a":
+    if advice == "put back":
         shutil.copy2(sound.folder / path, place)
     elif advice == "remove it":
         place.unlink()
