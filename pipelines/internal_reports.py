@@ -27,6 +27,7 @@ from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS
 from pipelines.preflight.alerts import find_alerts
 from pipelines.preflight.records import append_alerts, check_alerts, count_reported, write_findings
 from pipelines.preflight.stage import facts_of, reported
+from pipelines.read import Delivery
 from pipelines.readings.retention import forget
 from pipelines.reports.confidential import write_confidential_report
 from pipelines.work import Work
@@ -130,17 +131,22 @@ def _add_records(work: Work) -> None:
 def _report_input(work: Work) -> None:
     """Record what the files of a run contain, unless its preflight did, and what the operator is alerted to.
 
-    Another run that works at the same time may have reported the same days meanwhile.
+    Another run that works at the same time may have reported the same days, and let their readings go since.
     """
-    unreported = unreported_days(work)
-    if unreported is not None:
-        work.examined_days = tuple(sorted(unreported & {day for day, _ in work.sums}))
     if not work.examined_days or work.delivery is None:
         return
+    with locks.alone(folders.make_private(work.store.folder)):
+        unreported = unreported_days(work)
+        if unreported is not None:
+            work.examined_days = tuple(sorted(unreported & {day for day, _ in work.sums}))
+        if work.examined_days:
+            _record_input(work, work.delivery)
+
+
+def _record_input(work: Work, delivery: Delivery) -> None:
     facts = work.input_facts
     if facts is None:
-        with locks.alone(folders.make_private(work.store.folder)):
-            work.input_facts = facts = facts_of(work, work.delivery)
+        work.input_facts = facts = facts_of(work, delivery)
         work.findings = reported(work, facts)
     least = work.run.alerts.min_coverage
     work.alerts = find_alerts(
