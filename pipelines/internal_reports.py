@@ -137,7 +137,7 @@ def _report_input(work: Work) -> None:
         return
     with locks.alone(folders.make_private(work.store.folder)):
         unreported = unreported_days(work)
-        if unreported is not None:
+        if unreported is not None and work.input_facts is None:  # those of a preflight are about all files
             work.examined_days = tuple(sorted(unreported & {day for day, _ in work.sums}))
         if work.examined_days:
             _record_input(work, work.delivery)
