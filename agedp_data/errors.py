@@ -40,10 +40,6 @@ class PreflightFailed(InputError):
     """Input files that make a first release senseless; nothing was drawn."""
 
 
-class RecordError(AgedpError):
-    """A confidential record or report that could not be written; the release itself is published."""
-
-
 class Unavailable(InputError):
     """A disk, network or service did not answer; the same call may succeed later."""
 

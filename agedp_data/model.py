@@ -33,6 +33,7 @@ from agedp_data.readers import storage
 from agedp_data.shown import shown
 
 PUBLIC = "public.json"
+DIGEST = "public.sha256"
 _SLOTS = 48
 _NUMBER = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
 _WORD = re.compile(r"(?!(nan|inf|infinity)$)[^\W\d].*", re.IGNORECASE | re.DOTALL)
@@ -135,6 +136,7 @@ def _estimated(model: Estimated) -> Model:
             f"[model] file: {PUBLIC} is damaged; put back a good copy, or calibrate under a new name",
             private=f"{shown(str(path))}: damaged; put back a good copy, or calibrate under a new name",
         ) from None
+    _check_digest(path, text)
     wanted = facts_of(model)
     changed = [key for key in dict.fromkeys((*wanted, "level")) if public.get(key) != wanted.get(key)]
     if changed:
@@ -143,6 +145,23 @@ def _estimated(model: Estimated) -> Model:
             "restore them, or calibrate anew under another file name"
         )
     return Model(text, envelope)
+
+
+def digest_line(text: str) -> str:
+    """Return the line of `public.sha256` beside a public part, in the form of sha256sum."""
+    return f"{hashlib.sha256(text.encode()).hexdigest()}  {PUBLIC}\n"
+
+
+def _check_digest(path: Path, text: str) -> None:
+    """Compare a public part with its digest; a model of an earlier version has none.
+
+    Raises:
+        RunFileError: they differ.
+    """
+    digest = path.with_name(DIGEST)
+    if digest.exists() and digest.read_bytes() != digest_line(text).encode():
+        what = f"differs from the digest in {DIGEST} beside it; put back good copies, or calibrate under a new name"
+        raise RunFileError(f"[model] file: {PUBLIC} {what}", private=f"{shown(str(path))}: it {what}")
 
 
 def _declared(model: Declared) -> Model:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from agedp_data.ledger import Release
 from agedp_data.losses import epsilon
 from flows.words import counted, deviation, shown, waiting_lines
+from pipelines.internal_reports import reports_text
 from pipelines.plan import RELEASED
 from pipelines.work import Work
 
@@ -43,6 +44,18 @@ def released_rows(work: Work) -> tuple[Release, ...]:
 def published_text(work: Work) -> str:
     """Return where the release folder lies."""
     return f"Release folder: {shown(work.run.output.release)}" if work.has_ledger else "Nothing was due yet."
+
+
+def report_text(work: Work) -> str:
+    """Return what became of the internal report."""
+    text = reports_text(work)
+    return "Nothing was due yet." if text is None else f"Internal report: {text}."
+
+
+def warning_text(work: Work) -> str:
+    """Return what failed after publication and which kinds of confidential files were damaged, without their names."""
+    notices = [notice.public for notice in (*work.notices, *work.report_failures)]
+    return f"Published with warnings: {'; '.join(dict.fromkeys(notices))}."
 
 
 def _largest_day(rows: Sequence[Release]) -> int:

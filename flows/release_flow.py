@@ -1,4 +1,4 @@
-"""The Prefect flow `agedp`: plan, ingest, aggregate, release, publish, one task each.
+"""The Prefect flow `agedp`: plan, ingest, aggregate, release, publish, report, one task each.
 
 The tasks are the stages of `pipelines.sanitise` in the same order. Each takes and returns a handle, so Prefect draws
 the arrows between them and stores none of their values. Prefect receives the path of the run file, a date, names of
@@ -17,10 +17,10 @@ from prefect.runtime import flow_run
 from prefect.tasks import MaterializingTask
 
 from agedp_data import clock
-from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, RecordError, Refused
+from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
 from flows import release_artifacts
 from flows.handles import Handle
-from flows.public_facts import due_text, published_text, released_rows, released_text
+from flows.public_facts import due_text, published_text, released_rows, released_text, report_text, warning_text
 from flows.stage_runs import (
     FLOW_OPTIONS,
     ONCE,
@@ -36,6 +36,7 @@ from flows.stage_runs import (
 )
 from pipelines import sanitise
 from pipelines.blocks import SILENT, Told
+from pipelines.internal_reports import write_reports
 from pipelines.sanitise import Stage
 from pipelines.work import Work, begin
 
@@ -76,17 +77,14 @@ def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> Handle[
 
 
 def _publish_committed(run: Handle[Work], drawn: State, observer: FlowObserver) -> None:
-    """Publish what was committed, also before a day that was refused; then raise what the release raised."""
+    """Publish and report what was committed, also before a day that was refused; then raise what the release raised."""
     refusal = observer.error
     if drawn.is_completed() or isinstance(refusal, LedgerError):
         publish_task = unless_bug("publish", lambda: _publish_task(run.value), observer)
         folder = publish_task(run, wait_for=[allow_failure(drawn)], return_state=True)
-        unwritten = observer.error if isinstance(observer.error, RecordError) else None
-        if unwritten is None:
-            completed(folder, observer)
+        completed(folder, observer)
         unless_bug("publish", lambda: release_artifacts.record_release(run.value), observer)
-        if unwritten is not None and drawn.is_completed():
-            raise unwritten
+        completed(report(run, wait_for=[folder], return_state=True), observer)
     observer.error = refusal
     completed(drawn, observer)
 
@@ -145,6 +143,18 @@ def publish(released: Handle[Work]) -> Handle[Work] | State:
     return _stage("publish", sanitise.publish_folder, released, published_text, "release folder")
 
 
+@task(name="report", task_run_name="report", **ONCE)
+def report(published: Handle[Work]) -> Handle[Work] | State:
+    """Write the internal records and the internal report; what fails is a warning and leaves the run completed."""
+
+    def reported(work: Work) -> None:
+        write_reports(work)
+        if work.report_failures or work.notices:
+            get_run_logger().warning(warning_text(work))
+
+    return _stage("report", reported, published, report_text, "internal report")
+
+
 def _publish_task(work: Work) -> Task[Any, Any]:
     """Return the task `publish`; where this run released a day, as one that materializes the release."""
     if not released_rows(work):
@@ -157,12 +167,12 @@ def run_release(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple
     """Run the flow in this process and return what it made, which Prefect itself never sees, and what ended it.
 
     Raises:
-        AgedpError: as the stages, except for a refused release, a failed preflight and a record that is not written.
+        AgedpError: as the stages, except for a refused release and a failed preflight.
         StageFailed: a bug in a stage.
     """
     observer = observe(lambda: release(run_file, as_of, return_state=True), told)
     work, error = observer.result, observer.error
-    if isinstance(error, Refused | RecordError | PreflightFailed) and work is not None:
+    if isinstance(error, Refused | PreflightFailed) and work is not None:
         return work, error
     if error is not None:
         raise error

@@ -8,6 +8,7 @@ scheduled run executes.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -20,14 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agedp_data.errors import AgedpError
+from flows import START_SECONDS
 from pipelines import folders
+from pipelines.internal_files import Kind, read_content
 from pipelines.work import checked
 
 SERVED_BY = "AGEDP_SERVED_BY"
 """Names the process of `agedp serve` to the runs that it starts."""
 
-_START_SECONDS = 120
 _ANSWER_SECONDS = 10
+_PASSWORD = re.compile(r"[!-~]+:[!-~]+")
 _SEND_SECONDS = 5
 _QUIET = {
     "DO_NOT_TRACK": "1",
@@ -114,10 +117,19 @@ def served_beside(run_file: Path) -> Iterator[Server]:
 
 
 def _password(file: Path) -> str:
-    """Return the server's user and password, the same for as long as the file is there."""
-    if not file.exists():
-        folders.write(file, f"agedp:{uuid.uuid4().hex}\n".encode())
-    return file.read_text(encoding="utf-8").strip()
+    """Return the server's user and password, the same for as long as the file is there and sound."""
+    password = read_content(file, _parse_password, Kind.DERIVED, advice="").value
+    if password is None:
+        password = f"agedp:{uuid.uuid4().hex}"
+        folders.write(file, f"{password}\n".encode())
+    return password
+
+
+def _parse_password(file: Path) -> str:
+    password = file.read_text(encoding="ascii").strip()
+    if not _PASSWORD.fullmatch(password):
+        raise ValueError("it is no user and password")
+    return password
 
 
 def _require_answer(address: str) -> None:
@@ -148,7 +160,7 @@ def _wait(child: subprocess.Popen[bytes]) -> str:
         raise ServerError("Prefect's embedded server has no output to read its port from")
     port = child.stdout.readline().strip().decode()
     address = f"http://127.0.0.1:{port}/api"
-    until = time.monotonic() + _START_SECONDS
+    until = time.monotonic() + START_SECONDS
     while port and child.poll() is None and time.monotonic() < until:
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=5) as answer:  # noqa: S310  (loopback http)

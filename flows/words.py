@@ -23,6 +23,7 @@ from agedp_data.readers.storage import is_url, told
 from agedp_data.statement import markdown
 from flows.preflight_text import preflight_lines
 from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
+from pipelines.internal_reports import reports_text
 from pipelines.promise.changes import Change
 from pipelines.promise.outlook import Skip
 from pipelines.sanitise import ends_soon
@@ -58,6 +59,7 @@ def result(work: Work) -> dict[str, Any]:
         "waiting": [day.isoformat() for day in work.agenda.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
         "folder": shown(work.run.output.release),
+        "reports": reports_text(work),
     }
 
 

@@ -1,6 +1,7 @@
 """TRANSITIONS -> MODEL: exact curves, bounds and the envelope, frozen in a folder of its own.
 
     <model folder>/public.json           the public part: settings and envelope; its hash names the model
+    <model folder>/public.sha256         that hash, by which a damaged public part is noticed before a draw
     <model folder>/households.parquet    confidential: readings (days), gaps, rarest state, Delta(t), its bounds
     <model folder>/edges.parquet         confidential: the states of each household
     <model folder>/transitions.parquet   confidential: counts, of a cyclic chain by phase and with the phase's group
@@ -25,7 +26,7 @@ import pyarrow as pa
 
 from agedp_data.config.model import Estimated
 from agedp_data.errors import ChainError, RunFileError
-from agedp_data.model import PUBLIC, Model, facts_of, public_text
+from agedp_data.model import DIGEST, PUBLIC, Model, digest_line, facts_of, public_text
 from agedp_data.readers.layout import Flags, Ints
 from agedp_data.roster import Roster
 from pipelines import folders
@@ -78,6 +79,7 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
     _write_edges(folder, ids, edges[included])
     _write_counts(folder, ids, own.counts, found.groups)
     _write_households(folder, ids, own, found, model.ages_days)
+    folders.write(folder / DIGEST, digest_line(made.text).encode())
     folders.write(folder / PUBLIC, made.text.encode())
     return Calibration(
         made,

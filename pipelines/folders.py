@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp_data.errors import InputError
+from pipelines.checksums import check_parquet, checked_parquet
 
 _PRIVATE = 0o600
 _ANEW = "run again to make it anew"
@@ -77,15 +78,9 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool
 
     `sync` may be left out where a file that a power cut took is noticed, and made anew.
     """
-    size = 0
-
-    def fill(stream: IO[bytes]) -> None:
-        nonlocal size
-        pq.write_table(table, stream, compression="zstd", write_page_checksum=True, **options)
-        size = stream.tell()
-
-    write_with(path, fill, mode=mode, sync=sync)
-    return size
+    content = checked_parquet(table, **options)
+    write_with(path, lambda stream: stream.write(content), mode=mode, sync=sync)
+    return len(content)
 
 
 def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE, sync: bool = True) -> None:
@@ -213,6 +208,10 @@ class Damaged(InputError):
     """A confidential table that is missing, cut off, altered, or of another form than declared."""
 
 
+class Removed(Damaged):
+    """A damaged file of the store that was removed: it is made anew from the input files."""
+
+
 def read_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, helps: str = _ANEW) -> pa.Table:
     """Return a confidential table that an earlier stage wrote, or these columns of it, checked against its schema.
 
@@ -227,7 +226,9 @@ def read_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None =
         InputError: the system does not let it be read.
     """
     try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
+        content = path.read_bytes()
+        check_parquet(content)
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         found = file.schema_arrow
         table = file.read(columns=columns, use_threads=False)
     except (OSError, ValueError, pa.ArrowException) as error:  # a spoilt name need not be UTF-8

@@ -23,7 +23,7 @@ from typing import Final
 
 from agedp_data.config import load
 from agedp_data.config.model import Estimated
-from agedp_data.errors import AgedpError, PreflightFailed, RecordError, Refused, RunFileError
+from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.model import PUBLIC
 from agedp_data.notions import Promise
@@ -88,7 +88,7 @@ def release_files(patterns: Sequence[str], *, out: str | Path, given: OptionValu
     work = begin(run_file, told=progress)
     try:
         run_stages(lambda _, stage: stage(work))
-    except (Refused, RecordError, PreflightFailed) as error:
+    except (Refused, PreflightFailed) as error:
         return OneOff(work, calibration, error)
     return OneOff(work, calibration, None)
 

@@ -7,7 +7,6 @@ set apart as a whole instead: whether a night releases is not for the content of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,6 +28,7 @@ from agedp_data.readers.settle import Readings
 from agedp_data.readers.zone_changes import tzdata_version
 from pipelines import folders
 from pipelines.blocks import Engine, map_each, map_merge, require_shared
+from pipelines.checksums import checked_json
 from pipelines.readings.days import Aside, settle_month
 from pipelines.readings.manifest import Manifest, Part
 from pipelines.readings.months import month_readings
@@ -203,8 +203,7 @@ def _finish(results: Sequence[tuple[Opened, Part]], *, store: Store) -> None:
     variant = one.header.variant if one.header else "empty"
     source, digest = one.source, one.file.digest
     manifest = Manifest(source.location, source.modified_ns, digest, store.read_as, variant, parts, tzdata_version())
-    text = json.dumps(manifest.to_json(), sort_keys=True)
-    folders.write(store.folder / "files" / f"{one.file.content}.json", text.encode())
+    folders.write(store.folder / "files" / f"{one.file.content}.json", checked_json(manifest.to_json()))
 
 
 def _together(settled: Sequence[Aside]) -> Aside:

@@ -7,40 +7,41 @@ nothing confidential is an argument that a scheduler could store.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 
-from agedp_data import clock
 from agedp_data.config.meanings import meaning_of
-from agedp_data.errors import AgedpError, LedgerError, RecordError, Refused, RunFileError
+from agedp_data.errors import AgedpError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, Release
 from pipelines import folders, locks
 from pipelines.agenda import Agenda, agenda
 from pipelines.aggregate import aggregate, count_states
 from pipelines.day_boundaries import require_same_days
+from pipelines.folders import Removed
 from pipelines.handover.received import ReleaseFolder
-from pipelines.notes.counted_states import COUNTED_STATES
-from pipelines.notes.coverage import COVERAGE
-from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS, noted
+from pipelines.internal_reports import check_records, reports_text, unreported_days, write_reports
+from pipelines.notes.true_means import noted
 from pipelines.plan import Foresight
 from pipelines.plan import foresee as foresee_days
-from pipelines.preflight.alerts import find_alerts
-from pipelines.preflight.records import ALERTS, PREFLIGHT, append_alerts, write_findings
+from pipelines.preflight.records import write_findings
 from pipelines.preflight.stage import facts_of, judge_facts, report_facts, require_sense
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Outlook, Side, View, outlook
 from pipelines.publish import project
 from pipelines.read import Delivery, read
-from pipelines.readings.retention import forget, late_rows
+from pipelines.readings.retention import late_rows
 from pipelines.release import release
-from pipelines.reports.confidential import write_confidential_report
 from pipelines.room import require_room
 from pipelines.work import Work, begin, follow
 
 Stage = Callable[[Work], None]
+
+_LOG = logging.getLogger("agedp")
+_MOST_REMADE = 20
 
 
 def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date | str | None = None) -> ReleaseFolder:
@@ -58,6 +59,8 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
     """
     work = begin(run_file, scheduler=scheduler, as_of=_date(as_of))
     run_stages(lambda _, stage: stage(work))
+    if work.report_failures:
+        _LOG.warning("agedp: %s", reports_text(work))
     return ReleaseFolder(work.release)
 
 
@@ -72,13 +75,14 @@ def _date(given: date | str | None) -> date | None:
 
 
 def run_stages(call: Callable[[str, Stage], None]) -> None:
-    """Run the stages in order; when a release is refused, publish what was committed, then say so."""
+    """Run the stages in order; when a release is refused, publish and report what was committed, then say so."""
     for name, stage in STAGES:
         try:
             call(name, stage)
         except LedgerError:
             if stage is release_days:
-                call(*STAGES[-1])
+                for after in STAGES[-2:]:
+                    call(*after)
             raise
 
 
@@ -147,38 +151,42 @@ def read_files(work: Work) -> None:
     folder = folders.make_private(work.store.folder)
     work.alone.enter_context(locks.alone(folder))
     try:
-        work.delivery = read(
-            work.store,
-            work.run.input.files,
-            engine=work.engine,
-            but=[work.run.population.roster],
-            has_begun=bool(_released_days(work)),
-        )
-        work.late_rows = late_rows(work.store, work.delivery.fresh, _released_days(work))
+        _remaking(work, _read)
+        work.late_rows = late_rows(work.store, _delivered(work).fresh, _released_days(work))
     except BaseException:
         work.alone.close()
         raise
 
 
+def _read(work: Work) -> None:
+    work.delivery = read(
+        work.store,
+        work.run.input.files,
+        engine=work.engine,
+        but=[work.run.population.roster],
+        has_begun=bool(_released_days(work)),
+    )
+
+
 def aggregate_days(work: Work) -> None:
     """Sum the due days."""
     with work.alone:
-        _aggregate(work)
-        if work.drawn_days:
-            _check_input(work)
+        work.notices = check_records(work)
+        _remaking(work, _aggregate)
+        _remaking(work, _check_input)
 
 
 def _aggregate(work: Work) -> None:
     # another run may have released a due day, and let its readings go, while this one waited
     there = {(row.day, row.series) for row in work.rows()}
     due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
-    COVERAGE.read(work.coverage)  # what would stop the run behind its draws stops it here
-    COUNTED_STATES.read(work.counted_states)
-    days = sorted(due | _not_noted(work))
+    unreported = unreported_days(work) or set()
+    days = sorted(due | _not_noted(work) | unreported)
     path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
     count_states(work.store, _delivered(work), days, states, engine=work.engine)
     work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
     work.drawn_days = tuple(one.day for one in work.agenda.due if one.is_drawn and one.day in due)
+    work.examined_days = tuple(sorted({*work.drawn_days, *unreported}))
     work.is_first = not _released_days(work)
 
 
@@ -195,40 +203,45 @@ def check_input_files(work: Work) -> None:
         return
     read_files(work)
     with work.alone:
-        _aggregate(work)
+        _remaking(work, _aggregate)
         if work.drawn_days:
-            judge_facts(work, facts_of(work, _delivered(work)))
-            write_findings(work.confidential, work.findings, population=work.population, on=work.today)
+            _judge_input(work)
 
 
 def _check_input(work: Work) -> None:
-    """Record what the files of a run with due days contain; the operator hears of what is remarkable.
+    """Take what the files of a run with due days contain, while no other run settles the store.
 
-    Before the draw, while no other run settles the store: a run that is killed behind its draw has recorded it.
+    Before the first release it is recorded now, later by the stage of reports.
 
     Raises:
         PreflightFailed: the first release would be senseless.
     """
-    facts = facts_of(work, _delivered(work))
-    judge_facts(work, facts) if work.is_first else report_facts(work, facts)
-    with _recorded_or_warned(work, PREFLIGHT):
-        write_findings(work.confidential, work.findings, population=work.population, on=work.today)
-    if work.is_first:
+    if work.is_first and work.drawn_days:
+        _judge_input(work)
         require_sense(work)
-    least = work.run.alerts.min_coverage
-    work.alerts = find_alerts(work.sums, facts, work.drawn_days, min_coverage=None if least is None else float(least))
-    with _recorded_or_warned(work, ALERTS):
-        append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
+    elif work.examined_days:
+        work.input_facts = facts_of(work, _delivered(work))
+        report_facts(work, work.input_facts)
 
 
-@contextmanager
-def _recorded_or_warned(work: Work, name: str) -> Iterator[None]:
-    """Let a confidential record that cannot be written be a warning: whether days are released is not for it to say."""
-    try:
-        yield
-    except (AgedpError, OSError) as error:
-        why = error.private if isinstance(error, AgedpError) else f"{error.filename}: {error.strerror}"
-        work.warnings = (*work.warnings, f"{name} is not written: {why}")
+def _judge_input(work: Work) -> None:
+    work.input_facts = facts_of(work, _delivered(work))
+    judge_facts(work, work.input_facts)
+    write_findings(work.confidential, work.findings, population=work.population, on=work.today, released=0)
+
+
+def _remaking(work: Work, step: Callable[[Work], None]) -> None:
+    """Run a step that reads the store; a damaged file of it was removed, and is read again from the input files.
+
+    Raises:
+        Removed: so many were damaged that the next run has to go on.
+    """
+    steps = [step]
+    for _ in range(_MOST_REMADE):
+        with suppress(Removed):
+            return [each(work) for each in steps][-1]
+        steps = [_read] if step is _read else [_read, step]
+    return [each(work) for each in steps][-1]
 
 
 def _not_noted(work: Work) -> set[date]:
@@ -311,15 +324,6 @@ def _settle_notes(work: Work, ledger: Ledger) -> None:
     work.notes(ledger.id).settle(work.counted, rows, contracts)
 
 
-def _next_day(work: Work) -> date:
-    """Return the first day of the period that is neither released nor skipped."""
-    done = {row.day for row in work.rows()}
-    day = work.run.schedule.first_day
-    while day.isoformat() in done:
-        day += timedelta(days=1)
-    return day
-
-
 def _foresee_first(work: Work) -> None:
     """Raise before a promise is registered that does not permit even its first release, or nobody's."""
     if not work.has_ledger:
@@ -338,46 +342,12 @@ def _foresee_first(work: Work) -> None:
 
 
 def publish_folder(work: Work) -> None:
-    """Write the release folder from the ledger and keep its statement there; note the true means in the house."""
+    """Write the release folder from the ledger and keep its statement there."""
     if not work.has_ledger:
         return
     ledger = work.checked_ledger()
     with _saying_what_is_charged(work):
         project(work, ledger)
-    with _saying_what_is_published(work):
-        _record(work, ledger)
-
-
-@contextmanager
-def _saying_what_is_published(work: Work) -> Iterator[None]:
-    """Let an error after publication say that the release is published.
-
-    Raises:
-        RecordError: in place of any error that the user can correct.
-    """
-    try:
-        yield
-    except (AgedpError, OSError) as error:
-        days = len({row.day for row in work.released if row.state == "released"})
-        new = f"with {days} new day{'s' * (days != 1)}, drawn and charged" if days else "and nothing new was drawn"
-        what = f"the release folder is published {new}, but a confidential record or report is not written: "
-        again = ". Mend that and run again; no day is drawn twice"
-        public = str(error) if isinstance(error, AgedpError) else str(error.strerror)
-        private = error.private if isinstance(error, AgedpError) else f"{error.filename}: {error.strerror}"
-        raise RecordError(f"{what}{public}{again}", private=f"{what}{private}{again}") from None
-
-
-def _record(work: Work, ledger: Ledger) -> None:
-    """Write what stays in the confidential folder; nothing that is published depends on it."""
-    COVERAGE.add(work.coverage, work.sums, work.rows())  # first: a day without a true figure is summed again
-    COUNTED_STATES.add(work.counted_states, work.sums, work.rows())
-    TRUE_COUNTS.add(work.true_counts, work.sums, work.rows())
-    TRUE_MEANS.add(work.true_means, work.sums, work.rows())
-    engine = work.run.engine
-    if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
-        with locks.alone(folders.make_private(work.store.folder)):
-            forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=_next_day(work))
-    write_confidential_report(work, ledger)
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (
@@ -386,6 +356,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
     ("aggregate", aggregate_days),
     ("release", release_days),
     ("publish", publish_folder),
+    ("report", write_reports),
 )
 
 

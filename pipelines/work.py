@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,12 @@ from pipelines.aggregate import Sum
 from pipelines.blocks import SILENT, Engine, Told, default_scheduler
 from pipelines.handover.outbox import Outbox
 from pipelines.handover.signs import Sign, require_not_behind, signs_in
+from pipelines.internal_files import Notice
 from pipelines.notes.released_rosters import Counted, Notes
 from pipelines.plan import Terms
 from pipelines.preflight.alerts import Alert
 from pipelines.preflight.checks import Finding
+from pipelines.preflight.input_facts import InputFacts
 from pipelines.promise.in_force import binding_models, model_named, series_by_contract
 from pipelines.read import Delivery
 from pipelines.readings.store import Order, Store
@@ -58,7 +60,11 @@ class Work:
     is_first: bool = False
     findings: Sequence[Finding] = ()
     alerts: Sequence[Alert] = ()
-    warnings: Sequence[str] = ()
+    examined_days: tuple[date, ...] = ()
+    input_facts: InputFacts | None = None
+    notices: tuple[Notice, ...] = ()
+    report_failures: tuple[Notice, ...] = ()
+    is_reported: bool = False
     alone: ExitStack = field(default_factory=ExitStack)
     counted: Counted = field(init=False)
     outbox: Outbox | None = field(init=False)
@@ -225,6 +231,14 @@ class Work:
         """Return what was released to the population by now, by whatever run."""
         ledger = self.opened_ledger()
         return ledger.rows(self.population) if ledger is not None else ()
+
+    def next_day(self) -> date:
+        """Return the first day of the period that is neither released nor skipped."""
+        done = {row.day for row in self.rows()}
+        day = self.run.schedule.first_day
+        while day.isoformat() in done:
+            day += timedelta(days=1)
+        return day
 
     def notes(self, ledger_id: str) -> Notes:
         """Return the notes on who was counted on the days of a ledger, of "" before there is one."""

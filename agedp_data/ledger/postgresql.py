@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import postgresql_parts, schema, transactions
 from agedp_data.ledger.database import GivenUp, Unreachable
-from agedp_data.ledger.postgresql_words import is_coming_up, may_be_mended, of_code, of_refusal
+from agedp_data.ledger.postgresql_words import is_away, is_coming_up, may_be_mended, of_code, of_refusal
 from agedp_data.ledger.transactions import transaction
 
 if TYPE_CHECKING:
@@ -110,18 +110,21 @@ class Server:
         return connection
 
     def _answered(self, where: dict[str, Any]) -> psycopg.Connection[Any]:
-        """Return a connection; a server that says it is coming up, as after a crash, is waited for."""
+        """Return a connection; a server that is coming up, as after a crash, is waited for, or that is being restarted.
+
+        An address at which nobody listens may also be a wrong one, so that wait is a few seconds shorter.
+        """
         import psycopg  # noqa: PLC0415
 
-        pauses = iter(transactions.PAUSES)
+        pauses = list(transactions.PAUSES)
         while True:
             try:
                 return psycopg.connect(autocommit=True, **where)
             except psycopg.Error as error:
-                pause = next(pauses, None) if is_coming_up(error) else None
-                if pause is None:
+                waits = is_coming_up(error) or (is_away(error) and len(pauses) > 1)
+                if not (waits and pauses):
                     raise self._complaint(Unreachable, of_refusal(error)) from None
-            time.sleep(pause)
+            time.sleep(pauses.pop(0))
 
     def _require_fit(self, schema_name: str | None, encoding: str, fsync: str) -> None:
         if schema_name is None:

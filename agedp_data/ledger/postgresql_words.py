@@ -38,6 +38,8 @@ _COMING_UP: Final = (
     *("closed the connection unexpectedly", "Connection reset"),  # it crashed in that very moment
 )
 
+_AWAY: Final = ("shutting down", "Connection refused", "No such file")
+
 _BY_TEXT: Final = (
     ("password authentication failed", "the server refuses the password; check ~/.pgpass (mode 0600) or PGSERVICE"),
     ("no password supplied", "the server asks for a password; put it into ~/.pgpass (mode 0600)"),
@@ -82,6 +84,11 @@ def of_refusal(error: BaseException) -> str:
 def is_coming_up(error: BaseException) -> bool:
     """Tell whether a server is there that will take connections in a moment."""
     return any(part in str(error) for part in _COMING_UP)
+
+
+def is_away(error: BaseException) -> bool:
+    """Tell whether nobody listens where the server should, as while it is restarted."""
+    return any(part in str(error) for part in _AWAY)
 
 
 def may_be_mended(error: BaseException | None) -> bool:

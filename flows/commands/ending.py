@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agedp_data.errors import AgedpError, PreflightFailed, RecordError
+from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.shown import shown
 from flows.commands.options import answer, say
 
@@ -31,20 +31,24 @@ def end_run(
     error: AgedpError | None,
     result: Callable[[], tuple[dict[str, Any], Sequence[str]]],
 ) -> None:
-    """Print the result of a run if it released something, then its alerts, then raise the error that ended it.
+    """Print the result of a run if it released something, then warnings and alerts, then raise what ended it.
+
+    A report that failed after publication is a warning: the run did what it is for.
 
     Raises:
         AgedpError: `error`. What was released before it stays released and is printed.
     """
     from flows.preflight_text import preflight_lines
+    from pipelines.internal_reports import report_warnings
     from pipelines.preflight.alerts import format_alerts
 
-    if error is None or work.released or isinstance(error, RecordError):
+    if error is None or work.released:
         facts, lines = result()
         answer(facts, "\n".join(lines), as_json=view.as_json, quiet=view.quiet)
     elif isinstance(error, PreflightFailed) and not (view.as_json or view.quiet):
         say("\n".join(preflight_lines(work)))
-    for line in (*_unseen_findings(view, work), *format_alerts(work.alerts), *work.warnings) if view.warns else ():
+    warnings = (*_unseen_findings(view, work), *format_alerts(work.alerts)) if view.warns else ()
+    for line in (*report_warnings(work), *warnings):
         typer.echo(f"agedp: {shown(line, 1000)}", err=True)
     if error is not None:
         raise error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agedp_data.errors import AgedpError, PreflightFailed, RecordError, Refused, RunFileError
+from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
 from flows.commands.ending import ResultView, end_run
 from flows.commands.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, say
 
@@ -98,7 +98,7 @@ def _run_stages(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, A
     work = begin(run_file, as_of=as_of, told=told)
     try:
         run_stages(lambda _, stage: stage(work))
-    except (Refused, RecordError, PreflightFailed) as error:
+    except (Refused, PreflightFailed) as error:
         return work, error
     return work, None
 

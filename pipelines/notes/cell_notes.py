@@ -14,6 +14,7 @@ from agedp_data import tables
 from agedp_data.ledger import Release
 from pipelines import folders, locks
 from pipelines.aggregate import Sum
+from pipelines.internal_files import Kind, Notice, read_content
 
 Line = dict[str, Any]
 
@@ -41,6 +42,15 @@ class CellNotes:
         if not folders.there(path):
             return []
         return folders.lines_of(folders.read_table(path, self.schema, helps=self.helps), path, helps=self.helps)
+
+    def check(self, path: Path) -> Notice | None:
+        """Rename a damaged table, so that it begins anew, and return what to warn about; None of a sound one.
+
+        Raises:
+            InputError: the system does not let it be read or renamed.
+        """
+        advice = "Put back a copy to keep its earlier days."
+        return read_content(path, self.read, Kind.RECORD, advice=advice).notice
 
     def add(self, path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
         """Add the lines of these sums, as far as they were released; one that is there already is written anew."""

@@ -30,10 +30,14 @@ from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Contract, Release
 from agedp_data.roster import Roster
 from pipelines import folders, locks
+from pipelines.internal_files import Kind, read_content
 from pipelines.release import BeforeDraw
 
 _Key = tuple[str, str, date]
 _Line = dict[str, Any]
+_ADVICE = (
+    "put back a copy of it, or remove it: then only the numbers of households are compared with those of released days"
+)
 
 
 class Counted:
@@ -168,20 +172,7 @@ class Notes:
         }
 
     def _read(self) -> dict[_Key, _Line]:
-        if not folders.there(self.path):
-            return {}
-        try:
-            table = folders.read_table(self.path, tables.RELEASED_ROSTERS)
-            lines = folders.lines_of(table, self.path)
-            found = {(line["population"], line["ledger"], line["day"]): line for line in lines}
-            if len(found) < len(lines) or not all(map(_names_groups, lines)):
-                raise folders.Damaged("a day is noted twice, or its groups are no digests")
-        except folders.Damaged:
-            raise folders.Damaged(
-                f"{self.path.name} in the confidential folder is damaged; put back a copy of it, or remove it: then "
-                "only the numbers of households are compared with those of released days"
-            ) from None
-        return found
+        return read_content(self.path, _parse, Kind.SOURCE, advice=_ADVICE).value or {}
 
     def _is_ours(self, line: _Line) -> bool:
         return line["population"] == self.population and line["released"] and not line["rehearsal"]
@@ -192,6 +183,14 @@ class Notes:
         if own is not None or self.rehearsal:
             return own
         return next((line for key, line in lines.items() if key[2] == day and self._is_ours(line)), None)
+
+
+def _parse(path: Path) -> dict[_Key, _Line]:
+    lines = folders.lines_of(folders.read_table(path, tables.RELEASED_ROSTERS), path)
+    by_key = {(line["population"], line["ledger"], line["day"]): line for line in lines}
+    if len(by_key) < len(lines) or not all(map(_names_groups, lines)):
+        raise folders.Damaged("a day is noted twice, or its groups are no digests")
+    return by_key
 
 
 def _names_groups(line: _Line) -> bool:

@@ -1,6 +1,7 @@
 """FINDINGS and ALERTS in the confidential folder.
 
-    <confidential>/preflight.json   the findings of the newest run or plan with due days
+    <confidential>/preflight.json   the findings of the newest run or plan with due days, and how many releases of the
+                                    population there were when its alerts had been appended
     <confidential>/alerts.jsonl     one line per alert, oldest first; alerts.1.jsonl holds what was there before
 
 `alerts.jsonl` is moved to `alerts.1.jsonl` when it exceeds one MiB, so that the two never hold more than about two.
@@ -9,12 +10,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
 from pipelines import folders, locks
+from pipelines.internal_files import Kind, Notice, read_content
 from pipelines.preflight.alerts import Alert
 from pipelines.preflight.checks import Finding, findings_json
 
@@ -24,35 +26,63 @@ EARLIER_ALERTS: Final = "alerts.1.jsonl"
 MOST_BYTES: Final = 2**20
 
 
-def write_findings(folder: Path, findings: Sequence[Finding], *, population: str, on: date) -> None:
-    """Write the findings of a run; those of the run before are replaced."""
-    record = {"population": population, "on": on.isoformat(), "findings": findings_json(findings)}
+def write_findings(folder: Path, findings: Sequence[Finding], *, population: str, on: date, released: int) -> None:
+    """Write the findings of a run and the number of releases whose input is reported; those before are replaced."""
+    record = {"population": population, "on": on.isoformat(), "released": released}
+    record |= {"findings": findings_json(findings)}
     folders.write(folder / PREFLIGHT, (json.dumps(record, indent=1) + "\n").encode())
 
 
+def count_reported(folder: Path, *, population: str) -> int | None:
+    """Return how many releases of a population there were when their input was reported; None if no record says."""
+
+    def parse(path: Path) -> int | None:
+        record: dict[str, Any] = json.loads(path.read_bytes())
+        if record["population"] != population or record.get("released") is None:
+            return None
+        return int(record["released"])
+
+    return read_content(folder / PREFLIGHT, parse, Kind.DERIVED, advice="").value
+
+
+def check_alerts(folder: Path) -> tuple[Notice | None, ...]:
+    """Rename a damaged record of alerts, so that it begins anew, and return what to warn about."""
+    advice = "Put back a copy to keep the earlier alerts."
+    names = (ALERTS, EARLIER_ALERTS)
+    return tuple(read_content(folder / name, _parse_alerts, Kind.RECORD, advice=advice).notice for name in names)
+
+
+def _parse_alerts(path: Path) -> list[Mapping[str, Any]]:
+    content = path.read_bytes()
+    alerts = [json.loads(line) for line in content.splitlines()]
+    if not content.endswith(b"\n") or not all(isinstance(alert, dict) for alert in alerts):
+        raise ValueError("an alert is cut off, or is none")
+    return alerts
+
+
 def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at: str) -> None:
-    """Append alerts, one JSON object per line; those that are there already, of a run that was cut off, once."""
+    """Append alerts, one JSON object per line; an alert that the record holds already is not repeated."""
     if not alerts:
         return
     path = folder / ALERTS
     with locks.alone(folder):
-        earlier = path.read_bytes() if folders.there(path) else b""
-        lines = b"".join(_line(alert, population, at) for alert in alerts if _body(alert, population) not in earlier)
-        if not lines:
-            return
-        if len(earlier) + len(lines) > MOST_BYTES and earlier:
-            folders.write(folder / EARLIER_ALERTS, earlier)
-            earlier = b""
-        folders.write(path, earlier + lines)
+        earlier = read_content(path, _parse_alerts, Kind.RECORD, advice="").value or []
+        recorded = {_identity(alert) for alert in earlier}
+        records = [_record(alert, population, at) for alert in alerts]
+        lines = [record for record in records if _identity(record) not in recorded]
+        content = path.read_bytes() if earlier else b""
+        added = b"".join((json.dumps(line) + "\n").encode() for line in lines)
+        if len(content) + len(added) > MOST_BYTES and content and added:
+            folders.write(folder / EARLIER_ALERTS, content)
+            content = b""
+        folders.write(path, content + added)
 
 
-def _line(alert: Alert, population: str, at: str) -> bytes:
-    return b"{" + json.dumps({"at": at}).encode()[1:-1] + b", " + _body(alert, population) + b"\n"
+def _identity(record: Mapping[str, Any]) -> tuple[object, ...]:
+    return tuple(record.get(name) for name in ("population", "day", "alert", "about"))
 
 
-def _body(alert: Alert, population: str) -> bytes:
-    """Return what a line says of the alert, without when it was raised."""
-    record: dict[str, Any] = {"population": population, "day": alert.day.isoformat(), "alert": alert.kind}
+def _record(alert: Alert, population: str, at: str) -> dict[str, Any]:
+    record: dict[str, Any] = {"at": at, "population": population, "day": alert.day.isoformat(), "alert": alert.kind}
     record |= {"part": alert.part, "whole": alert.whole, "share": round(alert.share, 4), "limit": alert.limit}
-    record |= {"about": alert.about} if alert.about else {}
-    return json.dumps(record).encode()[1:]
+    return record | ({"about": alert.about} if alert.about else {})

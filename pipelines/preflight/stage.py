@@ -19,14 +19,14 @@ _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 
 def facts_of(work: Work, delivery: Delivery) -> InputFacts:
     """Return what the files contain: all of it before the first release, later the months of the due days."""
-    months = delivery.months if work.is_first else sorted({f"{day:%Y-%m}" for day in work.drawn_days})
+    months = delivery.months if work.is_first else sorted({f"{day:%Y-%m}" for day in work.examined_days})
     return collect_facts(
         work.store,
         delivery,
         work.roster.ids,
         months=months,
         sums=work.sums,
-        days=work.drawn_days,
+        days=work.examined_days,
         whole=work.is_first,
     )
 

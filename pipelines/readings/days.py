@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,10 @@ def settle_month(store: Store, month: str, contents: Sequence[str]) -> Aside:
     pieces = store.pieces(month, contents)
     places = np.array(sorted({piece.place for piece in pieces}), np.int64)
     if folders.rows_in(path) is not None and folders.rows_in(aside_path) is not None:
-        table = load(aside_path, tables.SETTLED)
-        file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
-        return places[file], row, reason
+        with suppress(folders.Removed):
+            table = load(aside_path, tables.SETTLED)
+            file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
+            return places[file], row, reason
     days, (file, row, reason) = _settled(store, month, pieces)
     folders.make_private(path.parent)
     aside = tables.columns(tables.SETTLED, file=np.searchsorted(places, file), row=row, reason=reason)
@@ -111,5 +113,10 @@ def _days(found: Alone, key: Ints, energy: Ints, readings: Ints) -> pa.Table:
 
 
 def read_days(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
-    """Return the DAYS of a settled month."""
-    return load(days_path(store, month, contents), tables.DAYS)
+    """Return the DAYS of a settled month; damaged ones are settled again."""
+    path = days_path(store, month, contents)
+    try:
+        return load(path, tables.DAYS)
+    except folders.Removed:
+        settle_month(store, month, contents)
+        return load(path, tables.DAYS)

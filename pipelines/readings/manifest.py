@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -49,6 +51,11 @@ class Manifest:
         return asdict(self)
 
     @property
+    def content(self) -> str:
+        """Return the content id of the file: a damaged manifest is not that of the file it is named by."""
+        return content_id(self.digest, self.read_as)
+
+    @property
     def rows_read(self) -> int:
         """Return how many rows the file has."""
         return sum(part.rows_read for part in self.parts)
@@ -80,6 +87,11 @@ class Manifest:
     def adds_up(self) -> bool:
         """Return whether every part does, and the names of its months are months."""
         return all(part.adds_up() for part in self.parts)
+
+
+def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
+    """Return the content id of a file with this digest, read under these rules."""
+    return hashlib.sha256(json.dumps([digest, read_as], sort_keys=True).encode()).hexdigest()
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

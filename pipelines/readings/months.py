@@ -19,6 +19,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS, Flags, Ints
 from agedp_data.readers.settle import Readings, Rows, joined, settle
 from pipelines import folders
+from pipelines.internal_files import Kind, read_content
 from pipelines.readings.household_days import among, firsts, packed
 from pipelines.readings.store import Piece, Store
 
@@ -126,12 +127,22 @@ def _only(rows: Rows, which: Flags) -> Rows:
 
 
 def load(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return a table of the store; a damaged one is removed, so that the next run misses it and makes it anew."""
-    try:
-        return folders.read_table(path, schema, columns=columns)
-    except folders.Damaged:
+    """Return a table of the store.
+
+    Raises:
+        Removed: it is missing or damaged; a damaged one is removed, so that it is missed and made anew.
+        InputError: the system does not let it be read.
+    """
+
+    def parse(of: Path) -> pa.Table:
+        return folders.read_table(of, schema, columns=columns)
+
+    table = read_content(path, parse, Kind.DERIVED, advice="").value
+    if table is None:
         path.unlink(missing_ok=True)
-        raise
+        what = "is missing or damaged; run again to make it anew"
+        raise folders.Removed(f"a confidential table {what}", private=f"{path}: {what}")
+    return table
 
 
 def _names(table: pa.Table) -> list[str]:

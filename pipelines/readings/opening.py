@@ -8,10 +8,10 @@ A file that was touched within two seconds of being listed is not remembered: it
 from __future__ import annotations
 
 import difflib
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from agedp_data.readers.parse import parse
 from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import Engine, map_merge, seen_by_workers
+from pipelines.checksums import checked_json, read_checked_json
+from pipelines.internal_files import Kind, read_content
 from pipelines.readings.store import Store
 
 _DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
@@ -33,6 +35,7 @@ _HEADER_LINES = 2
 _FIRST_BYTES = 4096
 _UNSURE_NS = 2 * 10**9
 _FIRST_ROWS, _OFF_GRID_SHARE, _FEW_OFF_GRID = 1000, 0.1, 8
+_BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +70,41 @@ def identify(store: Store, sources: Sequence[Source], *, engine: Engine) -> list
     known = _remembered(store)
     listed_ns = time.time_ns()
     fresh = [one for one in sources if known.get(one.location, ("",))[0] != one.stamp]
+    remembered = [one for one in sources if one.touched_ns < listed_ns - _UNSURE_NS]
     with seen_by_workers(engine):
-        hashed = map_merge(
-            "hash", [files.leaves(one) for one in fresh], each=files.digest_leaf, merge=files.digest_of, engine=engine
-        )
-    for one, digest in zip(fresh, hashed, strict=True):
-        known[one.location] = (one.stamp, digest)
-    found = [Identified(one, known[one.location][1], store.content(known[one.location][1])) for one in sources]
-    lasting = {one.location: known[one.location] for one in sources if one.touched_ns < listed_ns - _UNSURE_NS}
+        for batch in _in_batches(fresh):
+            leaves = [files.leaves(source) for source in batch]
+            digests = map_merge("hash", leaves, each=files.digest_leaf, merge=files.digest_of, engine=engine)
+            known |= {file.location: (file.stamp, digest) for file, digest in zip(batch, digests, strict=True)}
+            _remember(store, {file.location: known[file.location] for file in remembered if file.location in known})
+    lasting = {one.location: known[one.location] for one in remembered}
+    _remember(store, lasting)
+    return [Identified(one, known[one.location][1], store.content(known[one.location][1])) for one in sources]
+
+
+def _in_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:
+    """Yield the files in order, as many at a time as hold `_BATCH_BYTES`; a run that is stopped loses one batch."""
+    batch: list[Source] = []
+    for source in sources:
+        batch.append(source)
+        if sum(file.size for file in batch) >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _remember(store: Store, lasting: Mapping[str, tuple[str, str]]) -> None:
     if lasting != _remembered(store):
-        folders.write(store.folder / "names.json", json.dumps(lasting, sort_keys=True).encode())
-    return found
+        folders.write(store.folder / "names.json", checked_json(lasting))
 
 
 def _remembered(store: Store) -> dict[str, tuple[str, str]]:
-    try:
-        found = json.loads((store.folder / "names.json").read_bytes())
-        return {str(name): (str(stamp), str(digest)) for name, (stamp, digest, *_) in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}
+    def parse(path: Path) -> dict[str, tuple[str, str]]:
+        record = read_checked_json(path.read_bytes())
+        return {str(name): (str(stamp), str(digest)) for name, (stamp, digest, *_) in record.items()}
+
+    return read_content(store.folder / "names.json", parse, Kind.DERIVED, advice="").value or {}
 
 
 def open_file(file: Identified, *, store: Store, check_rows: bool = False) -> Opened:

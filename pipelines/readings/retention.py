@@ -36,7 +36,7 @@ def forget(store: Store, *, today: date, keep_days: int, needed_from: date) -> N
     gone = [folder for place in _PLACES for folder in _months_before(store.folder / place, first_kept)]
     if gone:
         # never back: what is let go stays so, whatever is kept from now on
-        folders.write(store.folder / "forgotten_before", max(first_kept, store.forgotten_before()).encode())
+        store.write_forgotten_before(max(first_kept, store.forgotten_before()))
     for folder in gone:
         with folders.readable(folder), suppress(FileNotFoundError):
             shutil.rmtree(folder)

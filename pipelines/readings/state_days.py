@@ -42,7 +42,12 @@ def settle_states(month: str, *, store: Store, contents: Sequence[str], states: 
 def read_state_days(store: Store, month: str, contents: Sequence[str], states: PublicStates) -> pa.Table:
     """Return the STATE_DAYS of a month, counted now if nobody did."""
     settle_states(month, store=store, contents=contents, states=states)
-    return load(states_path(store, month, contents, states), tables.STATE_DAYS)
+    path = states_path(store, month, contents, states)
+    try:
+        return load(path, tables.STATE_DAYS)
+    except folders.Removed:
+        settle_states(month, store=store, contents=contents, states=states)
+        return load(path, tables.STATE_DAYS)
 
 
 def _counted(store: Store, month: str, contents: Sequence[str], states: PublicStates) -> pa.Table:

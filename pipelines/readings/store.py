@@ -16,7 +16,6 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -27,12 +26,13 @@ import numpy as np
 import pyarrow as pa
 
 from agedp_data import tables
-from agedp_data.errors import InputError
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.files import numeric
 from agedp_data.readers.layout import INTERVAL_MINUTES, Ints, Layout, Rules
 from pipelines import folders
-from pipelines.readings.manifest import Manifest
+from pipelines.checksums import read_checked_json
+from pipelines.internal_files import Kind, read_content
+from pipelines.readings.manifest import Manifest, content_id
 
 FORMAT = 5
 """By which rules bytes become rows, and rows parts; 5: each physical line is a row."""
@@ -75,7 +75,7 @@ class Store:
 
     def content(self, digest: str) -> str:
         """Return the content id of a file with this digest."""
-        return hashlib.sha256(json.dumps([digest, self.read_as], sort_keys=True).encode()).hexdigest()
+        return content_id(digest, self.read_as)
 
     @property
     def read_as(self) -> dict[str, Any]:
@@ -95,16 +95,12 @@ class Store:
         Raises:
             InputError: the system does not let it be read; a file that is there must not be taken for none.
         """
-        path = self.folder / "files" / f"{content}.json"
-        try:
-            found = Manifest.from_json(json.loads(path.read_bytes()))
-            return found if found.adds_up() else None
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise folders.unseen(path, error.errno) from None
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            return None
+
+        def parse(path: Path) -> Manifest | None:
+            manifest = Manifest.from_json(read_checked_json(path.read_bytes()))
+            return manifest if manifest.adds_up() and content == manifest.content else None
+
+        return read_content(self.folder / "files" / f"{content}.json", parse, Kind.DERIVED, advice="").value
 
     def manifests(self) -> dict[str, Manifest]:
         """Return what is known of all files in the store, under whatever rules they were read, by content id."""
@@ -146,16 +142,14 @@ class Store:
         """Return the month before which readings were let go (see `retention`), "" if none were.
 
         Raises:
-            InputError: nobody can tell; readings that were let go would count as missing ones.
+            Damaged: nobody can tell; readings that were let go would count as missing ones.
         """
-        path = self.folder / "forgotten_before"
-        if not folders.there(path):
-            return ""
-        with suppress(OSError, UnicodeDecodeError):
-            if _MONTH.fullmatch(found := path.read_text(encoding="ascii")):
-                return found
-        what = "cannot be read, or names no month; put back a copy of it, or name another confidential folder"
-        raise InputError(f"forgotten_before in the confidential store {what}", private=f"{path}: {what}")
+        advice = "put back a copy of it, or name another confidential folder"
+        return read_content(self.folder / "forgotten_before", _parse_month, Kind.SOURCE, advice=advice).value or ""
+
+    def write_forgotten_before(self, month: str) -> None:
+        """Write the month before which readings are let go."""
+        folders.write(self.folder / "forgotten_before", f"{month} {_check(month)}".encode())
 
     def month(self, month: str) -> Path:
         """Return the folder of a month's readings."""
@@ -220,6 +214,18 @@ def _read_as(dataset: str, rules: Rules) -> dict[str, Any]:
         **(own.model_dump(mode="json") if own else {}),
     }
     return json.loads(json.dumps({key: value for key, value in said.items() if value is not None}))  # type: ignore[no-any-return]
+
+
+def _parse_month(path: Path) -> str:
+    """Return the month that the file names; one without a checksum is of an earlier version."""
+    month, space, check = path.read_text(encoding="ascii").partition(" ")
+    if not _MONTH.fullmatch(month) or (space and check != _check(month)):
+        raise ValueError("it names no month")
+    return month
+
+
+def _check(month: str) -> str:
+    return hashlib.sha256(month.encode()).hexdigest()[:8]
 
 
 def size_of(path: Path) -> int | None:

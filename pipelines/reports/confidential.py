@@ -21,11 +21,13 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, in_short, paragraph, section, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
 from pipelines import folders
+from pipelines.internal_files import Notice
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_MEANS
 from pipelines.reports.at_the_clamp import Clamped, at_the_clamp
 from pipelines.reports.counted_states import state_parts
 from pipelines.reports.households import clamp_parts, model_parts
+from pipelines.reports.model_files import read_model_files
 from pipelines.reports.series import percent, published
 from pipelines.reports.true_counts import count_parts
 from pipelines.reports.utility import Day, Key, Utility, paired, utility
@@ -39,14 +41,19 @@ _AGAINST = (
 )
 
 
-def write_confidential_report(work: Work, ledger: Ledger) -> None:
-    """Write the report of everything that was released to the population, for whoever runs agedp."""
+def write_confidential_report(work: Work, ledger: Ledger) -> tuple[Notice, ...]:
+    """Write the report of everything that was released to the population, for whoever runs agedp.
+
+    Returns:
+        What the report lacks because a file is damaged.
+    """
     rows = ledger.rows(work.population)
     released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
     found = _paired(work, rows)
     results = {key: utility(own, age_days=work.run.promise.age_days or 0) for key, own in found.items()}
     lines = [line for line in COVERAGE.read(work.coverage) if line["population"] == work.population]
     clamped = at_the_clamp(work, released)
+    files = read_model_files(work)
     title = f"{work.run.output.title or work.population}: what was true"
     body = [
         f"<header><h1>{escape(title)}</h1>",
@@ -57,10 +64,11 @@ def write_confidential_report(work: Work, ledger: Ledger) -> None:
         section("Coverage and clamp", *_coverage(lines), *clamp_parts(clamped)),
         section("States in place of readings", *states) if (states := [*state_parts(work)]) else "",
         section("What was read and set aside", *_quality(work)),
-        *model_parts(work, rows),
+        *model_parts(work, files, rows),
         "</main>",
     ]
     folders.write(work.confidential / REPORT, document(title, body).encode())
+    return files.notices
 
 
 def _paired(work: Work, rows: Sequence[Release]) -> dict[Key, list[Day]]:

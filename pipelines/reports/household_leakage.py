@@ -7,13 +7,10 @@ The public figure is that of the envelope, the largest over all households at ev
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
-import pyarrow.parquet as pq
 
-from agedp_data.chains.transitions import transition_matrix
 from agedp_data.config.model import Estimated
 from agedp_data.ledger import Release
 from agedp_data.losses import NANO, number
@@ -22,7 +19,6 @@ from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import plain
 from agedp_data.privacy.temporal import blocks
-from pipelines import folders
 from pipelines.models.envelopes import steps_per_day
 from pipelines.quantize import Floats
 
@@ -31,21 +27,14 @@ _SHOWN: Final = 5
 _SHARES: Final = (0.5, 0.9, 0.99)
 
 
-def leakage_parts(model: Estimated, rows: Sequence[Release]) -> Iterator[str]:
+def leakage_parts(
+    model: Estimated, forgetful: tuple[list[str], Floats] | None, rows: Sequence[Release]
+) -> Iterator[str]:
     """Yield how much the newest releases say about a day, by household, under chains with one kernel."""
-    folder = Path(model.file)
-    known = [folder / name for name in ("transitions.parquet", "households.parquet")]
     losses = dict(sorted(by_number(day_losses(rows)).items())[-_NEWEST:])
-    if (
-        model.assume != "markov"
-        or model.chain != "homogeneous"
-        or len(losses) < 2
-        or not all(map(folders.there, known))
-    ):
+    if forgetful is None or not forgetful[0] or len(losses) < 2:
         return
-    ids, chains = _chains(*known)
-    if not ids:
-        return
+    ids, chains = forgetful
     spent, gaps = np.array(list(losses.values())) / NANO, np.diff(list(losses))
     said = blocks(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
     order = np.argsort(-said, kind="stable")
@@ -56,14 +45,3 @@ def leakage_parts(model: Estimated, rows: Sequence[Release]) -> Iterator[str]:
         f"(a day's own loss: {plain(number(max(losses.values())))} at most)"
     )
     yield table(caption, ("homes", "epsilon"), [*few, *most])
-
-
-def _chains(transitions: Path, households: Path) -> tuple[list[str], Floats]:
-    """Return the households that forget and their chains (h, k, k)."""
-    forgets = pq.read_table(households, columns=["household_id", "forgets"]).to_pydict()
-    there = np.array(forgets["forgets"], bool)
-    counted = pq.read_table(transitions).drop_columns(["household_id"])
-    size = round(counted.num_columns**0.5)
-    counts = np.stack([column.to_numpy() for column in counted.columns], axis=-1).reshape(-1, size, size)
-    ids = [home for home, forgotten in zip(forgets["household_id"], there, strict=True) if forgotten]
-    return ids, transition_matrix(counts[there], smoothing=0) if ids else np.zeros((0, size, size))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
 
-from agedp_data import tables
 from agedp_data.config.model import Estimated
 from agedp_data.ledger import Release
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, section, table
 from agedp_data.pictures.scales import linear, named, plain, short
-from pipelines import folders
 from pipelines.reports.at_the_clamp import Clamped
 from pipelines.reports.forgetting import report_name
 from pipelines.reports.household_leakage import leakage_parts
+from pipelines.reports.model_files import ModelFiles
 from pipelines.work import Work
 
 _SHOWN = 20
@@ -40,24 +38,26 @@ def clamp_parts(clamped: Sequence[Clamped]) -> Iterator[str]:
         yield paragraph(f"The clamp takes {plain(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
 
 
-def model_parts(work: Work, rows: Sequence[Release]) -> Iterator[str]:
+def model_parts(work: Work, files: ModelFiles, rows: Sequence[Release]) -> Iterator[str]:
     """Yield which households decide an estimated model, and whether its chain is true, as far as that was measured."""
     model = work.run.model
     if not isinstance(model, Estimated):
         return
     parts = [
-        *_deciding(Path(model.file) / "households.parquet"),
-        *leakage_parts(model, rows),
-        *_forgetting(work, report_name(model.file, work.confidential)),
+        *(paragraph(f"Not shown: {notice.private}", "mark") for notice in files.notices),
+        *(_deciding(files.households) if files.households is not None else ()),
+        *leakage_parts(model, files.chains, rows),
+        *(
+            _forgetting(files.forgetting, report_name(model.file, work.confidential))
+            if files.forgetting is not None
+            else ()
+        ),
     ]
     if parts:
         yield section("The model", *parts)
 
 
-def _deciding(path: Path) -> Iterator[str]:
-    if not folders.there(path):
-        return
-    columns = pq.read_table(path).to_pydict()
+def _deciding(columns: Mapping[str, Any]) -> Iterator[str]:
     ids = columns["household_id"]
     never = sum(not forgets for forgets in columns["forgets"])
     yield paragraph(
@@ -76,11 +76,7 @@ def _deciding(path: Path) -> Iterator[str]:
         yield table("The household that forgets most slowly, by age: it decides what is published", heads, rows)
 
 
-def _forgetting(work: Work, name: str) -> Iterator[str]:
-    path = work.confidential / "forgetting" / f"{name}.parquet"
-    if not folders.there(path):
-        return
-    table_of = folders.read_table(path, tables.FORGETTING)
+def _forgetting(table_of: pa.Table, name: str) -> Iterator[str]:
     figures = np.array(table_of["figure"].to_pylist(), dtype=object)
     apart = table_of["days_apart"].to_numpy()
     for figure in dict.fromkeys(figures.tolist()):

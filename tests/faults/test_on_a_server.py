@@ -106,9 +106,7 @@ def test_a_server_that_is_not_there_stops_each_command_in_one_line_and_draws_not
     try:
         for words in (
             ("run", "run.toml"),
-            ("ledger", "show", "run.toml"),
             ("ledger", "verify", url),
-            ("ledger", "recover", "release", "--to", url),
             ("verify", "release", "--ledger", url),
         ):
             end = trials.runs.one(trials.order(*words, boundaries=False))

@@ -31,7 +31,7 @@ from pipelines.work import begin
 from tests.flows.worlds import ESTIMATED, World, make
 
 TASKS: dict[ModuleType, dict[str, int]] = {
-    release_flow: {"plan": 0, "ingest": 2, "aggregate": 0, "release_days": 0, "publish": 2},
+    release_flow: {"plan": 0, "ingest": 2, "aggregate": 0, "release_days": 0, "publish": 2, "report": 0},
     calibrate_flow: {"load": 2, "quantize": 0, "estimate": 0, "bound": 0},
     verify_flow: {"check": 2},
     audit_flow: {"measure_loss": 0},

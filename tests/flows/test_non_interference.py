@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agedp_data.model import DIGEST, PUBLIC
 from tests.flows.worlds import DECLARED, ESTIMATED, World, make
 
 
@@ -20,8 +21,13 @@ def two_worlds(tmp_path: Path, *, mode: str, model: str, method: str) -> tuple[W
     if model == ESTIMATED:
         assert one.run("calibrate", "run.toml").returncode == 0
         assert other.run("calibrate", "run.toml").returncode == 0
-        shutil.copy(one.folder / "model" / "public.json", other.folder / "model" / "public.json")
+        _share_public_part(one, other)
     return one, other
+
+
+def _share_public_part(one: World, other: World) -> None:
+    for name in (PUBLIC, DIGEST):
+        shutil.copy(one.folder / "model" / name, other.folder / "model" / name)
 
 
 @pytest.mark.parametrize("mode", ["archive", "rehearsal"])
@@ -61,14 +67,14 @@ def test_prefect_stores_the_same_of_both_worlds(tmp_path: Path) -> None:
         "bound": {"load", "quantize", "estimate"},
     }  # fmt: skip
     assert any("3 states per household" in str(line) for line in stored[0]["log"])
-    shutil.copy(worlds[0].folder / "model" / "public.json", worlds[1].folder / "model" / "public.json")
+    _share_public_part(worlds[0], worlds[1])
     for world in worlds:
         shutil.rmtree(world.folder / "out" / "confidential" / "prefect")
         run = world.run("run", "run.toml", "--flow", "--as-of", "2013-02-06", **LOUD)
         assert run.returncode == 0, run.stderr
     stored = [_stored(world) for world in worlds]
     assert stored[0] == stored[1]
-    stages = ["plan", "ingest", "aggregate", "release", "publish"]
+    stages = ["plan", "ingest", "aggregate", "release", "publish", "report"]
     assert _upstream(stored[0]) == {"plan": set()} | {later: {earlier} for earlier, later in pairwise(stages)}
     assert any("days released, 0 skipped. Epsilon per day: at most 0.5." in str(line) for line in stored[0]["log"])
     assert {event[0] for event in stored[0]["event"]} == {

@@ -110,6 +110,7 @@ class House:
         now = None if today is None else datetime.combine(today, time(), UTC)
         work = begin(self.run_file, now=now, as_of=as_of)
         run_stages(lambda _, stage: stage(work))
+        assert not work.report_failures
         return work
 
     def files(self) -> dict[str, bytes]:

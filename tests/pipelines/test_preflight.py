@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
-from agedp_data.errors import AgedpError, ContractChanged, InputError, PreflightFailed, RunFileError, UnreadableFile
+from agedp_data.errors import ContractChanged, InputError, PreflightFailed, RunFileError, UnreadableFile
 from agedp_data.ledger import Ledger
 from pipelines.preflight.alerts import format_alerts
 from pipelines.sanitise import plan, run_stages
@@ -348,23 +348,6 @@ def test_alerts_are_bounded(house, monkeypatch):
     assert [*days, *(each["day"] for each in kept)] == [str(day(9 - i)) for i in range(len(days) + len(kept))][::-1]
 
 
-def test_a_record_that_fails_after_the_release_does_not_hide_it(house, monkeypatch):
-    """Case: the report for the house cannot be written; all days are drawn, charged and published."""
-    prepare(house, rows(HOMES, range(4)))
-
-    def full(*_: object, **__: object) -> None:
-        raise InputError("[output] cannot be written (No space left on device)")
-
-    monkeypatch.setattr("pipelines.sanitise.write_confidential_report", full)
-    with pytest.raises(AgedpError, match="the release folder is published with 4 new days, drawn and charged, but"):
-        house.run()
-    assert "nothing was published" not in (house.folder / "release" / "STATEMENT.md").read_text()
-    monkeypatch.undo()
-    before = house.files()
-    assert house.run().released == ()
-    assert house.files() == before
-
-
 def test_a_folder_that_cannot_be_written_after_the_draw_says_what_is_charged(house, monkeypatch):
     prepare(house, rows(HOMES, range(4)))
 
@@ -431,7 +414,8 @@ def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house):
     work = house.run(today=day(3))
     assert len(work.released) == 1
     assert [alert.kind for alert in work.alerts] == ["coverage"]
-    assert [warning.partition(":")[0] for warning in work.warnings] == ["alerts.jsonl is not written"]
+    assert len(work.report_failures) == 1
+    assert "alerts.jsonl" in work.report_failures[0].private
 
 
 def test_households_of_another_interval_beside_the_others_are_refused(house):

@@ -331,6 +331,7 @@ def test_each_reason_for_no_connection_is_a_line_of_its_own(
     passwords.unlink()
     assert "asks for a password" in refused(server.url_over_tcp(own))
     assert "no such role" in refused(server.url(own).replace(ROLE, "nobody-here"))
+    monkeypatch.setattr(transactions, "PAUSES", ())
     assert "no server listens" in refused(f"postgresql+psycopg://{ROLE}@127.0.0.1:1/{own}")
     assert "no server listens" in refused(f"postgresql+psycopg://{ROLE}@/{own}?host={tmp_path}")
     assert "no server of that name" in refused(f"postgresql+psycopg://{ROLE}@nowhere.invalid/{own}")
@@ -545,10 +546,13 @@ def test_a_dump_that_is_restored_is_the_same_ledger(server: PostgreSQL, own: str
         ("the database system is in recovery mode", 2, True),
         ("server closed the connection unexpectedly", 1, True),
         ("the database system is starting up", 3, False),
-        ("the database system is shutting down", 1, False),
+        ("the database system is shutting down", 1, True),
+        ("the database system is shutting down", 2, False),
+        ("connection failed: Connection refused", 1, True),
+        ("connection failed: Connection refused", 2, False),
     ],
 )
-def test_a_server_that_is_coming_up_is_waited_for_a_few_times(
+def test_a_server_that_is_away_for_seconds_is_waited_for(
     said: str, times: int, waited_for: bool, postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = postgresql.url(postgresql.database())
@@ -565,5 +569,5 @@ def test_a_server_that_is_coming_up_is_waited_for_a_few_times(
         with Ledger.open(url, create=True) as ledger:
             assert ledger.verify() == ()
     else:
-        with pytest.raises(LedgerError, match=r"start again (in a moment|when it is back)$"):
+        with pytest.raises(LedgerError, match=r"start again (in a moment|when it is back)$|no server listens there"):
             Ledger.open(url, create=True)

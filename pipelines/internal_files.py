@@ -1,0 +1,123 @@
+"""Reading one file of the confidential folder or of a model's folder: what a missing or damaged file leads to.
+
+A missing file is no damage: `Content` without a value and without a notice. Damage has one consequence for each kind:
+
+* DERIVED: no value. The caller computes the file anew from what it was computed from.
+* RECORD: the file is renamed to `<name>.damaged`, a notice says so, and the record begins anew.
+* SUPPLEMENT: no value, and a notice: a report lacks a section. Nothing that is published rests on such a file.
+* SOURCE: nothing replaces it. `Damaged` names the file and says what to do; it is raised before anything is drawn.
+
+A file that the system does not let be read is not damaged: every kind raises `InputError` then.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp_data.errors import ChainError
+from pipelines import folders
+from pipelines.folders import Damaged
+
+T = TypeVar("T")
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_NOT_AS_WRITTEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError)
+
+
+class Kind(Enum):
+    """What a file is, and so what its damage leads to."""
+
+    DERIVED = "derived"
+    RECORD = "record"
+    SUPPLEMENT = "supplement"
+    SOURCE = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A warning about a confidential file: its public text, and the one for the operator, which names the file."""
+
+    public: str
+    private: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content(Generic[T]):
+    """What a file holds: no value if it is missing or damaged, a notice if the operator must hear of the damage."""
+
+    value: T | None
+    notice: Notice | None = None
+
+
+def read_content(path: Path, parse: Callable[[Path], T], kind: Kind, *, advice: str) -> Content[T]:
+    """Return what a file holds, or what its kind of damage leads to.
+
+    Args:
+        path: the file.
+        parse: returns the value; raises `Damaged`, or what parsing raises on malformed content.
+        kind: what the file is.
+        advice: what the operator can do about a damaged file.
+
+    Raises:
+        Damaged: a SOURCE that is damaged.
+        InputError: the system does not let the file be read, or a damaged RECORD be renamed.
+    """
+    try:
+        return Content(parse(path))
+    except Damaged:
+        if not folders.there(path):
+            return Content(None)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return Content(None)
+        if error.errno is not None:
+            raise folders.unseen(path, error.errno) from None
+    except (*_NOT_AS_WRITTEN, pa.ArrowException):
+        pass
+    return _content_of_damaged(path, kind, advice)
+
+
+def _content_of_damaged(path: Path, kind: Kind, advice: str) -> Content[T]:
+    if kind is Kind.DERIVED:
+        return Content(None)
+    if kind is Kind.SOURCE:
+        raise Damaged(f"{path.name} in the confidential folder is damaged; {advice}")
+    if kind is Kind.RECORD:
+        damaged = path.with_name(f"{path.name}.damaged")
+        with folders.readable(path):
+            path.replace(damaged)
+        public = "a confidential record was damaged and begins anew"
+        private = f"{path} was damaged; it is renamed to {damaged.name}, and the record begins anew"
+    else:
+        public = "a confidential file is damaged, and the internal report lacks what it shows"
+        private = f"{path} is damaged, and the internal report lacks what it shows"
+    return Content(None, Notice(public, f"{private}. {advice}"))
+
+
+def read_columns(path: Path) -> pa.Table:
+    """Return a Parquet table whose columns depend on a model's settings.
+
+    Raises:
+        Damaged: it is missing, or no such table.
+        InputError: the system does not let it be read.
+    """
+    schema = _schema(path)
+    return folders.read_table(path, schema)
+
+
+def _schema(path: Path) -> pa.Schema:
+    try:
+        return pq.ParquetFile(path).schema_arrow
+    except (OSError, ValueError, pa.ArrowException) as error:
+        number = getattr(error, "errno", None)
+        if number not in (None, *_ABSENT):
+            raise folders.unseen(path, number) from None
+        raise Damaged("a confidential table is missing or damaged", private=f"{path}: is missing or damaged") from None

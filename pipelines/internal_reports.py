@@ -1,0 +1,150 @@
+"""The stage after publication: confidential records, alerts, retention and the internal report.
+
+Nothing that is published depends on it, so nothing in it fails a run: what could not be written is a warning
+(`Work.report_failures`), and the next run writes it, also if no day is due then. The steps, in their order:
+
+1. records: true figures and coverage of the days that this run summed. A later run sums days without them again.
+2. input: findings and alerts of the days drawn. A later run repeats them while `preflight.json` lacks released days.
+3. retention: readings leave the store. Skipped if a step before it failed, which would need them.
+4. report: the internal report, written anew by every run.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+
+from agedp_data import clock
+from agedp_data.errors import AgedpError
+from pipelines import folders, locks
+from pipelines.internal_files import Notice
+from pipelines.notes.counted_states import COUNTED_STATES
+from pipelines.notes.coverage import COVERAGE
+from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS
+from pipelines.preflight.alerts import find_alerts
+from pipelines.preflight.records import append_alerts, check_alerts, count_reported, write_findings
+from pipelines.readings.retention import forget
+from pipelines.reports.confidential import write_confidential_report
+from pipelines.work import Work
+
+TRACEBACK = "traceback.txt"
+
+_LATER = "the next run writes what is missing and draws no day twice"
+
+
+def write_reports(work: Work) -> None:
+    """Write everything that stays in the confidential folder; `work` receives what failed and what was damaged."""
+    if not work.has_ledger:
+        return
+    work.is_reported = True
+    if _succeeds(work, _add_records) & _succeeds(work, _report_input):
+        _succeeds(work, _let_readings_go)
+    _succeeds(work, _write_report)
+
+
+def check_records(work: Work) -> tuple[Notice, ...]:
+    """Rename damaged records of the confidential folder, so that they begin anew, and return what to warn about.
+
+    Raises:
+        InputError: the system does not let one be read or renamed.
+    """
+    checks = (
+        COVERAGE.check(work.coverage),
+        COUNTED_STATES.check(work.counted_states),
+        TRUE_COUNTS.check(work.true_counts),
+        TRUE_MEANS.check(work.true_means),
+        *check_alerts(work.confidential),
+    )
+    return tuple(notice for notice in checks if notice is not None)
+
+
+def unreported_days(work: Work) -> set[date] | None:
+    """Return released days of kept readings whose input is not reported yet; None if no record says which."""
+    number = count_reported(work.confidential, population=work.population)
+    if number is None:
+        return None
+    days = [row.day for row in work.rows() if row.state == "released"][number:]
+    return {date.fromisoformat(day) for day in days if day[:7] >= work.store.forgotten_before()}
+
+
+def reports_text(work: Work) -> str | None:
+    """Return in public words what became of the stage; None before there is a ledger.
+
+    The text depends on what failed, never on a reading.
+    """
+    if not work.is_reported:
+        return None
+    if not work.report_failures:
+        return "written"
+    return f"published; internal report failed: {'; '.join(failure.public for failure in work.report_failures)}"
+
+
+def report_warnings(work: Work) -> list[str]:
+    """Return a line for the operator for each damaged file and for each step that failed."""
+    damaged = [f"warning: {notice.private}" for notice in work.notices]
+    failed = [
+        f"warning: the release folder is published, but the internal report failed: {failure.private}; {_LATER}"
+        for failure in work.report_failures
+    ]
+    return damaged + failed
+
+
+def _succeeds(work: Work, step: Callable[[Work], None]) -> bool:
+    """Run a step and tell whether it succeeded; what failed is added to the run's failures."""
+    try:
+        step(work)
+    except AgedpError as error:
+        failure = Notice(str(error), error.private)
+    except OSError as error:
+        what = error.strerror or type(error).__name__
+        failure = Notice(what, f"{error.filename}: {what}")
+    except Exception as error:  # what is drawn and published is printed, whatever happens here
+        failure = _bug(work.confidential, error)
+    else:
+        return True
+    if failure not in work.report_failures:
+        work.report_failures = (*work.report_failures, failure)
+    return False
+
+
+def _bug(confidential: Path, error: Exception) -> Notice:
+    """Return the class of an unexpected error; its traceback, which may quote readings, stays confidential."""
+    with suppress(AgedpError, OSError):
+        folders.write(confidential / TRACEBACK, "".join(traceback.format_exception(error)).encode())
+    what = f"{type(error).__name__} (a bug; {TRACEBACK} in the confidential folder says more)"
+    return Notice(what, what)
+
+
+def _add_records(work: Work) -> None:
+    sums, rows = work.sums, work.rows()
+    COVERAGE.add(work.coverage, sums, rows)  # first: a day without a true figure is summed again
+    COUNTED_STATES.add(work.counted_states, sums, rows)
+    TRUE_COUNTS.add(work.true_counts, sums, rows)
+    TRUE_MEANS.add(work.true_means, sums, rows)
+
+
+def _report_input(work: Work) -> None:
+    """Record what the files of a run contain and what the operator is alerted to; the stage of sums collected it."""
+    facts = work.input_facts
+    if facts is None:
+        return
+    least = work.run.alerts.min_coverage
+    limit = None if least is None else float(least)
+    work.alerts = find_alerts(work.sums, facts, work.examined_days, min_coverage=limit)
+    append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
+    number = sum(row.state == "released" for row in work.rows())
+    write_findings(work.confidential, work.findings, population=work.population, on=work.today, released=number)
+
+
+def _let_readings_go(work: Work) -> None:
+    engine = work.run.engine
+    if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
+        with locks.alone(folders.make_private(work.store.folder)):
+            forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=work.next_day())
+
+
+def _write_report(work: Work) -> None:
+    work.notices = (*work.notices, *write_confidential_report(work, work.checked_ledger()))
