@@ -27,7 +27,7 @@ from pipelines.internal_reports import check_records, reports_text, unreported_d
 from pipelines.notes.true_means import noted
 from pipelines.plan import Foresight
 from pipelines.plan import foresee as foresee_days
-from pipelines.preflight.records import write_findings
+from pipelines.preflight.records import count_reported, write_findings
 from pipelines.preflight.stage import facts_of, judge_facts, report_facts, require_sense
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Outlook, Side, View, outlook
@@ -188,6 +188,7 @@ def _aggregate(work: Work) -> None:
     work.drawn_days = tuple(one.day for one in work.agenda.due if one.is_drawn and one.day in due)
     work.examined_days = tuple(sorted({*work.drawn_days, *unreported}))
     work.is_first = not _released_days(work)
+    work.examines_all = work.is_first or count_reported(work.confidential, population=work.population) == 0
 
 
 def check_input_files(work: Work) -> None:

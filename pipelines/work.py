@@ -61,6 +61,7 @@ class Work:
     findings: Sequence[Finding] = ()
     alerts: Sequence[Alert] = ()
     examined_days: tuple[date, ...] = ()
+    examines_all: bool = False
     input_facts: InputFacts | None = None
     notices: tuple[Notice, ...] = ()
     report_failures: tuple[Notice, ...] = ()

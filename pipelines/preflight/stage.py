@@ -18,8 +18,8 @@ _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 
 
 def facts_of(work: Work, delivery: Delivery) -> InputFacts:
-    """Return what the files contain: all of it before the first release, later the months of the due days."""
-    months = delivery.months if work.is_first else sorted({f"{day:%Y-%m}" for day in work.examined_days})
+    """Return what the files contain: all of it until a first release is reported, later the due days' months."""
+    months = delivery.months if work.examines_all else sorted({f"{day:%Y-%m}" for day in work.examined_days})
     return collect_facts(
         work.store,
         delivery,
@@ -27,7 +27,7 @@ def facts_of(work: Work, delivery: Delivery) -> InputFacts:
         months=months,
         sums=work.sums,
         days=work.examined_days,
-        whole=work.is_first,
+        whole=work.examines_all,
     )
 
 

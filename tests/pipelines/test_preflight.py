@@ -408,14 +408,17 @@ def test_a_file_that_is_set_apart_on_a_later_night_is_named_to_the_operator(hous
     assert "its columns stand apart by semicolons" in str(alert["about"])
 
 
-def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house):
+def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house, monkeypatch):
     begun(house)
-    (house.folder / "confidential" / "alerts.jsonl").mkdir()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "alerts.jsonl")
+
+    monkeypatch.setattr("pipelines.internal_reports.append_alerts", full)
     work = house.run(today=day(3))
     assert len(work.released) == 1
     assert [alert.kind for alert in work.alerts] == ["coverage"]
-    assert len(work.report_failures) == 1
-    assert "alerts.jsonl" in work.report_failures[0].private
+    assert [failure.private for failure in work.report_failures] == ["alerts.jsonl: No space left on device"]
 
 
 def test_households_of_another_interval_beside_the_others_are_refused(house):
