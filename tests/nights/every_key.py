@@ -158,6 +158,7 @@ def _surroundings() -> list[Edit]:
     return [
         *(edit for table, keys in free.items() for key, text in keys.items() for edit in _one(FREE, table, key, text)),
         *_one(NEVER, "output", "ledger", '"sqlite:///out/fresh.sqlite"'),
+        *_one(AMEND, "output", "witness", '"homes.witness"'),
         *_one(WRONG, "population", "name", '"others"'),  # the release folder is of "homes"
         *_some(NEVER, ("population", "roster", '"more.csv"')),
         *_some(NEVER, ("population", "roster", '"fewer.csv"')),
