@@ -147,4 +147,6 @@ def _let_readings_go(work: Work) -> None:
 
 
 def _write_report(work: Work) -> None:
-    work.notices = (*work.notices, *write_confidential_report(work, work.checked_ledger()))
+    ledger = work.opened_ledger()
+    if ledger is not None:
+        work.notices = (*work.notices, *write_confidential_report(work, ledger))

@@ -81,6 +81,7 @@ def test_the_shipped_run_file_is_calibrated_and_released_within_alpha(tmp_path, 
     del kept["envelope"]["forward"]
     public.chmod(0o600)
     public.write_text(json.dumps(kept, sort_keys=True, separators=(",", ":")))
+    public.with_name("public.sha256").unlink()  # as a model of that time, which had none
     capsys.readouterr()
     assert agedp(monkeypatch, "run", str(run_file)) == 2
     assert 'did not look ahead, which notion = "temporal" needs; calibrate again' in capsys.readouterr().err

@@ -33,6 +33,7 @@ SOUND_HERE = {
     "ledger export": "run.toml sound.jsonl",
     "ledger import": "rows.jsonl --to sqlite:///sound.sqlite --lost",
     "ledger recover": "out/release --to sqlite:///sound.sqlite",
+    "ledger upgrade": "run.toml",
 }
 """What is wrong with a line is not the world: `audit` would work for long, the others are for other run files."""
 SECONDS = 60
@@ -134,7 +135,7 @@ def test_every_command_is_among_them() -> None:
     assert set(COMMANDS) - set(SOUND_HERE) == {"audit", "calibrate", "demo", "serve"}
     assert set(COMMANDS) >= {
         "sample", "init", "sanitise", "calibrate", "plan", "run", "serve", "publish", "verify", "audit",
-        *(f"ledger {name}" for name in ("show", "verify", "amend", "export", "import", "recover")),
+        *(f"ledger {name}" for name in ("show", "verify", "amend", "export", "import", "recover", "upgrade")),
     }  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def test_people_are_told_how_far_it_is(large):
     steps = []
     audit.audit(large, streets=Streets(10, 1), told=Told(lambda *step: steps.append(step)))
     own = [step for step in steps if step[0] == "audit"]
-    assert own == [("audit", done, 10) for done in range(1, 11)]
+    assert own == [("audit", done, 12) for done in range(1, 13)]  # two nights of six stages
     assert {step[0] for step in steps} > {"audit", "read"}
 
 

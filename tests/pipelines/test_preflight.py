@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
@@ -415,7 +415,8 @@ def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house, m
         raise OSError(28, "No space left on device", "alerts.jsonl")
 
     monkeypatch.setattr("pipelines.internal_reports.append_alerts", full)
-    work = house.run(today=day(3))
+    work = begin(house.run_file, now=datetime.combine(day(3), time(), UTC))
+    run_stages(lambda _, stage: stage(work))
     assert len(work.released) == 1
     assert [alert.kind for alert in work.alerts] == ["coverage"]
     assert [failure.private for failure in work.report_failures] == ["alerts.jsonl: No space left on device"]

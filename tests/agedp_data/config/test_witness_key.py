@@ -8,6 +8,7 @@ import pytest
 
 from agedp_data.config import RunFile, contract, parse
 from agedp_data.config.amendments import amendment
+from agedp_data.config.meanings import comparable
 from agedp_data.errors import RunFileError
 from tests.minimal import run_file
 
@@ -70,12 +71,13 @@ def test_another_place_is_refused_in_one_line(output: dict[str, str], witness: s
 def test_the_contract_holds_that_a_witness_is_used_not_where() -> None:
     without, first, second = (contract(read(FOLDERS, place), model=None) for place in (None, "far/w", "s3://bucket/w"))
     assert "output" not in without
-    assert first == second == {**without, "output": {"witness": "required"}}
+    assert first == second == {**without, "output": {"witness": "required"}, "form": 2, "needs": "0.2"}
 
 
 @pytest.mark.parametrize(("old", "new"), [(None, "far/w"), ("far/w", None)])
 def test_an_amendment_adds_and_removes_it(old: str | None, new: str | None) -> None:
-    [change] = amendment(contract(read(FOLDERS, old), model=None), contract(read(FOLDERS, new), model=None))
+    contracts = (contract(read(FOLDERS, each), model=None) for each in (old, new))
+    [change] = amendment(*comparable(*contracts))
     assert (change.key, change.verdict) == ("output.witness", "allowed")
     assert "without a witness an older ledger" in change.why
 

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp_data.errors import InputError
 from pipelines import folders
 from pipelines.calibrate import calibrate
 from pipelines.notes.coverage import COVERAGE
@@ -150,16 +149,15 @@ def test_a_run_that_was_cut_off_before_it_noted_them_notes_them_the_next_time(ho
     assert house.files() == before
 
 
-def test_damaged_coverage_is_one_line_that_helps_before_anything_is_drawn(house):
+def test_damaged_coverage_is_renamed_with_a_warning_and_begins_anew(house):
     build(house)
     (house.folder / "confidential").mkdir(mode=0o700)
     folders.write(house.folder / "confidential" / "coverage.parquet", b"PAR1 damaged")
-    with pytest.raises(InputError, match="remove it") as raised:
-        house.run(today=date(2013, 6, 1))
-    assert "coverage.parquet" not in str(raised.value).partition(";")[0]
-    assert not (house.folder / "ledger.sqlite").exists()
-    (house.folder / "confidential" / "coverage.parquet").unlink()
-    house.run(today=date(2013, 6, 1))
+    work = house.run(today=date(2013, 6, 1))
+    [notice] = work.notices
+    assert "coverage.parquet" in notice.private
+    assert "coverage.parquet" not in notice.public
+    assert (house.folder / "confidential" / "coverage.parquet.damaged").read_bytes() == b"PAR1 damaged"
     assert (house.folder / "release" / "SHA256SUMS").exists()
 
 
