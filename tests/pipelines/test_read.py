@@ -276,7 +276,7 @@ def check_random_files(folder: Path, found: list[tuple[list[bytes], list[tuple[f
         contents.add(data)
     said = []
     for block_bytes in (1, 2**20):
-        store, delivery = read_all(folder / "in", Engine("synchronous", 1, block_bytes, has_begun=True), has_begun=True)
+        store, delivery = read_all(folder / "in", Engine("synchronous", 1, block_bytes), has_begun=True)
         assert delivery.rows_read == rows == delivery.rows_kept + sum(delivery.aside.values())
         said.append((delivery, told(store, delivery)))
         assert len(said[-1][1]) == delivery.rows_kept
