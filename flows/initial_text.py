@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from agedp_data.readers.layout import INTERVAL_MINUTES
 from agedp_data.shown import shown
 from flows.words import counted, four_digits
 from pipelines.init import InitialFiles, missing_options
@@ -52,6 +53,10 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
         state = "" if line.decided else "to decide"
         reason = initial.long.reasons.get(line.key, "given")
         yield f"   {line.key:12s} {shown(line.toml, 34):34s} {state:10s} {reason}".rstrip()
+    minutes = initial.facts.interval_minutes
+    if minutes != INTERVAL_MINUTES:
+        reason = f"most timestamps of a household lie {minutes} minutes apart: [input] interval_minutes"
+        yield f"   {'interval':12s} {f'{minutes} minutes':34s} {'':10s} {reason}"
 
 
 def noise_lines(table: NoiseTable) -> Iterator[str]:
