@@ -87,9 +87,9 @@ class London:
         """Return one record per row; a row without a reading is `MISSING` whatever its stamp."""
         ids, household, no_household = household_ids(columns.values["household"])
         stamp, cell = columns.values["time"], columns.values["energy"]
-        no_time = nulls(stamp) | columns.bad("time")
+        no_time, no_number = nulls(stamp) | columns.bad("time"), columns.bad("energy")
         ns = filled(stamp.cast(pa.int64()), _HALF_HOUR_NS)
-        missing = nulls(cell) & ~columns.bad("energy")
+        missing = nulls(cell) & ~no_number
         kwh = filled(cell, 0.0)
         energy, why = whole_wh(kwh, rules)
         ended = ns // _HALF_HOUR_NS  # by a constant: far quicker than divmod
@@ -101,7 +101,7 @@ class London:
                 (Reason.HOUSEHOLD, no_household),
                 (Reason.DATE, no_time | impossible_days(day)),
                 (Reason.MISSING, missing),
-                (Reason.TEXT, columns.bad("energy")),
+                (Reason.TEXT, no_number),
                 (Reason.OFF_GRID, ended * _HALF_HOUR_NS != ns),
                 *((kind, why == kind) for kind in _UNUSABLE if why.any()),
             ],

@@ -141,6 +141,8 @@ def _read(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> tupl
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:  # almost always: nothing is copied
+        return column.chunk(0)
     combined = column.combine_chunks()
     if isinstance(combined, pa.ChunkedArray):
         combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
