@@ -38,6 +38,15 @@ def common_interval(timestamps: Iterable[Iterable[int]], *, longest: int = _LONG
     return minutes if 2 * times > gaps.total() and minutes <= longest else None
 
 
+def interval_remedy(minutes: int, *, is_long: bool) -> str:
+    """Return what to do about files whose readings are so many minutes apart; only a long table may declare it."""
+    if minutes not in INTERVALS:
+        return f"deliver readings of {DECLARABLE}"
+    if is_long:
+        return f"write [input] interval_minutes = {minutes}"
+    return f'describe the columns under dataset = "long" with [input] interval_minutes = {minutes}'
+
+
 def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:
     """Return the minutes between the readings of a file's first rows; None if its rows are days, or too few say.
 

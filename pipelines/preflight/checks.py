@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal
 
-from agedp_data.readers.intervals import DECLARABLE, INTERVALS
+from agedp_data.readers.intervals import interval_remedy
 from agedp_data.readers.layout import Reason
 from pipelines.preflight.input_facts import MOST_REJECTED, InputFacts
 
@@ -42,6 +42,7 @@ class Rules:
     refuse_absent_days: bool
     period: tuple[date, date | None]
     interval_minutes: int = 30
+    is_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,8 @@ def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
             if facts.other_interval_share
             else Finding("interval", result)
         )
-    if minutes in INTERVALS:
-        helps = f"Declare [input] interval_minutes = {minutes}."
-    else:
-        helps = f"Deliver readings of {DECLARABLE}."
-    public = f"[input] files: readings are {minutes} minutes apart, not {rules.interval_minutes}. {helps}"
+    helps = interval_remedy(minutes, is_long=rules.is_long)
+    public = f"[input] files: readings are {minutes} minutes apart, not {rules.interval_minutes}. {helps[0].upper() + helps[1:]}."
     return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
 
 

@@ -39,6 +39,7 @@ def rules_for(work: Work) -> Rules:
         refuse_absent_days=getattr(schedule, "absent_days", "") == "refuse",
         period=(schedule.first_day, schedule.last_day),
         interval_minutes=table.interval_minutes,
+        is_long=table.named_columns is not None,
     )
 
 

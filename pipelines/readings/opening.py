@@ -19,7 +19,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import Source
-from agedp_data.readers.intervals import DECLARABLE, INTERVALS, interval_of_rows
+from agedp_data.readers.intervals import interval_of_rows, interval_remedy
 from agedp_data.readers.layout import INTERVAL_MINUTES, Header, Layout, Reason
 from agedp_data.readers.parse import parse
 from agedp_data.shown import shown
@@ -180,21 +180,12 @@ def _check_first_rows(opened: Opened, header: Header, store: Store) -> None:
     declared, minutes = store.layout.interval_minutes, interval_of_rows(lines, header)
     if minutes not in (None, declared):
         what = f"readings are {minutes} minutes apart, not {declared}"
-        raise opened.source.unreadable(f"{what}; {_remedy(minutes, store)}")
+        raise opened.source.unreadable(f"{what}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}")
     off_grid = int((reason[:_FIRST_ROWS] == Reason.OFF_GRID).sum())
     if off_grid > max(_FEW_OFF_GRID, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
         what = f"more than a tenth of the first rows lie between the {declared}-minute marks"
         hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
         raise opened.source.unreadable(f"{what}; correct the timestamps, or [input] interval_minutes{hour}")
-
-
-def _remedy(minutes: int, store: Store) -> str:
-    """Return what to do about files whose readings are so many minutes apart."""
-    if minutes not in INTERVALS:
-        return f"deliver readings of {DECLARABLE}"
-    if store.rules.columns is None:
-        return f'describe the columns under dataset = "long" with [input] interval_minutes = {minutes}'
-    return f"write [input] interval_minutes = {minutes}"
 
 
 def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> InputError:
