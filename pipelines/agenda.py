@@ -16,8 +16,6 @@ from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.readers import storage
-from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.layout import Layout
 from agedp_data.roster import Roster
 
 Cells = tuple[tuple[str, int], ...]
@@ -83,7 +81,7 @@ def agenda(
         series = tuple(name for name in run.series if (day.isoformat(), name) not in done)
         if not series:
             continue
-        ended = _layout(run).day_end(day)
+        ended = run.input.layout.day_end(day)
         due_at = ended + timedelta(days=run.promise.age_days or 0)
         if due_at > until:
             break
@@ -144,10 +142,6 @@ def _period(run: RunFile, until: date) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def _layout(run: RunFile) -> Layout:
-    return layout_of(run.input.dataset, run.input.named_columns, run.input.interval_minutes)
-
-
 def _due_on(run: RunFile, day: date) -> date:
-    ended = _layout(run).day_end(day)
+    ended = run.input.layout.day_end(day)
     return clock.due_on(ended, age_days=run.promise.age_days or 0)

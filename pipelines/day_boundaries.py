@@ -15,7 +15,6 @@ from agedp_data.config.meanings import ZONE_CHANGES, meaning_of
 from agedp_data.config.run import RunFile
 from agedp_data.errors import ContractChanged
 from agedp_data.ledger import Contract, Release
-from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
 
 
@@ -29,7 +28,7 @@ def require_same_days(run: RunFile, contracts: Sequence[Contract], rows: Sequenc
     moved = first_moved(contract, run, rows)
     if moved is not None:
         raise ContractChanged(
-            f"{run.name}: by this time zone database{_version()} the days of {day_zone(run)} from {moved} on are not "
+            f"{run.name}: by this time zone database{_version()} the days of {run.input.layout.day_zone} from {moved} on are not "
             "those of the contract. Install the database that was used before, or record the change "
             "(`agedp ledger amend`)"
         )
@@ -40,7 +39,7 @@ def first_moved(contract: Mapping[str, Any], run: RunFile, rows: Sequence[Releas
     recorded = contract.get("schedule", {}).get(ZONE_CHANGES)
     if not recorded:
         return None
-    return first_moved_day(recorded, day_zone(run), first_unreleased(run, rows), run.schedule.last_day)
+    return first_moved_day(recorded, run.input.layout.day_zone, first_unreleased(run, rows), run.schedule.last_day)
 
 
 def first_unreleased(run: RunFile, rows: Sequence[Release]) -> date:
@@ -64,15 +63,10 @@ def judge_zone_changes(
     change = next(change for change in changes if change.key == key)
     change = replace(change, old="as registered", new=f"other days from {moved} on")
     since = first_unreleased(run, rows)
-    if rows and not begins_as_recorded(old["schedule"][ZONE_CHANGES], day_zone(run), since):
+    if rows and not begins_as_recorded(old["schedule"][ZONE_CHANGES], run.input.layout.day_zone, since):
         why = f"{since} would overlap the day released before it, or leave a gap; install the earlier database"
         change = replace(change, verdict="refused", why=why)
     return tuple(sorted([*others, change], key=lambda each: each.key))
-
-
-def day_zone(run: RunFile) -> str:
-    """Return the zone whose midnight ends a day."""
-    return layout_of(run.input.dataset, run.input.named_columns, run.input.interval_minutes).day_zone
 
 
 def _version() -> str:

@@ -49,8 +49,8 @@ _PARTS_PER_WORKER = 2
 class Delivery:
     """What the input files hold, all of it in the store: content ids in file order, months, counts by reason.
 
-    `fresh` are the content ids of bytes that the store never held before. Confidential: `empty` names the files
-    without a row, and `unreadable` says in one line each which files were set apart as a whole, and why.
+    `fresh` are the content ids of bytes that the store never held before. Confidential: `unreadable` says in one line
+    each which files were set apart as a whole, and why.
     """
 
     contents: tuple[str, ...]
@@ -62,7 +62,6 @@ class Delivery:
     files_new: int
     files_ignored: int
     fresh: tuple[str, ...] = field(default=(), compare=False)
-    empty: tuple[str, ...] = field(default=(), compare=False)
     unreadable: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -122,7 +121,6 @@ def read(
     return replace(
         delivery,
         fresh=tuple(one.content for one in fresh if one.content not in unreadable and one.digest not in held),
-        empty=tuple(one.source.location for one in readable if known[one.content].rows_read == 0),
         unreadable=tuple(error.private for error in unreadable.values()),
     )
 

@@ -15,16 +15,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from agedp_data.config.meanings import ZONE_CHANGES, is_later, meaning_of, silent_keys
+from agedp_data.config.meanings import ZONE_CHANGES, contract_value, is_later, meaning_of
 from agedp_data.config.run import RunFile
 from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.notion import Notion
-from agedp_data.notions.parameters import FREE, Block, exact_text
 from agedp_data.notions.publication import Publication
-from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.zone_changes import ALWAYS_THE_SAME, zone_changes
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
@@ -38,10 +36,12 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
     `model` is the hash of the model's public part, None where there is none yet.
     """
     registered: dict[str, Any] = {"version": run.version}
-    registered |= {name: _plain(getattr(run, name)) for name in _TABLES if getattr(run, name) is not None}
+    registered |= {name: contract_value(getattr(run, name)) for name in _TABLES if getattr(run, name) is not None}
     shares = run.shares
-    registered["series"] = {name: {**_plain(each), "share": _plain(shares[name])} for name, each in run.series.items()}
-    zone = layout_of(run.input.dataset, run.input.named_columns, run.input.interval_minutes).day_zone
+    registered["series"] = {
+        name: {**contract_value(each), "share": contract_value(shares[name])} for name, each in run.series.items()
+    }
+    zone = run.input.layout.day_zone
     if zone not in ALWAYS_THE_SAME:
         registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
     if model is not None:
@@ -49,21 +49,6 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
     if run.output.witness is not None:  # its place is free; that there is one is remembered
         registered["output"] = {"witness": "required"}
     return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
-    if isinstance(value, Block):
-        fields = type(value).model_fields
-        kept = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
-        silent = silent_keys(value)
-        return {key: _plain(each) for key, each in kept.items() if each is not None and key not in silent}
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
-    if isinstance(value, Decimal):
-        return exact_text(value)
-    return value.isoformat() if isinstance(value, date) else value
 
 
 def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None) -> Notion:

@@ -27,7 +27,7 @@ from agedp_data.notions.parameters import (
     watt_hours,
     wrong,
 )
-from agedp_data.readers.datasets import LAYOUTS
+from agedp_data.readers.datasets import LAYOUTS, layout_of
 from agedp_data.readers.layout import INTERVAL_MINUTES, Layout
 from agedp_data.readers.stamps import ISO
 
@@ -77,6 +77,11 @@ class Input(Block):
     def named_columns(self) -> Mapping[str, Any] | None:
         """Return [input.columns] key by key, None for the datasets whose layout is fixed."""
         return None
+
+    @property
+    def layout(self) -> Layout:
+        """Return the layout of the input files."""
+        return layout_of(self.dataset, self.named_columns, self.interval_minutes)
 
     @property
     def own_keys(self) -> Block | None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
 from typing import Any, Final, get_args
 
 from agedp_data.config.input import INPUTS
@@ -50,7 +52,9 @@ def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LedgerError: a form that only a later version of agedp reads.
     """
-    require_known_form(contract)
+    form = contract.get("form", 1)
+    if form not in NEEDS:
+        raise LedgerError(newer("a contract in the ledger", form, contract.get("needs")))
     tables = {key: each for key, each in _renamed(contract).items() if key not in ("form", "needs")}
     found: dict[str, Any] = {}
     for name, table in tables.items():
@@ -90,23 +94,20 @@ def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
     return {**contract, "schedule": {key: each for key, each in schedule.items() if key != ZONE_CHANGES}}
 
 
-def require_known_form(contract: Mapping[str, Any]) -> None:
-    """Refuse a contract of a form that is not known here.
-
-    Raises:
-        LedgerError: which version of agedp reads it.
-    """
-    form = contract.get("form", 1)
-    if form not in NEEDS:
-        raise LedgerError(newer("a contract in the ledger", form, contract.get("needs")))
-
-
-def silent_keys(block: Block) -> frozenset[str]:
-    """Return the keys of a table that came later than form 1 and have the value that silence means."""
-    fields = type(block).model_fields
-    return frozenset(
-        key for key in fields if LATER in fields[key].metadata and getattr(block, key) == fields[key].default
-    )
+def contract_value(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
+    """Return a value, or a whole table, of a run file as a contract writes it: without free keys and silent ones."""
+    if isinstance(value, Block):
+        fields = type(value).model_fields
+        kept = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
+        silent = {key for key in kept if LATER in fields[key].metadata and kept[key] == fields[key].default}
+        return {key: contract_value(each) for key, each in kept.items() if each is not None and key not in silent}
+    if isinstance(value, Mapping):
+        return {key: contract_value(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [contract_value(each) for each in value]
+    if isinstance(value, Decimal):
+        return exact_text(value)
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def is_later(contract: Mapping[str, Any]) -> bool:
@@ -134,12 +135,8 @@ def _later_defaults(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, 
             continue
         for key, about in kind.model_fields.items():
             if LATER in about.metadata and FREE not in about.metadata:
-                yield key, _plain(about.default)
+                yield key, contract_value(about.default)
         return
-
-
-def _plain(value: object) -> object:
-    return value if value is None or isinstance(value, str | int) else exact_text(value)  # type: ignore[arg-type]
 
 
 def _renamed(contract: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import LedgerError
+from agedp_data.format_versions import reader_of
 from agedp_data.ledger.chain import Chain
 from agedp_data.ledger.ledger import Ledger
 from agedp_data.ledger.marks import OF_LEDGER, Former, Recovered, TakenOver, claim_of, mark_of
@@ -78,10 +79,8 @@ def read_lines(text: str) -> Rows:
     if header.get("schema") != SCHEMA:
         raise LedgerError("this is no file of ledger rows that this agedp knows; `agedp ledger export` writes one")
     if header.get("version") not in READS:
-        which = f"agedp {header['needs']} or newer" if isinstance(header.get("needs"), str) else "a newer agedp"
-        raise LedgerError(
-            f"the file of ledger rows has version {header.get('version')!a}, which {which} reads; update agedp"
-        )
+        version, reader = ascii(header.get("version")), reader_of(header.get("needs"))
+        raise LedgerError(f"the file of ledger rows has version {version}, which {reader} reads; update agedp")
     if header.get("rows") != len(said) or not text.endswith("\n"):
         raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
     rows = tuple(_row(number, each) for number, each in enumerate(said, 2))
