@@ -47,7 +47,7 @@ def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
     """Return a contract with what its form meant by silence filled in and with the keys' present names.
 
     >>> meaning({"input": {"dataset": "london"}})["input"]
-    {'dataset': 'london', 'interval_minutes': 30}
+    {'interval_minutes': 30, 'dataset': 'london'}
 
     Raises:
         LedgerError: a form that only a later version of agedp reads.

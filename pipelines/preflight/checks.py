@@ -94,8 +94,9 @@ def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
             if facts.other_interval_share
             else Finding("interval", result)
         )
-    helps = interval_remedy(minutes, is_long=rules.is_long)
-    public = f"[input] files: readings are {minutes} minutes apart, not {rules.interval_minutes}. {helps[0].upper() + helps[1:]}."
+    remedy = interval_remedy(minutes, is_long=rules.is_long)
+    what = f"readings are {minutes} minutes apart, not {rules.interval_minutes}"
+    public = f"[input] files: {what}. {remedy[0].upper()}{remedy[1:]}."
     return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
 
 
