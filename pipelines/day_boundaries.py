@@ -28,7 +28,7 @@ def require_same_days(run: RunFile, contracts: Sequence[Contract], rows: Sequenc
     moved = first_moved(contract, run, rows)
     if moved is not None:
         raise ContractChanged(
-            f"{run.name}: by this time zone database{_version()} the days of {run.input.layout.day_zone} from {moved} on "
+            f"{run.name}: by this time zone database{_version()} days of {run.input.layout.day_zone} from {moved} on "
             "are not those of the contract. Install the database that was used before, or record the change "
             "(`agedp ledger amend`)"
         )
