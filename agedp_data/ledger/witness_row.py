@@ -28,8 +28,9 @@ _INSERT: Final = "INSERT INTO agedp_witness (name, state) VALUES (%s, %s) ON CON
 _UPDATE: Final = "UPDATE agedp_witness SET state = %s WHERE name = %s AND state = %s"
 _NO_TABLE: Final = "42P01"
 _NO_RIGHT: Final = "42501"
-_MADE_AT_ONCE: Final = ("23505", "42P07")
-"""Codes of the loser where two processes make the table at the same time."""
+_TABLE_LOCK: Final = "SELECT pg_advisory_lock(hashtextextended('agedp witness ' || current_schema(), 0))"
+"""Writers make the table one after the other: IF NOT EXISTS alone fails for the loser, by several codes. The lock ends
+with the connection."""
 
 
 class _WitnessServer(Server):
@@ -91,15 +92,9 @@ class RowWitness:
 
     def _make_table(self, connection: psycopg.Connection[Any]) -> None:
         """Make the table unless it exists: a role that may not make tables can use one that somebody made for it."""
-        import psycopg  # noqa: PLC0415
-
-        if connection.execute("SELECT to_regclass('agedp_witness')").fetchone() != (None,):
-            return
-        try:
+        connection.execute(_TABLE_LOCK)
+        if connection.execute("SELECT to_regclass('agedp_witness')").fetchone() == (None,):
             connection.execute(_CREATE)
-        except psycopg.Error as error:
-            if error.sqlstate not in _MADE_AT_ONCE:
-                raise
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
