@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from agedp_data.chains.envelope import LOSS_GRID, Envelope
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.chains.tabulation import steps_of_days, tabulate
 from agedp_data.chains.transitions import reverse, stationary
 from agedp_data.config import RunFile
-from agedp_data.config.model import Declared, Estimated
+from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.notions.parameters import MANY_DAYS
 from agedp_data.readers import storage
@@ -45,7 +45,7 @@ class Model:
     """A model's public part: `text` is canonical JSON, `id` its SHA-256."""
 
     text: str
-    envelope: Envelope
+    envelope: LeakageBound
 
     @property
     def id(self) -> str:
@@ -61,7 +61,7 @@ class Model:
     @classmethod
     def of_text(cls, text: str) -> Model:
         """Return the model of a public part that was kept. Raises ChainError: no envelope is in it."""
-        return cls(text, Envelope.from_json(json.loads(text)["envelope"]))
+        return cls(text, LeakageBound.from_json(json.loads(text)["envelope"]))
 
     @property
     def as_grid(self) -> Model:
@@ -72,7 +72,7 @@ class Model:
         return Model(public_text(self.public, envelope), envelope)
 
 
-def public_text(facts: Mapping[str, Any], envelope: Envelope) -> str:
+def public_text(facts: Mapping[str, Any], envelope: LeakageBound) -> str:
     """Return the canonical text of a public part."""
     public = {**facts, "envelope": envelope.to_json()}
     return json.dumps(public, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -86,9 +86,9 @@ def model_of(run: RunFile) -> Model | None:
         InputError: a curve or kernel at a URL that cannot be read.
     """
     match run.model:
-        case Declared() as declared:
+        case DeclaredModel() as declared:
             return _declared(declared)
-        case Estimated() as estimated:
+        case EstimatedModel() as estimated:
             found = _estimated(estimated)
             if run.promise.composes_ahead and not found.envelope.looks_ahead:
                 raise RunFileError(
@@ -100,7 +100,7 @@ def model_of(run: RunFile) -> Model | None:
             return None
 
 
-def facts_of(model: Estimated) -> dict[str, Any]:
+def facts_of(model: EstimatedModel) -> dict[str, Any]:
     """Return the settings of an estimated model that belong to its public part."""
     edges = model.edges if isinstance(model.edges, str) else [str(edge) for edge in model.edges]
     return {
@@ -119,13 +119,13 @@ def facts_of(model: Estimated) -> dict[str, Any]:
     }
 
 
-def _estimated(model: Estimated) -> Model:
+def _estimated(model: EstimatedModel) -> Model:
     path = Path(model.file) / PUBLIC
     try:
         _require_file(path)
         text = path.read_text(encoding="ascii")
         public = json.loads(text)
-        envelope = Envelope.from_json(public["envelope"])
+        envelope = LeakageBound.from_json(public["envelope"])
     except FileNotFoundError:
         raise RunFileError(
             "[model] file: there is no model yet; `agedp calibrate RUN.toml` makes it",
@@ -164,7 +164,7 @@ def _check_digest(path: Path, text: str) -> None:
         raise RunFileError(f"[model] file: {PUBLIC} {what}", private=f"{shown(str(path))}: it {what}")
 
 
-def _declared(model: Declared) -> Model:
+def _declared(model: DeclaredModel) -> Model:
     facts: dict[str, Any] = {"source": "declared", "assume": model.assume, "basis": model.basis}
     if model.curve is not None:
         envelope = _curve(model.curve, assume=model.assume)
@@ -173,7 +173,7 @@ def _declared(model: Declared) -> Model:
     return Model(public_text({**facts, "given": "kernel", "step": model.step}, envelope), envelope)
 
 
-def _curve(place: str, *, assume: str) -> Envelope:
+def _curve(place: str, *, assume: str) -> LeakageBound:
     """Return the envelope of a declared curve: total variation by age, which holds from each age on."""
     rows = _numbers(place, "curve")
     pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
@@ -189,7 +189,7 @@ def _curve(place: str, *, assume: str) -> Envelope:
         raise _error(place, "curve", "must have total variations between 0 and 1")
     if any(later > earlier for earlier, later in pairwise(values)):
         raise ChainError("[model] curve: must not increase with age; an output stays public for ever")
-    return Envelope(np.array(ages), LOSS_GRID, None, None, {"total_variation": np.array(values)}, _SLOTS, assume)
+    return LeakageBound(np.array(ages), LOSS_GRID, None, None, {"total_variation": np.array(values)}, _SLOTS, assume)
 
 
 def _not_below(value: Decimal) -> float:
@@ -197,7 +197,7 @@ def _not_below(value: Decimal) -> float:
     return max(float(value), math.ulp(0.0)) if value > 0 else float(value)
 
 
-def _kernel(place: str, *, assume: str, step: str) -> Envelope:
+def _kernel(place: str, *, assume: str, step: str) -> LeakageBound:
     """Return the envelope of a declared one-step kernel; rows: the state now, columns: one step later."""
     rows = _numbers(place, "kernel")
     if any(len(row) != len(rows) for row in rows):
@@ -210,7 +210,7 @@ def _kernel(place: str, *, assume: str, step: str) -> Envelope:
     return kernel_envelope(matrix, assume=assume, steps_per_day=1 if step == "day" else _SLOTS)
 
 
-def kernel_envelope(matrix: np.ndarray[Any, np.dtype[np.float64]], *, assume: str, steps_per_day: int) -> Envelope:
+def kernel_envelope(matrix: np.ndarray[Any, np.dtype[np.float64]], *, assume: str, steps_per_day: int) -> LeakageBound:
     """Return the leakage bound of a transition matrix whose states all lead to each other.
 
     Args:

@@ -20,10 +20,10 @@ from importlib.resources import files
 from typing import Any
 
 from agedp_data.losses import NANO, epsilon
-from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE, Figure
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE, LossBound
 from agedp_data.statement_words import markdown
 
-__all__ = ["Ending", "Facts", "Version", "factor", "markdown", "schema", "statement"]
+__all__ = ["SeriesEnd", "SoftwareVersion", "StatementFacts", "factor", "markdown", "schema", "statement"]
 
 SCHEMA = "agedp-statement-2"
 
@@ -107,7 +107,7 @@ _LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILIN
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class SoftwareVersion:
     """A contract of the population: the date of its registration, and what it changed in the one before it."""
 
     registered: str
@@ -115,7 +115,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class SeriesEnd:
     """How long the promise goes on: the last day that can be released, "" if none lies within a year, and why.
 
     `because` is "promise" (its caps), "period" (the schedule's last day), "broken" (by a newer model what is released
@@ -128,7 +128,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class StatementFacts:
     """What a statement is made of.
 
     `limits` are the promise's bounds by the name of the figure, None if unlimited; `model` is the public part; `head`
@@ -142,14 +142,14 @@ class Facts:
     days: Sequence[str]
     skipped: Sequence[str]
     published_on: Sequence[str]
-    figures: Sequence[Figure]
+    figures: Sequence[LossBound]
     limits: Mapping[str, int | None]
-    ending: Ending
+    ending: SeriesEnd
     model: Mapping[str, Any] | None
     notes: Sequence[str]
     ledger_id: str
     head: str
-    versions: Sequence[Version]
+    versions: Sequence[SoftwareVersion]
     software: Mapping[str, str]
     others: int = 0
     opening: str = ""
@@ -158,7 +158,7 @@ class Facts:
     estimated_from: Sequence[str] = ()
 
 
-def statement(facts: Facts) -> dict[str, Any]:
+def statement(facts: StatementFacts) -> dict[str, Any]:
     """Return the statement as it is written to statement.json and kept in the ledger."""
     rehearsal = facts.contract["schedule"]["mode"] == "rehearsal"
     return {
@@ -190,7 +190,7 @@ def statement(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _warnings(facts: Facts) -> Iterator[str]:
+def _warnings(facts: StatementFacts) -> Iterator[str]:
     yield from ALWAYS
     if facts.model is not None:
         yield from WITH_MODEL
@@ -232,12 +232,12 @@ def factor(loss: int) -> str:
     return f"{_TWO_DIGITS.plus(found):e}".replace("e+", "e")
 
 
-def _ordered(figures: Sequence[Figure]) -> list[Figure]:
+def _ordered(figures: Sequence[LossBound]) -> list[LossBound]:
     """Return the figures that are always true first, each once."""
     return sorted(dict.fromkeys(figures), key=lambda figure: figure.kind != ASSUMPTION_FREE)
 
 
-def figure_told(figure: Figure, limits: Mapping[str, int | None]) -> dict[str, str]:
+def figure_told(figure: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
     """Return a figure as a statement tells it."""
     return {
         "name": figure.name,
@@ -250,25 +250,25 @@ def figure_told(figure: Figure, limits: Mapping[str, int | None]) -> dict[str, s
     }
 
 
-def _conditional_days(facts: Facts) -> dict[str, str]:
+def _conditional_days(facts: StatementFacts) -> dict[str, str]:
     """Return the days for which no figure is unconditional, a published envelope having been estimated from them."""
     return {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
 
 
-def _factor(figure: Figure) -> str:
+def _factor(figure: LossBound) -> str:
     if not figure.odds:
         return ""
     return "infinite" if figure.value is None else factor(figure.value)
 
 
-def _limit(figure: Figure, limits: Mapping[str, int | None]) -> str:
+def _limit(figure: LossBound, limits: Mapping[str, int | None]) -> str:
     bound = limits[figure.name]
     if bound is None or figure.value is None:
         return "unlimited"
     return epsilon(max(bound, figure.value))
 
 
-def _ending(facts: Facts) -> dict[str, str]:
+def _ending(facts: StatementFacts) -> dict[str, str]:
     spent = max((one.value or 0 for one in facts.figures if one.name == TOTAL_FIGURE), default=0)
     cap = facts.ending.total
     return {
@@ -279,7 +279,7 @@ def _ending(facts: Facts) -> dict[str, str]:
     }
 
 
-def _second(facts: Facts) -> dict[str, Any]:
+def _second(facts: StatementFacts) -> dict[str, Any]:
     day, total = facts.limits[DAY_FIGURE], facts.limits[TOTAL_FIGURE]
     adds = {"day": day, "total": total}
     return {

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from agedp_data.losses import epsilon
-from agedp_data.notions.notion import Figure
+from agedp_data.notions.notion import LossBound
 from flows.words import skips_json, skips_text
 from pipelines.amend import Amendment
-from pipelines.promise.outlook import Outlook
+from pipelines.promise.outlook import Forecast
 
 
 def amendment_json(found: Amendment, *, recorded: bool) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def amendment_json(found: Amendment, *, recorded: bool) -> dict[str, Any]:
     return {"changes": changes, **sides, "recorded": recorded}
 
 
-def _side(found: Outlook) -> dict[str, Any]:
+def _side(found: Forecast) -> dict[str, Any]:
     return {
         "next_day": _text(found.next_day),
         "epsilon": epsilon(found.loss),
@@ -64,16 +64,16 @@ def _figures(found: Amendment) -> Iterator[tuple[str, str, str]]:
         yield f"what was released so far, {name}", said[0].get(name, "-"), said[1].get(name, "-")
 
 
-def _sd(found: Outlook, series: str) -> str:
+def _sd(found: Forecast, series: str) -> str:
     return f"{found.noise_sd_kwh[series]:.3f}" if series in found.noise_sd_kwh else "-"
 
 
-def _end(found: Outlook) -> str:
+def _end(found: Forecast) -> str:
     day = _text(found.last_day) or "none"
     return f"{day} ({'the promise ends' if found.ended_by_promise else 'the promise lasts longer'})"
 
 
-def _amount(figure: Figure) -> str:
+def _amount(figure: LossBound) -> str:
     return "infinite" if figure.value is None else epsilon(figure.value)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from agedp_data.errors import AgedpError
-from pipelines.audit import CONFIDENCE, Audit
+from pipelines.audit import CONFIDENCE, AuditResult
 
 
-class Broken(AgedpError):
+class PromiseBroken(AgedpError):
     """More was proven than is promised."""
 
     exit_status = 3
 
 
-def audit_json(found: Audit) -> dict[str, Any]:
+def audit_json(found: AuditResult) -> dict[str, Any]:
     """Return the audit for machines."""
     return {
         "confidence": str(CONFIDENCE),
@@ -30,7 +30,7 @@ def audit_json(found: Audit) -> dict[str, Any]:
     }
 
 
-def audit_lines(found: Audit) -> list[str]:
+def audit_lines(found: AuditResult) -> list[str]:
     """Return the audit for people."""
     width = max(len(one.about) for one in found.measured)
     lines = [f"{'':{width}}  promised  proven at least  would have shown from"]
@@ -52,7 +52,7 @@ def audit_lines(found: Audit) -> list[str]:
     return lines
 
 
-def require_kept(found: Audit) -> None:
+def require_kept(found: AuditResult) -> None:
     """Raise Broken, naming the first thing that was found, if there is one."""
     beyond = (
         f"{one.about} prove a loss of {one.proven:.4g}, {one.promised:.4g} is promised"
@@ -60,7 +60,7 @@ def require_kept(found: Audit) -> None:
         if not one.kept
     )
     for what in (*beyond, *found.faults):
-        raise Broken(
+        raise PromiseBroken(
             f"the promise is broken: {what}; release nothing with this installation, and report it (SECURITY.md)"
         )
 

@@ -16,7 +16,7 @@ from prefect import flow, get_run_logger, task
 from agedp_data import clock
 from agedp_data.errors import AgedpError
 from flows.calibrate_artifacts import record_bounds
-from flows.handles import Handle
+from flows.handles import RunHandle
 from flows.stage_runs import (
     FLOW_OPTIONS,
     ONCE,
@@ -31,9 +31,9 @@ from flows.stage_runs import (
     unless_bug,
 )
 from pipelines import calibrate as stages
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.bound import Calibration
-from pipelines.calibrate import CalibrationContext, Loaded
+from pipelines.calibrate import CalibrationContext, LoadedReadings
 from pipelines.estimate import Transitions
 from pipelines.quantize import Floats
 
@@ -42,7 +42,7 @@ from pipelines.quantize import Floats
 class CalibrationRun:
     """What a calibration made: rows kept and rejected, and the model (confidential beside its public part)."""
 
-    loaded: Loaded
+    loaded: LoadedReadings
     calibration: Calibration
 
 
@@ -72,72 +72,72 @@ def calibrate(run_file: str) -> State:
     return None
 
 
-def _begin(run_file: str, observer: FlowObserver) -> Handle[CalibrationContext]:
+def _begin(run_file: str, observer: FlowObserver) -> RunHandle[CalibrationContext]:
     context = unless_bug("the run file", lambda: stages.begin_calibration(run_file, told=observer.progress), observer)
     observer.confidential = Path(context.run.output.confidential)
-    return Handle(f"calibration of {context.run.population.name}", context)
+    return RunHandle(f"calibration of {context.run.population.name}", context)
 
 
 @task(name="load", task_run_name="load", **RETRIED)
-def load(context: Handle[CalibrationContext]) -> Handle[Loaded] | State:
+def load(context: RunHandle[CalibrationContext]) -> RunHandle[LoadedReadings] | State:
     """Read the input files into the confidential store."""
 
-    def staged() -> Handle[Loaded]:
+    def staged() -> RunHandle[LoadedReadings]:
         value = stages.load(context.value)
         first, last = context.value.model.period
         get_run_logger().info("Input files are read. Calibration period: %s to %s.", first, last)
-        return Handle("readings", value)
+        return RunHandle("readings", value)
 
     return run_stage("load", staged)
 
 
 @task(name="quantize", task_run_name="quantize", **ONCE)
-def quantize(context: Handle[CalibrationContext], loaded: Handle[Loaded]) -> Handle[Floats] | State:
+def quantize(context: RunHandle[CalibrationContext], loaded: RunHandle[LoadedReadings]) -> RunHandle[Floats] | State:
     """Quantize the readings of each household to the states of its chain."""
 
-    def staged() -> Handle[Floats]:
+    def staged() -> RunHandle[Floats]:
         edges = stages.quantize_households(context.value, loaded.value.period)
         model = context.value.model
         kind = model.edges if isinstance(model.edges, str) else "public"
         get_run_logger().info("%d states per household, one step = one %s, %s edges.", model.states, model.step, kind)
-        return Handle("state edges", edges)
+        return RunHandle("state edges", edges)
 
     return run_stage("quantize", staged)
 
 
 @task(name="estimate", task_run_name="estimate", **ONCE)
 def estimate(
-    context: Handle[CalibrationContext], loaded: Handle[Loaded], edges: Handle[Floats]
-) -> Handle[Transitions] | State:
+    context: RunHandle[CalibrationContext], loaded: RunHandle[LoadedReadings], edges: RunHandle[Floats]
+) -> RunHandle[Transitions] | State:
     """Count the transitions of each household with Dask."""
 
-    def staged() -> Handle[Transitions]:
+    def staged() -> RunHandle[Transitions]:
         transitions = stages.estimate_transitions(context.value, loaded.value.period, edges.value)
         get_run_logger().info("Transition matrices are estimated (%s chain).", context.value.model.chain)
-        return Handle("transitions", transitions)
+        return RunHandle("transitions", transitions)
 
     return run_stage("estimate", staged)
 
 
 @task(name="bound", task_run_name="bound", **ONCE)
 def bound(
-    context: Handle[CalibrationContext],
-    loaded: Handle[Loaded],
-    edges: Handle[Floats],
-    transitions: Handle[Transitions],
-) -> Handle[Calibration] | State:
+    context: RunHandle[CalibrationContext],
+    loaded: RunHandle[LoadedReadings],
+    edges: RunHandle[Floats],
+    transitions: RunHandle[Transitions],
+) -> RunHandle[Calibration] | State:
     """Compute spectral gaps, total variation and leakage bounds, and store the model."""
 
-    def staged() -> Handle[Calibration]:
+    def staged() -> RunHandle[Calibration]:
         calibration = stages.bound_mixing(context.value, loaded.value.period, edges.value, transitions.value)
         get_run_logger().info("Model %s is stored.", calibration.model.id[:16])
         record_bounds(context.value.run.population.name, calibration.model, context.value.model.ages_days)
-        return Handle("model", calibration)
+        return RunHandle("model", calibration)
 
     return run_stage("bound", staged)
 
 
-def run_calibration(run_file: str, told: Told = SILENT) -> CalibrationRun:
+def run_calibration(run_file: str, told: ProgressReporter = SILENT) -> CalibrationRun:
     """Run the flow in this process and return what it made, which Prefect itself never sees.
 
     Raises:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.chains.spectrum import MIXING_NAMES
 from flows.words import shown
 from pipelines.bound import Calibration
-from pipelines.models.forgetting import Remembered
+from pipelines.models.forgetting import MemoryCurves
 from pipelines.models.memory import DAY_TOLD, HALF_HOUR_TOLD, HALF_HOURS
 from pipelines.reports.forgetting import verdict
 
@@ -64,7 +64,7 @@ def _uncertain_lines(found: Calibration) -> list[str]:
     ]
 
 
-def _memory_lines(found: Remembered | None, *, cyclic: bool) -> list[str]:
+def _memory_lines(found: MemoryCurves | None, *, cyclic: bool) -> list[str]:
     """Return the goodness of fit, with medians over the tested households.
 
     A cyclic chain of half-hours has no matrix powers to compare with: its line counts series simulated from it.
@@ -119,7 +119,7 @@ def _curve_lines(found: Calibration) -> list[str]:
     return lines
 
 
-def _aged_line(envelope: Envelope, days: Sequence[int]) -> str:
+def _aged_line(envelope: LeakageBound, days: Sequence[int]) -> str:
     method = "tight" if envelope.backward is not None else "total_variation"
     ages = [age * envelope.steps_per_day for age in days]
     aged = [float(envelope(age, _LOSS, direction="backward", method=method)) for age in ages]

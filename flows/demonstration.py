@@ -13,7 +13,7 @@ from pathlib import Path
 from agedp_data.model import PUBLIC
 from flows.server import served
 from pipelines import folders
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.demo.folder import PAGE, SERVER, locked_folder, write_dataset
 from pipelines.demo.mixing_table import Mixing, read_mixing
 from pipelines.demo.overview import overview_page
@@ -25,21 +25,21 @@ _READABLE = 0o644
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class DemoStarted:
     """The folder is usable; the server starts next."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DemoPage:
     """Where the page with all pictures is."""
 
     path: Path
 
 
-Step = Start | DemonstrationDataset | Mixing | ReleaseSummary | Page
+Step = DemoStarted | DemonstrationDataset | Mixing | ReleaseSummary | DemoPage
 
 
-def run_demonstration(folder: Path, size: Size, *, progress: Told = SILENT) -> Iterator[Step]:
+def run_demonstration(folder: Path, size: Size, *, progress: ProgressReporter = SILENT) -> Iterator[Step]:
     """Yield each result as soon as it exists: per dataset its households, chains and releases; last the page.
 
     Raises:
@@ -48,11 +48,11 @@ def run_demonstration(folder: Path, size: Size, *, progress: Told = SILENT) -> I
         ServerError: no Prefect server answers or starts.
     """
     with locked_folder(folder, size):
-        yield Start()
+        yield DemoStarted()
         yield from _results(folder, size, progress)
 
 
-def _results(folder: Path, size: Size, progress: Told) -> Iterator[Step]:
+def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[Step]:
     mixings: list[Mixing] = []
     releases: list[ReleaseSummary] = []
     with served(folder / SERVER):
@@ -69,17 +69,17 @@ def _results(folder: Path, size: Size, progress: Told) -> Iterator[Step]:
                 releases.append(summarise_release(place, notion))
                 yield releases[-1]
     folders.write(folder / PAGE, overview_page(mixings, releases).encode(), mode=_READABLE)
-    yield Page(folder / PAGE)
+    yield DemoPage(folder / PAGE)
 
 
-def _calibrate(run_file: Path, progress: Told) -> None:
+def _calibrate(run_file: Path, progress: ProgressReporter) -> None:
     """Run the calibrate flow of a run file; Prefect reads its settings on import, so inside `served` only."""
     from flows.calibrate_flow import run_calibration  # noqa: PLC0415
 
     run_calibration(str(run_file), progress)
 
 
-def _release(run_file: Path, progress: Told) -> None:
+def _release(run_file: Path, progress: ProgressReporter) -> None:
     """Run the release flow of a run file, inside `served` as well."""
     from flows.release_flow import run_release  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agedp_data.readers.synthetic.households import Floats
-from flows.demonstration import Page, Start, Step
+from flows.demonstration import DemoPage, DemoStarted, Step
 from flows.words import shown
 from pipelines.demo.exact_bounds import exact_bound
 from pipelines.demo.folder import CHAINS
@@ -49,7 +49,7 @@ def _wrapped(text: str) -> list[str]:
 
 def _step_texts(step: Step, folder: Path) -> list[str]:
     match step:
-        case Start():
+        case DemoStarted():
             return [_INTRODUCTION]
         case DemonstrationDataset():
             return _draw_lines(step, folder)
@@ -57,7 +57,7 @@ def _step_texts(step: Step, folder: Path) -> list[str]:
             return _mixing_lines(step)
         case ReleaseSummary():
             return [_release_line(step)]
-        case Page():
+        case DemoPage():
             return [f"The same in pictures: {shown(str(step.path))}"]
 
 
@@ -144,7 +144,7 @@ def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:
     """Return all figures for machines: public facts, and, since no household exists, those of the chains."""
     kernels = next(step.kernels for step in steps if isinstance(step, Mixing))
     return {
-        "page": next(str(step.path) for step in steps if isinstance(step, Page)),
+        "page": next(str(step.path) for step in steps if isinstance(step, DemoPage)),
         "chains": [_mixing_json(step) for step in steps if isinstance(step, Mixing)],
         "releases": [_release_json(step, kernels) for step in steps if isinstance(step, ReleaseSummary)],
     }

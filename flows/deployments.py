@@ -20,12 +20,12 @@ from agedp_data.errors import RunFileError
 from agedp_data.shown import shown
 from flows.calibrate_flow import calibrate
 from flows.release_flow import release
-from flows.serving import Nightly
+from flows.serving import ScheduledRun
 
 FLOW_FILE = Path(__file__).resolve().with_name("deployed.py")
 
 
-class _Nights(Runner):
+class _ScheduleRunner(Runner):
     """Prefect's loop; told to end by whatever signal, it ends as it does for Ctrl-C, its runs with it."""
 
     cut: Callable[[], object] | None = None
@@ -41,7 +41,7 @@ class _Nights(Runner):
         self.end()
 
 
-def deployments_of(night: Nightly) -> list[RunnerDeployment]:
+def deployments_of(night: ScheduledRun) -> list[RunnerDeployment]:
     """Return the deployments of a run file: its release on the cron line, and its calibration, run by hand.
 
     Both are named after the population and run once at a time. Only a run file with an estimated model has the second.
@@ -59,7 +59,7 @@ def deployments_of(night: Nightly) -> list[RunnerDeployment]:
     return [nightly, _deployment(calibrate, night, None)] if night.is_calibrated else [nightly]
 
 
-def _deployment(flow: Flow[Any, Any], night: Nightly, schedule: Schedule | None) -> RunnerDeployment:
+def _deployment(flow: Flow[Any, Any], night: ScheduledRun, schedule: Schedule | None) -> RunnerDeployment:
     made = RunnerDeployment.from_flow(
         flow,
         name=night.population,
@@ -74,7 +74,7 @@ def _deployment(flow: Flow[Any, Any], night: Nightly, schedule: Schedule | None)
 
 def serve(deployments: Sequence[RunnerDeployment], *, ready: Callable[[], None]) -> None:
     """Run the deployments as they fall due until this process is told to stop; their schedules then pause."""
-    runner = _Nights(pause_on_shutdown=True)
+    runner = _ScheduleRunner(pause_on_shutdown=True)
 
     async def running() -> None:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from flows.words import change_json, change_words
-from pipelines.promise.frontier import Choice, Frontier, foresee_frontier
+from pipelines.promise.frontier import Frontier, SchedulePoint, foresee_frontier
 from pipelines.work import Work
 
 
@@ -23,7 +23,7 @@ def frontier_json(work: Work) -> dict[str, Any]:
     }
 
 
-def _choice_json(one: Choice) -> dict[str, Any]:
+def _choice_json(one: SchedulePoint) -> dict[str, Any]:
     return {
         "epsilon": one.loss,
         "age_days": one.age_days,
@@ -57,7 +57,7 @@ def frontier_lines(work: Work) -> list[str]:
     ]
 
 
-def _choice_line(one: Choice) -> str:
+def _choice_line(one: SchedulePoint) -> str:
     mark = ("=" if one.promised else "") + (">" if one.cheapest else "")
     lasts = "for ever" if one.days is None else f"{one.days:,} days"
     return (
@@ -66,7 +66,7 @@ def _choice_line(one: Choice) -> str:
     )
 
 
-def _risk(one: Choice) -> str:
+def _risk(one: SchedulePoint) -> str:
     """Return the peak; without one what the releases add up to, where something ends them."""
     if math.isfinite(one.risk):
         return f"{one.risk:.4f}"

@@ -12,7 +12,7 @@ from typing import Generic, NoReturn, TypeVar
 T = TypeVar("T")
 
 
-class Handle(Generic[T]):
+class RunHandle(Generic[T]):
     """An opaque reference to a value; its label is public."""
 
     __slots__ = ("__weakref__", "_value", "label")  # Prefect links tasks by weak references to their results

@@ -10,7 +10,7 @@ from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
-from agedp_data.ledger import Fault, Ledger, Statement
+from agedp_data.ledger import Ledger, RecordFault, StatementRecord
 from agedp_data.ledger.database import MEND
 from agedp_data.losses import epsilon
 from pipelines.handover.compare import verify_against
@@ -59,7 +59,7 @@ def statements(place: str) -> list[dict[str, Any]]:
     return [{"seq": row.seq, "population": row.population, "at": row.at, **_told(row)} for row in kept]
 
 
-def _told(row: Statement) -> dict[str, Any]:
+def _told(row: StatementRecord) -> dict[str, Any]:
     claim = json.loads(row.claim)
     days = {key: claim["days"][key] for key in ("released", "first", "last")}
     return {"version": claim["version"], **days, "hash": row.hash}
@@ -127,7 +127,7 @@ def _require_sound(ledger: Ledger) -> None:
         raise LedgerError(f"the ledger is not as it was written: {said}{more}; {MEND}")
 
 
-def _fault(found: Fault) -> str:
+def _fault(found: RecordFault) -> str:
     where = f"row {found.seq} ({found.table}):" if found.seq else found.table
     return f"{where} {found.what}"
 

@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 from agedp_data.losses import epsilon
-from agedp_data.notions.notion import Figure
+from agedp_data.notions.notion import LossBound
 from agedp_data.notions.parameters import exact_text
 from flows.words import change_json
-from pipelines.promise.offers import Comparison, Needs, Offer, Series, Target
+from pipelines.promise.offers import ComparisonTarget, NotionComparison, NotionOffer, Remedies, SeriesCost
 from pipelines.promise.promises import compare_promises
 from pipelines.work import Work
 
 
-def promises_json(work: Work, target: Target) -> dict[str, Any]:
+def promises_json(work: Work, target: ComparisonTarget) -> dict[str, Any]:
     """Return the offers for machines."""
     found = compare_promises(work, target)
     return {
@@ -28,12 +28,12 @@ def promises_json(work: Work, target: Target) -> dict[str, Any]:
     }
 
 
-def _target_json(target: Target) -> dict[str, Any]:
+def _target_json(target: ComparisonTarget) -> dict[str, Any]:
     kept = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
     return {**kept, "from": "the run file's promise" if target.own else "asked for"}
 
 
-def _offer_json(one: Offer, found: Comparison) -> dict[str, Any]:
+def _offer_json(one: NotionOffer, found: NotionComparison) -> dict[str, Any]:
     if one.series is None or one.figure is None:
         return {"notion": one.notion, "method": one.method, "lacking": one.lacking}
     return {
@@ -52,7 +52,7 @@ def _offer_json(one: Offer, found: Comparison) -> dict[str, Any]:
     }
 
 
-def _figure_json(figure: Figure, series: Series) -> dict[str, Any]:
+def _figure_json(figure: LossBound, series: SeriesCost) -> dict[str, Any]:
     return {
         "name": figure.name,
         "epsilon": None if series.reaches is None else epsilon(series.reaches),
@@ -62,7 +62,7 @@ def _figure_json(figure: Figure, series: Series) -> dict[str, Any]:
     }
 
 
-def _series_json(series: Series, found: Comparison) -> dict[str, Any]:
+def _series_json(series: SeriesCost, found: NotionComparison) -> dict[str, Any]:
     return {
         "epsilon_first_day": epsilon(series.losses[0]),
         "epsilon_least_day": epsilon(min(series.losses)),
@@ -83,7 +83,7 @@ def _series_json(series: Series, found: Comparison) -> dict[str, Any]:
     }
 
 
-def _needs_json(needs: Needs) -> dict[str, Any]:
+def _needs_json(needs: Remedies) -> dict[str, Any]:
     return {
         "households": needs.homes,
         "epsilon_a_day": epsilon(needs.epsilon),

@@ -22,11 +22,11 @@ from flows.words import (
     waiting_lines,
     yardstick_line,
 )
-from pipelines.plan import Planned, ended_because
+from pipelines.plan import PlannedRelease, ended_because
 from pipelines.promise.grant import DAYS_NEAR
-from pipelines.promise.offers import Target
+from pipelines.promise.offers import ComparisonTarget
 from pipelines.promise.outlook import Skip
-from pipelines.sanitise import Prospect, foresee, require_corrections
+from pipelines.sanitise import RunOutlook, foresee, require_corrections
 from pipelines.work import Work
 
 _SHOWN = 5
@@ -53,19 +53,19 @@ def plan_json(work: Work) -> dict[str, Any]:
     }
 
 
-def _last_day(found: Prospect) -> str:
+def _last_day(found: RunOutlook) -> str:
     ahead = found.outlook
     return ahead.last_day.isoformat() if ahead.last_day and ahead.ended_by_promise else ""
 
 
 def _notions_json(work: Work) -> dict[str, Any]:
     try:
-        return promises_json(work, Target())
+        return promises_json(work, ComparisonTarget())
     except RunFileError as error:
         return {"lacking": str(error)}
 
 
-def _row(work: Work, planned: Planned) -> dict[str, Any]:
+def _row(work: Work, planned: PlannedRelease) -> dict[str, Any]:
     row = planned.row
     series = work.run.series[row.series]
     line: dict[str, Any] = {
@@ -114,13 +114,13 @@ def _notions_lines(work: Work) -> list[str]:
     """Return every notion beside the promise before the first release, when one can still choose; then, where it is."""
     try:
         if not work.rows():
-            return ["", *promises_lines(work, Target()), ""]
+            return ["", *promises_lines(work, ComparisonTarget()), ""]
     except RunFileError as error:
         return [str(error)]
     return ["which promise of every notion keeps the same figure, and at what noise: `agedp plan --notions`"]
 
 
-def _due_lines(work: Work, planned: tuple[Planned, ...]) -> list[str]:
+def _due_lines(work: Work, planned: tuple[PlannedRelease, ...]) -> list[str]:
     if not planned:
         return ["nothing is due that is not released already"]
     kept = [one.row for one in planned if one.row.state == "released"]
@@ -135,7 +135,7 @@ def _due_lines(work: Work, planned: tuple[Planned, ...]) -> list[str]:
     return lines
 
 
-def _due_line(work: Work, planned: Planned) -> str:
+def _due_line(work: Work, planned: PlannedRelease) -> str:
     row, series = planned.row, work.run.series[planned.row.series]
     homes = sum(series.by_group(row.cells, row.households).values())
     start = f"{row.day}  {row.published_on}  {row.series:14s}  {homes:5d}   "
@@ -145,7 +145,7 @@ def _due_line(work: Work, planned: Planned) -> str:
     return start + f"{epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
 
 
-def _skipped_lines(planned: tuple[Planned, ...]) -> list[str]:
+def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
     """Return by reason which days will be skipped, whether or not their lines are shown."""
     reasons: dict[str, list[Skip]] = {}
     for one in planned:
@@ -169,7 +169,7 @@ def _delivery_lines(work: Work) -> list[str]:
     ]
 
 
-def _spent_lines(work: Work, found: Prospect) -> list[str]:
+def _spent_lines(work: Work, found: RunOutlook) -> list[str]:
     """Return what is and would be spent of the total, and where the promise ends."""
     planned = sum(row.loss for row in found.now.releases)
     total = work.run.promise.epsilon_total
@@ -185,7 +185,7 @@ def _spent_lines(work: Work, found: Prospect) -> list[str]:
     return lines
 
 
-def _end_lines(work: Work, found: Prospect) -> list[str]:
+def _end_lines(work: Work, found: RunOutlook) -> list[str]:
     """Return where the promise ends, or when it ended and why."""
     ahead = found.outlook
     if ended := _ended(work, found):
@@ -199,7 +199,7 @@ def _end_lines(work: Work, found: Prospect) -> list[str]:
     return [f"last possible day, if each is released when it is due: {ahead.last_day or 'none'} ({end})"]
 
 
-def _ended(work: Work, found: Prospect) -> str:
+def _ended(work: Work, found: RunOutlook) -> str:
     """Return why nothing is released any more, "" if something will be, or nothing ever was."""
     ahead, rows = found.outlook, work.rows()
     if not rows or found.now.releases:
@@ -217,7 +217,7 @@ def _newest(work: Work) -> str:
     return max((row.day for row in work.rows() if row.state == "released"), default="none")
 
 
-def _promised_lines(work: Work, found: Prospect) -> list[str]:
+def _promised_lines(work: Work, found: RunOutlook) -> list[str]:
     """Return what the figure that the promise bounds comes to with these releases."""
     notion, rows = work.run.notion, [*work.rows(), *found.now.releases]
     if not found.now.releases:
@@ -244,18 +244,18 @@ def _horizon_lines(work: Work) -> list[str]:
     return [f"{said}what the other {horizon - days} would spend is not spent; horizon_days = {days} has less noise"]
 
 
-def _alternatives(work: Work, found: Prospect) -> dict[str, float]:
+def _alternatives(work: Work, found: RunOutlook) -> dict[str, float]:
     """Return the mean noise scale by schedule."""
     notion = work.run.notion  # over what is published, as it is enforced
     return notion.alternatives(_compared_days(work, found)) if isinstance(notion, Promise) else {}
 
 
-def _compared_days(work: Work, found: Prospect) -> int:
+def _compared_days(work: Work, found: RunOutlook) -> int:
     """Return over how many days schedules are compared: the promise's, or those that are due now, or a year."""
     return _horizon(work) or max(len({one.row.day for one in found.now.planned}), _YEAR)
 
 
-def _alternatives_lines(work: Work, found: Prospect) -> list[str]:
+def _alternatives_lines(work: Work, found: RunOutlook) -> list[str]:
     """Return one line that sets the promised schedule beside the others, if there are others."""
     means = [f"{name} {mean:.4g}" for name, mean in _alternatives(work, found).items()]
     over = f"over {_compared_days(work, found)} days, one published each day"
@@ -263,7 +263,7 @@ def _alternatives_lines(work: Work, found: Prospect) -> list[str]:
     return [said] if means else []
 
 
-def _skipped_ahead(found: Prospect) -> list[Skip]:
+def _skipped_ahead(found: RunOutlook) -> list[Skip]:
     """Return the days that will be skipped once they are due, if every day is released then."""
     due = max((one.row.day for one in found.now.planned), default="")
     return [(day, series) for day, series in found.outlook.skipped if day.isoformat() > due and not series]

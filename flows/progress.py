@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, ProgressReporter
 
 _WORDS = {
     "hash": "naming files",
@@ -29,7 +29,7 @@ _WORDS = {
 
 
 @contextmanager
-def bars(*, wanted: bool = True) -> Iterator[Told]:
+def bars(*, wanted: bool = True) -> Iterator[ProgressReporter]:
     """Yield whom the stages may tell how far they are; nobody unless it is `wanted` and there is a terminal."""
     if not (wanted and sys.stderr.isatty()):
         yield SILENT
@@ -39,7 +39,7 @@ def bars(*, wanted: bool = True) -> Iterator[Told]:
         yield _told(shown)
 
 
-def _told(shown: Progress) -> Told:
+def _told(shown: Progress) -> ProgressReporter:
     tasks: dict[str, TaskID] = {}
     links: set[str] = set()
 
@@ -53,4 +53,4 @@ def _told(shown: Progress) -> Told:
             links.add(link)
             shown.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
 
-    return Told(progress, dashboard)
+    return ProgressReporter(progress, dashboard)

@@ -10,10 +10,10 @@ from decimal import Decimal, InvalidOperation
 
 from agedp_data.errors import RunFileError
 from agedp_data.losses import NANO
-from agedp_data.notions.notion import ASSUMPTION_FREE, Figure
+from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
 from agedp_data.notions.parameters import LARGEST
 from flows.words import change_words, four_digits
-from pipelines.promise.offers import Comparison, Offer, Target
+from pipelines.promise.offers import ComparisonTarget, NotionComparison, NotionOffer
 from pipelines.promise.promises import compare_promises
 from pipelines.work import Work
 
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def target_of(risk: str | None, error_kwh: str | None) -> Target:
+def target_of(risk: str | None, error_kwh: str | None) -> ComparisonTarget:
     """Return the target that the command was given, in words; none leaves it to the run file's promise.
 
     Raises:
@@ -39,8 +39,8 @@ def target_of(risk: str | None, error_kwh: str | None) -> Target:
     if risk is not None and error_kwh is not None:
         raise RunFileError("--risk and --error-kwh are two targets; name one")
     if error_kwh is not None:
-        return Target(error_kwh=float(_amount("--error-kwh", error_kwh)))
-    return Target(risk=None if risk is None else _amount("--risk", risk))
+        return ComparisonTarget(error_kwh=float(_amount("--error-kwh", error_kwh)))
+    return ComparisonTarget(risk=None if risk is None else _amount("--risk", risk))
 
 
 def _amount(option: str, written: str) -> Decimal:
@@ -53,7 +53,7 @@ def _amount(option: str, written: str) -> Decimal:
     return amount
 
 
-def promises_lines(work: Work, target: Target) -> list[str]:
+def promises_lines(work: Work, target: ComparisonTarget) -> list[str]:
     """Return the offers for people."""
     found = compare_promises(work, target)
     had = [one for one in found.offers if one.series is not None]
@@ -73,7 +73,7 @@ def promises_lines(work: Work, target: Target) -> list[str]:
     ]
 
 
-def _head_lines(found: Comparison) -> list[str]:
+def _head_lines(found: NotionComparison) -> list[str]:
     target = found.target
     kept = f"a figure of {_short(target.risk)}" if target.risk is not None else f"a noise of {target.error_kwh:g} kWh"
     whence = ", which the run file promises" if target.own else ""
@@ -89,7 +89,7 @@ def _head_lines(found: Comparison) -> list[str]:
     ]
 
 
-def _about(offers: list[Offer]) -> dict[tuple[str, str, str], str]:
+def _about(offers: list[NotionOffer]) -> dict[tuple[str, str, str], str]:
     """Return a letter for each thing that figures are about, with what they assume; a star where they assume it."""
     found: dict[tuple[str, str, str], str] = {}
     for one in offers:
@@ -99,16 +99,18 @@ def _about(offers: list[Offer]) -> dict[tuple[str, str, str], str]:
     return found
 
 
-def _key(figure: Figure) -> tuple[str, str, str]:
+def _key(figure: LossBound) -> tuple[str, str, str]:
     """Return what a letter stands for; by which method, behind the assumption, the offer's own line says."""
     return figure.about, figure.kind, figure.assumption.partition(" (method")[0]
 
 
-def _width(offers: list[Offer]) -> int:
+def _width(offers: list[NotionOffer]) -> int:
     return max([_LEAST_WIDTH, *(len(one.method) for one in offers)])
 
 
-def _offer_line(one: Offer, found: Comparison, about: dict[tuple[str, str, str], str], *, width: int) -> str:
+def _offer_line(
+    one: NotionOffer, found: NotionComparison, about: dict[tuple[str, str, str], str], *, width: int
+) -> str:
     series, figure = one.series, one.figure
     if series is None or figure is None:
         raise RuntimeError("an offer without a series has no line")
@@ -138,7 +140,7 @@ def _about_lines(about: dict[tuple[str, str, str], str]) -> Iterator[str]:
         yield from _wrapped(f"{letter:3s}", f"about {what}; {holds}")
 
 
-def _mark_lines(found: Comparison, had: list[Offer]) -> Iterator[str]:
+def _mark_lines(found: NotionComparison, had: list[NotionOffer]) -> Iterator[str]:
     if any(one.promised for one in had):
         yield "=  what the run file says now"
     if any(one.cheapest for one in found.offers):
@@ -152,7 +154,7 @@ def _mark_lines(found: Comparison, had: list[Offer]) -> Iterator[str]:
         yield "no promise here keeps the target on every day asked for"
 
 
-def _ended_lines(offers: list[Offer]) -> Iterator[str]:
+def _ended_lines(offers: list[NotionOffer]) -> Iterator[str]:
     for one in offers:
         if one.series is not None and (one.series.ended_by or one.series.skipped):
             skipped = f"{one.series.skipped} days are skipped" if one.series.skipped else ""
@@ -160,7 +162,7 @@ def _ended_lines(offers: list[Offer]) -> Iterator[str]:
             yield f"   {one.notion}, {one.method}: {'; '.join(filter(None, [ends, skipped]))}"
 
 
-def _ahead_lines(offers: list[Offer]) -> Iterator[str]:
+def _ahead_lines(offers: list[NotionOffer]) -> Iterator[str]:
     for one in offers:
         if one.ahead is not None:
             yield (
@@ -169,7 +171,7 @@ def _ahead_lines(offers: list[Offer]) -> Iterator[str]:
             )
 
 
-def _some_days_lines(offers: list[Offer]) -> Iterator[str]:
+def _some_days_lines(offers: list[NotionOffer]) -> Iterator[str]:
     """Yield which usable series have days that are not."""
     for one in offers:
         if one.series is not None and one.needs is None and one.series.unusable_days:
@@ -179,7 +181,7 @@ def _some_days_lines(offers: list[Offer]) -> Iterator[str]:
             )
 
 
-def _unusable_lines(found: Comparison) -> Iterator[str]:
+def _unusable_lines(found: NotionComparison) -> Iterator[str]:
     unusable = [one for one in found.offers if one.needs is not None]
     if not unusable:
         return
@@ -199,7 +201,7 @@ def _round(loss: int) -> str:
     return four_digits(loss / NANO)
 
 
-def _lacking_lines(found: Comparison) -> Iterator[str]:
+def _lacking_lines(found: NotionComparison) -> Iterator[str]:
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in found.offers:
         if one.lacking:

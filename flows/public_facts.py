@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import epsilon
 from flows.words import counted, deviation, shown, waiting_lines
 from pipelines.internal_reports import reports_text
@@ -36,7 +36,7 @@ def released_text(work: Work) -> str:
     return f"{text} Epsilon per day: at most {loss}. Noise standard deviation: at most {noise}."
 
 
-def released_rows(work: Work) -> tuple[Release, ...]:
+def released_rows(work: Work) -> tuple[ReleaseRecord, ...]:
     """Return the rows of this run's days that carry values."""
     return tuple(row for row in work.released if row.state == RELEASED)
 
@@ -58,14 +58,14 @@ def warning_text(work: Work) -> str:
     return f"Published with warnings: {'; '.join(dict.fromkeys(notices))}."
 
 
-def _largest_day(rows: Sequence[Release]) -> int:
+def _largest_day(rows: Sequence[ReleaseRecord]) -> int:
     losses: Counter[str] = Counter()
     for row in rows:
         losses[row.day] += row.loss
     return max(losses.values())
 
 
-def _noise_text(work: Work, rows: Sequence[Release]) -> str:
+def _noise_text(work: Work, rows: Sequence[ReleaseRecord]) -> str:
     """Return the largest noise of each series."""
     noise: dict[str, tuple[float, str]] = {}
     for row in rows:

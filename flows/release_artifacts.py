@@ -16,7 +16,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from prefect.assets import Asset, AssetProperties
 from prefect.events import emit_event
 
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import epsilon
 from agedp_data.readers import storage
 from flows import words
@@ -84,7 +84,7 @@ def released_table(work: Work) -> list[dict[str, Any]]:
     return [line for row in released_rows(work) for line in _lines(work, row)]
 
 
-def _lines(work: Work, row: Release) -> list[dict[str, Any]]:
+def _lines(work: Work, row: ReleaseRecord) -> list[dict[str, Any]]:
     series = work.run.series[row.series]
     noise, unit = deviation(row, series)
     day: Mapping[str, Any] = {"day": row.day, "series": row.series}

@@ -19,7 +19,7 @@ from prefect.tasks import MaterializingTask
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
 from flows import release_artifacts
-from flows.handles import Handle
+from flows.handles import RunHandle
 from flows.public_facts import due_text, published_text, released_rows, released_text, report_text, warning_text
 from flows.stage_runs import (
     FLOW_OPTIONS,
@@ -35,7 +35,7 @@ from flows.stage_runs import (
     unless_bug,
 )
 from pipelines import sanitise
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.internal_reports import write_reports
 from pipelines.sanitise import Stage
 from pipelines.work import Work, begin
@@ -69,14 +69,14 @@ def release(run_file: str, as_of: date | None = None) -> State:
     return None
 
 
-def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> Handle[Work]:
+def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHandle[Work]:
     """Load what the run rests on; of a bug Prefect gets the class alone, for its text could quote the roster."""
     work = unless_bug("the run file", lambda: begin(run_file, as_of=as_of, told=observer.progress), observer)
     observer.result, observer.confidential = work, work.confidential
-    return Handle(f"run of {work.population}", work)
+    return RunHandle(f"run of {work.population}", work)
 
 
-def _publish_committed(run: Handle[Work], drawn: State, observer: FlowObserver) -> None:
+def _publish_committed(run: RunHandle[Work], drawn: State, observer: FlowObserver) -> None:
     """Publish and report what was committed, also before a day that was refused; then raise what the release raised."""
     refusal = observer.error
     if drawn.is_completed() or isinstance(refusal, LedgerError):
@@ -89,19 +89,21 @@ def _publish_committed(run: Handle[Work], drawn: State, observer: FlowObserver) 
     completed(drawn, observer)
 
 
-def _stage(name: str, stage: Stage, run: Handle[Work], text: Callable[[Work], str], label: str) -> Handle[Work] | State:
+def _stage(
+    name: str, stage: Stage, run: RunHandle[Work], text: Callable[[Work], str], label: str
+) -> RunHandle[Work] | State:
     """Run a stage of `pipelines.sanitise`, log one line of public facts, and return the handle of its result."""
 
-    def staged() -> Handle[Work]:
+    def staged() -> RunHandle[Work]:
         stage(run.value)
         get_run_logger().info(text(run.value))
-        return Handle(f"{label} of {run.value.population}", run.value)
+        return RunHandle(f"{label} of {run.value.population}", run.value)
 
     return run_stage(name, staged)
 
 
 @task(name="plan", task_run_name="plan", **ONCE)
-def plan(run: Handle[Work]) -> Handle[Work] | State:
+def plan(run: RunHandle[Work]) -> RunHandle[Work] | State:
     """Compare the run file with the contract of the ledger and find the due days."""
 
     def planned(work: Work) -> None:
@@ -112,19 +114,19 @@ def plan(run: Handle[Work]) -> Handle[Work] | State:
 
 
 @task(name="ingest", task_run_name="ingest", **RETRIED)
-def ingest(planned: Handle[Work]) -> Handle[Work] | State:
+def ingest(planned: RunHandle[Work]) -> RunHandle[Work] | State:
     """Read the input files into the confidential store: every row is kept, or rejected with its reason."""
     return _stage("ingest", sanitise.read_files, planned, lambda _: "Input files are read.", "readings")
 
 
 @task(name="aggregate", task_run_name="aggregate", **ONCE)
-def aggregate(readings: Handle[Work]) -> Handle[Work] | State:
+def aggregate(readings: RunHandle[Work]) -> RunHandle[Work] | State:
     """Sum the households of each due day, in whole watt-hours."""
     return _stage("aggregate", sanitise.aggregate_days, readings, lambda _: "Daily sums are computed.", "sums")
 
 
 @task(name="release", task_run_name="release", **ONCE)
-def release_days(sums: Handle[Work]) -> Handle[Work] | State:
+def release_days(sums: RunHandle[Work]) -> RunHandle[Work] | State:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
 
     def released(work: Work) -> None:
@@ -138,13 +140,13 @@ def release_days(sums: Handle[Work]) -> Handle[Work] | State:
 
 
 @task(name="publish", task_run_name="publish", **RETRIED)
-def publish(released: Handle[Work]) -> Handle[Work] | State:
+def publish(released: RunHandle[Work]) -> RunHandle[Work] | State:
     """Write the release folder from the ledger."""
     return _stage("publish", sanitise.publish_folder, released, published_text, "release folder")
 
 
 @task(name="report", task_run_name="report", **ONCE)
-def report(published: Handle[Work]) -> Handle[Work] | State:
+def report(published: RunHandle[Work]) -> RunHandle[Work] | State:
     """Write the internal records and the internal report; what fails is a warning and leaves the run completed."""
 
     def reported(work: Work) -> None:
@@ -163,7 +165,7 @@ def _publish_task(work: Work) -> Task[Any, Any]:
     return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
 
 
-def run_release(run_file: str, as_of: date | None, told: Told = SILENT) -> tuple[Work, AgedpError | None]:
+def run_release(run_file: str, as_of: date | None, told: ProgressReporter = SILENT) -> tuple[Work, AgedpError | None]:
     """Run the flow in this process and return what it made, which Prefect itself never sees, and what ended it.
 
     Raises:

@@ -23,7 +23,7 @@ from pathlib import Path
 from agedp_data.errors import AgedpError
 from flows import START_SECONDS
 from pipelines import folders
-from pipelines.internal_files import Kind, read_content
+from pipelines.internal_files import FileKind, read_content
 from pipelines.work import checked
 
 SERVED_BY = "AGEDP_SERVED_BY"
@@ -53,7 +53,7 @@ class ServerError(AgedpError):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class PrefectServer:
     """A server by the address of its API; where its password stands if it is our own."""
 
     api: str
@@ -66,7 +66,7 @@ class Server:
 
 
 @contextmanager
-def served(home: Path, *, schedules: bool = False) -> Iterator[Server]:
+def served(home: Path, *, schedules: bool = False) -> Iterator[PrefectServer]:
     """Yield the server of PREFECT_API_URL if set, else one of our own with its files in `home`.
 
     With `schedules` it is one that schedules runs and has pages.
@@ -80,7 +80,7 @@ def served(home: Path, *, schedules: bool = False) -> Iterator[Server]:
         os.environ.setdefault(name, value)
     if address:
         _require_answer(address)
-        yield Server(address)
+        yield PrefectServer(address)
         return
     os.environ.setdefault("PREFECT_HOME", str(home))
     password_file = folders.make_private(home) / "password"
@@ -96,7 +96,7 @@ def served(home: Path, *, schedules: bool = False) -> Iterator[Server]:
         address = _wait(child)
         os.environ["PREFECT_API_URL"] = address
         try:
-            yield Server(address, password_file)
+            yield PrefectServer(address, password_file)
         finally:
             _send_what_waits()
     finally:
@@ -106,7 +106,7 @@ def served(home: Path, *, schedules: bool = False) -> Iterator[Server]:
 
 
 @contextmanager
-def served_beside(run_file: Path) -> Iterator[Server]:
+def served_beside(run_file: Path) -> Iterator[PrefectServer]:
     """Yield the server for one run of a run file: one of our own has its files in the confidential folder.
 
     Raises:
@@ -118,7 +118,7 @@ def served_beside(run_file: Path) -> Iterator[Server]:
 
 def _password(file: Path) -> str:
     """Return the server's user and password, the same for as long as the file is there and sound."""
-    password = read_content(file, _parse_password, Kind.DERIVED, advice="").value
+    password = read_content(file, _parse_password, FileKind.DERIVED, advice="").value
     if password is None:
         password = f"agedp:{uuid.uuid4().hex}"
         folders.write(file, f"{password}\n".encode())

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agedp_data.config import RunFile
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.config.schedule import Live
 from agedp_data.errors import RunFileError
 from agedp_data.model import PUBLIC
 from agedp_data.shown import shown
-from flows.server import SERVED_BY, Server, served
+from flows.server import SERVED_BY, PrefectServer, served
 from pipelines import folders, locks
 from pipelines.sanitise import foresee
 from pipelines.work import begin, checked
 
 
 @dataclass(frozen=True, slots=True)
-class Nightly:
+class ScheduledRun:
     """A run file and when it is run; the population names it to Prefect."""
 
     run_file: Path
@@ -36,7 +36,7 @@ class Nightly:
     is_calibrated: bool = False
 
 
-def scheduled(run_files: Sequence[Path]) -> tuple[Nightly, ...]:
+def scheduled(run_files: Sequence[Path]) -> tuple[ScheduledRun, ...]:
     """Return when each run file is run, all of them looked at as `agedp plan` does.
 
     Raises:
@@ -50,7 +50,7 @@ def scheduled(run_files: Sequence[Path]) -> tuple[Nightly, ...]:
     return nights
 
 
-def _nightly(run_file: Path) -> Nightly:
+def _nightly(run_file: Path) -> ScheduledRun:
     run = checked(run_file)
     schedule, name = run.schedule, run.name
     if not isinstance(schedule, Live):
@@ -61,16 +61,16 @@ def _nightly(run_file: Path) -> Nightly:
         raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')
     if not _awaits_calibration(run):
         foresee(begin(run_file))
-    where, estimated = Path(run.output.confidential), isinstance(run.model, Estimated)
-    return Nightly(run_file.absolute(), run.population.name, schedule.cron, schedule.zone, where, estimated)
+    where, estimated = Path(run.output.confidential), isinstance(run.model, EstimatedModel)
+    return ScheduledRun(run_file.absolute(), run.population.name, schedule.cron, schedule.zone, where, estimated)
 
 
 def _awaits_calibration(run: RunFile) -> bool:
     """Tell whether the flow `agedp-calibrate` has to run before the first release."""
-    return isinstance(run.model, Estimated) and not (Path(run.model.file) / PUBLIC).exists()
+    return isinstance(run.model, EstimatedModel) and not (Path(run.model.file) / PUBLIC).exists()
 
 
-def serve_all(nights: Sequence[Nightly], *, ready: Callable[[Server], None]) -> None:
+def serve_all(nights: Sequence[ScheduledRun], *, ready: Callable[[PrefectServer], None]) -> None:
     """Serve until this process is told to stop; `ready` is told of the server once it answers.
 
     Raises:
@@ -86,14 +86,14 @@ def serve_all(nights: Sequence[Nightly], *, ready: Callable[[Server], None]) -> 
         serve(deployments, ready=lambda: ready(server))
 
 
-def served_lines(nights: Sequence[Nightly], server: Server) -> list[str]:
+def served_lines(nights: Sequence[ScheduledRun], server: PrefectServer) -> list[str]:
     """Return what is served, and where Prefect's pages are, for people."""
     lines = [line for night in nights for line in _lines(night)]
     pages = f"Prefect's pages: {server.pages}"
     return [*lines, pages + (f", password in {shown(str(server.password_file))}" if server.password_file else "")]
 
 
-def _lines(night: Nightly) -> list[str]:
+def _lines(night: ScheduledRun) -> list[str]:
     release = f"{night.population}: {shown(str(night.run_file))} at {night.cron} ({night.zone})"
     by_hand = f"agedp-calibrate/{night.population}: run it once, before the first release"
     return [release, by_hand] if night.is_calibrated else [release]

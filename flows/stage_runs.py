@@ -22,7 +22,7 @@ from prefect.states import Failed
 
 from agedp_data.errors import AgedpError, Unavailable
 from pipelines import folders
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, ProgressReporter
 
 T = TypeVar("T")
 State = Any  # Prefect's states are generic in their result; ours are handles or nothing
@@ -49,7 +49,7 @@ class FlowObserver:
     """
 
     command: str = "agedp plan"
-    progress: Told = SILENT
+    progress: ProgressReporter = SILENT
     result: Any = None
     error: AgedpError | None = None
     bug: StageFailed | None = None
@@ -82,7 +82,7 @@ def observer_of_flow(command: str) -> Iterator[FlowObserver]:
     yield observer
 
 
-def observe(flow: Callable[[], State], progress: Told = SILENT) -> FlowObserver:
+def observe(flow: Callable[[], State], progress: ProgressReporter = SILENT) -> FlowObserver:
     """Run a flow in this process and return its observer, its result set or its error.
 
     Raises:

@@ -16,7 +16,7 @@ from typing import Any
 
 from agedp_data import noise
 from agedp_data.config.series import AnySeries
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import epsilon
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
 from agedp_data.readers.storage import is_url, told
@@ -24,7 +24,7 @@ from agedp_data.statement import markdown
 from flows.preflight_text import preflight_lines
 from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
 from pipelines.internal_reports import reports_text
-from pipelines.promise.changes import Change
+from pipelines.promise.changes import DayToDayChange
 from pipelines.promise.outlook import Skip
 from pipelines.sanitise import ends_soon
 from pipelines.work import Work
@@ -228,7 +228,7 @@ def yardstick_line(deviation: float) -> str:
     )
 
 
-def change_json(change: Change) -> dict[str, Any]:
+def change_json(change: DayToDayChange) -> dict[str, Any]:
     """Return what a mean changes by from day to day for machines; without an error it is the yardstick."""
     return {
         "change_kwh": change.kwh,
@@ -237,14 +237,14 @@ def change_json(change: Change) -> dict[str, Any]:
     }
 
 
-def change_words(change: Change) -> str:
+def change_words(change: DayToDayChange) -> str:
     """Return where the change from day to day comes from, in words."""
     if change.error_kwh is None:
         return "assumed until the published series tells it from noise"
     return f"give or take {change.error_kwh:.2f} (standard error), as published"
 
 
-def deviation(row: Release, series: AnySeries) -> tuple[float, str]:
+def deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
     """Return the standard deviation of a planned day's noise, and its unit.
 
     Of a mean that of its smallest group, kWh; of a distribution that of every count, homes.

@@ -23,7 +23,7 @@ Cells = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueDay:
     """A day to publish: when its data ended, on which date it is published, who is counted, by which series.
 
     `cells` by series leaves out groups with fewer than `min_households`; `series` are those that did not publish it
@@ -50,10 +50,10 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Agenda:
+class DueDays:
     """The days to publish now, oldest first, and those that are due but wait for their delivery's marker."""
 
-    due: tuple[Due, ...]
+    due: tuple[DueDay, ...]
     waiting: tuple[date, ...] = ()
 
 
@@ -64,7 +64,7 @@ def last_as_of(run: RunFile) -> date | None:
 
 def agenda(
     run: RunFile, roster: Roster, done: Collection[tuple[str, str]], *, until: datetime, not_before: date
-) -> Agenda:
+) -> DueDays:
     """Return the days that are due at `until` and not `done`, as (day, series), for every series.
 
     A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due;
@@ -75,7 +75,7 @@ def agenda(
     Raises:
         LedgerError: days are due, but the clock says a date before `not_before`.
     """
-    found: list[Due] = []
+    found: list[DueDay] = []
     waiting: list[date] = []
     for day in _period(run, until.date()):
         series = tuple(name for name in run.series if (day.isoformat(), name) not in done)
@@ -95,14 +95,14 @@ def agenda(
         rehearsed = run.schedule.mode == "rehearsal"
         publish_on = max(_due_on(run, day) + waited, not_before) if rehearsed else until.date()
         cells = _cells(run, roster, day)
-        found.append(Due(day, clock.instant(ended), publish_on, cells, series, given_up, skipped))
+        found.append(DueDay(day, clock.instant(ended), publish_on, cells, series, given_up, skipped))
     if found and run.schedule.mode != "rehearsal" and until.date() < not_before:
         raise LedgerError(
             f"the clock says {until.date()}, but the ledger's newest release was published on {not_before}, and its "
             "dates never run backwards: set the clock right, or run again on that date"
         )
     # a day that was given up lies behind days that were due while it waited
-    return Agenda(tuple(sorted(found, key=lambda one: one.publish_on)), tuple(waiting))
+    return DueDays(tuple(sorted(found, key=lambda one: one.publish_on)), tuple(waiting))
 
 
 def _delivered(run: RunFile, day: date) -> bool:

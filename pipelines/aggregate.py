@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data import tables
-from agedp_data.chains.represented import PublicStates
+from agedp_data.chains.represented import RepresentativeValues
 from agedp_data.config.series import AnySeries
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import Flags, Ints, Layout, expected_readings
@@ -40,7 +40,7 @@ _ABSENT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class DailySum:
     """One day of one series, by group (confidential): the exact vector of each group's cells.
 
     Of the households of a group so many have a `usable` day, and so many of these are `clamped`. Where states are
@@ -69,8 +69,8 @@ def aggregate(
     days: Sequence[date],
     series: Mapping[str, AnySeries],
     path: Path,
-    states: PublicStates | None = None,
-) -> dict[tuple[date, str], Sum]:
+    states: RepresentativeValues | None = None,
+) -> dict[tuple[date, str], DailySum]:
     """Return the SUMS of these days by day and series, and leave a copy for the house.
 
     What is drawn over is what is returned: a file could be another run's. `states` are those that series count.
@@ -83,7 +83,7 @@ def aggregate(
             f"{days[0]} is due, but readings before {store.forgotten_before()} were let go (engine.keep_days); name "
             "another confidential folder to read them again"
         )
-    summed: dict[tuple[date, str], Sum] = {}
+    summed: dict[tuple[date, str], DailySum] = {}
     for month in sorted({f"{day:%Y-%m}" for day in days}):
         read = matrices(store, delivery, roster, month, states=states)
         for day in (day for day in days if f"{day:%Y-%m}" == month):
@@ -93,7 +93,7 @@ def aggregate(
 
 
 @dataclass(frozen=True, slots=True)
-class Month:
+class MonthMatrix:
     """(household, day of month): energy by the readings, energy by their states (if asked for), number of readings."""
 
     energy_wh: Ints
@@ -114,7 +114,7 @@ class Month:
 
 
 def count_states(
-    store: Store, delivery: Delivery, days: Iterable[date], states: PublicStates | None, *, engine: Engine
+    store: Store, delivery: Delivery, days: Iterable[date], states: RepresentativeValues | None, *, engine: Engine
 ) -> None:
     """Count the half-hours of the months of these days by their states, if a series does so; side by side."""
     if states is not None and states.step == "half-hour":
@@ -124,13 +124,13 @@ def count_states(
 
 
 def matrices(
-    store: Store, delivery: Delivery, roster: Roster, month: str, *, states: PublicStates | None = None
-) -> Month:
+    store: Store, delivery: Delivery, roster: Roster, month: str, *, states: RepresentativeValues | None = None
+) -> MonthMatrix:
     """Return what the roster's households used on each day of a month whose states are counted, if there are some."""
     energy = np.zeros((len(roster.ids), 31), np.int64)
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
-        return Month(energy, counted, readings)
+        return MonthMatrix(energy, counted, readings)
     table = read_days(store, month, delivery.contents)
     code, day, on_roster = _places(table, roster, month)
     energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
@@ -141,7 +141,7 @@ def matrices(
         table = read_state_days(store, month, delivery.contents, states)
         code, day, kept = _places(table, roster, month)
         counted[code, day] = table["counted_wh"].to_numpy()[kept]
-    return Month(energy, counted, readings)
+    return MonthMatrix(energy, counted, readings)
 
 
 def _places(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
@@ -161,8 +161,8 @@ def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, Flags]:
     return codes[on_roster], on_roster
 
 
-def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, read: Month) -> Sum:
-    found = Sum(series, {}, {}, {}, {})
+def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, read: MonthMatrix) -> DailySum:
+    found = DailySum(series, {}, {}, {}, {})
     energy, as_read, readings = (
         each[:, day.day - 1] for each in (read.energy_of(series), read.energy_wh, read.readings)
     )
@@ -178,7 +178,7 @@ def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, read: Mon
     return found
 
 
-def _lines(summed: Mapping[tuple[date, str], Sum]) -> Iterator[dict[str, Any]]:
+def _lines(summed: Mapping[tuple[date, str], DailySum]) -> Iterator[dict[str, Any]]:
     for (day, name), one in summed.items():
         for group, exact in one.exact.items():
             counts = {"households": one.households, "usable": one.usable, "clamped": one.clamped}

@@ -15,16 +15,16 @@ from datetime import date
 from typing import Any
 
 from agedp_data import clock
-from agedp_data.chains.envelope import Envelope
-from agedp_data.config.amendments import Change, amendment
+from agedp_data.chains.envelope import LeakageBound
+from agedp_data.config.amendments import ContractChange, amendment
 from agedp_data.config.contracts import promise_of
 from agedp_data.config.meanings import comparable
 from agedp_data.errors import LedgerError, Refused
-from agedp_data.ledger import Contract, Ledger, canonical
+from agedp_data.ledger import ContractRecord, Ledger, canonical
 from pipelines.day_boundaries import judge_zone_changes
-from pipelines.promise.grant import Binding
+from pipelines.promise.grant import EffectivePromise
 from pipelines.promise.in_force import binding_models, series_by_contract
-from pipelines.promise.outlook import Outlook, Side, View, outlook
+from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, outlook
 from pipelines.work import Work
 
 _MODEL = ("model", "model.hash")
@@ -35,18 +35,18 @@ _MODEL = ("model", "model.hash")
 class Amendment:
     """A run file against the contract in force: every difference with its verdict, and the outlook of both."""
 
-    changes: tuple[Change, ...]
-    before: Outlook
-    after: Outlook
+    changes: tuple[ContractChange, ...]
+    before: Forecast
+    after: Forecast
     in_force: str
 
     @property
-    def refused(self) -> tuple[Change, ...]:
+    def refused(self) -> tuple[ContractChange, ...]:
         """Return the changes that loosen the promise, or that what is released breaks."""
         return tuple(change for change in self.changes if change.verdict == "refused")
 
 
-def amend(work: Work) -> Contract:
+def amend(work: Work) -> ContractRecord:
     """Record the run file as the contract in force from the next unreleased day on, and return that contract.
 
     Raises:
@@ -56,7 +56,7 @@ def amend(work: Work) -> Contract:
     return record(work, foresee_amendment(work))
 
 
-def record(work: Work, found: Amendment) -> Contract:
+def record(work: Work, found: Amendment) -> ContractRecord:
     """Record an amendment that was looked at, if everything in it is allowed and nothing came in between.
 
     Raises:
@@ -103,15 +103,17 @@ def foresee_amendment(work: Work) -> Amendment:
     old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(work.promise)))
     adopted = {work.model.id: work.model.envelope} if work.model else {}
     series = series_by_contract(contracts)
-    before = Side(old, Binding(promise_of(contracts[-1].promise, series), _own_first(old, models)))
-    after = Side(new, Binding(promise_of(canonical(work.promise), series), _own_first(new, adopted | models)))
-    view = View(tuple(rows), work.roster, clock.today(), contracts)
+    before = ForecastContract(old, EffectivePromise(promise_of(contracts[-1].promise, series), _own_first(old, models)))
+    after = ForecastContract(
+        new, EffectivePromise(promise_of(canonical(work.promise), series), _own_first(new, adopted | models))
+    )
+    view = ForecastView(tuple(rows), work.roster, clock.today(), contracts)
     changes = tuple(_judged(each, after.binding.broken(rows)) for each in amendment(old, new))
     changes = judge_zone_changes(changes, old, work.run, rows)
     return Amendment(changes, outlook(before, view), outlook(after, view), contracts[-1].hash)
 
 
-def _judged(change: Change, broken: Mapping[str, str]) -> Change:
+def _judged(change: ContractChange, broken: Mapping[str, str]) -> ContractChange:
     """Return a change, refused if it sets a bound that what is released breaks for ever; what a model does is told."""
     said = broken.get(change.key.removeprefix("promise."))
     if change.verdict == "refused":
@@ -127,7 +129,7 @@ def _judged(change: Change, broken: Mapping[str, str]) -> Change:
     return replace(change, verdict="refused", why=f"{said}: the series would end, and a bound is never raised again")
 
 
-def _own_first(terms: Mapping[str, Any], models: Mapping[str, Envelope]) -> tuple[Envelope | None, ...]:
+def _own_first(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:
     """Return the envelope of the model that a contract names, or None, and those of all others that bind."""
     own = terms.get("model", {}).get("hash")
     return (models[own] if own else None, *(envelope for name, envelope in models.items() if name != own))

@@ -28,17 +28,17 @@ from agedp_data.config import RunFile, load
 from agedp_data.config.input import INPUTS
 from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.config.series import AnySeries, Distribution
-from agedp_data.config.surroundings import Output, Population
+from agedp_data.config.surroundings import OutputSection, PopulationSection
 from agedp_data.errors import Refused
 from agedp_data.model import model_of
 from agedp_data.privacy.kernel import Floats, Mask
 from agedp_data.privacy.measured import noticed_loss, proven_loss
 from agedp_data.privacy.measured_noise import too_far, too_near
-from agedp_data.privacy.shown_faults import Charged, Streets, parts_of, streets_for, unseen
+from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, parts_of, streets_for, unseen
 from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import read_roster
 from pipelines.agenda import last_as_of
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.handover.received import METADATA_KEY, ReleaseFolder
 from pipelines.sanitise import STAGES, Stage, run_stages
 from pipelines.work import Work, engine_of
@@ -47,12 +47,12 @@ CONFIDENCE = 0.999999
 """Of each bound and of each count: an alarm says to release nothing, so it must not be luck."""
 _FIRST, _DAYS, _NIGHTS = date(2013, 1, 1), 2, 2
 _GROUP = "street"
-_PROBED = Streets(2, 1)
+_PROBED = AuditDatasets(2, 1)
 _UNIT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredLoss:
     """About what, which loss is promised, which is proven, and the least that would have been noticed [epsilon]."""
 
     about: str
@@ -67,11 +67,11 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class AuditResult:
     """What so many made-up streets prove, the faults that were found, and those that these losses would not show."""
 
-    measured: tuple[Measured, ...]
-    streets: Streets
+    measured: tuple[MeasuredLoss, ...]
+    streets: AuditDatasets
     faults: tuple[str, ...]
     unseen: tuple[str, ...]
 
@@ -82,13 +82,13 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Published:
+class _AuditDay:
     """A release of one night: what it was charged, its figures by street and cell, and what these truly are.
 
     `none` and `much` are the figures of a street that uses nothing and of one that uses much.
     """
 
-    charged: Charged
+    charged: AuditedRelease
     figures: Ints
     none: Ints
     much: Ints
@@ -111,7 +111,9 @@ class _Published:
         return int(np.count_nonzero(np.abs(self.figures - true) <= self.charged.law.width))
 
 
-def audit(run_file: str | Path, *, streets: Streets | None = None, told: Told = SILENT) -> Audit:
+def audit(
+    run_file: str | Path, *, streets: AuditDatasets | None = None, told: ProgressReporter = SILENT
+) -> AuditResult:
     """Return what is measured of one release and of all releases of two days, of households that the run file fits.
 
     Without a number of streets they are such that the losses of this run file are told best.
@@ -129,7 +131,7 @@ def audit(run_file: str | Path, *, streets: Streets | None = None, told: Told = 
         nights = list(_nights(run, Path(folder) / "streets", streets, coins, told))
     charged = [one.charged for one in nights[0][0]]
     of_counts = (1 - CONFIDENCE) / (2 * len(charged))  # two counts of each release
-    return Audit(
+    return AuditResult(
         tuple(_measured(nights, streets, coins)),
         streets,
         (*_faults(nights), *_misplaced(nights[0][0], coins, unlikely=of_counts)),
@@ -137,11 +139,11 @@ def audit(run_file: str | Path, *, streets: Streets | None = None, told: Told = 
     )
 
 
-_Night = tuple[tuple[_Published, ...], int]
+_Night = tuple[tuple[_AuditDay, ...], int]
 """What was published after a night, and the total that its statement tells [1e-9 epsilon]."""
 
 
-def _measured(nights: list[_Night], streets: Streets, coins: Mask) -> Iterator[Measured]:
+def _measured(nights: list[_Night], streets: AuditDatasets, coins: Mask) -> Iterator[MeasuredLoss]:
     """Yield what the figures prove of a home; of a figure that was published twice the mean is as good as it is."""
     releases, total = nights[0]
     weights = np.array([max(one.charged.apart, _UNIT) for one in releases])
@@ -154,7 +156,7 @@ def _measured(nights: list[_Night], streets: Streets, coins: Mask) -> Iterator[M
         proven = proven_loss(shown, coins, confidence=CONFIDENCE) / streets.homes
         parts = parts_of([one.charged for one in releases[which]], streets.homes)
         noticed = noticed_loss(promised * streets.homes, streets.number, parts=parts, confidence=CONFIDENCE)
-        yield Measured(about, float(promised), proven, float(noticed) / streets.homes)
+        yield MeasuredLoss(about, float(promised), proven, float(noticed) / streets.homes)
 
 
 def _faults(nights: list[_Night]) -> Iterator[str]:
@@ -171,7 +173,7 @@ def _faults(nights: list[_Night]) -> Iterator[str]:
         )
 
 
-def _misplaced(releases: tuple[_Published, ...], coins: Mask, *, unlikely: float) -> Iterator[str]:
+def _misplaced(releases: tuple[_AuditDay, ...], coins: Mask, *, unlikely: float) -> Iterator[str]:
     """Yield which releases have figures that lie where their noise does not put them."""
     for one in releases:
         near, draws, law = one.near(coins), one.figures.size, one.charged.law
@@ -182,7 +184,9 @@ def _misplaced(releases: tuple[_Published, ...], coins: Mask, *, unlikely: float
             yield f"{told}, too few: they are noised, or summed, otherwise than told"
 
 
-def _nights(run: RunFile, folder: Path, streets: Streets, coins: Mask, told: Told) -> Iterator[_Night]:
+def _nights(
+    run: RunFile, folder: Path, streets: AuditDatasets, coins: Mask, told: ProgressReporter
+) -> Iterator[_Night]:
     """Run a made-up world once for each night and yield what it has published."""
     folder.mkdir()
     much_wh = run.input.max_half_hour_wh
@@ -202,7 +206,7 @@ def _nights(run: RunFile, folder: Path, streets: Streets, coins: Mask, told: Tol
         yield tuple(_published(released, fitted, streets, much_wh)), losses.nearest(Decimal(told_total))
 
 
-def _run(work: Work, told: Told, night: int) -> None:
+def _run(work: Work, told: ProgressReporter, night: int) -> None:
     """Run the stages of a night and tell how many of all nights are done."""
     steps = count(night * len(STAGES) + 1)
 
@@ -223,12 +227,12 @@ def _fitted(run: RunFile, folder: Path) -> RunFile:
     return run.model_copy(
         update={
             "input": london.model_validate({**given, "max_half_hour_kwh": run.input.max_half_hour_kwh}),
-            "output": Output(
+            "output": OutputSection(
                 release=str(folder / "release"),
                 confidential=str(folder / "confidential"),
                 ledger=f"sqlite:///{folder / 'ledger.sqlite'}",
             ),
-            "population": Population(name="made-up", roster=str(folder / "roster.csv"), min_households=1),
+            "population": PopulationSection(name="made-up", roster=str(folder / "roster.csv"), min_households=1),
             "schedule": Archive(mode="archive", first_day=_FIRST, last_day=last)
             if archive
             else Rehearsal(mode="rehearsal", first_day=_FIRST, last_day=last),
@@ -251,7 +255,7 @@ def _readings(path: Path, ids: list[str], energy_kwh: Floats) -> None:
     csv.write_csv(table, path, csv.WriteOptions(quoting_style="none"))
 
 
-def _published(folder: ReleaseFolder, run: RunFile, streets: Streets, much_wh: int) -> Iterator[_Published]:
+def _published(folder: ReleaseFolder, run: RunFile, streets: AuditDatasets, much_wh: int) -> Iterator[_AuditDay]:
     """Yield the releases of a folder, by series and day."""
     for table in [*folder.averages().values(), *folder.distributions().values()]:
         name = json.loads(table.schema.metadata[METADATA_KEY])["of"]
@@ -264,7 +268,7 @@ def _published(folder: ReleaseFolder, run: RunFile, streets: Streets, much_wh: i
             found = of_day[figures].to_numpy().reshape(-1, none.size)
             order = np.argsort(of_day["group"].to_numpy()[:: none.size])
             charged = _charged(name, series, day.as_py(), of_day["epsilon"][0].as_py(), ends)
-            yield _Published(charged, found[order], none, much)
+            yield _AuditDay(charged, found[order], none, much)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +300,9 @@ def _day_wh(run: RunFile, series: AnySeries, wh: int) -> int:
     return times * int(states.represented(np.array([of]))[0])
 
 
-def _charged(name: str, series: AnySeries, day: date, epsilon: float, ends: _Ends) -> Charged:
+def _charged(name: str, series: AnySeries, day: date, epsilon: float, ends: _Ends) -> AuditedRelease:
     if not isinstance(series, Distribution):
         beyond, span = ends.unclamped_wh - ends.much_wh, (ends.much_wh - ends.none_wh) / series.clamp_wh
-        return Charged(day.isoformat(), name, epsilon, 1, series.clamp_wh, 1, beyond, span)
+        return AuditedRelease(day.isoformat(), name, epsilon, 1, series.clamp_wh, 1, beyond, span)
     none, much = ends.exact(series)
-    return Charged(day.isoformat(), name, epsilon, max(1, int(np.count_nonzero(none != much))), 1, none.size, 0)
+    return AuditedRelease(day.isoformat(), name, epsilon, max(1, int(np.count_nonzero(none != much))), 1, none.size, 0)

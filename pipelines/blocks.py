@@ -56,14 +56,14 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProgressReporter:
     """Who is told how far a stage is and, on a cluster, the address of its dashboard: stage names and numbers only."""
 
     progress: Progress | None = None
     dashboard: Dashboard | None = None
 
 
-SILENT = Told()
+SILENT = ProgressReporter()
 
 
 def default_scheduler() -> str:

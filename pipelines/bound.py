@@ -24,18 +24,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import DIGEST, PUBLIC, Model, digest_line, facts_of, public_text
 from agedp_data.readers.layout import Flags, Ints
 from agedp_data.roster import Roster
 from pipelines import folders
 from pipelines.estimate import Transitions
-from pipelines.models.envelopes import Tabulated, tabulated
+from pipelines.models.envelopes import PopulationBound, tabulated
 from pipelines.quantize import Floats
 
 if TYPE_CHECKING:
-    from pipelines.models.forgetting import Remembered
+    from pipelines.models.forgetting import MemoryCurves
 
 _EPOCH = date(1970, 1, 1)
 
@@ -55,10 +55,10 @@ class Calibration:
     gaps: int
     ages_days: tuple[int, ...]
     curves: Mapping[str, Floats]
-    memory: Remembered | None = None
+    memory: MemoryCurves | None = None
 
 
-def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estimated) -> Calibration:
+def bound(transitions: Transitions, edges: Floats, roster: Roster, model: EstimatedModel) -> Calibration:
     """Write the model's folder.
 
     Raises:
@@ -93,14 +93,14 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
     )
 
 
-def require_new(model: Estimated) -> None:
+def require_new(model: EstimatedModel) -> None:
     """Raise RunFileError if the model's folder holds a model: asked before anything is read or written."""
     if (Path(model.file) / PUBLIC).exists():
         what = "a model is there already and is never estimated anew; name another file"
         raise RunFileError(f"[model] file: {what}", private=f"[model] file = {model.file}: {what}")
 
 
-def _on_roster(roster: Roster, model: Estimated) -> Flags:
+def _on_roster(roster: Roster, model: EstimatedModel) -> Flags:
     """Return which households are on the roster on some day of the model's period."""
     first, last = ((day - _EPOCH).days for day in model.period)
     mark = np.zeros(len(roster.ids), bool)
@@ -109,7 +109,7 @@ def _on_roster(roster: Roster, model: Estimated) -> Flags:
 
 
 def _write_households(
-    folder: Path, ids: pa.Array, own: Transitions, found: Tabulated, ages_days: Sequence[int]
+    folder: Path, ids: pa.Array, own: Transitions, found: PopulationBound, ages_days: Sequence[int]
 ) -> None:
     counts = own.counts if found.groups is None else own.counts.sum(axis=1)
     visits = np.maximum(counts.sum(axis=1), counts.sum(axis=2))

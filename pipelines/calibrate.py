@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from agedp_data.config import RunFile
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders, locks
-from pipelines.blocks import SILENT, Engine, Told
+from pipelines.blocks import SILENT, Engine, ProgressReporter
 from pipelines.bound import Calibration, bound, require_new
 from pipelines.estimate import Transitions, estimate
 from pipelines.models.envelopes import phases_of, read_every
@@ -37,13 +37,13 @@ class CalibrationContext:
     """What a calibration rests on: run file, model section, roster, store and engine."""
 
     run: RunFile
-    model: Estimated
+    model: EstimatedModel
     roster: Roster
     store: Store
     engine: Engine
 
 
-def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told = SILENT) -> Calibration:
+def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: ProgressReporter = SILENT) -> Calibration:
     """Estimate the model of a run file from its input files and write its folder.
 
     Raises:
@@ -58,7 +58,9 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Told 
         return bound_mixing(context, period, edges, transitions)
 
 
-def begin_calibration(run_file: str | Path, *, scheduler: str | None = None, told: Told = SILENT) -> CalibrationContext:
+def begin_calibration(
+    run_file: str | Path, *, scheduler: str | None = None, told: ProgressReporter = SILENT
+) -> CalibrationContext:
     """Load what a calibration rests on; reads no reading and writes nothing but the confidential folder itself.
 
     Raises:
@@ -67,7 +69,7 @@ def begin_calibration(run_file: str | Path, *, scheduler: str | None = None, tol
     """
     run = checked(run_file)
     model = run.model
-    if not isinstance(model, Estimated):
+    if not isinstance(model, EstimatedModel):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
     require_new(model)
     engine = engine_of(run, scheduler, told)
@@ -94,14 +96,14 @@ def store_locked(context: CalibrationContext) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedReadings:
     """What the files hold (confidential): rows kept and rejected, and the readings of the model's period."""
 
     delivery: Delivery
     period: Period
 
 
-def load(context: CalibrationContext) -> Loaded:
+def load(context: CalibrationContext) -> LoadedReadings:
     """Read the input files into the confidential store.
 
     Raises:
@@ -109,7 +111,7 @@ def load(context: CalibrationContext) -> Loaded:
     """
     run, roster = context.run, context.roster
     delivery = read(context.store, run.input.files, engine=context.engine, but=[run.population.roster])
-    return Loaded(delivery, Period(context.store, delivery, roster, *context.model.period))
+    return LoadedReadings(delivery, Period(context.store, delivery, roster, *context.model.period))
 
 
 def quantize_households(context: CalibrationContext, period: Period) -> Floats:
@@ -141,5 +143,5 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     return replace(bound(transitions, edges, context.roster, model), memory=memory)
 
 
-def _steps(model: Estimated, period: Period) -> Period:
+def _steps(model: EstimatedModel, period: Period) -> Period:
     return replace(period, step=model.step)

@@ -10,15 +10,15 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp_data.config.amendments import Change
+from agedp_data.config.amendments import ContractChange
 from agedp_data.config.meanings import ZONE_CHANGES, meaning_of
 from agedp_data.config.run import RunFile
 from agedp_data.errors import ContractChanged
-from agedp_data.ledger import Contract, Release
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.readers.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
 
 
-def require_same_days(run: RunFile, contracts: Sequence[Contract], rows: Sequence[Release]) -> None:
+def require_same_days(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> None:
     """Check that no unreleased day lies otherwise than the contract in force registered it.
 
     Raises:
@@ -34,7 +34,7 @@ def require_same_days(run: RunFile, contracts: Sequence[Contract], rows: Sequenc
         )
 
 
-def first_moved(contract: Mapping[str, Any], run: RunFile, rows: Sequence[Release]) -> date | None:
+def first_moved(contract: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]) -> date | None:
     """Return the first unreleased day that lies otherwise than a contract says; None if none does or it is silent."""
     recorded = contract.get("schedule", {}).get(ZONE_CHANGES)
     if not recorded:
@@ -42,15 +42,15 @@ def first_moved(contract: Mapping[str, Any], run: RunFile, rows: Sequence[Releas
     return first_moved_day(recorded, run.input.layout.day_zone, first_unreleased(run, rows), run.schedule.last_day)
 
 
-def first_unreleased(run: RunFile, rows: Sequence[Release]) -> date:
+def first_unreleased(run: RunFile, rows: Sequence[ReleaseRecord]) -> date:
     """Return the day behind the newest one that is released or skipped."""
     newest = max((row.day for row in rows), default=None)
     return run.schedule.first_day if newest is None else date.fromisoformat(newest) + timedelta(days=1)
 
 
 def judge_zone_changes(
-    changes: Sequence[Change], old: Mapping[str, Any], run: RunFile, rows: Sequence[Release]
-) -> tuple[Change, ...]:
+    changes: Sequence[ContractChange], old: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]
+) -> tuple[ContractChange, ...]:
     """Return the changes of an amendment: other clock changes only where they move an unreleased day.
 
     Refused is what would let the first unreleased day overlap a released one, or leave a gap behind it.

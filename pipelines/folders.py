@@ -204,11 +204,11 @@ def unseen(path: Path, number: int | None) -> InputError:
     return InputError(f"something in the confidential folder {what}", private=f"{path}: {what}")
 
 
-class Damaged(InputError):
+class DamagedFile(InputError):
     """A confidential table that is missing, cut off, altered, or of another form than declared."""
 
 
-class Removed(Damaged):
+class FolderRemoved(DamagedFile):
     """A damaged file of the store that was removed: it is made anew from the input files."""
 
 
@@ -255,8 +255,8 @@ def lines_of(table: pa.Table, path: Path, *, helps: str = _ANEW) -> list[dict[st
         raise _damaged(path, "holds a date that is none", helps) from None
 
 
-def _damaged(path: Path, what: str, helps: str) -> Damaged:
-    return Damaged(f"a confidential table {what}; {helps}", private=f"{path}: {what}; {helps}")
+def _damaged(path: Path, what: str, helps: str) -> DamagedFile:
+    return DamagedFile(f"a confidential table {what}; {helps}", private=f"{path}: {what}; {helps}")
 
 
 def rows_in(path: Path) -> int | None:

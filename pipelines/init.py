@@ -23,19 +23,19 @@ from agedp_data.config.reading import check
 from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
-from agedp_data.readers.files import Source
-from agedp_data.readers.layout import INTERVAL_MINUTES, SLOTS, Reason, slot_step
+from agedp_data.readers.files import InputFile
+from agedp_data.readers.layout import INTERVAL_MINUTES, SLOTS, RejectionReason, slot_step
 from agedp_data.readers.long import Long
 from agedp_data.roster import Roster, read_roster, roster_text
 from pipelines import folders
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.initial_roster import BY, existing, is_read_off, require_groups, write_roster
 from pipelines.long_columns import TABLE, LongTable, read_columns
 from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
 from pipelines.readings.store import Store
-from pipelines.run_file_draft import Draft, Places, decided, draft, flag_of
+from pipelines.run_file_draft import DraftPaths, RunFileDraft, decided, draft, flag_of
 from pipelines.run_file_options import FLAGS, Key, OptionValues, quoted
 from pipelines.run_file_proposals import FileFacts, KeyLine, notion_of
 from pipelines.work import engine_of, rules_of, store_of
@@ -60,7 +60,7 @@ class InitialFiles:
     run_file: Path
     roster: Path
     facts: FileFacts
-    draft: Draft
+    draft: RunFileDraft
     long: LongTable | None = None
     given: OptionValues = field(default_factory=dict)
 
@@ -101,8 +101,8 @@ def init(
     *,
     folder: Path,
     given: OptionValues | None = None,
-    places: Places | None = None,
-    progress: Told = SILENT,
+    places: DraftPaths | None = None,
+    progress: ProgressReporter = SILENT,
 ) -> InitialFiles:
     """Write run.toml and roster.csv into a folder.
 
@@ -122,7 +122,7 @@ def init(
     require_groups(roster, given)
     if run_file.exists() or (BY not in given and roster.exists() and not is_read_off(roster)):
         raise existing(run_file if run_file.exists() else roster)
-    places = places or Places()
+    places = places or DraftPaths()
     layout = read_layout(patterns, given)
     facts = _facts(layout, patterns, {})
     provisional = _provisional(facts, given, places, folder)
@@ -145,7 +145,7 @@ def _no_reading(delivery: Delivery) -> InputError:
     """Return the error about files of which no row is kept."""
     what = "the files hold no reading; there is nobody to put on a roster"
     reason, number = max(delivery.aside.items(), key=lambda each: each[1], default=("", 0))
-    if reason != Reason.ABOVE_BOUND.words:
+    if reason != RejectionReason.ABOVE_BOUND.words:
         return InputError(what, private=f"{what}. Rows rejected: {number:,} {reason}" if number else what)
     return InputError(
         "the files hold no reading: they exceed max_half_hour_kwh. The unit is wrong, or they are registers of a meter "
@@ -153,7 +153,7 @@ def _no_reading(delivery: Delivery) -> InputError:
     )
 
 
-def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, places: Places) -> Draft:
+def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, places: DraftPaths) -> RunFileDraft:
     """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
 
     Raises:
@@ -196,7 +196,7 @@ def read_layout(patterns: Sequence[str], given: OptionValues) -> RecognisedLayou
     return RecognisedLayout(next(iter(LAYOUTS)))  # whose reader says what is wrong with the header
 
 
-def _publisher(sources: Sequence[Source]) -> str | None:
+def _publisher(sources: Sequence[InputFile]) -> str | None:
     """Return the first dataset that knows the header of a file; empty files have none."""
     for source in sources:
         for name in LAYOUTS:
@@ -208,7 +208,7 @@ def _publisher(sources: Sequence[Source]) -> str | None:
     return None
 
 
-def _long_table(source: Source, given: OptionValues) -> LongTable | None:
+def _long_table(source: InputFile, given: OptionValues) -> LongTable | None:
     head = files.read_head(source)
     complete = len(head) < files.HEAD_BYTES
     if b"\x00" in head:
@@ -224,7 +224,7 @@ def _long_table(source: Source, given: OptionValues) -> LongTable | None:
         raise source.error(str(error), private=error.private) from None
 
 
-def _require_readable(long: LongTable, source: Source) -> None:
+def _require_readable(long: LongTable, source: InputFile) -> None:
     """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
     if long.unreadable:
         needed = "; ".join(
@@ -245,7 +245,7 @@ def _facts(layout: RecognisedLayout, patterns: Sequence[str], spans: Mapping[str
     return FileFacts(layout.dataset, places, first, last, len(spans), columns, interval)
 
 
-def _provisional(facts: FileFacts, given: OptionValues, places: Places, folder: Path) -> RunFile:
+def _provisional(facts: FileFacts, given: OptionValues, places: DraftPaths, folder: Path) -> RunFile:
     """Return a run file that reads the files as the final one will; every option is checked on the way.
 
     Raises:
@@ -285,7 +285,7 @@ def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _noted(drafted: Draft, facts: FileFacts, given: OptionValues) -> Draft:
+def _noted(drafted: RunFileDraft, facts: FileFacts, given: OptionValues) -> RunFileDraft:
     """Return the draft with a note on days that are years old."""
     initial = InitialFiles(Path(), Path(), facts, drafted, given=given)
     if not initial.is_old_archive:
@@ -293,7 +293,7 @@ def _noted(drafted: Draft, facts: FileFacts, given: OptionValues) -> Draft:
     notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
     notes.append("a bound on what is left of a loss with age is then trivially small and means nothing.")
     notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
-    return Draft(drafted.tables, {**drafted.notes, "schedule": tuple(notes)})
+    return RunFileDraft(drafted.tables, {**drafted.notes, "schedule": tuple(notes)})
 
 
 def missing_options(undecided: Sequence[Key], given: OptionValues) -> str:

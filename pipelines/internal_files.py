@@ -1,11 +1,12 @@
 """Reading one file of the confidential folder or of a model's folder: what a missing or damaged file leads to.
 
-A missing file is no damage: `Content` without a value and without a notice. Damage has one consequence for each kind:
+A missing file is no damage: `FileContent` without a value and without a notice. Damage has one consequence for each
+kind:
 
 * DERIVED: no value. The caller computes the file anew from what it was computed from.
 * RECORD: the file is renamed to `<name>.damaged`, a notice says so, and the record begins anew.
 * SUPPLEMENT: no value, and a notice: a report lacks a section. Nothing that is published rests on such a file.
-* SOURCE: nothing replaces it. `Damaged` names the file and says what to do; it is raised before anything is drawn.
+* SOURCE: nothing replaces it. `DamagedFile` names the file and says what to do; it is raised before anything is drawn.
 
 A file that the system does not let be read is not damaged: every kind raises `InputError` then.
 """
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 
 from agedp_data.errors import ChainError
 from pipelines import folders
-from pipelines.folders import Damaged
+from pipelines.folders import DamagedFile
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NOT_AS_WRITTEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError)
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """What a file is, and so what its damage leads to."""
 
     DERIVED = "derived"
@@ -42,7 +43,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class FileNotice:
     """A warning about a confidential file: its public text, and the one for the operator, which names the file."""
 
     public: str
@@ -50,19 +51,19 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Content(Generic[T]):
+class FileContent(Generic[T]):
     """What a file holds: no value if it is missing or damaged, a notice if the operator must hear of the damage."""
 
     value: T | None
-    notice: Notice | None = None
+    notice: FileNotice | None = None
 
 
-def read_content(path: Path, parse: Callable[[Path], T], kind: Kind, *, advice: str) -> Content[T]:
+def read_content(path: Path, parse: Callable[[Path], T], kind: FileKind, *, advice: str) -> FileContent[T]:
     """Return what a file holds, or what its kind of damage leads to.
 
     Args:
         path: the file.
-        parse: returns the value; raises `Damaged`, or what parsing raises on malformed content.
+        parse: returns the value; raises `DamagedFile`, or what parsing raises on malformed content.
         kind: what the file is.
         advice: what the operator can do about a damaged file.
 
@@ -71,13 +72,13 @@ def read_content(path: Path, parse: Callable[[Path], T], kind: Kind, *, advice: 
         InputError: the system does not let the file be read, or a damaged RECORD be renamed.
     """
     try:
-        return Content(parse(path))
-    except Damaged:
+        return FileContent(parse(path))
+    except DamagedFile:
         if not folders.there(path):
-            return Content(None)
+            return FileContent(None)
     except OSError as error:
         if error.errno in _ABSENT:
-            return Content(None)
+            return FileContent(None)
         if error.errno is not None:
             raise folders.unseen(path, error.errno) from None
     except (*_NOT_AS_WRITTEN, pa.ArrowException):
@@ -85,12 +86,12 @@ def read_content(path: Path, parse: Callable[[Path], T], kind: Kind, *, advice: 
     return _content_of_damaged(path, kind, advice)
 
 
-def _content_of_damaged(path: Path, kind: Kind, advice: str) -> Content[T]:
-    if kind is Kind.DERIVED:
-        return Content(None)
-    if kind is Kind.SOURCE:
-        raise Damaged(f"{path.name} in the confidential folder is damaged; {advice}")
-    if kind is Kind.RECORD:
+def _content_of_damaged(path: Path, kind: FileKind, advice: str) -> FileContent[T]:
+    if kind is FileKind.DERIVED:
+        return FileContent(None)
+    if kind is FileKind.SOURCE:
+        raise DamagedFile(f"{path.name} in the confidential folder is damaged; {advice}")
+    if kind is FileKind.RECORD:
         damaged = path.with_name(f"{path.name}.damaged")
         with folders.readable(path):
             path.replace(damaged)
@@ -99,7 +100,7 @@ def _content_of_damaged(path: Path, kind: Kind, advice: str) -> Content[T]:
     else:
         public = "a confidential file is damaged, and the internal report lacks what it shows"
         private = f"{path} is damaged, and the internal report lacks what it shows"
-    return Content(None, Notice(public, f"{private}. {advice}"))
+    return FileContent(None, FileNotice(public, f"{private}. {advice}"))
 
 
 def read_columns(path: Path) -> pa.Table:
@@ -120,4 +121,6 @@ def _schema(path: Path) -> pa.Schema:
         number = getattr(error, "errno", None)
         if number not in (None, *_ABSENT):
             raise folders.unseen(path, number) from None
-        raise Damaged("a confidential table is missing or damaged", private=f"{path}: is missing or damaged") from None
+        raise DamagedFile(
+            "a confidential table is missing or damaged", private=f"{path}: is missing or damaged"
+        ) from None

@@ -20,7 +20,7 @@ from pathlib import Path
 from agedp_data import clock
 from agedp_data.errors import AgedpError
 from pipelines import folders, locks
-from pipelines.internal_files import Notice
+from pipelines.internal_files import FileNotice
 from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS
@@ -45,7 +45,7 @@ def write_reports(work: Work) -> None:
     _succeeds(work, _write_report)
 
 
-def check_records(work: Work) -> tuple[Notice, ...]:
+def check_records(work: Work) -> tuple[FileNotice, ...]:
     """Rename damaged records of the confidential folder, so that they begin anew, and return what to warn about.
 
     Raises:
@@ -97,10 +97,10 @@ def _succeeds(work: Work, step: Callable[[Work], None]) -> bool:
     try:
         step(work)
     except AgedpError as error:
-        failure = Notice(str(error), error.private)
+        failure = FileNotice(str(error), error.private)
     except OSError as error:
         what = error.strerror or type(error).__name__
-        failure = Notice(what, f"{error.filename}: {what}")
+        failure = FileNotice(what, f"{error.filename}: {what}")
     except Exception as error:  # what is drawn and published is printed, whatever happens here
         failure = _bug(work.confidential, error)
     else:
@@ -110,12 +110,12 @@ def _succeeds(work: Work, step: Callable[[Work], None]) -> bool:
     return False
 
 
-def _bug(confidential: Path, error: Exception) -> Notice:
+def _bug(confidential: Path, error: Exception) -> FileNotice:
     """Return the class of an unexpected error; its traceback, which may quote readings, stays confidential."""
     with suppress(AgedpError, OSError):
         folders.write(confidential / TRACEBACK, "".join(traceback.format_exception(error)).encode())
     what = f"{type(error).__name__} (a bug; {TRACEBACK} in the confidential folder says more)"
-    return Notice(what, what)
+    return FileNotice(what, what)
 
 
 def _add_records(work: Work) -> None:

@@ -22,8 +22,8 @@ from agedp_data.errors import AgedpError
 from agedp_data.model import Model, kernel_envelope, public_text
 from agedp_data.notions import NOTIONS
 from agedp_data.roster import Roster
-from pipelines.promise.promised_days import PromisedDays
-from pipelines.run_file_draft import Places, draft
+from pipelines.promise.promised_days import SimulatedDays
+from pipelines.run_file_draft import DraftPaths, draft
 from pipelines.run_file_options import SERIES, Key, OptionValues, quoted
 from pipelines.run_file_proposals import FileFacts, notion_of
 from pipelines.work import Work, engine_of
@@ -168,11 +168,11 @@ def _noise(
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip
     try:
-        run, _ = check(draft(facts, filled, places=Places(), base=_NOWHERE).text(proposals=True), base=_NOWHERE)
+        run, _ = check(draft(facts, filled, places=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE)
         if run is None:
             return None
         work = Work(run, clock.now(), None, engine_of(run, None), roster, model)
-        series = PromisedDays(work).gone_through(run, "")
+        series = SimulatedDays(work).gone_through(run, "")
     except AgedpError:
         return None
     return None if series is None else series.noise_kwh

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from agedp_data.config import load
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.model import PUBLIC
@@ -30,7 +30,7 @@ from agedp_data.notions import Promise
 from agedp_data.readers import storage
 from agedp_data.shown import shown
 from pipelines import folders, locks
-from pipelines.blocks import SILENT, Told
+from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.bound import Calibration
 from pipelines.calibrate import calibrate
 from pipelines.handover.received import STATEMENT, is_of_release
@@ -45,7 +45,7 @@ from pipelines.one_off_arguments import (
     write_arguments,
     write_files,
 )
-from pipelines.run_file_draft import Places
+from pipelines.run_file_draft import DraftPaths
 from pipelines.run_file_options import Key, OptionValues
 from pipelines.sanitise import run_stages
 from pipelines.work import Work, begin
@@ -61,7 +61,7 @@ _NO_PART_OF_A_MODEL: Final = frozenset({"population", "output"})
 
 
 @dataclass(frozen=True, slots=True)
-class OneOff:
+class OneOffResult:
     """What came of it: the run, the calibration if one was made now, and the error that ended the run, if one did."""
 
     work: Work
@@ -69,7 +69,9 @@ class OneOff:
     error: AgedpError | None
 
 
-def release_files(patterns: Sequence[str], *, out: str | Path, given: OptionValues, progress: Told = SILENT) -> OneOff:
+def release_files(
+    patterns: Sequence[str], *, out: str | Path, given: OptionValues, progress: ProgressReporter = SILENT
+) -> OneOffResult:
     """Release every day of a dataset and write the release folder `out`; the rest lies in `out`-confidential.
 
     Raises:
@@ -89,11 +91,11 @@ def release_files(patterns: Sequence[str], *, out: str | Path, given: OptionValu
     try:
         run_stages(lambda _, stage: stage(work))
     except (Refused, PreflightFailed) as error:
-        return OneOff(work, calibration, error)
-    return OneOff(work, calibration, None)
+        return OneOffResult(work, calibration, error)
+    return OneOffResult(work, calibration, None)
 
 
-def _begin(patterns: Sequence[str], out: Path, given: OptionValues, progress: Told) -> None:
+def _begin(patterns: Sequence[str], out: Path, given: OptionValues, progress: ProgressReporter) -> None:
     """Write arguments, roster and, last, the run file; what a call that was killed left is written anew."""
     folder = confidential_folder(out)
     with folders.readable(folder):
@@ -207,8 +209,8 @@ def confidential_folder(out: Path) -> Path:
     return place.with_name(f"{place.name}-confidential")
 
 
-def _places(out: Path) -> Places:
-    return Places(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", _MODEL)
+def _places(out: Path) -> DraftPaths:
+    return DraftPaths(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", _MODEL)
 
 
 def check_options_complete(patterns: Sequence[str], given: OptionValues, folder: Path, out: Path) -> None:
@@ -231,10 +233,10 @@ def check_options_complete(patterns: Sequence[str], given: OptionValues, folder:
     raise RunFileError(f"options that decide have no default. Also give {missing}{why}")
 
 
-def _calibrated(run_file: Path, progress: Told) -> Calibration | None:
+def _calibrated(run_file: Path, progress: ProgressReporter) -> Calibration | None:
     """Return the calibration that is made now; None for a declared model, no model, or one that is there already."""
     model = load(run_file).model
-    if not isinstance(model, Estimated):
+    if not isinstance(model, EstimatedModel):
         return None
     public = Path(model.file) / PUBLIC
     if public.exists():

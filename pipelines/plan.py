@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from agedp_data import noise
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config import RunFile
 from agedp_data.errors import Refused
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions.notion import Notion
-from pipelines.agenda import Due
-from pipelines.promise.grant import Binding
+from pipelines.agenda import DueDay
+from pipelines.promise.grant import EffectivePromise
 
 RELEASED, SKIPPED = "released", "skipped"
 MECHANISM = "discrete-laplace"
@@ -30,7 +30,7 @@ SKIP_DAYS = "[schedule] skip_days"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ReleaseTerms:
     """What every release of a run refers to: notion, envelopes, and the ledger's names of contract and model.
 
     The first envelope is the newest model's, the others those of every model that a contract ever named: what one
@@ -39,26 +39,26 @@ class Terms:
 
     run: RunFile
     notion: Notion
-    envelopes: tuple[Envelope | None, ...]
+    envelopes: tuple[LeakageBound | None, ...]
     contract: str
     model: str
 
     @property
-    def binding(self) -> Binding:
+    def binding(self) -> EffectivePromise:
         """Return the promise with all models that bind it."""
-        return Binding(self.notion, self.envelopes)
+        return EffectivePromise(self.notion, self.envelopes)
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedRelease:
     """A row that may be stored, without its values, the loss its noise is to be drawn for, or why it is skipped."""
 
-    row: Release
+    row: ReleaseRecord
     loss: Fraction
     why: str = ""
 
 
-def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Release]) -> Planned:
+def planned_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
     """Return the row that will be stored; a day without delivery, with too few households or no loss is skipped.
 
     The day's loss is granted before any of its series is drawn and shared among them; each share is rounded
@@ -84,10 +84,10 @@ def planned_release(terms: Terms, due: Due, series: str, history: Sequence[Relea
     recorded = noise.recorded_loss(sensitivity=sensitivity, scale=scale)
     row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded)
     terms.binding.admit(history, row)
-    return Planned(row, spend)
+    return PlannedRelease(row, spend)
 
 
-def _why_skipped(due: Due, series: str) -> str:
+def _why_skipped(due: DueDay, series: str) -> str:
     """Return the public fact that keeps a day from being drawn, "" if there is none."""
     if due.skipped:
         return SKIP_DAYS
@@ -96,11 +96,11 @@ def _why_skipped(due: Due, series: str) -> str:
     return "" if due.cells[series] else TOO_FEW
 
 
-def _skipped(terms: Terms, due: Due, series: str, why: str) -> Planned:
-    return Planned(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), why)
+def _skipped(terms: ReleaseTerms, due: DueDay, series: str, why: str) -> PlannedRelease:
+    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), why)
 
 
-def ended_because(terms: Terms, history: Sequence[Release]) -> str:
+def ended_because(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
     """Return why a day is granted nothing: its days are over, what is spent, or a promise that no loss keeps."""
     promise = terms.run.promise
     horizon: object = getattr(promise, "horizon_days", None)
@@ -122,11 +122,11 @@ def ended_because(terms: Terms, history: Sequence[Release]) -> str:
     )
 
 
-def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss: int) -> Release:
+def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:
     statistic = terms.run.series[series]
     groups = due.cells[series] if state == RELEASED else ()
     cells = [(cell, number) for group, number in groups for cell in statistic.cells(group)]
-    return Release(
+    return ReleaseRecord(
         population=terms.run.population.name,
         series=series,
         day=due.day.isoformat(),
@@ -147,28 +147,28 @@ def _row(terms: Terms, due: Due, series: str, *, state: str, scale: float, loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Foresight:
+class DuePlan:
     """What would be released or skipped if it were done now, and what would be refused first."""
 
-    planned: tuple[Planned, ...]
+    planned: tuple[PlannedRelease, ...]
     refused: Refused | None
 
     @property
-    def releases(self) -> tuple[Release, ...]:
+    def releases(self) -> tuple[ReleaseRecord, ...]:
         """Return the rows, without values."""
         return tuple(one.row for one in self.planned)
 
 
-def foresee(terms: Terms, due: Sequence[Due], history: Sequence[Release]) -> Foresight:
+def foresee(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
     """Go over the due days as `release` would, on a history that only exists here; draws nothing."""
     rows = list(history)
-    found: list[Planned] = []
+    found: list[PlannedRelease] = []
     for one in due:
         for series in one.series:
             try:
                 planned = planned_release(terms, one, series, rows)
             except Refused as refused:
-                return Foresight(tuple(found), refused)
+                return DuePlan(tuple(found), refused)
             found.append(planned)
             rows.append(planned.row)
-    return Foresight(tuple(found), None)
+    return DuePlan(tuple(found), None)

@@ -16,12 +16,12 @@ from agedp_data.config.meanings import meaning_of
 from agedp_data.config.series import series_in
 from agedp_data.datapackage import datapackage
 from agedp_data.errors import InputError
-from agedp_data.ledger import Contract, Ledger, Release, Statement
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.moves import lines, published_rows
-from agedp_data.notions.notion import Figure
+from agedp_data.notions.notion import LossBound
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.zone_changes import tzdata_version
-from agedp_data.statement import Facts, markdown, statement
+from agedp_data.statement import StatementFacts, markdown, statement
 from pipelines import locks
 from pipelines.handover.figure_tables import averages, distribution, parquet_bytes, with_guarantee
 from pipelines.handover.in_place import made, publish, sums, with_sums
@@ -91,14 +91,20 @@ def _stated(work: Work, ledger: Ledger) -> dict[str, bytes]:
 def _claimed_on(work: Work, ledger: Ledger) -> str:
     """Return the date of a statement: today, and never before anything that it tells or the statement before it."""
     told = [
-        row.at for row in ledger.everything() if not isinstance(row, Statement) or row.population == work.population
+        row.at
+        for row in ledger.everything()
+        if not isinstance(row, StatementRecord) or row.population == work.population
     ]
     today = [] if work.run.schedule.mode == "rehearsal" else [work.today.isoformat()]
     return max([*told, *today])
 
 
 def files_of(
-    work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
+    work: Work,
+    ledger: Ledger,
+    claim: Mapping[str, Any],
+    rows: Sequence[ReleaseRecord],
+    contracts: Sequence[ContractRecord],
 ) -> dict[str, bytes]:
     """Return the files of a release folder but its checksums; of the run file only the interval shows in them."""
     files = {
@@ -121,7 +127,7 @@ def _json(said: Mapping[str, Any]) -> bytes:
 
 
 def _figures(
-    work: Work, series: PublishedSeries, rows: Sequence[Release], contracts: Sequence[Contract]
+    work: Work, series: PublishedSeries, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Return the table of one series, and what its guarantee says of it alone."""
     versions = {one.hash: number for number, one in enumerate(contracts, 1)}
@@ -159,10 +165,12 @@ def _guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequence[Release]) -> Facts:
+def _facts(
+    work: Work, ledger: Ledger, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]
+) -> StatementFacts:
     released = {row.day for row in rows if row.state == "released"}
     beyond_states, represented = counted_in(contracts, rows)
-    return Facts(
+    return StatementFacts(
         title=titles_of(work),
         contract=json.loads(contracts[-1].promise),
         days=sorted(released),
@@ -185,7 +193,7 @@ def _facts(work: Work, ledger: Ledger, contracts: Sequence[Contract], rows: Sequ
     )
 
 
-def figures(work: Work, rows: Sequence[Release]) -> list[Figure]:
+def figures(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     return figures_of(work, rows)
 

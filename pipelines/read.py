@@ -20,10 +20,10 @@ from agedp_data.config.input import LongColumns
 from agedp_data.config.reading import read_columns
 from agedp_data.errors import UnreadableFile
 from agedp_data.readers import files
-from agedp_data.readers.cutting import Block, chunks, cut
+from agedp_data.readers.cutting import Chunk, chunks, cut
 from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.layout import SLOTS, NamedColumns, Rules
-from agedp_data.readers.parse import Parsed, parse
+from agedp_data.readers.layout import SLOTS, NamedColumns, ReadingRules
+from agedp_data.readers.parse import ParsedChunk, parse
 from agedp_data.readers.settle import Readings
 from agedp_data.readers.zone_changes import tzdata_version
 from pipelines import folders
@@ -162,22 +162,22 @@ def _require_readable(outcomes: Sequence[object], *, has_begun: bool) -> None:
             raise outcome
 
 
-def blocks_of(one: Opened, engine: Engine, size: int) -> tuple[Block, ...]:
+def blocks_of(one: Opened, engine: Engine, size: int) -> tuple[Chunk, ...]:
     """Return a file cut into parts, at least one: of several blocks each, if `size` bytes in all make many of them."""
     share = size // (_PARTS_PER_WORKER * engine.workers)
     part_bytes = max(1, min(share // engine.block_bytes, engine.part_blocks)) * engine.block_bytes
-    nothing = (Block(one.source, 0, one.data_start, one.data_start),)
+    nothing = (Chunk(one.source, 0, one.data_start, one.data_start),)
     if one.header is None:
         return nothing
     return cut(one.source, start=one.data_start, block_bytes=part_bytes) or nothing
 
 
-def _part(item: tuple[Opened, Block], *, store: Store, block_bytes: int) -> tuple[Opened, Part]:
+def _part(item: tuple[Opened, Chunk], *, store: Store, block_bytes: int) -> tuple[Opened, Part]:
     one, block = item
     return one, write_part(store, one.file.content, block.number, parsed(one, block, store, block_bytes))
 
 
-def parsed(one: Opened, block: Block, store: Store, block_bytes: int) -> Iterator[Parsed]:
+def parsed(one: Opened, block: Chunk, store: Store, block_bytes: int) -> Iterator[ParsedChunk]:
     """Yield what the blocks of a part say."""
     if one.header is None:
         return
@@ -231,7 +231,7 @@ def readings(
     *,
     dataset: str,
     columns: Mapping[str, Any] | LongColumns | None = None,
-    rules: Rules | None = None,
+    rules: ReadingRules | None = None,
 ) -> pd.DataFrame:
     """Return the readings of files as a data frame: household_id, day, slot (0..47), energy_wh.
 
@@ -248,7 +248,7 @@ def readings(
     layout_of(dataset, named)
     patterns = [files] if isinstance(files, str | Path) else files
     with TemporaryDirectory(prefix="agedp-") as folder:
-        store = Store(Path(folder) / "store", dataset, replace(rules or Rules(), columns=named))
+        store = Store(Path(folder) / "store", dataset, replace(rules or ReadingRules(), columns=named))
         delivery = read(store, [str(pattern) for pattern in patterns], engine=Engine())
         months = [month_readings(store, month, delivery.contents) for month in delivery.months]
     frame = pd.concat([_frame(found) for found in months] or [_frame(None)], ignore_index=True)

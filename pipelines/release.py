@@ -17,50 +17,54 @@ import numpy as np
 from agedp_data import noise
 from agedp_data.config.series import AnySeries
 from agedp_data.errors import InputError
-from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.readers.layout import Ints
-from pipelines.agenda import Cells, Due
-from pipelines.aggregate import Sum
-from pipelines.plan import RELEASED, Planned, Terms, planned_release
+from pipelines.agenda import Cells, DueDay
+from pipelines.aggregate import DailySum
+from pipelines.plan import RELEASED, PlannedRelease, ReleaseTerms, planned_release
 
-BeforeDraw = Callable[[date, Sequence[Release]], None]
+BeforeDraw = Callable[[date, Sequence[ReleaseRecord]], None]
 """Called in the transaction that draws a day, once it is admitted, with the population's rows so far."""
 
-Sums = Mapping[tuple[date, str], Sum]
+Sums = Mapping[tuple[date, str], DailySum]
 """True sums by day and series."""
 
 DAYS_TOGETHER: Final = 32
 
 
 def release(
-    ledger: Ledger, terms: Terms, due: Sequence[Due], sums: Sums, *, before_draw: BeforeDraw
-) -> tuple[Release, ...]:
+    ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, *, before_draw: BeforeDraw
+) -> tuple[ReleaseRecord, ...]:
     """Release the due days, oldest first; return their rows, drawn now or found.
 
     Raises:
         Refused: the promise does not permit a day; the days before it stay released.
     """
-    rows: list[Release] = []
+    rows: list[ReleaseRecord] = []
     for start in range(0, len(due), DAYS_TOGETHER):
         days = due[start : start + DAYS_TOGETHER]
         rows += ledger.together(partial(_released, ledger, terms, days, sums, before_draw))
     return tuple(rows)
 
 
-def _released(ledger: Ledger, terms: Terms, due: Sequence[Due], sums: Sums, before_draw: BeforeDraw) -> list[Release]:
+def _released(
+    ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, before_draw: BeforeDraw
+) -> list[ReleaseRecord]:
     return [_one(ledger, terms, one, series, sums, before_draw=before_draw) for one in due for series in one.series]
 
 
-def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Sums, *, before_draw: BeforeDraw) -> Release:
-    planned: list[Planned] = []
+def _one(
+    ledger: Ledger, terms: ReleaseTerms, due: DueDay, series: str, sums: Sums, *, before_draw: BeforeDraw
+) -> ReleaseRecord:
+    planned: list[PlannedRelease] = []
 
-    def admit(history: tuple[Release, ...]) -> Release:
+    def admit(history: tuple[ReleaseRecord, ...]) -> ReleaseRecord:
         planned.append(planned_release(terms, due, series, history))
         if planned[-1].row.state == RELEASED:
             before_draw(due.day, history)
         return planned[-1].row
 
-    def draw(row: Release) -> Sequence[int]:
+    def draw(row: ReleaseRecord) -> Sequence[int]:
         exact = _exact(sums[(due.day, series)], due.cells[series], terms.run.series[series])
         drawn = noise.discrete_laplace(exact, sensitivity=row.sensitivity, loss=planned[-1].loss)
         return [int(value) for value in drawn]
@@ -68,7 +72,7 @@ def _one(ledger: Ledger, terms: Terms, due: Due, series: str, sums: Sums, *, bef
     return ledger.release(terms.run.population.name, series, due.day, admit=admit, draw=draw)
 
 
-def _exact(true: Sum, groups: Cells, series: AnySeries) -> Ints:
+def _exact(true: DailySum, groups: Cells, series: AnySeries) -> Ints:
     """Return the exact vector over the cells of these groups, if it is what the sensitivity is of."""
     if any(true.households.get(group) != number for group, number in groups):
         raise InputError("the roster changed while the run was under way; run again")

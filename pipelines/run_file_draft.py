@@ -17,7 +17,7 @@ from agedp_data.config.messages import Problem
 from agedp_data.config.reading import check
 from agedp_data.config.run import RunFile
 from agedp_data.errors import RunFileError
-from agedp_data.notions.parameters import Block
+from agedp_data.notions.parameters import Section
 from agedp_data.readers.layout import INTERVAL_MINUTES
 from pipelines.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, quoted
 from pipelines.run_file_proposals import CLASSICAL, FileFacts, KeyLine, Proposals, model_block, notion_of
@@ -38,7 +38,7 @@ _DISTRIBUTION: Final = quoted("distribution")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DraftPaths:
     """Where the run file says that things are, relative to its folder."""
 
     release: str = "out/release"
@@ -57,7 +57,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class RunFileDraft:
     """A run file in the making, table by table."""
 
     tables: Mapping[str, tuple[KeyLine, ...]]
@@ -95,7 +95,7 @@ _HEAD: Final = (
 )
 
 
-def draft(facts: FileFacts, given: OptionValues, *, places: Places, base: Path) -> Draft:
+def draft(facts: FileFacts, given: OptionValues, *, places: DraftPaths, base: Path) -> RunFileDraft:
     """Return the run file that the options and the files make.
 
     Raises:
@@ -115,7 +115,7 @@ def draft(facts: FileFacts, given: OptionValues, *, places: Places, base: Path) 
     raise RuntimeError("a run file that never stops missing keys")
 
 
-def _problems(drafted: Draft, base: Path) -> list[Problem]:
+def _problems(drafted: RunFileDraft, base: Path) -> list[Problem]:
     """Return what is wrong with a draft whose proposals are all taken; a series is named as options name it."""
     _, problems = check(drafted.text(proposals=True), base=base)
     return [
@@ -123,7 +123,7 @@ def _problems(drafted: Draft, base: Path) -> list[Problem]:
     ]
 
 
-def decided(complete: Draft, *, base: Path) -> RunFile:
+def decided(complete: RunFileDraft, *, base: Path) -> RunFile:
     """Return the run file of a draft in which nothing waits for a decision.
 
     Raises:
@@ -159,7 +159,7 @@ def _refuse_columns_without_use(facts: FileFacts, given: OptionValues) -> None:
         raise RunFileError(f"{FLAGS[named[0]]} is not used by --dataset {facts.dataset}; it goes with --dataset long")
 
 
-def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: Places) -> Draft:
+def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: DraftPaths) -> RunFileDraft:
     written = {
         "input": _input(facts, given),
         "output": places.output,
@@ -191,7 +191,7 @@ def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: Pl
         for table in _TABLES
         if table in written
     }
-    return Draft(tables, _notes(given))
+    return RunFileDraft(tables, _notes(given))
 
 
 def _notes(given: OptionValues) -> dict[str, tuple[str, ...]]:
@@ -252,7 +252,7 @@ _MODES: Final = {
 
 def _required(table: str, given: OptionValues) -> dict[str, None]:
     """Return the keys that a table must have under the notion or model that is chosen."""
-    blocks: Mapping[str, type[Block] | None] = {"promise": notion_of(given), "model": model_block(given)}
+    blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(given), "model": model_block(given)}
     bins = ["bins_kwh"] if given.get((SERIES, "statistic")) == _DISTRIBUTION else []
     keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins]}.get(table, [])
     block = blocks.get(table)
@@ -261,7 +261,7 @@ def _required(table: str, given: OptionValues) -> dict[str, None]:
     return dict.fromkeys(keys)
 
 
-def _refuse(problems: Sequence[Problem], drafted: Draft, given: OptionValues) -> None:
+def _refuse(problems: Sequence[Problem], drafted: RunFileDraft, given: OptionValues) -> None:
     """Refuse what is wrong with the options; what a proposal of another table has a part in is left to the decision."""
     waiting = {table for table, _ in drafted.undecided}
     for problem in problems:
@@ -271,7 +271,7 @@ def _refuse(problems: Sequence[Problem], drafted: Draft, given: OptionValues) ->
             raise RunFileError(f"{flag_of((problem.table, problem.key))}: {_unquoted(problem.what)}")
 
 
-def _sentence(problem: Problem, given: OptionValues, drafted: Draft) -> str:
+def _sentence(problem: Problem, given: OptionValues, drafted: RunFileDraft) -> str:
     key = (problem.table, problem.key)
     flag = flag_of(key)
     if not problem.unused:

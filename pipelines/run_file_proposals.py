@@ -12,10 +12,10 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal, get_args, get_origin
 
-from agedp_data.config.model import Declared, Estimated
+from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
-from agedp_data.notions.parameters import Block
+from agedp_data.notions.parameters import Section
 from agedp_data.readers.layout import INTERVAL_MINUTES
 from pipelines.run_file_options import SERIES, Key, OptionValues, quoted
 
@@ -58,9 +58,9 @@ def notion_of(given: OptionValues) -> type[Promise] | None:
     return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
 
 
-def model_block(given: OptionValues) -> type[Block]:
+def model_block(given: OptionValues) -> type[Section]:
     """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
-    return Declared if {("model", "curve"), ("model", "kernel")} & set(given) else Estimated
+    return DeclaredModel if {("model", "curve"), ("model", "kernel")} & set(given) else EstimatedModel
 
 
 class Proposals:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agedp_data.errors import InputError
 from agedp_data.nearest import near_to
-from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london, write_roster
+from agedp_data.readers.synthetic import DeliveryAccount, write_ausgrid, write_london, write_roster
 from agedp_data.shown import shown
 from pipelines import folders
 
@@ -85,7 +85,7 @@ _CURVE = "age_days,total_variation\n1,0.9\n2,0.85\n7,0.8\n28,0.6\n60,0.4\n"
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    write: Callable[..., Accounting]
+    write: Callable[..., DeliveryAccount]
     first_day: date
     promise: str
 

@@ -16,21 +16,21 @@ from pathlib import Path
 
 from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import AgedpError, LedgerError, Refused, RunFileError
-from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger import Ledger, ReleaseRecord
 from pipelines import folders, locks
-from pipelines.agenda import Agenda, agenda
+from pipelines.agenda import DueDays, agenda
 from pipelines.aggregate import aggregate, count_states
 from pipelines.day_boundaries import require_same_days
-from pipelines.folders import Removed
+from pipelines.folders import FolderRemoved
 from pipelines.handover.received import ReleaseFolder
 from pipelines.internal_reports import check_records, reports_text, unreported_days, write_reports
 from pipelines.notes.true_means import noted
-from pipelines.plan import Foresight
+from pipelines.plan import DuePlan
 from pipelines.plan import foresee as foresee_days
 from pipelines.preflight.records import count_reported, write_findings
 from pipelines.preflight.stage import facts_of, judge_facts, report_facts, require_sense
 from pipelines.promise.in_force import done_by
-from pipelines.promise.outlook import Outlook, Side, View, outlook
+from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, outlook
 from pipelines.publish import project
 from pipelines.read import Delivery, read
 from pipelines.readings.retention import late_rows
@@ -114,10 +114,10 @@ def require_corrections(work: Work) -> None:
         )
 
 
-def _agenda(work: Work) -> tuple[Agenda, View]:
+def _agenda(work: Work) -> tuple[DueDays, ForecastView]:
     """Return the due days and what was released so far."""
-    known: tuple[Release, ...] = ()
-    view = View((), work.roster, work.today)
+    known: tuple[ReleaseRecord, ...] = ()
+    view = ForecastView((), work.roster, work.today)
     if not work.has_ledger:
         work.notes("").require_none_beyond(())
         work.require_nothing_witnessed()
@@ -135,8 +135,8 @@ def _agenda(work: Work) -> tuple[Agenda, View]:
     return agenda(work.run, work.roster, done, until=work.until, not_before=newest), view
 
 
-def _view(work: Work, ledger: Ledger) -> View:
-    return View(ledger.rows(work.population), work.roster, work.today, ledger.contracts(work.population))
+def _view(work: Work, ledger: Ledger) -> ForecastView:
+    return ForecastView(ledger.rows(work.population), work.roster, work.today, ledger.contracts(work.population))
 
 
 def _require_own_ledger(work: Work, ledger: Ledger) -> None:
@@ -239,7 +239,7 @@ def _remaking(work: Work, step: Callable[[Work], None]) -> None:
     """
     steps = [step]
     for _ in range(_MOST_REMADE):
-        with suppress(Removed):
+        with suppress(FolderRemoved):
             return [each(work) for each in steps][-1]
         steps = [_read] if step is _read else [_read, step]
     return [each(work) for each in steps][-1]
@@ -255,7 +255,7 @@ def _not_noted(work: Work) -> set[date]:
     return {day for day in missing if f"{day:%Y-%m}" >= work.store.forgotten_before()}
 
 
-def _is_missing(work: Work, row: Release, there: set[tuple[str, str]]) -> bool:
+def _is_missing(work: Work, row: ReleaseRecord, there: set[tuple[str, str]]) -> bool:
     series = work.run.series.get(row.series)
     if row.state != "released" or series is None or (row.day, row.series) in there:
         return False
@@ -362,16 +362,16 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class RunOutlook:
     """What is spent, what would be released now, what waits for its delivery, and how long the promise lasts."""
 
     spent: int
-    now: Foresight
+    now: DuePlan
     waiting: tuple[date, ...]
-    outlook: Outlook
+    outlook: Forecast
 
 
-def foresee(work: Work) -> Prospect:
+def foresee(work: Work) -> RunOutlook:
     """Return what would be released by the ledger as it stands; writes and draws nothing.
 
     Raises:
@@ -380,7 +380,7 @@ def foresee(work: Work) -> Prospect:
     today, view = _agenda(work)
     spent = sum(row.loss for row in view.rows)
     now = foresee_days(work.terms, today.due, view.rows)
-    return Prospect(spent, now, today.waiting, _outlook(work, view))
+    return RunOutlook(spent, now, today.waiting, _outlook(work, view))
 
 
 def ends_soon(work: Work) -> date | None:
@@ -394,5 +394,5 @@ def ends_soon(work: Work) -> date | None:
     return found.last_day or newest if found.ended_by_promise else None
 
 
-def _outlook(work: Work, view: View, *, days_ahead: int | None = None) -> Outlook:
-    return outlook(Side(work.promise, work.terms.binding), view, days_ahead=days_ahead)
+def _outlook(work: Work, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
+    return outlook(ForecastContract(work.promise, work.terms.binding), view, days_ahead=days_ahead)

@@ -18,20 +18,20 @@ from typing import Literal
 
 import numpy as np
 
-from agedp_data.chains.represented import PublicStates, representatives
+from agedp_data.chains.represented import RepresentativeValues, representatives
 from agedp_data.chains.states import states
 from agedp_data.errors import InputError
 from agedp_data.readers import files
-from agedp_data.readers.cutting import Block
-from agedp_data.readers.layout import SLOTS, Ints, Rules, slot_step
-from agedp_data.readers.settle import Readings, Rows, joined, settle
+from agedp_data.readers.cutting import Chunk
+from agedp_data.readers.layout import SLOTS, Ints, ReadingRules, slot_step
+from agedp_data.readers.settle import Readings, StoredRows, joined, settle
 from pipelines.blocks import Engine, map_each
 from pipelines.estimate import repeated
 from pipelines.read import blocks_of, parsed, read
 from pipelines.readings.household_days import among, distinct, firsts, packed, totals, unpacked
 from pipelines.readings.months import month_readings
 from pipelines.readings.opening import Identified, Opened, open_file
-from pipelines.readings.parts import Kept, kept_of
+from pipelines.readings.parts import ParsedRows, kept_of
 from pipelines.readings.runs import NONE, join_runs, runs_and_counts
 from pipelines.readings.store import Store
 
@@ -56,7 +56,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _ChunkTally:
     """What one block alone says: household-days, counts, runs of readings, and the rows at its two ends."""
 
     ids: tuple[str, ...]
@@ -65,15 +65,15 @@ class _Piece:
     readings: Ints
     counts: Ints
     runs: Ints
-    edge: Rows
+    edge: StoredRows
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _TallyRequest:
     """The cut points of the states, and the states that are counted in place of readings, if they are."""
 
     edges: Sequence[float]
-    counting: PublicStates | None
+    counting: RepresentativeValues | None
 
     @property
     def n_states(self) -> int:
@@ -88,7 +88,7 @@ class _Asked:
         return found if self.counting is None else replace(found, energy_wh=self.counting.represented(found.energy_wh))
 
 
-class _Contested(Exception):
+class _ConflictingParts(Exception):
     """Household-days that parts cannot settle alone."""
 
 
@@ -97,7 +97,7 @@ def tally(
     *,
     dataset: str,
     edges: Sequence[float],
-    rules: Rules | None = None,
+    rules: ReadingRules | None = None,
     values: Literal["readings", "states"] = "readings",
     engine: Engine,
 ) -> Tally:
@@ -115,19 +115,19 @@ def tally(
         InputError: a file that cannot be understood, or readings of hours.
         ChainError: states are to be counted, and the cut points are not whole or do not rise.
     """
-    chosen = Rules() if rules is None else rules
+    chosen = ReadingRules() if rules is None else rules
     if slot_step(chosen.interval_minutes) > 1:
         raise InputError(f"[input] interval_minutes = {chosen.interval_minutes}: states are of half-hours")
-    asked = _Asked(edges, _public(edges) if values == "states" else None)
+    asked = _TallyRequest(edges, _public(edges) if values == "states" else None)
     with TemporaryDirectory(prefix="agedp-") as folder:
         store = Store(Path(folder) / "store", dataset, chosen)
         try:
             return _in_one_pass(store, patterns, asked, engine)
-        except _Contested:
+        except _ConflictingParts:
             return _through_a_store(store, patterns, asked, engine)
 
 
-def _public(edges: Sequence[float]) -> PublicStates:
+def _public(edges: Sequence[float]) -> RepresentativeValues:
     """Return the states of half-hours between cut points.
 
     Raises:
@@ -135,10 +135,10 @@ def _public(edges: Sequence[float]) -> PublicStates:
     """
     whole = tuple(int(edge) for edge in edges)
     representatives(whole if whole == tuple(edges) else edges)
-    return PublicStates("half-hour", whole)
+    return RepresentativeValues("half-hour", whole)
 
 
-def _in_one_pass(store: Store, patterns: Sequence[str], asked: _Asked, engine: Engine) -> Tally:
+def _in_one_pass(store: Store, patterns: Sequence[str], asked: _TallyRequest, engine: Engine) -> Tally:
     sources = files.list_sources(patterns).sources
     opened = [open_file(Identified(source, "", ""), store=store) for source in sources]
     small = replace(engine, part_blocks=1)  # what fits the caches is quick
@@ -146,11 +146,13 @@ def _in_one_pass(store: Store, patterns: Sequence[str], asked: _Asked, engine: E
     each = partial(_piece, store=store, asked=asked, lookup=asked.lookup(store), block_bytes=engine.block_bytes)
     pieces = map_each("tally", items, each=each, engine=engine)
     if any(piece is None for piece in pieces):
-        raise _Contested
+        raise _ConflictingParts
     return _merged(pieces, store, asked)
 
 
-def _piece(item: tuple[Opened, Block], *, store: Store, asked: _Asked, lookup: Ints, block_bytes: int) -> _Piece | None:
+def _piece(
+    item: tuple[Opened, Chunk], *, store: Store, asked: _TallyRequest, lookup: Ints, block_bytes: int
+) -> _ChunkTally | None:
     one, block = item
     n_states = asked.n_states
     ids, whole = kept_of(store.layout, parsed(one, block, store, block_bytes))
@@ -167,7 +169,7 @@ def _piece(item: tuple[Opened, Block], *, store: Store, asked: _Asked, lookup: I
     energy, readings = totals(asked.counted(found), there)
     state = _states(store, found, lookup)
     runs, counts = runs_and_counts(found.household, found.time, state, households=len(names), n_states=n_states)
-    return _Piece(names, there, energy, readings, counts, runs, edge)
+    return _ChunkTally(names, there, energy, readings, counts, runs, edge)
 
 
 def _stretch(which: Ints) -> Ints | slice:
@@ -177,9 +179,9 @@ def _stretch(which: Ints) -> Ints | slice:
     return which
 
 
-def _rows(names: tuple[str, ...], whole: Kept, which: Ints | slice) -> Rows:
+def _rows(names: tuple[str, ...], whole: ParsedRows, which: Ints | slice) -> StoredRows:
     part = whole.of(which)
-    return Rows(
+    return StoredRows(
         names,
         part.household.astype(np.int64),
         part.channel.astype(np.int64),
@@ -198,7 +200,7 @@ def _states(store: Store, found: Readings, lookup: Ints) -> Ints:
     return np.where(twice, NONE, state) if twice.any() else state
 
 
-def _merged(pieces: Sequence[_Piece], store: Store, asked: _Asked) -> Tally:
+def _merged(pieces: Sequence[_ChunkTally], store: Store, asked: _TallyRequest) -> Tally:
     ids = tuple(sorted({name for piece in pieces for name in piece.ids}))
     place = {name: code for code, name in enumerate(ids)}
     codes = [np.array([place[name] for name in piece.ids], np.int64) for piece in pieces]
@@ -212,7 +214,7 @@ def _merged(pieces: Sequence[_Piece], store: Store, asked: _Asked) -> Tally:
     key = np.concatenate([there, *keys])
     order = np.argsort(key, kind="stable")
     if not firsts(key[order]).all():
-        raise _Contested
+        raise _ConflictingParts
     state = _states(store, edge, asked.lookup(store))
     single = np.stack([edge.household, edge.time, state, edge.time, state], axis=1)
     join_runs(counts, np.concatenate([single, *map(_renamed, pieces, codes)]))
@@ -223,7 +225,7 @@ def _merged(pieces: Sequence[_Piece], store: Store, asked: _Asked) -> Tally:
     return Tally(ids, household[used], day[used], energy[used], readings[used], counts)
 
 
-def _edges(ids: tuple[str, ...], pieces: Sequence[_Piece], codes: Sequence[Ints], store: Store) -> Rows:
+def _edges(ids: tuple[str, ...], pieces: Sequence[_ChunkTally], codes: Sequence[Ints], store: Store) -> StoredRows:
     """Return the rows at the ends of all parts; parts are numbered in order, so the first of equal rows is kept."""
     edges = [
         replace(
@@ -241,13 +243,13 @@ def _moved(key: Ints, codes: Ints) -> Ints:
     return packed(codes[household], day) if len(codes) else key
 
 
-def _renamed(piece: _Piece, codes: Ints) -> Ints:
+def _renamed(piece: _ChunkTally, codes: Ints) -> Ints:
     runs = piece.runs.copy()
     runs[:, 0] = codes[runs[:, 0]] if len(codes) else runs[:, 0]
     return runs
 
 
-def _through_a_store(store: Store, patterns: Iterable[str], asked: _Asked, engine: Engine) -> Tally:
+def _through_a_store(store: Store, patterns: Iterable[str], asked: _TallyRequest, engine: Engine) -> Tally:
     delivery = read(store, list(patterns), engine=engine)
     months = [month_readings(store, month, delivery.contents) for month in delivery.months]
     ids = tuple(sorted({name for month in months for name in month.ids}))

@@ -10,33 +10,33 @@ from pathlib import Path
 from typing import Any
 
 from agedp_data import clock
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config import RunFile, contract, load
 from agedp_data.config.reading import read_scheduler
 from agedp_data.errors import LedgerBehind, RunFileError
-from agedp_data.ledger import Ledger, Release
-from agedp_data.ledger.chain import Chain
+from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger.chain import HashChain
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model, model_of
-from agedp_data.readers.layout import NamedColumns, Rules
+from agedp_data.readers.layout import NamedColumns, ReadingRules
 from agedp_data.readers.storage import is_url
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
-from pipelines.agenda import Agenda, last_as_of
-from pipelines.aggregate import Sum
-from pipelines.blocks import SILENT, Engine, Told, default_scheduler
-from pipelines.handover.outbox import Outbox
-from pipelines.handover.signs import Sign, require_not_behind, signs_in
-from pipelines.internal_files import Notice
-from pipelines.notes.released_rosters import Counted, Notes
-from pipelines.plan import Terms
+from pipelines.agenda import DueDays, last_as_of
+from pipelines.aggregate import DailySum
+from pipelines.blocks import SILENT, Engine, ProgressReporter, default_scheduler
+from pipelines.handover.outbox import RemoteFolder
+from pipelines.handover.signs import ReleaseOrigin, require_not_behind, signs_in
+from pipelines.internal_files import FileNotice
+from pipelines.notes.released_rosters import RosterDigest, RosterHistory
+from pipelines.plan import ReleaseTerms
 from pipelines.preflight.alerts import Alert
 from pipelines.preflight.checks import Finding
 from pipelines.preflight.input_facts import InputFacts
 from pipelines.promise.in_force import binding_models, model_named, series_by_contract
 from pipelines.read import Delivery
-from pipelines.readings.store import Order, Store
+from pipelines.readings.store import FileOrder, Store
 
 
 @dataclass(slots=True)
@@ -50,11 +50,11 @@ class Work:
     roster: Roster
     model: Model | None
     contract: str = ""
-    earlier_models: Mapping[str, Envelope] = field(default_factory=dict)
-    agenda: Agenda = field(default_factory=lambda: Agenda(()))
+    earlier_models: Mapping[str, LeakageBound] = field(default_factory=dict)
+    agenda: DueDays = field(default_factory=lambda: DueDays(()))
     delivery: Delivery | None = None
-    sums: Mapping[tuple[date, str], Sum] = field(default_factory=dict)
-    released: Sequence[Release] = ()
+    sums: Mapping[tuple[date, str], DailySum] = field(default_factory=dict)
+    released: Sequence[ReleaseRecord] = ()
     late_rows: int = 0
     drawn_days: tuple[date, ...] = ()
     is_first: bool = False
@@ -63,18 +63,18 @@ class Work:
     examined_days: tuple[date, ...] = ()
     examines_all: bool = False
     input_facts: InputFacts | None = None
-    notices: tuple[Notice, ...] = ()
-    report_failures: tuple[Notice, ...] = ()
+    notices: tuple[FileNotice, ...] = ()
+    report_failures: tuple[FileNotice, ...] = ()
     is_reported: bool = False
     alone: ExitStack = field(default_factory=ExitStack)
-    counted: Counted = field(init=False)
-    outbox: Outbox | None = field(init=False)
+    counted: RosterDigest = field(init=False)
+    outbox: RemoteFolder | None = field(init=False)
     _opened: Ledger | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.counted = Counted(self.roster)
+        self.counted = RosterDigest(self.roster)
         place = self.run.output.release
-        self.outbox = Outbox(place, self.confidential / "release") if is_url(place) else None
+        self.outbox = RemoteFolder(place, self.confidential / "release") if is_url(place) else None
 
     @property
     def today(self) -> date:
@@ -133,11 +133,11 @@ class Work:
         return self.confidential / "counted_states.parquet"
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> ReleaseTerms:
         """Return what every release of the run refers to."""
         newest = self.model.envelope if self.model else None
         envelopes = (newest, *self.earlier_models.values())
-        return Terms(self.run, self.run.notion, envelopes, self.contract, self.model.id if self.model else "")
+        return ReleaseTerms(self.run, self.run.notion, envelopes, self.contract, self.model.id if self.model else "")
 
     @property
     def promise(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class Work:
     def _ledger_exists(self) -> bool:
         return Ledger.exists(self.run.output.ledger)
 
-    def _signs(self) -> frozenset[Sign]:
+    def _signs(self) -> frozenset[ReleaseOrigin]:
         """Return what the release folder says of its origin.
 
         Raises:
@@ -208,7 +208,7 @@ class Work:
         """
         witness = self._commit_witness()
         if witness is not None:
-            witness.check(Chain)
+            witness.check(HashChain)
 
     def _go_on_with(self, ledger: Ledger) -> None:
         """Take the model as the ledger keeps it where the contract in force names it and both have the same grid.
@@ -228,7 +228,7 @@ class Work:
         """Return the ledger as an earlier stage checked it, checked now if there was none then; None without one."""
         return self._opened or (self.checked_ledger() if self.has_ledger else None)
 
-    def rows(self) -> tuple[Release, ...]:
+    def rows(self) -> tuple[ReleaseRecord, ...]:
         """Return what was released to the population by now, by whatever run."""
         ledger = self.opened_ledger()
         return ledger.rows(self.population) if ledger is not None else ()
@@ -241,10 +241,10 @@ class Work:
             day += timedelta(days=1)
         return day
 
-    def notes(self, ledger_id: str) -> Notes:
+    def notes(self, ledger_id: str) -> RosterHistory:
         """Return the notes on who was counted on the days of a ledger, of "" before there is one."""
         rehearsal = self.run.schedule.mode == "rehearsal"
-        return Notes(self.confidential / "released_rosters.parquet", self.population, ledger_id, rehearsal)
+        return RosterHistory(self.confidential / "released_rosters.parquet", self.population, ledger_id, rehearsal)
 
 
 def follow(work: Work, ledger: Ledger) -> None:
@@ -261,7 +261,7 @@ def begin(
     scheduler: str | None = None,
     as_of: date | None = None,
     now: datetime | None = None,
-    told: Told = SILENT,
+    told: ProgressReporter = SILENT,
 ) -> Work:
     """Load everything that a run rests on; nothing is written but the confidential folder itself.
 
@@ -305,7 +305,7 @@ def checked(run_file: str | Path) -> RunFile:
     return run
 
 
-def engine_of(run: RunFile, scheduler: str | None, told: Told = SILENT) -> Engine:
+def engine_of(run: RunFile, scheduler: str | None, told: ProgressReporter = SILENT) -> Engine:
     """Return how the data work is run; `scheduler` goes before the run file's, and what Dask is told behind it."""
     written = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
     return Engine(
@@ -317,16 +317,16 @@ def engine_of(run: RunFile, scheduler: str | None, told: Told = SILENT) -> Engin
     )
 
 
-def rules_of(run: RunFile) -> Rules:
+def rules_of(run: RunFile) -> ReadingRules:
     """Return the rules that the rows of a run file's input files are read under."""
     named = run.input.named_columns
     columns = NamedColumns.of(named) if named is not None else None
     table = run.input
-    return Rules(table.max_half_hour_wh, table.own_keys, columns, table.interval_minutes)
+    return ReadingRules(table.max_half_hour_wh, table.own_keys, columns, table.interval_minutes)
 
 
 def store_of(run: RunFile) -> Store:
     """Return where the readings of a run file lie, and the rules they are read under."""
     rules = rules_of(run)
-    order = Order(run.input.file_order, remembers=run.schedule.mode != "archive")
+    order = FileOrder(run.input.file_order, remembers=run.schedule.mode != "archive")
     return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.chains.cyclic import ascending_products
-from agedp_data.chains.envelope import Envelope
-from agedp_data.chains.maxima import Maxima
+from agedp_data.chains.envelope import LeakageBound
+from agedp_data.chains.maxima import UpperHulls
 from agedp_data.chains.rounding import guarded
 from agedp_data.chains.spectrum import largest_distance
 from agedp_data.errors import ChainError
@@ -27,7 +27,7 @@ def tabulate_cyclic(
     *,
     forgets: ArrayLike,
     forward: ArrayLike | None = None,
-) -> Envelope:
+) -> LeakageBound:
     """Return the envelope of cyclic chains, under the Markov assumption: largest over households and phases.
 
     Every gap of a composition takes the worst phase, so the bound holds whatever the hours of its inputs. Shapes:
@@ -53,12 +53,12 @@ def tabulate_cyclic(
     return envelope_of_maxima(found, steps, grid, day, ahead=ahead)
 
 
-def cyclic_maxima(chains: Iterable[Floats], steps: NDArray[np.int64], *, direction: str) -> tuple[Maxima, Floats]:
+def cyclic_maxima(chains: Iterable[Floats], steps: NDArray[np.int64], *, direction: str) -> tuple[UpperHulls, Floats]:
     """Return the hulls over all households and phases, and each household's total variation, largest over phases.
 
     Shapes: blocks (b, p, k, k) of kernels, (T,) -> hulls of T ages, (h, T).
     """
-    found, distances = Maxima(steps.size), [np.zeros((0, steps.size))]
+    found, distances = UpperHulls(steps.size), [np.zeros((0, steps.size))]
     for block in chains:
         own = np.zeros((len(block), steps.size))
         for age, (_, products) in enumerate(ascending_products(block, steps, direction=direction)):
@@ -74,19 +74,19 @@ def cyclic_maxima(chains: Iterable[Floats], steps: NDArray[np.int64], *, directi
 
 
 def envelope_of_maxima(
-    found: Maxima, steps: NDArray[np.int64], grid: Floats, steps_per_day: int, *, ahead: Maxima | None = None
-) -> Envelope:
+    found: UpperHulls, steps: NDArray[np.int64], grid: Floats, steps_per_day: int, *, ahead: UpperHulls | None = None
+) -> LeakageBound:
     """Return the envelope of hulls, backward and, if they are given, ahead; its one bound is the total variation."""
     bounds = {"total_variation": np.minimum(guarded(found.distances), 1.0)}
     forward = None if ahead is None else _table(ahead, grid)
-    return Envelope(steps, grid, _table(found, grid), forward, bounds, steps_per_day, "markov")
+    return LeakageBound(steps, grid, _table(found, grid), forward, bounds, steps_per_day, "markov")
 
 
-def remembering(steps: NDArray[np.int64], grid: Floats, steps_per_day: int, *, ahead: bool = False) -> Envelope:
+def remembering(steps: NDArray[np.int64], grid: Floats, steps_per_day: int, *, ahead: bool = False) -> LeakageBound:
     """Return the envelope that credits no age at all: a household counts as never forgotten."""
     table = np.tile(grid, (steps.size, 1))
     bounds = {"total_variation": np.ones(steps.size)}
-    return Envelope(steps, grid, table, table if ahead else None, bounds, steps_per_day, "markov")
+    return LeakageBound(steps, grid, table, table if ahead else None, bounds, steps_per_day, "markov")
 
 
 def _few(chains: Floats) -> Iterator[Floats]:
@@ -94,5 +94,5 @@ def _few(chains: Floats) -> Iterator[Floats]:
         yield chains[start : start + HOUSEHOLDS]
 
 
-def _table(found: Maxima, grid: Floats) -> Floats:
+def _table(found: UpperHulls, grid: Floats) -> Floats:
     return np.array([np.minimum(guarded(gain(over, under, grid)), grid) for over, under in found.hulls])

@@ -22,9 +22,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.hull import Hull
+from agedp_data.chains.hull import PiecewiseLeakage
 from agedp_data.chains.rounding import NANO, from_integers, guarded, rounded_down, rounded_up, to_integers
-from agedp_data.chains.whole import WholeLoss
+from agedp_data.chains.whole import TabulatedLeakage
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
 from agedp_data.privacy.leakage import through_distance
@@ -63,7 +63,7 @@ def envelope(kernels: ArrayLike, losses: ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Envelope:
+class LeakageBound:
     """An upper bound of the loss about the present, over all households, by age and loss at that age.
 
     Attributes:
@@ -88,7 +88,7 @@ class Envelope:
     bounds: Mapping[str, Floats] = field(default_factory=dict)
     steps_per_day: int = 48
     assume: str = "curve"
-    hulls: Mapping[str, tuple[Hull, ...]] = field(default_factory=dict)
+    hulls: Mapping[str, tuple[PiecewiseLeakage, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ages, losses = checked_steps(self.ages, what="ages"), rounded_down(checked_loss(self.losses))
@@ -165,12 +165,14 @@ class Envelope:
         reached = rounded_up(np.maximum(each + table[at], start))
         return float(reached[reached <= self.losses].min(initial=np.inf))
 
-    def whole(self, age: int, *, direction: str) -> WholeLoss | Hull:
+    def whole(self, age: int, *, direction: str) -> TabulatedLeakage | PiecewiseLeakage:
         """Return the tight L at this age in steps as exact arithmetic on whole 1e-9. Raises ChainError as calling."""
         table, at = self._table(direction, "tight"), self._row(age)
         if at >= 0 and direction in self.hulls:
             return self.hulls[direction][at]
-        return WholeLoss(to_integers(self.losses), to_integers(table[at])) if at >= 0 else WholeLoss([], [])
+        return (
+            TabulatedLeakage(to_integers(self.losses), to_integers(table[at])) if at >= 0 else TabulatedLeakage([], [])
+        )
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -212,7 +214,7 @@ class Envelope:
                 steps_per_day=int(document["steps_per_day"]),
                 assume=str(document["assume"]),
                 hulls={
-                    str(name): tuple(Hull(over, under) for over, under in row)
+                    str(name): tuple(PiecewiseLeakage(over, under) for over, under in row)
                     for name, row in document.get("hulls", {}).items()
                 },
             )
@@ -220,7 +222,7 @@ class Envelope:
             raise ChainError("an envelope holds whole numbers of 1e-9 and names; this text is no envelope") from error
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Envelope) and self.to_json() == other.to_json()
+        return isinstance(other, LeakageBound) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         tables = (self.ages, self.losses, self.backward, self.forward)

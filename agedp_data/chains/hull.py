@@ -36,13 +36,13 @@ _DECIMALS = Context(prec=60)
 _DESCENTS = 10_000
 
 
-class Hull:
+class PiecewiseLeakage:
     """The pieces of L at one age: Q and D, (v,) each, in whole 1e-18.
 
     Raises:
         ChainError: sums out of order or out of range.
 
-    >>> stay = Hull([9 * UNIT // 10], [UNIT // 10])
+    >>> stay = PiecewiseLeakage([9 * UNIT // 10], [UNIT // 10])
     >>> stay(NANO), stay.supremum(NANO // 10)  # ln((.1 + .9 e)/(.9 + .1 e)), and that of .1
     (776136586, 486220674)
     """
@@ -53,7 +53,7 @@ class Hull:
         self.over, self.under = tuple(map(int, over)), tuple(map(int, under))
 
     @classmethod
-    def of(cls, over: Floats, under: Floats) -> Hull:
+    def of(cls, over: Floats, under: Floats) -> PiecewiseLeakage:
         """Return the hull of pieces in floats."""
         up = [min(UNIT, -int(-Fraction(q) * UNIT // 1)) for q in over.tolist()]
         return cls(up, [int(Fraction(d) * UNIT // 1) for d in under.tolist()])

@@ -34,7 +34,7 @@ _HOUSEHOLDS = 512
 _LEADERS = 8
 
 
-class Maxima:
+class UpperHulls:
     """Upper hulls of the pieces of many kernels, one hull for each age.
 
     Attributes:
@@ -72,14 +72,14 @@ class Maxima:
         return above(under + distance, under, *self.hulls[age])
 
 
-def maxima(chains: Floats, steps: Steps) -> Maxima:
+def maxima(chains: Floats, steps: Steps) -> UpperHulls:
     """Return the hulls of the powers of the chains (h, k, k) at ascending steps (T,).
 
     >>> found = maxima(np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]]), np.array([1, 2]))
     >>> found.distances.round(12).tolist()
     [0.8, 0.64]
     """
-    found = Maxima(len(steps))
+    found = UpperHulls(len(steps))
     for block in _telling_first(chains, steps):
         for age, (_, kernels) in enumerate(ascending_powers(block, steps)):
             found.add(age, kernels)

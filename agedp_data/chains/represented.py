@@ -50,7 +50,7 @@ def representatives(edges: ArrayLike) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicStates:
+class RepresentativeValues:
     """Public cuts, whole Wh, and what has a state: each half-hour, or a day's total."""
 
     step: Literal["half-hour", "day"]
@@ -69,7 +69,7 @@ class PublicStates:
     def represented(self, energy_wh: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what stands for each energy, none negative. Shapes: (...) -> (...). Units: [Wh].
 
-        >>> PublicStates("half-hour", (100, 300)).represented(np.array([0, 99, 100, 5000])).tolist()
+        >>> RepresentativeValues("half-hour", (100, 300)).represented(np.array([0, 99, 100, 5000])).tolist()
         [50, 50, 200, 400]
         """
         of_state = representatives(self.edges_wh)

@@ -124,7 +124,7 @@ def _falling(kernels: Floats, radius: Floats, horizon: int) -> NDArray[np.int64]
     one at every phase, no bound falls any more.
     """
     left, falls = np.arange(len(kernels)), np.zeros(len(kernels), np.bool_)
-    pairs = _Pairs(kernels)
+    pairs = _RowPairs(kernels)
     now, error = pairs.start, np.zeros((*radius.shape[:2], pairs.number))
     for t in range(horizon + 1):
         apart = pairs.apart(now)
@@ -135,7 +135,7 @@ def _falling(kernels: Floats, radius: Floats, horizon: int) -> NDArray[np.int64]
         if (fell | stuck).any():
             keep = ~(fell | stuck)
             left, now, error, kernels, radius = (each[keep] for each in (left, now, error, kernels, radius))
-            pairs = _Pairs(kernels)
+            pairs = _RowPairs(kernels)
         if not left.size:
             break
         now = _next(now, kernels, t)
@@ -144,7 +144,7 @@ def _falling(kernels: Floats, radius: Floats, horizon: int) -> NDArray[np.int64]
 
 def _recursion(kernels: Floats, radius: Floats, horizon: int) -> Floats:
     h, p, _ = radius.shape
-    pairs = _Pairs(kernels)
+    pairs = _RowPairs(kernels)
     phase = np.arange(p)[:, None]
     known = np.ones((h, p, horizon + 1))
     weight = np.zeros((h, p, horizon + 1, pairs.number))
@@ -165,7 +165,7 @@ def _recursion(kernels: Floats, radius: Floats, horizon: int) -> Floats:
     return np.asarray(known.max(axis=1))
 
 
-class _Pairs:
+class _RowPairs:
     """The pairs of rows of kernels (h, p, k, k) that have both rows."""
 
     def __init__(self, kernels: Floats) -> None:

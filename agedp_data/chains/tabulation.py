@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.envelope import Envelope
-from agedp_data.chains.hull import Hull
-from agedp_data.chains.maxima import Maxima, largest_reversibilised, largest_spectral, maxima
+from agedp_data.chains.envelope import LeakageBound
+from agedp_data.chains.hull import PiecewiseLeakage
+from agedp_data.chains.maxima import UpperHulls, largest_reversibilised, largest_spectral, maxima
 from agedp_data.chains.rounding import guarded
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
@@ -43,7 +43,7 @@ def tabulate(
     forward: ArrayLike | None = None,
     steps_per_day: int = 48,
     pieces: bool = False,
-) -> Envelope:
+) -> LeakageBound:
     """Return the envelope of households from their one-step kernels, under the Markov assumption.
 
     L is the maximum over households of L_K for K the kernel's t-th power, the total variation likewise, and
@@ -84,8 +84,10 @@ def tabulate(
     tables = {name: _of_hulls(each, grid) for name, each in found.items()}
     bounds = {"total_variation": guarded(found["backward"].distances), **_chain_bounds(kernels, steps)}
     capped = {name: np.minimum(bound, 1.0) for name, bound in bounds.items()}
-    hulls = {name: tuple(Hull.of(*one) for one in each.hulls) for name, each in found.items()} if pieces else {}
-    return Envelope(steps, grid, **tables, bounds=capped, steps_per_day=steps_per_day, assume="markov", hulls=hulls)
+    hulls = (
+        {name: tuple(PiecewiseLeakage.of(*one) for one in each.hulls) for name, each in found.items()} if pieces else {}
+    )
+    return LeakageBound(steps, grid, **tables, bounds=capped, steps_per_day=steps_per_day, assume="markov", hulls=hulls)
 
 
 def tabulate_distances(
@@ -96,7 +98,7 @@ def tabulate_distances(
     forgets: ArrayLike,
     forward: ArrayLike | None = None,
     steps_per_day: int = 48,
-) -> Envelope:
+) -> LeakageBound:
     """Return the envelope of households of which only total variations are known, for example `sampling_bound`.
 
     L(a) = ln(1 + Delta(t)(e^a - 1)) with the largest Delta over the households, those of the reversed chains; of the
@@ -120,21 +122,21 @@ def tabulate_distances(
         return _remembers(steps, grid, forward is not None, steps_per_day)
     table, other = (_table(each.max(axis=0), grid) for each in (known, ahead))
     bounds = {"total_variation": np.minimum(guarded(known.max(axis=0)), 1.0)}
-    return Envelope(steps, grid, table, None if forward is None else other, bounds, steps_per_day, "markov")
+    return LeakageBound(steps, grid, table, None if forward is None else other, bounds, steps_per_day, "markov")
 
 
 def _table(distances: Floats, grid: Floats) -> Floats:
     return np.minimum(guarded(through_distance(distances[:, None], grid)), grid)
 
 
-def _remembers(steps: NDArray[np.int64], grid: Floats, ahead: bool, steps_per_day: int) -> Envelope:
+def _remembers(steps: NDArray[np.int64], grid: Floats, ahead: bool, steps_per_day: int) -> LeakageBound:
     """Return the envelope that credits no age at all."""
     table = np.tile(grid, (steps.size, 1))
     bounds = {name: np.ones(steps.size) for name in METHODS}
-    return Envelope(steps, grid, table, table if ahead else None, bounds, steps_per_day, "markov")
+    return LeakageBound(steps, grid, table, table if ahead else None, bounds, steps_per_day, "markov")
 
 
-def _of_hulls(found: Maxima, grid: Floats) -> Floats:
+def _of_hulls(found: UpperHulls, grid: Floats) -> Floats:
     """Return the largest L (T, m) over the households."""
     return np.array([np.minimum(guarded(gain(over, under, grid)), grid) for over, under in found.hulls])
 

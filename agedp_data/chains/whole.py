@@ -12,12 +12,12 @@ from collections.abc import Sequence
 Numbers = Sequence[int | str]
 
 
-class WholeLoss:
+class TabulatedLeakage:
     """L of an envelope's row: (m,) ascending grid and (m,) values, both in whole 1e-9, "inf" for infinity.
 
     Without a grid L(a) = a.
 
-    >>> left = WholeLoss([100, 200], [30, 90])
+    >>> left = TabulatedLeakage([100, 200], [30, 90])
     >>> left(50), left(110), left(160), left(200), left(250)
     (30, 40, 90, 90, 140)
     """
@@ -46,7 +46,7 @@ class WholeLoss:
     def supremum(self, loss: int) -> int | None:
         """Return the least x of this bound with loss + L(x) <= x, the limit of x -> loss + L(x); None if there is none.
 
-        >>> WholeLoss([100, 200], [30, 90]).supremum(60), WholeLoss([100, 200], [30, 90]).supremum(120)
+        >>> TabulatedLeakage([100, 200], [30, 90]).supremum(60), TabulatedLeakage([100, 200], [30, 90]).supremum(120)
         (90, None)
         """
         if loss == 0:

@@ -83,7 +83,7 @@ _WHY: Final[Mapping[Rule, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ContractChange:
     """One difference of two contracts: a dotted key, both values as JSON text, and whether it is permitted."""
 
     key: str
@@ -93,7 +93,7 @@ class Change:
     why: str
 
 
-def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...]:
+def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractChange, ...]:
     """Return every difference of two contracts with its verdict, in the order of their keys.
 
     >>> [change] = amendment({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "0.4"}})
@@ -146,12 +146,12 @@ def _has_total(new: Mapping[str, Any]) -> bool:
     return total is not None and total.is_finite()
 
 
-def _judged(key: str, old: str, new: str, *, fits: Mapping[Rule, bool]) -> Change:
+def _judged(key: str, old: str, new: str, *, fits: Mapping[Rule, bool]) -> ContractChange:
     rule = rule_of(key)
     if rule in _UNBOUNDED:
         allowed = _tightens(rule, old, new)
     elif rule == "end" and _comes_earlier(old, new):
-        return Change(key, old, new, "allowed", _WHY["lower"])
+        return ContractChange(key, old, new, "allowed", _WHY["lower"])
     elif rule == "coarser":
         allowed = new == '"states"' or (old == ABSENT and new == '"readings"')
     elif rule == "witness":
@@ -160,7 +160,7 @@ def _judged(key: str, old: str, new: str, *, fits: Mapping[Rule, bool]) -> Chang
         allowed = not (key == "model" and new == ABSENT)
     else:
         allowed = fits.get(rule, False)
-    return Change(key, old, new, "allowed" if allowed else "refused", (_WHY if allowed else _WHY_NOT)[rule])
+    return ContractChange(key, old, new, "allowed" if allowed else "refused", (_WHY if allowed else _WHY_NOT)[rule])
 
 
 def _comes_earlier(old: str, new: str) -> bool:

@@ -17,10 +17,10 @@ from agedp_data.config.places import PLACE, Pattern
 from agedp_data.notions.parameters import (
     FREE,
     LATER,
-    Block,
     Fraction01,
     ListOf,
     PositiveKwh,
+    Section,
     Text,
     Zone,
     exact,
@@ -38,7 +38,7 @@ def _order(data: dict[str, Any]) -> Order | None:
     return "name" if data.get("corrections") == "later-file" else None
 
 
-class Input(Block):
+class InputSection(Section):
     """What the datasets have in common; `file_order` is None where files that disagree are set aside."""
 
     dataset: str
@@ -84,7 +84,7 @@ class Input(Block):
         return layout_of(self.dataset, self.named_columns, self.interval_minutes)
 
     @property
-    def own_keys(self) -> Block | None:
+    def own_keys(self) -> Section | None:
         """Return the keys that the dataset's layout adds to this table, None if it adds none."""
         keys = LAYOUTS[self.dataset].keys if self.dataset in LAYOUTS else None
         return None if keys is None else keys.model_construct(**{key: getattr(self, key) for key in keys.model_fields})
@@ -106,7 +106,7 @@ class Input(Block):
         return self
 
 
-class LongColumns(Block):
+class LongColumns(Section):
     """[input.columns]: how a table with one row per household and interval is to be understood."""
 
     household: Text
@@ -156,7 +156,7 @@ class LongColumns(Block):
         return self
 
 
-class LongInput(Input):
+class LongInput(InputSection):
     """Any other table of one row per household and interval of 15, 30 or 60 minutes."""
 
     dataset: Literal["long"]
@@ -168,16 +168,18 @@ class LongInput(Input):
         return self.columns.model_dump()
 
 
-def _table(layout: Layout) -> type[Input]:
+def _table(layout: Layout) -> type[InputSection]:
     """Return what [input] may say of a dataset."""
-    bases: Any = (Input,) if layout.keys is None else (layout.keys, Input)  # pydantic lists the last one's keys first
+    bases: Any = (
+        (InputSection,) if layout.keys is None else (layout.keys, InputSection)
+    )  # pydantic lists the last one's keys first
     dataset: Any = (Literal[layout.name], ...)
-    return cast("type[Input]", create_model(f"{layout.name.title()}Input", __base__=bases, dataset=dataset))
+    return cast("type[InputSection]", create_model(f"{layout.name.title()}Input", __base__=bases, dataset=dataset))
 
 
-INPUTS: tuple[type[Input], ...] = (*(_table(layout) for layout in LAYOUTS.values()), LongInput)
+INPUTS: tuple[type[InputSection], ...] = (*(_table(layout) for layout in LAYOUTS.values()), LongInput)
 
 if TYPE_CHECKING:
-    AnyInput = Input
+    AnyInput = InputSection
 else:
     AnyInput = Annotated[Union[INPUTS], Discriminator("dataset")]  # noqa: UP007  (as many as there are)

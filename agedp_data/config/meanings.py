@@ -19,27 +19,27 @@ from decimal import Decimal
 from typing import Any, Final, get_args
 
 from agedp_data.config.input import INPUTS
-from agedp_data.config.model import Declared, Estimated
+from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import Population
+from agedp_data.config.surroundings import PopulationSection
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import NEEDS, newer
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.parameters import FREE, LATER, Block, exact_text
+from agedp_data.notions.parameters import FREE, LATER, Section, exact_text
 
 RENAMED: Final[dict[str, str | None]] = {}
 """Dotted keys of earlier forms ("series.*.name" for any series): the name that they have now, None for no more."""
 ZONE_CHANGES: Final = "zone_changes"
 """Key of [schedule] in a contract: the clock changes of the period (`zone_changes`); silence means any."""
 
-_TABLES: Final[Mapping[str, tuple[str, tuple[type[Block], ...]]]] = {
+_TABLES: Final[Mapping[str, tuple[str, tuple[type[Section], ...]]]] = {
     "input": ("dataset", INPUTS),
-    "population": ("", (Population,)),
+    "population": ("", (PopulationSection,)),
     "schedule": ("mode", (Archive, Live, Rehearsal)),
     "series": ("statistic", (Mean, Distribution)),
     "promise": ("notion", NOTIONS),
-    "model": ("source", (Declared, Estimated)),
+    "model": ("source", (DeclaredModel, EstimatedModel)),
 }
 
 
@@ -96,7 +96,7 @@ def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
 
 def contract_value(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
     """Return a value, or a whole table, of a run file as a contract writes it: without free keys and silent ones."""
-    if isinstance(value, Block):
+    if isinstance(value, Section):
         fields = type(value).model_fields
         kept = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
         silent = {key for key in kept if LATER in fields[key].metadata and kept[key] == fields[key].default}

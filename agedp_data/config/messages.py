@@ -15,30 +15,36 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from agedp_data.config.input import INPUTS, LongColumns
-from agedp_data.config.model import Declared, Estimated
+from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.config.places import PLACE
 from agedp_data.config.quoting import short, written
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
+from agedp_data.config.surroundings import (
+    AlertsSection,
+    CompareSection,
+    EngineSection,
+    OutputSection,
+    PopulationSection,
+)
 from agedp_data.errors import RunFileError
 from agedp_data.nearest import is_confusable, near_to
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.parameters import Block
+from agedp_data.notions.parameters import Section
 
-_KINDS: dict[str, tuple[type[Block], ...]] = {
+_KINDS: dict[str, tuple[type[Section], ...]] = {
     "input": INPUTS,
     "input.columns": (LongColumns,),
-    "output": (Output,),
-    "population": (Population,),
+    "output": (OutputSection,),
+    "population": (PopulationSection,),
     "schedule": (Archive, Live, Rehearsal),
     "series": (Mean, Distribution),
     "promise": NOTIONS,
-    "model": (Declared, Estimated),
-    "compare": (Compare,),
-    "alerts": (Alerts,),
-    "engine": (Engine,),
+    "model": (DeclaredModel, EstimatedModel),
+    "compare": (CompareSection,),
+    "alerts": (AlertsSection,),
+    "engine": (EngineSection,),
 }
 _CHOICE = {
     "input": "dataset",
@@ -57,7 +63,7 @@ _TABLE_TYPES = ("model_type", "model_attributes_type", "dict_type", "is_instance
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _KeyPath:
     """Where an error is: the table and the key below it, either of which may be missing."""
 
     table: tuple[str, ...]
@@ -66,7 +72,7 @@ class _Place:
     there: bool
 
     @property
-    def kinds(self) -> tuple[type[Block], ...]:
+    def kinds(self) -> tuple[type[Section], ...]:
         """Return the blocks that the table can be."""
         return _KINDS.get("series" if self.table[:1] == ("series",) else ".".join(self.table), ())
 
@@ -123,7 +129,7 @@ def refusal(error: ValidationError, raw: Mapping[str, Any], *, name: str) -> Run
     return RunFileError(f"{name}: {public}{ending}", private=f"{name}: {private}{ending}")
 
 
-def _ending(missing: Sequence[_Place], others: int, *, first_is_missing: bool) -> str:
+def _ending(missing: Sequence[_KeyPath], others: int, *, first_is_missing: bool) -> str:
     """Return what else is wrong: every missing key by its name, other errors by their number."""
     named = _named(missing) if missing else ""
     if named and not first_is_missing:
@@ -132,7 +138,7 @@ def _ending(missing: Sequence[_Place], others: int, *, first_is_missing: bool) -
     return f" (and {' and '.join(parts)})" if parts else ""
 
 
-def _named(places: Sequence[_Place]) -> str:
+def _named(places: Sequence[_KeyPath]) -> str:
     """Return tables and keys, each table once."""
     names: list[str] = []
     table: tuple[str, ...] = ()
@@ -142,11 +148,11 @@ def _named(places: Sequence[_Place]) -> str:
     return ", ".join(names)
 
 
-def _head(place: _Place) -> str:
+def _head(place: _KeyPath) -> str:
     return " ".join(part for part in (_bracketed(place.table), short(place.key or "")) if part)
 
 
-def _place(error: ErrorDetails, raw: Mapping[str, Any]) -> _Place:
+def _place(error: ErrorDetails, raw: Mapping[str, Any]) -> _KeyPath:
     """Return where an error is."""
     loc = _without_choices([part for part in error["loc"] if isinstance(part, str)])
     return _locate([*loc, *error.get("ctx", {}).get("at", ())], raw, choice=error["type"].startswith("union_tag"))
@@ -166,7 +172,7 @@ def _lines(error: ErrorDetails, raw: Mapping[str, Any]) -> tuple[str, str]:
     return f"{public}: {what}", f"{private}: {what}"
 
 
-def _locate(keys: list[str], raw: Mapping[str, Any], *, choice: bool) -> _Place:
+def _locate(keys: list[str], raw: Mapping[str, Any], *, choice: bool) -> _KeyPath:
     """Follow a path through the file to the last table that is there."""
     table: list[str] = []
     here: Any = raw
@@ -177,7 +183,7 @@ def _locate(keys: list[str], raw: Mapping[str, Any], *, choice: bool) -> _Place:
         keys = [_CHOICE[table[0]]]
     key = keys[0] if keys else None
     there = key in here
-    return _Place(tuple(table), key, here[key] if key is not None and there else here, there)
+    return _KeyPath(tuple(table), key, here[key] if key is not None and there else here, there)
 
 
 def _may_be_table(path: tuple[str, ...]) -> bool:
@@ -195,7 +201,7 @@ def _depth(keys: Sequence[str]) -> int:
     return 2 if keys[0] == "series" else 1
 
 
-def _what(error: ErrorDetails, place: _Place) -> str:  # noqa: PLR0911  (one return a kind of error)
+def _what(error: ErrorDetails, place: _KeyPath) -> str:  # noqa: PLR0911  (one return a kind of error)
     kind, context = error["type"], error.get("ctx", {})
     if kind in _TABLE_TYPES:
         return "must be a table"
@@ -217,7 +223,7 @@ def _what(error: ErrorDetails, place: _Place) -> str:  # noqa: PLR0911  (one ret
     return str(error["msg"])
 
 
-def _instead(place: _Place) -> str:
+def _instead(place: _KeyPath) -> str:
     """Return which key of the table may be a misspelt form of the missing one."""
     there = [str(key) for key in place.value] if isinstance(place.value, Mapping) else []
     unknown = [key for key in there if not any(key in kind.model_fields for kind in place.kinds)]
@@ -226,7 +232,7 @@ def _instead(place: _Place) -> str:
     return f" in place of '{short(strange[near[0]])}'" if near else ""
 
 
-def _bounds(place: _Place) -> str:
+def _bounds(place: _KeyPath) -> str:
     """Return the range that the key's field declares, " from 1 to 1024"."""
     key = place.key or ""
     notes = [note for kind in place.kinds if key in kind.model_fields for note in _notes(kind, key)]
@@ -235,7 +241,7 @@ def _bounds(place: _Place) -> str:
     return "" if low is None else f" from {low} to {high}" if high is not None else f", {low} or more"
 
 
-def _notes(kind: type[Block], key: str) -> Iterator[Any]:
+def _notes(kind: type[Section], key: str) -> Iterator[Any]:
     """Yield what is said about a field, or about the number that it may be in place of nothing."""
     field = kind.model_fields[key]
     yield from field.metadata
@@ -244,9 +250,9 @@ def _notes(kind: type[Block], key: str) -> Iterator[Any]:
             yield from getattr(note, "metadata", (note,))
 
 
-def _unknown(place: _Place, raw: Mapping[str, Any]) -> str:
+def _unknown(place: _KeyPath, raw: Mapping[str, Any]) -> str:
     if place.key is None:
-        place = _Place(place.table[:-1], place.table[-1], place.value, there=True)
+        place = _KeyPath(place.table[:-1], place.table[-1], place.value, there=True)
     name = str(place.key)
     if not place.table:
         known = list(RunFile.model_fields)
@@ -268,13 +274,13 @@ def _unknown(place: _Place, raw: Mapping[str, Any]) -> str:
     return f"{line}{hint or '; it takes ' + ', '.join(own)}"
 
 
-def _written_as(place: _Place, tag: str) -> str:
+def _written_as(place: _KeyPath, tag: str) -> str:
     """Return the key of the chosen table that papers know by this name."""
     symbols = (kind.written_as for kind in place.kinds if _tag(kind, _CHOICE[place.table[0]]) == tag)
     return next((known[str(place.key)] for known in symbols if place.key in known), "")
 
 
-def _elsewhere(name: str, place: _Place) -> str:
+def _elsewhere(name: str, place: _KeyPath) -> str:
     """Return in which other tables a key stands."""
     takers = [table for table, kinds in _KINDS.items() if any(name in kind.model_fields for kind in kinds)]
     shown_as = [
@@ -285,7 +291,7 @@ def _elsewhere(name: str, place: _Place) -> str:
     return f"; it belongs in {' or '.join(shown_as)}" if shown_as else ""
 
 
-def _fields_of(place: _Place, raw: Mapping[str, Any]) -> tuple[list[str], dict[str, list[str]]]:
+def _fields_of(place: _KeyPath, raw: Mapping[str, Any]) -> tuple[list[str], dict[str, list[str]]]:
     """Return the keys of the table as it was chosen, and those of the other choices."""
     choice = _CHOICE.get(place.table[0], "")
     chosen = _at(raw, place.table).get(choice)
@@ -300,7 +306,7 @@ def _fields_of(place: _Place, raw: Mapping[str, Any]) -> tuple[list[str], dict[s
     return own, others
 
 
-def _tag(kind: type[Block], choice: str) -> str:
+def _tag(kind: type[Section], choice: str) -> str:
     return str(kind.model_fields[choice].annotation.__args__[0])  # type: ignore[union-attr]
 
 
@@ -315,7 +321,7 @@ def _is_table(value: object) -> bool:
     return isinstance(value, Mapping)
 
 
-def _is_place(place: _Place) -> bool:
+def _is_place(place: _KeyPath) -> bool:
     fields = (kind.model_fields.get(place.key or "") for kind in place.kinds)
     return place.key == "wait_for" or any(field is not None and PLACE in field.metadata for field in fields)
 

@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
-from agedp_data.chains.represented import PublicStates, representatives
+from agedp_data.chains.represented import RepresentativeValues, representatives
 from agedp_data.config.places import OptionalPlace, SharedFolder
 from agedp_data.config.schedule import day
 from agedp_data.errors import ChainError, LedgerError
 from agedp_data.notions.notion import Method
 from agedp_data.notions.parameters import (
     MANY_DAYS,
-    Block,
     Fraction01,
+    Section,
     Text,
     ascending,
     positive_kwh,
@@ -32,7 +32,7 @@ MANY_STATES = 64
 """Of a chain with a longer memory; a year of days fills fewer."""
 
 
-class Model(Block):
+class ModelSection(Section):
     """What both sources have in common."""
 
     source: str
@@ -62,7 +62,7 @@ def _kernel_step(data: dict[str, Any]) -> Step | None:
     return "day" if data.get("kernel") is not None else None
 
 
-class Declared(Model):
+class DeclaredModel(ModelSection):
     """A forgetting curve or a kernel from elsewhere: nothing computed from the readings is published.
 
     A kernel's `step` is a day where nothing else is said: of the two readings the one that forgets more slowly.
@@ -127,7 +127,7 @@ def _age(value: object) -> Decimal:
     return Decimal(value)
 
 
-class Estimated(Model):
+class EstimatedModel(ModelSection):
     """Chains counted from readings by `agedp calibrate`, whose envelope is published knowingly."""
 
     source: Literal["estimated"]
@@ -159,11 +159,11 @@ class Estimated(Model):
     """Acknowledgement: the leakage bound (envelope) is computed from readings and published without noise."""
 
     @property
-    def public_states(self) -> PublicStates | None:
+    def public_states(self) -> RepresentativeValues | None:
         """Return the states that everybody knows; None where each household has cuts of its own."""
         if isinstance(self.edges, str):
             return None
-        return PublicStates(self.step, tuple(watt_hours(edge) for edge in self.edges))
+        return RepresentativeValues(self.step, tuple(watt_hours(edge) for edge in self.edges))
 
     @property
     def chain_states(self) -> int:
@@ -200,7 +200,7 @@ class Estimated(Model):
         return self
 
 
-def states_in(terms: Mapping[str, Any]) -> PublicStates | None:
+def states_in(terms: Mapping[str, Any]) -> RepresentativeValues | None:
     """Return the states that a contract's model has for everybody, None if it has none.
 
     >>> states_in({"model": {"step": "day", "edges": ["4", "8"]}}).counts_as_wh
@@ -213,11 +213,11 @@ def states_in(terms: Mapping[str, Any]) -> PublicStates | None:
     if not isinstance(model.get("edges"), list):
         return None
     try:
-        found = PublicStates(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
+        found = RepresentativeValues(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
         representatives(found.edges_wh)
     except (ChainError, ArithmeticError, ValueError, LookupError, TypeError):
         raise LedgerError("a contract in the ledger holds states that this agedp does not know; update agedp") from None
     return found
 
 
-AnyModel = Annotated[Declared | Estimated, Discriminator("source")]
+AnyModel = Annotated[DeclaredModel | EstimatedModel, Discriminator("source")]

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from agedp_data.config.input import AnyInput, LongColumns, LongInput
 from agedp_data.config.messages import Problem, problems, refusal
 from agedp_data.config.run import RunFile
-from agedp_data.config.surroundings import Engine
+from agedp_data.config.surroundings import EngineSection
 from agedp_data.errors import RunFileError
 from agedp_data.nearest import near_file
-from agedp_data.notions.parameters import Block
+from agedp_data.notions.parameters import Section
 from agedp_data.shown import shown
 
 _AT = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
@@ -76,7 +76,7 @@ def check(text: str, *, base: Path) -> tuple[RunFile | None, list[Problem]]:
         return None, problems(error, raw)
 
 
-class _Asked(Block):
+class _ColumnsSection(Section):
     """What of a run file `read_columns` needs, in its place there."""
 
     input: AnyInput
@@ -90,7 +90,7 @@ def read_columns(keys: Mapping[str, Any]) -> LongColumns:
     """
     raw = {"input": {"dataset": "long", "files": ["*.csv"], "columns": dict(keys)}}
     try:
-        asked = _Asked.model_validate(raw, context={"folder": Path(), "name": "columns"}).input
+        asked = _ColumnsSection.model_validate(raw, context={"folder": Path(), "name": "columns"}).input
     except ValidationError as error:
         raise refusal(error, raw, name="columns") from None
     if not isinstance(asked, LongInput):
@@ -106,7 +106,7 @@ def read_scheduler(written: object) -> str:
     """
     raw = {"engine": {"scheduler": written}}
     try:
-        return Engine.model_validate(raw["engine"]).scheduler
+        return EngineSection.model_validate(raw["engine"]).scheduler
     except ValidationError as error:
         raise refusal(error, raw, name="scheduler") from None
 

@@ -10,20 +10,26 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, model_validator
 
-from agedp_data.chains.represented import PublicStates
+from agedp_data.chains.represented import RepresentativeValues
 from agedp_data.config.input import AnyInput
-from agedp_data.config.model import AnyModel, Declared, Estimated
+from agedp_data.config.model import AnyModel, DeclaredModel, EstimatedModel
 from agedp_data.config.places import database_of, is_url, ledger_path
 from agedp_data.config.schedule import AnySchedule
 from agedp_data.config.series import AnySeries
-from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
+from agedp_data.config.surroundings import (
+    AlertsSection,
+    CompareSection,
+    EngineSection,
+    OutputSection,
+    PopulationSection,
+)
 from agedp_data.errors import RunFileError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged import HALF_HOUR
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
-from agedp_data.notions.parameters import Block, exact_text, wrong
+from agedp_data.notions.parameters import Section, exact_text, wrong
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.readers.layout import INTERVAL_MINUTES, SLOTS, slot_step
@@ -47,21 +53,21 @@ def _named(series: dict[str, Any]) -> dict[str, Any]:
     return series
 
 
-class RunFile(Block):
+class RunFile(Section):
     """One population, one promise, one or more series that share each day's loss."""
 
     version: Annotated[int, PlainValidator(_version)]
     """Format of this file."""
     input: AnyInput
-    output: Output
-    population: Population
+    output: OutputSection
+    population: PopulationSection
     schedule: AnySchedule
     series: Annotated[dict[str, AnySeries], AfterValidator(_named)]
     promise: AnyPromise
     model: AnyModel | None = None
-    compare: Compare = Field(default_factory=Compare)
-    alerts: Alerts = Field(default_factory=Alerts)
-    engine: Engine = Field(default_factory=Engine)
+    compare: CompareSection = Field(default_factory=CompareSection)
+    alerts: AlertsSection = Field(default_factory=AlertsSection)
+    engine: EngineSection = Field(default_factory=EngineSection)
 
     _name: str = PrivateAttr(default="run file")
     _folder: Path = PrivateAttr(default=Path())
@@ -98,12 +104,12 @@ class RunFile(Block):
         return found
 
     @property
-    def public_states(self) -> PublicStates | None:
+    def public_states(self) -> RepresentativeValues | None:
         """Return the states of the model that everybody knows, None if there are none."""
-        return self.model.public_states if isinstance(self.model, Estimated) else None
+        return self.model.public_states if isinstance(self.model, EstimatedModel) else None
 
     @property
-    def counted_states(self) -> PublicStates | None:
+    def counted_states(self) -> RepresentativeValues | None:
         """Return the states that a series counts instead of readings, None if none does."""
         return self.public_states if any(one.values == "states" for one in self.series.values()) else None
 
@@ -176,7 +182,7 @@ def _states(run: RunFile) -> Iterator[Problem]:
 
 def _listed(run: RunFile) -> str:
     """Return where public edges are to be listed."""
-    estimated = isinstance(run.model, Estimated)
+    estimated = isinstance(run.model, EstimatedModel)
     return "list them in [model] edges" if estimated else 'list them in a [model] with source = "estimated"'
 
 
@@ -195,13 +201,13 @@ def _model_fits(run: RunFile) -> Iterator[Problem]:
     if isinstance(promise, Temporal) and model is not None:
         if model.assume != "markov":
             yield "model", "assume", 'must be "markov" for notion = "temporal"'
-        if isinstance(model, Declared) and model.curve is not None:
+        if isinstance(model, DeclaredModel) and model.curve is not None:
             yield "model", "curve", 'is not enough for notion = "temporal"; declare a kernel'
 
 
 def _model_before(run: RunFile) -> Iterator[Problem]:
     live = run.schedule.mode == "live"
-    if live and isinstance(run.model, Estimated) and run.model.period[1] >= run.schedule.first_day:
+    if live and isinstance(run.model, EstimatedModel) and run.model.period[1] >= run.schedule.first_day:
         yield "model", "period", f'must end before first_day = {run.schedule.first_day} when mode = "live"'
 
 
@@ -210,7 +216,7 @@ def _half_hours_there(run: RunFile) -> Iterator[Problem]:
     if minutes <= INTERVAL_MINUTES:
         return
     files = f"where [input] interval_minutes = {minutes}"
-    if isinstance(run.model, Estimated) and run.model.step == HALF_HOUR:
+    if isinstance(run.model, EstimatedModel) and run.model.step == HALF_HOUR:
         yield "model", "step", f'must be "day" {files}: the files hold no half-hours'
     if isinstance(run.promise, AgeDependent) and run.promise.secret == HALF_HOUR:
         yield "promise", "secret", f'must be "day" {files}: the files hold no half-hours'
@@ -230,7 +236,7 @@ def _stays_in_the_house(run: RunFile) -> Iterator[Problem]:
     release = run.output.release
     inside = {("output", "confidential"): run.output.confidential}
     inside["population", "roster"] = run.population.roster
-    if isinstance(run.model, Estimated):
+    if isinstance(run.model, EstimatedModel):
         inside["model", "file"] = run.model.file
     inside["output", "ledger"] = ledger_path(run.output.ledger)
     for (table, key), place in inside.items():

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.config.places import DayMarker
-from agedp_data.notions.parameters import FREE, Block, Days, Zone, text, wrong
+from agedp_data.notions.parameters import FREE, Days, Section, Zone, text, wrong
 from agedp_data.readers.layout import FIRST_DAY, LAST_DAY
 
 _CRON = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[1-9][0-9]*)?")
@@ -60,7 +60,7 @@ SkipDays = Annotated[tuple[date, ...], PlainValidator(_skip_days)]
 Cron = Annotated[str, PlainValidator(_cron)]
 
 
-class Schedule(Block):
+class ScheduleSection(Section):
     """What the modes have in common."""
 
     mode: str
@@ -112,7 +112,7 @@ class Schedule(Block):
         return self
 
 
-class Archive(Schedule):
+class Archive(ScheduleSection):
     """Every day of the period now, at its true publication time."""
 
     mode: Literal["archive"]
@@ -127,7 +127,7 @@ def _patience(data: dict[str, Any]) -> int | None:
     return None if data.get("wait_for") is None else 14
 
 
-class Rehearsal(Schedule):
+class Rehearsal(ScheduleSection):
     """A simulated clock steps from day to day; `wait_for` is as written, {day} standing for the date."""
 
     mode: Literal["rehearsal"]
@@ -147,7 +147,7 @@ def _zone(data: dict[str, Any]) -> str | None:
     return None if data.get("cron") is None else "UTC"
 
 
-class Live(Schedule):
+class Live(ScheduleSection):
     """The system's clock: a day is released at its age and, if asked for, once its marker is there."""
 
     mode: Literal["live"]

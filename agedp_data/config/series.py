@@ -20,9 +20,9 @@ from pydantic import Discriminator, Field, PlainValidator, ValidationError, mode
 
 from agedp_data.errors import LedgerError
 from agedp_data.notions.parameters import (
-    Block,
     Kwh,
     PositiveKwh,
+    Section,
     Share,
     Text,
     ascending,
@@ -33,7 +33,13 @@ from agedp_data.notions.parameters import (
     wrong,
 )
 from agedp_data.privacy.counts import cumulative, histogram
-from agedp_data.privacy.sensitivity import Change, Move, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
+from agedp_data.privacy.sensitivity import (
+    Change,
+    UseChange,
+    cumulative_sensitivity,
+    histogram_sensitivity,
+    sum_sensitivity,
+)
 from agedp_data.roster import ALL
 
 _AMOUNTS: Final = ("share", "clamp_kwh", "missing_kwh", "bins_kwh")
@@ -51,7 +57,7 @@ def _bins(values: object) -> tuple[Decimal, ...]:
     return edges
 
 
-class Series(Block):
+class Series(Section):
     """What the statistics have in common; a missing household-day counts as `missing_kwh`."""
 
     statistic: str
@@ -88,7 +94,7 @@ class Series(Block):
 
         Half-hours that add up to the same day, or nearly, may lie in any states (MATHS 7).
         """
-        return "replacement" if self.values == "states" and isinstance(change, Move) else change
+        return "replacement" if self.values == "states" and isinstance(change, UseChange) else change
 
     def counted(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
         """Return what each household's day counts as: its energy, at most the clamp; `missing_wh` if not usable."""

@@ -11,9 +11,9 @@ from pydantic import Field, PlainValidator
 from agedp_data.config.places import LedgerUrl, Place, SharedFolder, WitnessPlace
 from agedp_data.notions.parameters import (
     Amount,
-    Block,
     Days,
     Fraction01,
+    Section,
     Text,
     ascending,
     positive_kwh,
@@ -23,7 +23,7 @@ from agedp_data.notions.parameters import (
 )
 
 
-class Output(Block):
+class OutputSection(Section):
     """[output]: the folder that may be handed over, the one that may not, and the promise itself."""
 
     release: Place
@@ -49,7 +49,7 @@ class Output(Block):
     """Probability with which a published interval covers the noise."""
 
 
-class Population(Block):
+class PopulationSection(Section):
     """[population]: the people to whom the promise is made."""
 
     name: Text
@@ -66,7 +66,7 @@ def _deltas(value: object) -> tuple[Decimal, ...]:
     return ascending(value, positive_kwh)
 
 
-class Compare(Block):
+class CompareSection(Section):
     """[compare]: figures for the statement only; they change no noise."""
 
     window_days: Days | None = None
@@ -84,7 +84,7 @@ class Compare(Block):
         return tuple(watt_hours(delta) for delta in self.delta_kwh)
 
 
-class Alerts(Block):
+class AlertsSection(Section):
     """[alerts]: what the operator is warned about, in the confidential folder and on the terminal; it decides nothing.
 
     A day that loses more than 5 % of its readings to conflicts, and a day without any usable household, raise an alert
@@ -107,7 +107,7 @@ def _scheduler(value: object) -> str:
     raise wrong('must be "threads", "processes", "local-cluster" or the address of a cluster, "tls://host:port"')
 
 
-class Engine(Block):
+class EngineSection(Section):
     """[engine]: results are the same to the bit whatever stands here."""
 
     scheduler: Annotated[str, PlainValidator(_scheduler)] = "threads"

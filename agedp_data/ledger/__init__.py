@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from agedp_data.ledger.ledger import Ledger
-from agedp_data.ledger.rows import Contract, Fault, Model, Release, Statement, canonical, differences
+from agedp_data.ledger.rows import (
+    ContractRecord,
+    ModelRecord,
+    RecordFault,
+    ReleaseRecord,
+    StatementRecord,
+    canonical,
+    differences,
+)
 
 __all__ = [
-    "Contract",
-    "Fault",
+    "ContractRecord",
     "Ledger",
-    "Model",
-    "Release",
-    "Statement",
+    "ModelRecord",
+    "RecordFault",
+    "ReleaseRecord",
+    "StatementRecord",
     "canonical",
     "differences",
 ]

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 from agedp_data import clock, losses
 from agedp_data.format_versions import NEEDS, newer
 from agedp_data.ledger import forms, rows, schema
-from agedp_data.ledger.marks import OF_LEDGER, Closed, Former, Recovered, TakenOver, Upgraded, mark_of
+from agedp_data.ledger.marks import (
+    OF_LEDGER,
+    ClosedLedger,
+    EarlierLedger,
+    LedgerUpgrade,
+    RecoveryRecord,
+    Takeover,
+    mark_of,
+)
 from agedp_data.shown import shown
 
 if TYPE_CHECKING:
@@ -30,7 +38,7 @@ HOUSEHOLDS = range(1, 10**9 + 1)
 LARGEST_SENSITIVITY, LARGEST_SCALE = 2**62, 2.0**55  # as `noise` draws
 
 
-class Chain:
+class HashChain:
     """The rows so far: `length`, `head`, and what later rows refer to.
 
     `content_head` is the hash of the newest row that is no statement: statements draw nothing and promise nothing.
@@ -44,24 +52,26 @@ class Chain:
         self.former: dict[str, int] = {}
         self.closed = ""
         self.form = 1
-        self.contracts: dict[str, list[rows.Contract]] = defaultdict(list)
+        self.contracts: dict[str, list[rows.ContractRecord]] = defaultdict(list)
         self.series: dict[str, frozenset[str]] = {}
         self.distributions: dict[str, dict[str, Distribution]] = {}
-        self.models: dict[str, rows.Model] = {}
-        self.releases: dict[str, list[rows.Release]] = defaultdict(list)
-        self.statements: dict[str, list[rows.Statement]] = defaultdict(list)
-        self.by_key: dict[tuple[str, str, str, int], rows.Release] = {}
+        self.models: dict[str, rows.ModelRecord] = {}
+        self.releases: dict[str, list[rows.ReleaseRecord]] = defaultdict(list)
+        self.statements: dict[str, list[rows.StatementRecord]] = defaultdict(list)
+        self.by_key: dict[tuple[str, str, str, int], rows.ReleaseRecord] = {}
         self.published_on = ""
 
     def sealed(self, row: rows.Row) -> str:
         """Return the hash that a row has as the next one of this chain."""
         return rows.sha256(self.head + rows.text_of(row))
 
-    def add(self, table: str, columns: Mapping[str, Any]) -> tuple[rows.Fault, ...]:
+    def add(self, table: str, columns: Mapping[str, Any]) -> tuple[rows.RecordFault, ...]:
         """Take the next row as the database holds it; return everything that is wrong with it."""
         seq = columns["seq"]
         if not schema.has_place(seq):
-            return (rows.Fault(seq if isinstance(seq, int) else 0, table, "a row that was put in: it has no place"),)
+            return (
+                rows.RecordFault(seq if isinstance(seq, int) else 0, table, "a row that was put in: it has no place"),
+            )
         what = list(self._place(seq))
         row: rows.Row | None = None
         try:
@@ -74,18 +84,18 @@ class Chain:
             self._keep(row)
         self.length, self.head = seq, str(columns["hash"])
         self.heads[self.head] = seq
-        return tuple(rows.Fault(seq, table, each) for each in what)
+        return tuple(rows.RecordFault(seq, table, each) for each in what)
 
     def flaws(self, row: rows.Row) -> tuple[str, ...]:
         """Return what is wrong with a row's meaning, given the rows before it."""
         match row:
-            case rows.Contract():
+            case rows.ContractRecord():
                 found = self._contract(row)
-            case rows.Model():
+            case rows.ModelRecord():
                 found = self._model(row)
-            case rows.Statement():
+            case rows.StatementRecord():
                 found = self._statement(row)
-            case rows.Release():
+            case rows.ReleaseRecord():
                 found = self._release(row)
         ended = (self.closed,) if self.closed else ()
         return (*ended, *(() if forms.is_date(row.at) else ("at is not an ISO date",)), *found)
@@ -117,41 +127,41 @@ class Chain:
             yield "the hash does not follow from the row and the one before it"
 
     def _keep(self, row: rows.Row) -> None:
-        if not isinstance(row, rows.Statement):
+        if not isinstance(row, rows.StatementRecord):
             self.content_head = row.hash
         match row:
-            case rows.Contract():
+            case rows.ContractRecord():
                 self.contracts[row.population].append(row)
                 with suppress(ValueError):
                     self.series[row.hash] = frozenset(forms.promise_in(row.promise).series)
                     self.distributions[row.hash] = forms.distributions_in(row.promise)
-            case rows.Model():
+            case rows.ModelRecord():
                 self.models[row.model] = row
-            case rows.Statement():
+            case rows.StatementRecord():
                 self.statements[row.population].append(row)
                 self._keep_mark(row)
-            case rows.Release():
+            case rows.ReleaseRecord():
                 self.releases[row.population].append(row)
                 self.by_key[key_of(row)] = row
                 if forms.is_date(row.published_on):
                     self.published_on = max(self.published_on, row.published_on)
 
-    def _keep_mark(self, row: rows.Statement) -> None:
+    def _keep_mark(self, row: rows.StatementRecord) -> None:
         match mark_of(row):
-            case Closed(_, number):
+            case ClosedLedger(_, number):
                 self.closed = (
                     f"the ledger was closed on {shown(row.at, _LONGEST)} after {number} rows and goes on elsewhere;"
                     " name the one it was moved to"
                 )
-            case Upgraded(form, _):
+            case LedgerUpgrade(form, _):
                 self.form = form
-            case Recovered() as seam:
-                ledgers: tuple[Former | Recovered, ...] = (*seam.former, seam)
+            case RecoveryRecord() as seam:
+                ledgers: tuple[EarlierLedger | RecoveryRecord, ...] = (*seam.former, seam)
                 for lost in ledgers:
                     self.former |= {each: row.seq + number for number, each in enumerate(lost.hashes, 1) if each}
                     self.former.setdefault(lost.head, row.seq + len(lost.hashes))
 
-    def _statement(self, row: rows.Statement) -> Iterator[str]:
+    def _statement(self, row: rows.StatementRecord) -> Iterator[str]:
         for name, digest in row.files:
             if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
                 yield f"file {shown(name, _LONGEST)!r} has no SHA-256"
@@ -161,16 +171,16 @@ class Chain:
         mark = mark_of(row)
         if mark is None:
             yield "a mark that says nothing that this agedp knows: no closing, recovery, takeover or upgrade"
-        if isinstance(mark, Upgraded) and mark.form not in NEEDS:
+        if isinstance(mark, LedgerUpgrade) and mark.form not in NEEDS:
             yield newer("the ledger from here on", mark.form, mark.needs)
-        if isinstance(mark, Upgraded) and mark.form <= self.form:
+        if isinstance(mark, LedgerUpgrade) and mark.form <= self.form:
             yield "it upgrades to no later form"
-        if isinstance(mark, Closed | TakenOver) and (mark.head, mark.rows) != (self.head, self.length):
+        if isinstance(mark, ClosedLedger | Takeover) and (mark.head, mark.rows) != (self.head, self.length):
             yield "it closes or takes over another ledger"
-        if isinstance(mark, Recovered) and self.length:
+        if isinstance(mark, RecoveryRecord) and self.length:
             yield "a seam that is not the first row"
 
-    def _claim(self, row: rows.Statement) -> Iterator[str]:
+    def _claim(self, row: rows.StatementRecord) -> Iterator[str]:
         try:
             said = forms.claim_in(row.claim)
         except ValueError as error:
@@ -181,7 +191,7 @@ class Chain:
         if self.place(said.ledger.head) is None:
             yield "the head that the claim names is not on the chain before it"
 
-    def _contract(self, row: rows.Contract) -> Iterator[str]:
+    def _contract(self, row: rows.ContractRecord) -> Iterator[str]:
         try:
             said = forms.promise_in(row.promise)
         except ValueError as error:
@@ -192,7 +202,7 @@ class Chain:
         if said.model is not None and said.model.hash is not None and said.model.hash not in self.models:
             yield "the model it names is not in the ledger"
 
-    def _model(self, row: rows.Model) -> Iterator[str]:
+    def _model(self, row: rows.ModelRecord) -> Iterator[str]:
         if row.model != rows.sha256(row.envelope):
             yield "the model's id is not the hash of its public part"
         if row.model in self.models:
@@ -202,7 +212,7 @@ class Chain:
         except ValueError as error:
             yield str(error)
 
-    def _release(self, row: rows.Release) -> Iterator[str]:
+    def _release(self, row: rows.ReleaseRecord) -> Iterator[str]:
         if key_of(row) in self.by_key:
             yield f"{shown(row.day, _LONGEST)} of series {shown(row.series, _LONGEST)!r} is released already"
         contracts = self.contracts[row.population]
@@ -221,12 +231,12 @@ class Chain:
         yield from _draw(row)
 
 
-def key_of(row: rows.Release) -> tuple[str, str, str, int]:
+def key_of(row: rows.ReleaseRecord) -> tuple[str, str, str, int]:
     """Return what names a release within a ledger."""
     return row.population, row.series, row.day, row.revision
 
 
-def _dates(row: rows.Release) -> Iterator[str]:
+def _dates(row: rows.ReleaseRecord) -> Iterator[str]:
     for name in ("day", "published_on"):
         if not forms.is_date(getattr(row, name)):
             yield f"{name} is not an ISO date"
@@ -234,7 +244,7 @@ def _dates(row: rows.Release) -> Iterator[str]:
         yield "input_ended_at is not a UTC instant"
 
 
-def _draw(row: rows.Release) -> Iterator[str]:
+def _draw(row: rows.ReleaseRecord) -> Iterator[str]:
     """Yield what is wrong with state, cells and loss; a skipped day says nothing and costs nothing."""
     if row.state not in STATES:
         yield f"state is neither {' nor '.join(STATES)}"

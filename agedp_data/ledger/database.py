@@ -15,15 +15,15 @@ MEND: Final = "put back a good copy, or restore it from the release folder (`age
 BUSY: Final = "another process has held it for a minute; wait for that run to end and start again"
 
 
-class GivenUp(LedgerError):
+class TransactionAborted(LedgerError):
     """A transaction that the server gave up or lost; to be begun again, by reading what is stored."""
 
 
-class Unreachable(LedgerError):
+class ServerUnreachable(LedgerError):
     """A server to which there is no connection; nothing was begun."""
 
 
-class Database(Protocol):
+class LedgerDatabase(Protocol):
     """Where one ledger lies."""
 
     @property

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config.input import LongColumns
 from agedp_data.config.meanings import meaning, meaning_of
 from agedp_data.config.series import Distribution, series_in
@@ -55,7 +55,7 @@ _Households = Annotated[int, Field(ge=1, le=1_000_000_000)]
 _Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
-class _Form(BaseModel):
+class _Schema(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
@@ -66,42 +66,42 @@ def _all_written(columns: LongColumns) -> LongColumns:
     return columns
 
 
-class _Input(_Form):
+class _Input(_Schema):
     dataset: str
     interval_minutes: Literal[15, 30, 60] = 30
     columns: Annotated[LongColumns, AfterValidator(_all_written)] | None = None
 
 
-class _Population(_Form):
+class _Population(_Schema):
     name: str
     min_households: _Households
 
 
-class _Schedule(_Form):
+class _Schedule(_Schema):
     mode: str
     first_day: _Date
     last_day: _Date | None = None
 
 
-class _Terms(_Form):
+class _Terms(_Schema):
     notion: str
     max_day_epsilon: _Number
     epsilon_total: _Number | Literal["unlimited"]
     age_days: AgeDays | None = None
 
 
-class _Series(_Form):
+class _Series(_Schema):
     statistic: str
     clamp_kwh: _Number
     share: _Number
     by: str | None = None
 
 
-class _Named(_Form):
+class _Named(_Schema):
     hash: str | None = None
 
 
-class Promise(_Form):
+class PromiseSchema(_Schema):
     """What is read of a contract's promise."""
 
     input: _Input
@@ -112,19 +112,19 @@ class Promise(_Form):
     model: _Named | None = None
 
 
-class _Days(_Form):
+class _Days(_Schema):
     first: _Date | Literal[""]
     last: _Date | Literal[""]
     released: _Count
     skipped: list[_Date]
 
 
-class _Published(_Form):
+class _PublishedSchema(_Schema):
     first: _Date | Literal[""]
     last: _Date | Literal[""]
 
 
-class _Figure(_Form):
+class _Figure(_Schema):
     name: str
     epsilon: _Amount
     kind: str
@@ -134,42 +134,42 @@ class _Figure(_Form):
     limit: _Amount | Literal[""] = ""
 
 
-class _Version(_Form):
+class _Version(_Schema):
     registered: str
     changes: list[str]
 
 
-class _Ending(_Form):
+class _Ending(_Schema):
     spent: _Amount
     left: _Amount
     last_day: str
     because: Literal["promise", "period", "broken", ""]
 
 
-class _Adds(_Form):
+class _Adds(_Schema):
     day: _Amount
     total: _Amount
 
 
-class _Second(_Form):
+class _Second(_Schema):
     in_ledger: _Count
     adds: _Adds
     text: str
 
 
-class _Place(_Form):
+class _LocationSchema(_Schema):
     id: str
     head: str
 
 
-class Claim(_Form):
+class StatementSchema(_Schema):
     """What is read of a statement's claim."""
 
     rehearsal: int
     population: str
     days: _Days
-    published: _Published
-    contract: Promise
+    published: _PublishedSchema
+    contract: PromiseSchema
     version: Annotated[int, Field(ge=1, le=1_000_000_000)]
     protects: str
     not_protected: list[str]
@@ -177,7 +177,7 @@ class Claim(_Form):
     model: dict[str, Any]
     warnings: list[str]
     notes: list[str]
-    ledger: _Place
+    ledger: _LocationSchema
     software: dict[str, str] = {}
     from_whom: str = ""
     versions: list[_Version] = []
@@ -189,14 +189,14 @@ class Claim(_Form):
     contact: str = ""
 
 
-class _PublicPart(_Form):
+class _PublicPart(_Schema):
     envelope: dict[str, Any]
 
 
-_AnyForm = TypeVar("_AnyForm", bound=_Form)
+_AnyForm = TypeVar("_AnyForm", bound=_Schema)
 
 
-def promise_in(text: str) -> Promise:
+def promise_in(text: str) -> PromiseSchema:
     """Return what a contract's promise says.
 
     Raises:
@@ -205,7 +205,7 @@ def promise_in(text: str) -> Promise:
     said = _said(text, "the promise")
     if canonical(said) != text:
         raise ValueError("the promise is not canonical JSON")
-    found = _formed(Promise, _meant(said), "the promise")
+    found = _formed(PromiseSchema, _meant(said), "the promise")
     distributions_in(text)
     return found
 
@@ -231,13 +231,13 @@ def distributions_in(text: str) -> dict[str, Distribution]:
     return {name: each for name, each in found.items() if isinstance(each, Distribution)}
 
 
-def claim_in(text: str) -> Claim:
+def claim_in(text: str) -> StatementSchema:
     """Return what a statement's claim says.
 
     Raises:
         ValueError: a text that agedp does not write; the message names the key.
     """
-    return _formed(Claim, _said(text, "the claim"), "the claim")
+    return _formed(StatementSchema, _said(text, "the claim"), "the claim")
 
 
 def require_envelope(text: str) -> None:
@@ -248,7 +248,7 @@ def require_envelope(text: str) -> None:
     """
     public = _formed(_PublicPart, _said(text, "the model"), "the model")
     try:
-        found = Envelope.from_json(public.envelope)
+        found = LeakageBound.from_json(public.envelope)
     except (ChainError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         raise ValueError("the model holds no envelope") from None
     if found.steps_per_day > _STEPS_PER_DAY or "total_variation" not in found.methods:

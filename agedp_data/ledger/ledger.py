@@ -26,16 +26,16 @@ from agedp_data.config.meanings import comparable
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import schema
-from agedp_data.ledger.chain import Chain, key_of
-from agedp_data.ledger.database import Database
-from agedp_data.ledger.marks import OF_LEDGER, Closed, Upgraded, claim_of
-from agedp_data.ledger.reading import AnyRow, History, Reading, unchanged
+from agedp_data.ledger.chain import HashChain, key_of
+from agedp_data.ledger.database import LedgerDatabase
+from agedp_data.ledger.marks import OF_LEDGER, ClosedLedger, LedgerUpgrade, claim_of
+from agedp_data.ledger.reading import AnyRow, History, LedgerReader, unchanged
 from agedp_data.ledger.rows import (
-    Contract,
-    Model,
-    Release,
+    ContractRecord,
+    ModelRecord,
+    ReleaseRecord,
     Row,
-    Statement,
+    StatementRecord,
     canonical,
     columns_of,
     sha256,
@@ -67,10 +67,10 @@ def _writes(
     return in_transaction
 
 
-class Ledger(Reading):
+class Ledger(LedgerReader):
     """The append-only record of one or more populations, in one database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: LedgerDatabase) -> None:
         super().__init__(database)
         self._witness: CommitWitness | None = None
         self._announced: WitnessState | None = None
@@ -78,7 +78,7 @@ class Ledger(Reading):
     @_writes
     def register(
         self, contract: Mapping[str, Any], *, population: str | None = None, at: str | date | None = None
-    ) -> Contract:
+    ) -> ContractRecord:
         """Return the contract in force: `contract`, stored if it is the population's first.
 
         `population` is the one that the contract names, `at` today, unless they are given.
@@ -92,12 +92,12 @@ class Ledger(Reading):
         if known:
             return unchanged(known[-1], contract)
         day = _day(clock.today() if at is None else at)
-        return self._store(Contract(people, canonical(contract), at=day))
+        return self._store(ContractRecord(people, canonical(contract), at=day))
 
     @_writes
     def amend(
         self, contract: Mapping[str, Any], *, population: str, at: str | date, after: str | None = None
-    ) -> Contract:
+    ) -> ContractRecord:
         """Return the contract in force from now on: `contract`, stored unless the newest says the same.
 
         Whether the change is permitted is for the caller to know (`config.amendments`); `after` is the hash of
@@ -117,36 +117,36 @@ class Ledger(Reading):
             return known[-1]
         if after is not None and known[-1].hash != after:
             raise LedgerError("the contract was amended meanwhile; look at the difference again")
-        return self._store(Contract(population, promise, at=_day(at)))
+        return self._store(ContractRecord(population, promise, at=_day(at)))
 
     @_writes
-    def adopt(self, envelope: str, *, at: str | date) -> Model:
+    def adopt(self, envelope: str, *, at: str | date) -> ModelRecord:
         """Return the model whose public part is `envelope`, stored if it is not there yet."""
         name = sha256(envelope)
         known = self._chain.models.get(name)
-        return known or self._store(Model(name, envelope, at=_day(at)))
+        return known or self._store(ModelRecord(name, envelope, at=_day(at)))
 
     @_writes
     def record(
         self, claim: str, *, population: str, files: Mapping[str, str], software: str, at: str | date
-    ) -> Statement:
+    ) -> StatementRecord:
         """Return the statement with this claim and these files, stored unless it is the newest already."""
         named = tuple(sorted(files.items()))
         known = self._chain.statements.get(population)
         if known and (known[-1].claim, known[-1].files) == (claim, named):
             return known[-1]
-        row = Statement(population, claim, named, software, at=_day(at))
+        row = StatementRecord(population, claim, named, software, at=_day(at))
         return self._store(row)
 
     @_writes
-    def upgrade(self, *, at: str | date) -> Statement | None:
+    def upgrade(self, *, at: str | date) -> StatementRecord | None:
         """Store a mark that rows may have the newest form from here on; None if a mark says so already.
 
         No row is rewritten. An agedp that does not know that form refuses the ledger from then on.
         """
         if self._chain.form >= FORM:
             return None
-        return self._store(Statement(OF_LEDGER, claim_of(Upgraded(FORM, NEEDS[FORM])), (), "", at=_day(at)))
+        return self._store(StatementRecord(OF_LEDGER, claim_of(LedgerUpgrade(FORM, NEEDS[FORM])), (), "", at=_day(at)))
 
     @_writes
     def release(
@@ -155,9 +155,9 @@ class Ledger(Reading):
         series: str,
         day: str | date,
         *,
-        draw: Callable[[Release], Iterable[SupportsIndex]],
-        admit: Callable[[History], Release],
-    ) -> Release:
+        draw: Callable[[ReleaseRecord], Iterable[SupportsIndex]],
+        admit: Callable[[History], ReleaseRecord],
+    ) -> ReleaseRecord:
         """Return the stored release of `day`; if there is none, admit, draw and store it at once.
 
         `admit` gets all rows of the population, oldest first, and returns the release without values, or
@@ -251,8 +251,8 @@ class Ledger(Reading):
             write(rows[:-1])
             return
         write(rows)
-        mark = Closed(self._chain.head, self._chain.length)
-        self._store(Statement(OF_LEDGER, claim_of(mark), (), "", at=_day(at)))
+        mark = ClosedLedger(self._chain.head, self._chain.length)
+        self._store(StatementRecord(OF_LEDGER, claim_of(mark), (), "", at=_day(at)))
 
     def fill(self, rows: Sequence[Row]) -> None:
         """Store sealed rows as the whole of an empty ledger, every hash recomputed.
@@ -260,7 +260,7 @@ class Ledger(Reading):
         Raises:
             LedgerError: the ledger holds rows, or these do not make a chain; nothing is stored.
         """
-        chain = Chain()
+        chain = HashChain()
         faults = [fault for row in rows for fault in chain.add(table_of(row), columns_of(row))]
         if faults:
             raise LedgerError(

@@ -15,14 +15,14 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from agedp_data.ledger.rows import Statement, canonical
+from agedp_data.ledger.rows import StatementRecord, canonical
 
 OF_LEDGER: Final = ""
 """The population of a mark: it is about the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedLedger:
     """The ledger ended with the row of this hash, the `rows`-th, and goes on elsewhere."""
 
     head: str
@@ -30,7 +30,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class EarlierLedger:
     """A ledger from before the lost one: the rows behind the seam had `hashes` there ("" if it had them not).
 
     `files` (name, sha256) are those of the folder that the next ledger was recovered from.
@@ -43,17 +43,17 @@ class Former:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveryRecord:
     """The rows behind this one had `hashes` in the lost ledger, of which `head` was the last one published."""
 
     ledger: str
     head: str
     hashes: tuple[str, ...]
-    former: tuple[Former, ...] = ()
+    former: tuple[EarlierLedger, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
+class Takeover:
     """The rows so far, the last with this hash, were exported from a ledger that was not closed and is lost."""
 
     head: str
@@ -61,27 +61,27 @@ class TakenOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Upgraded:
+class LedgerUpgrade:
     """The rows behind this one may have this form, which the version `needs` of agedp reads, and all later ones."""
 
     form: int
     needs: str
 
 
-Mark = Closed | Recovered | TakenOver | Upgraded
+Mark = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade
 
 
 def claim_of(mark: Mark) -> str:
     """Return the claim of a mark's statement row.
 
-    >>> claim_of(Closed("ab", 3))
+    >>> claim_of(ClosedLedger("ab", 3))
     '{"closed":{"head":"ab","rows":3}}'
     """
-    if isinstance(mark, Closed):
+    if isinstance(mark, ClosedLedger):
         return canonical({"closed": {"head": mark.head, "rows": mark.rows}})
-    if isinstance(mark, TakenOver):
+    if isinstance(mark, Takeover):
         return canonical({"taken over": {"head": mark.head, "rows": mark.rows}})
-    if isinstance(mark, Upgraded):
+    if isinstance(mark, LedgerUpgrade):
         return canonical({"upgraded": {"form": mark.form, "needs": mark.needs}})
     said: dict[str, object] = {"ledger": mark.ledger, "head": mark.head, "hashes": list(mark.hashes)}
     if mark.former:
@@ -89,12 +89,12 @@ def claim_of(mark: Mark) -> str:
     return canonical({"recovered": said})
 
 
-def _said(former: Former) -> dict[str, object]:
+def _said(former: EarlierLedger) -> dict[str, object]:
     hashes, files = list(former.hashes), dict(former.files)
     return {"ledger": former.ledger, "head": former.head, "hashes": hashes, "files": files}
 
 
-def mark_of(row: Statement) -> Mark | None:
+def mark_of(row: StatementRecord) -> Mark | None:
     """Return the mark that a statement row is; None if it is a statement, or a mark that says nothing known."""
     if row.population != OF_LEDGER:
         return None
@@ -108,21 +108,23 @@ def _read(claim: dict[str, dict[str, object]]) -> Mark | None:
     [(kind, said)] = claim.items() if isinstance(claim, dict) and len(claim) == 1 else [("", {})]
     match kind, said:
         case "closed", {"head": str(head), "rows": int(rows)}:
-            return Closed(head, rows)
+            return ClosedLedger(head, rows)
         case "taken over", {"head": str(head), "rows": int(rows)}:
-            return TakenOver(head, rows)
+            return Takeover(head, rows)
         case "upgraded", {"form": int(form), "needs": str(needs)}:
-            return Upgraded(form, needs)
+            return LedgerUpgrade(form, needs)
         case "recovered", {"ledger": str(ledger), "head": str(head), "hashes": [*hashes]}:
             former = said.get("former", [])
-            return Recovered(ledger, head, _texts(hashes), tuple(_former(each) for each in _list(former)))
+            return RecoveryRecord(ledger, head, _texts(hashes), tuple(_former(each) for each in _list(former)))
     return None
 
 
-def _former(said: object) -> Former:
+def _former(said: object) -> EarlierLedger:
     match said:
         case {"ledger": str(ledger), "head": str(head), "hashes": [*hashes], "files": {**files}}:
-            return Former(ledger, head, _texts(hashes), tuple(sorted((str(key), str(files[key])) for key in files)))
+            return EarlierLedger(
+                ledger, head, _texts(hashes), tuple(sorted((str(key), str(files[key])) for key in files))
+            )
     raise ValueError("no former ledger")
 
 

@@ -17,16 +17,16 @@ from typing import Any, Final
 from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import reader_of
-from agedp_data.ledger.chain import Chain
+from agedp_data.ledger.chain import HashChain
 from agedp_data.ledger.ledger import Ledger
-from agedp_data.ledger.marks import OF_LEDGER, Former, Recovered, TakenOver, claim_of, mark_of
+from agedp_data.ledger.marks import OF_LEDGER, EarlierLedger, RecoveryRecord, Takeover, claim_of, mark_of
 from agedp_data.ledger.rows import (
     NO_HASH,
-    Contract,
-    Model,
-    Release,
+    ContractRecord,
+    ModelRecord,
+    ReleaseRecord,
     Row,
-    Statement,
+    StatementRecord,
     canonical,
     columns_of,
     row_of_text,
@@ -40,7 +40,7 @@ SCHEMA: Final = "agedp-ledger-rows-1"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LedgerExport:
     """Rows of a ledger, oldest first, with that ledger's id and head; `whole` if none is left out.
 
     `closed` tells of a whole ledger that it ended with these rows, but for its closing mark.
@@ -53,7 +53,7 @@ class Rows:
     closed: bool = False
 
 
-def lines(found: Rows) -> str:
+def lines(found: LedgerExport) -> str:
     """Return rows as a file."""
     header = {
         "schema": SCHEMA,
@@ -69,7 +69,7 @@ def lines(found: Rows) -> str:
     return "".join(f"{canonical(each)}\n" for each in (header, *said))
 
 
-def read_lines(text: str) -> Rows:
+def read_lines(text: str) -> LedgerExport:
     """Return the rows of a file; their hashes are taken as they stand.
 
     Raises:
@@ -85,7 +85,7 @@ def read_lines(text: str) -> Rows:
         raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
     rows = tuple(_row(number, each) for number, each in enumerate(said, 2))
     whole, closed = (header.get(key) == 1 for key in ("whole", "closed"))
-    return Rows(str(header.get("ledger")), str(header.get("head")), whole, rows, closed)
+    return LedgerExport(str(header.get("ledger")), str(header.get("head")), whole, rows, closed)
 
 
 def _object(number: int, line: str) -> dict[str, Any]:
@@ -108,13 +108,13 @@ def _row(number: int, said: Mapping[str, Any]) -> Row:
     raise LedgerError(f"line {number} is no row of a ledger: {what}; take a good copy of the file")
 
 
-def whole_of(rows: Sequence[Row], *, closed: bool = False) -> Rows:
+def whole_of(rows: Sequence[Row], *, closed: bool = False) -> LedgerExport:
     """Return all rows of a ledger as what is exported; `closed` if nothing can be added to them there any more."""
     first, last = (rows[0].hash, rows[-1].hash) if rows else ("", NO_HASH)
-    return Rows(first, last, whole=True, rows=tuple(rows), closed=closed)
+    return LedgerExport(first, last, whole=True, rows=tuple(rows), closed=closed)
 
 
-def published_rows(ledger: Ledger, population: str, *, head: str) -> Rows:
+def published_rows(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
     """Return what a release folder of a population carries: its contracts, models and releases up to `head`, the seam.
 
     Raises:
@@ -124,24 +124,24 @@ def published_rows(ledger: Ledger, population: str, *, head: str) -> Rows:
     if place is None:
         raise LedgerError("the head that was asked for lies on no row of the ledger")
     upto = [row for row in ledger.everything() if row.seq <= place]
-    own = [row for row in upto if isinstance(row, Contract | Release) and row.population == population]
-    named = {row.model for row in own if isinstance(row, Release)}
-    named |= {_model_named(row) for row in own if isinstance(row, Contract)}
-    models = [row for row in upto if isinstance(row, Model) and row.model in named]
+    own = [row for row in upto if isinstance(row, ContractRecord | ReleaseRecord) and row.population == population]
+    named = {row.model for row in own if isinstance(row, ReleaseRecord)}
+    named |= {_model_named(row) for row in own if isinstance(row, ContractRecord)}
+    models = [row for row in upto if isinstance(row, ModelRecord) and row.model in named]
     rows: list[Row] = [*_seams(upto), *own, *models]
-    return Rows(ledger.id, head, whole=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
+    return LedgerExport(ledger.id, head, whole=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
 
 
-def _model_named(row: Contract) -> str:
+def _model_named(row: ContractRecord) -> str:
     model = meaning_of(row.promise).get("model", {})
     return str(model.get("hash", "")) if isinstance(model, dict) else ""
 
 
-def _seams(rows: Iterable[Row]) -> list[Statement]:
-    return [row for row in rows if isinstance(row, Statement) and isinstance(mark_of(row), Recovered)]
+def _seams(rows: Iterable[Row]) -> list[StatementRecord]:
+    return [row for row in rows if isinstance(row, StatementRecord) and isinstance(mark_of(row), RecoveryRecord)]
 
 
-def recovered(found: Rows, statement: Statement, *, at: str) -> tuple[Row, ...]:
+def recovered(found: LedgerExport, statement: StatementRecord, *, at: str) -> tuple[Row, ...]:
     """Return a new chain: the seam, the rows of a folder sealed anew, and the folder's own statement.
 
     The seam names the lost ledger, the hashes its rows had there, and the files that they were read from; and the
@@ -150,19 +150,19 @@ def recovered(found: Rows, statement: Statement, *, at: str) -> tuple[Row, ...]:
     Raises:
         LedgerError: rows that do not follow from each other.
     """
-    behind = [row for row in found.rows if not isinstance(row, Statement)]
+    behind = [row for row in found.rows if not isinstance(row, StatementRecord)]
     former = [each for row in _seams(found.rows) for each in _former(row, behind)]
-    mark = Recovered(found.ledger, found.head, tuple(row.hash for row in behind), tuple(former))
-    seam = Statement(OF_LEDGER, claim_of(mark), statement.files, statement.software, at=at)
+    mark = RecoveryRecord(found.ledger, found.head, tuple(row.hash for row in behind), tuple(former))
+    seam = StatementRecord(OF_LEDGER, claim_of(mark), statement.files, statement.software, at=at)
     return _sealed([seam, *behind, statement])
 
 
-def _former(seam: Statement, behind: Sequence[Row]) -> list[Former]:
+def _former(seam: StatementRecord, behind: Sequence[Row]) -> list[EarlierLedger]:
     """Return the ledgers that a seam names, their hashes in the order of the rows that are now behind it."""
     mark = mark_of(seam)
-    if not isinstance(mark, Recovered):
+    if not isinstance(mark, RecoveryRecord):
         return []
-    lost = Former(mark.ledger, mark.head, mark.hashes, seam.files)
+    lost = EarlierLedger(mark.ledger, mark.head, mark.hashes, seam.files)
     return [replace(each, hashes=_hashes(seam.seq, each.hashes, behind)) for each in (*mark.former, lost)]
 
 
@@ -172,26 +172,26 @@ def _hashes(seam: int, hashes: Sequence[str], behind: Sequence[Row]) -> tuple[st
     return tuple(had.get(row.seq, "") for row in behind[:last])
 
 
-def taken_over(found: Rows, *, at: str) -> tuple[Row, ...]:
+def taken_over(found: LedgerExport, *, at: str) -> tuple[Row, ...]:
     """Return exported rows and a mark that the ledger they come from was never closed and is lost."""
     length = len(found.rows)
-    mark = Statement(OF_LEDGER, claim_of(TakenOver(found.head, length)), (), "", seq=length + 1, at=at)
+    mark = StatementRecord(OF_LEDGER, claim_of(Takeover(found.head, length)), (), "", seq=length + 1, at=at)
     return *found.rows, replace(mark, hash=sha256(found.head + text_of(mark)))
 
 
 def _sealed(rows: Iterable[Row]) -> tuple[Row, ...]:
     """Number and hash rows as one chain; releases refer to the contracts by their new hashes."""
-    chain, made, contracts = Chain(), list[Row](), dict[str, str]()
+    chain, made, contracts = HashChain(), list[Row](), dict[str, str]()
     for row in rows:
         fresh = row
-        if isinstance(fresh, Release):
+        if isinstance(fresh, ReleaseRecord):
             fresh = replace(fresh, contract=contracts.get(fresh.contract, ""))
         fresh = replace(fresh, seq=chain.length + 1)
         fresh = replace(fresh, hash=chain.sealed(fresh))
         faults = chain.add(table_of(fresh), columns_of(fresh))
         if faults:
             raise LedgerError(f"the rows make no ledger: {faults[0].table}: {faults[0].what}; take a good copy")
-        if isinstance(row, Contract):
+        if isinstance(row, ContractRecord):
             contracts[row.hash] = fresh.hash
         made.append(fresh)
     return tuple(made)

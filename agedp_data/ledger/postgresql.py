@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import postgresql_parts, schema, transactions
-from agedp_data.ledger.database import GivenUp, Unreachable
+from agedp_data.ledger.database import ServerUnreachable, TransactionAborted
 from agedp_data.ledger.postgresql_words import is_away, is_coming_up, may_be_mended, of_code, of_refusal
 from agedp_data.ledger.transactions import transaction
 
@@ -52,7 +52,7 @@ _WRITABLE = (
 )
 
 
-class Server:
+class PostgreSQLDatabase:
     """A schema on a server; `Database` says what its methods are for."""
 
     subject: ClassVar[str] = "the ledger"
@@ -123,7 +123,7 @@ class Server:
             except psycopg.Error as error:
                 waits = is_coming_up(error) or (is_away(error) and len(pauses) > 1)
                 if not (waits and pauses):
-                    raise self._complaint(Unreachable, of_refusal(error)) from None
+                    raise self._complaint(ServerUnreachable, of_refusal(error)) from None
             time.sleep(pauses.pop(0))
 
     def _require_fit(self, schema_name: str | None, encoding: str, fsync: str) -> None:
@@ -203,7 +203,7 @@ class Server:
 
     def refusal(self, error: DBAPIError) -> LedgerError:
         """Tell errors that another attempt may mend from others."""
-        return self._complaint(GivenUp if may_be_mended(error.orig) else LedgerError, self.in_words(error))
+        return self._complaint(TransactionAborted if may_be_mended(error.orig) else LedgerError, self.in_words(error))
 
     def _complaint(self, kind: type[LedgerError], words: str) -> LedgerError:
         return kind(f"{self.subject} on PostgreSQL: {words}", private=f"{self._private}: {words}")

@@ -15,17 +15,17 @@ from sqlalchemy.exc import DBAPIError
 from agedp_data.config.meanings import meaning_of, without_zone_changes
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import schema, storage
-from agedp_data.ledger.chain import Chain
-from agedp_data.ledger.database import Database, GivenUp
-from agedp_data.ledger.marks import OF_LEDGER, Recovered, TakenOver, mark_of
+from agedp_data.ledger.chain import HashChain
+from agedp_data.ledger.database import LedgerDatabase, TransactionAborted
+from agedp_data.ledger.marks import OF_LEDGER, RecoveryRecord, Takeover, mark_of
 from agedp_data.ledger.rows import (
     NO_HASH,
-    Contract,
-    Fault,
-    Model,
-    Release,
+    ContractRecord,
+    ModelRecord,
+    RecordFault,
+    ReleaseRecord,
     Row,
-    Statement,
+    StatementRecord,
     canonical,
     differences,
 )
@@ -34,17 +34,17 @@ from agedp_data.ledger.transactions import carried_out
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-History = tuple[Release, ...]
-AnyRow = TypeVar("AnyRow", Contract, Model, Release, Statement)
+History = tuple[ReleaseRecord, ...]
+AnyRow = TypeVar("AnyRow", ContractRecord, ModelRecord, ReleaseRecord, StatementRecord)
 _Result = TypeVar("_Result")
 
 
-class Reading:
+class LedgerReader:
     """The rows of one database, of one or more populations."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
-        self._chain = Chain()
+        self._chain = HashChain()
         self._seen = NO_HASH
         self._lock = threading.RLock()
         self._held: Connection | None = None
@@ -72,7 +72,7 @@ class Reading:
     def close(self) -> None:
         """Let go of the database and of what was read from it."""
         self._database.engine.dispose()
-        self._chain, self._seen = Chain(), NO_HASH
+        self._chain, self._seen = HashChain(), NO_HASH
 
     def __enter__(self) -> Self:
         return self
@@ -97,15 +97,15 @@ class Reading:
         if known:
             unchanged(known[-1], contract)
 
-    def contracts(self, population: str | None = None) -> tuple[Contract, ...]:
+    def contracts(self, population: str | None = None) -> tuple[ContractRecord, ...]:
         """Return the contracts, oldest first; the last of a population is in force."""
         return tuple(_of(self._read().contracts, population))
 
-    def models(self) -> tuple[Model, ...]:
+    def models(self) -> tuple[ModelRecord, ...]:
         """Return the models, oldest first."""
         return tuple(self._read().models.values())
 
-    def statements(self, population: str | None = None) -> tuple[Statement, ...]:
+    def statements(self, population: str | None = None) -> tuple[StatementRecord, ...]:
         """Return the statements, oldest first."""
         return tuple(_of(self._read().statements, population))
 
@@ -129,14 +129,14 @@ class Reading:
         """Tell whether the ledger goes on elsewhere."""
         return bool(self._read().closed)
 
-    def seam(self) -> Recovered | None:
+    def seam(self) -> RecoveryRecord | None:
         """Return what this ledger was recovered from, None if it is the one that drew its rows."""
         marks = [mark_of(row) for row in self.statements(OF_LEDGER)]
-        return next((mark for mark in marks if isinstance(mark, Recovered)), None)
+        return next((mark for mark in marks if isinstance(mark, RecoveryRecord)), None)
 
     def taken_over(self) -> bool:
         """Tell whether rows of this ledger were exported from one that was never closed and is lost."""
-        return any(isinstance(mark_of(row), TakenOver) for row in self.statements(OF_LEDGER))
+        return any(isinstance(mark_of(row), Takeover) for row in self.statements(OF_LEDGER))
 
     def former_files(self) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Return the files (name, sha256) of the folders that this ledger's forerunners were recovered from."""
@@ -148,7 +148,7 @@ class Reading:
         self._read()
         return self._everything()
 
-    def verify(self) -> tuple[Fault, ...]:
+    def verify(self) -> tuple[RecordFault, ...]:
         """Return everything that is wrong with the database, and with all rows, recomputed from their columns.
 
         Rows cut off at the end leave a valid, shorter chain: `contains` a published head shows that.
@@ -158,10 +158,10 @@ class Reading:
         """
         return carried_out(self._database, self._faults, write=False)
 
-    def _faults(self, connection: Connection) -> tuple[Fault, ...]:
+    def _faults(self, connection: Connection) -> tuple[RecordFault, ...]:
         return (*_faults_of_rows(self._database, connection), *_faults_of_parts(self._database, connection))
 
-    def _read(self) -> Chain:
+    def _read(self) -> HashChain:
         """Return the chain with all rows that are stored now."""
         with self._lock:
             if self._held is not None:
@@ -185,7 +185,7 @@ class Reading:
         return attempt
 
     def _forget(self) -> None:
-        self._chain = Chain()
+        self._chain = HashChain()
 
     def _everything(self) -> tuple[Row, ...]:
         """Return the rows that are known."""
@@ -202,7 +202,7 @@ class Reading:
         for table, columns in newer:
             faults = self._chain.add(table, columns)
             if faults:
-                self._chain = Chain()
+                self._chain = HashChain()
                 raise LedgerError(
                     f"row {faults[0].seq} of the ledger was changed or damaged ({faults[0].what});"
                     " put back a good copy; `agedp ledger verify` tells more"
@@ -215,42 +215,42 @@ def _behind() -> LedgerBehind:
     return LedgerBehind("the ledger was replaced or shortened while it was open; put back the newest copy")
 
 
-def _faults_of_rows(database: Database, connection: Connection) -> list[Fault]:
-    chain, found, faults = Chain(), list[schema.Found](), list[Fault]()
+def _faults_of_rows(database: LedgerDatabase, connection: Connection) -> list[RecordFault]:
+    chain, found, faults = HashChain(), list[schema.Found](), list[RecordFault]()
     for name in schema.TABLES:
         try:
             with connection.begin_nested():  # or one table that cannot be read would hide the others
                 found += schema.rows_of(connection, name, 0)
         except DBAPIError as error:
-            faults.append(Fault(0, f"table {name}", f"cannot be read: {_lasting(database, error)}"))
+            faults.append(RecordFault(0, f"table {name}", f"cannot be read: {_lasting(database, error)}"))
     for table, columns in schema.in_order(found):
         faults += chain.add(table, columns)
     return faults
 
 
-def _faults_of_parts(database: Database, connection: Connection) -> list[Fault]:
+def _faults_of_parts(database: LedgerDatabase, connection: Connection) -> list[RecordFault]:
     """Return what is wrong with anything but the rows: triggers, indices, tables, the schema version, the pages."""
     try:
-        faults = [Fault(0, what, how) for what, how in database.oddities(connection)]
+        faults = [RecordFault(0, what, how) for what, how in database.oddities(connection)]
         whole = database.is_whole(connection)
         meta = [(name, content) for name, content in connection.execute(select(schema.META))]
     except DBAPIError as error:
-        return [Fault(0, "file", _lasting(database, error))]
+        return [RecordFault(0, "file", _lasting(database, error))]
     if not whole:
-        faults.append(Fault(0, "file", "the database is damaged"))
+        faults.append(RecordFault(0, "file", "the database is damaged"))
     if dict(meta).get("version") not in schema.READS or not {name for name, _ in meta} <= {"version", "needs"}:
-        faults.append(Fault(0, "table meta", "holds something other than the schema version"))
+        faults.append(RecordFault(0, "table meta", "holds something other than the schema version"))
     return faults
 
 
-def _lasting(database: Database, error: DBAPIError) -> str:
+def _lasting(database: LedgerDatabase, error: DBAPIError) -> str:
     """Return what an error says of the ledger; one that says nothing about it is raised on."""
-    if isinstance(database.refusal(error), GivenUp):
+    if isinstance(database.refusal(error), TransactionAborted):
         raise error
     return database.in_words(error)
 
 
-def unchanged(known: Contract, contract: Mapping[str, Any]) -> Contract:
+def unchanged(known: ContractRecord, contract: Mapping[str, Any]) -> ContractRecord:
     """Return the known contract if it means the same.
 
     Raises:

@@ -26,7 +26,7 @@ Plain = str | int | list["Plain"] | dict[str, "Plain"]
 
 
 @dataclass(frozen=True, slots=True)
-class Contract:
+class ContractRecord:
     """What is promised to a population: `promise` is canonical JSON."""
 
     population: str
@@ -37,7 +37,7 @@ class Contract:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelRecord:
     """The public part of a model, named by its SHA-256."""
 
     model: str
@@ -48,7 +48,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ReleaseRecord:
     """One draw for one series and one day: `values[i]` is what was said of `cells[i]`.
 
     `day` and `published_on` are ISO dates, `input_ended_at` a UTC instant; `sensitivity` and `scale` in the
@@ -78,7 +78,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class StatementRecord:
     """What was claimed about the releases so far, with the files (name, sha256) that carried it."""
 
     population: str
@@ -91,7 +91,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RecordFault:
     """One thing that is wrong with a row of a ledger (`seq` 0: with the ledger as a whole)."""
 
     seq: int
@@ -99,13 +99,14 @@ class Fault:
     what: str
 
 
-Row = Contract | Model | Release | Statement
+Row = ContractRecord | ModelRecord | ReleaseRecord | StatementRecord
 TABLES: dict[str, type[Row]] = {
-    "contract": Contract,
-    "model": Model,
-    "release": Release,
-    "statement": Statement,
+    "contract": ContractRecord,
+    "model": ModelRecord,
+    "release": ReleaseRecord,
+    "statement": StatementRecord,
 }
+_NAMES = {kind: name for name, kind in TABLES.items()}
 
 
 def canonical(value: object) -> str:
@@ -145,7 +146,7 @@ def sha256(text: str) -> str:
 
 def table_of(row: Row) -> str:
     """Return the name of the table that holds rows of this kind."""
-    return type(row).__name__.lower()
+    return _NAMES[type(row)]
 
 
 def text_of(row: Row) -> str:

@@ -41,18 +41,18 @@ _WORDS = {
 }
 
 
-class File:
+class SQLiteDatabase:
     """A file of SQLite; `Database` says what its methods are for."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
-    def of(cls, parts: URL) -> File:
+    def of(cls, parts: URL) -> SQLiteDatabase:
         """Return the file of an address, or refuse an address of none.
 
         >>> from sqlalchemy.engine import make_url
-        >>> File.of(make_url("sqlite:///out/ledger.sqlite")).path.as_posix()
+        >>> SQLiteDatabase.of(make_url("sqlite:///out/ledger.sqlite")).path.as_posix()
         'out/ledger.sqlite'
         """
         if parts.database in (None, "", ":memory:") or parts.query or parts.host:

@@ -9,13 +9,13 @@ from sqlalchemy.exc import ArgumentError
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import reader_of
 from agedp_data.ledger import schema
-from agedp_data.ledger.database import Database
-from agedp_data.ledger.postgresql import Server
-from agedp_data.ledger.sqlite import File
+from agedp_data.ledger.database import LedgerDatabase
+from agedp_data.ledger.postgresql import PostgreSQLDatabase
+from agedp_data.ledger.sqlite import SQLiteDatabase
 from agedp_data.ledger.transactions import carried_out
 
 
-def database_at(url: str) -> Database:
+def database_at(url: str) -> LedgerDatabase:
     """Return the database of a ledger address, or refuse the address without quoting any password.
 
     Raises:
@@ -28,16 +28,16 @@ def database_at(url: str) -> Database:
     if parts.password is not None or any("pass" in key.lower() for key in parts.query):
         raise LedgerError("the ledger address contains a password; use ~/.pgpass or PGSERVICE instead")
     if parts.drivername in ("sqlite", "sqlite+pysqlite"):
-        return File.of(parts)
+        return SQLiteDatabase.of(parts)
     if parts.drivername in ("postgresql", "postgresql+psycopg"):
-        return Server.of(parts)
+        return PostgreSQLDatabase.of(parts)
     raise LedgerError(
         f"no ledger on {parts.drivername!r}; use sqlite:///path/to/ledger.sqlite or "
         "postgresql+psycopg://user@host/database"
     )
 
 
-def is_made(database: Database) -> bool:
+def is_made(database: LedgerDatabase) -> bool:
     """Tell whether there is a ledger, or anything else that must not be taken for none.
 
     An empty database is none: so a run leaves it that was killed while it made its first ledger.
@@ -48,7 +48,7 @@ def is_made(database: Database) -> bool:
     return database.there() and not carried_out(database, database.is_empty, write=False)
 
 
-def require_made(database: Database, *, create: bool) -> None:
+def require_made(database: LedgerDatabase, *, create: bool) -> None:
     """Check that there is a ledger, or make it because `create` says so.
 
     Raises:
@@ -65,6 +65,6 @@ def require_made(database: Database, *, create: bool) -> None:
         raise database.about(f"has schema version {found}, which {reader_of(needs)} reads; update agedp")
 
 
-def _create(database: Database, connection: Connection) -> None:
+def _create(database: LedgerDatabase, connection: Connection) -> None:
     if database.is_empty(connection):  # another process may have been faster
         database.create(connection)

@@ -19,7 +19,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from agedp_data.ledger.database import Database, GivenUp, Unreachable
+from agedp_data.ledger.database import LedgerDatabase, ServerUnreachable, TransactionAborted
 
 PAUSES = (0.1, 0.5, 2.0, 5.0, 10.0)
 """Seconds before each further attempt; a server that is restarted is back within them."""
@@ -28,22 +28,22 @@ _Result = TypeVar("_Result")
 
 
 def carried_out(
-    database: Database, work: Callable[[Connection], _Result], *, write: bool, making: bool = False
+    database: LedgerDatabase, work: Callable[[Connection], _Result], *, write: bool, making: bool = False
 ) -> _Result:
     """Return what `work` makes of a connection in one transaction; in another one if that was given up.
 
     Raises:
         LedgerError: in one line, whatever the database has to complain about.
     """
-    lost: GivenUp | None = None
+    lost: TransactionAborted | None = None
     pauses = iter(PAUSES)
     while True:
         try:
             with transaction(database, write=write, making=making) as connection:
                 made = work(connection)
-        except GivenUp as error:
+        except TransactionAborted as error:
             lost = error
-        except Unreachable:
+        except ServerUnreachable:
             if lost is None:
                 raise
         else:
@@ -55,7 +55,7 @@ def carried_out(
 
 
 @contextmanager
-def transaction(database: Database, *, write: bool, making: bool = False) -> Iterator[Connection]:
+def transaction(database: LedgerDatabase, *, write: bool, making: bool = False) -> Iterator[Connection]:
     """Give a connection inside one transaction: committed at the end, rolled back on any exception.
 
     What is written goes through the triggers: a ledger that lacks one, or has one more, is not written to unless it
@@ -73,7 +73,7 @@ def transaction(database: Database, *, write: bool, making: bool = False) -> Ite
         raise database.refusal(error) from None
 
 
-def _require_as_made(database: Database, connection: Connection) -> None:
+def _require_as_made(database: LedgerDatabase, connection: Connection) -> None:
     for what, how in database.oddities(connection):
         raise database.about(
             f"was changed from outside: its {what} {how}, so nothing is written to it; put "

@@ -79,7 +79,7 @@ class Witness(Protocol):
         """Replace the record `expected` (None: no record) by `state` in one step; return whether it was so."""
 
 
-class Rows(Protocol):
+class WitnessedRows(Protocol):
     """The rows of a ledger, as far as a witness asks for them."""
 
     @property
@@ -147,7 +147,7 @@ class CommitWitness:
         self._witness = witness
         self._population = population
 
-    def check(self, read_rows: Callable[[], Rows]) -> None:
+    def check(self, read_rows: Callable[[], WitnessedRows]) -> None:
         """Refuse a ledger that lacks what the witness confirmed; nothing is written.
 
         The record is read first: whatever was confirmed by then is found in the rows that are read after it.
@@ -158,7 +158,7 @@ class CommitWitness:
         state = self._witness.read()
         self._require_contained(state, read_rows())
 
-    def settle(self, rows: Rows) -> WitnessState | None:
+    def settle(self, rows: WitnessedRows) -> WitnessState | None:
         """Return the record after it is brought to the ledger's head; called while nobody else writes to the ledger.
 
         A commit that was never confirmed is confirmed, one that was never carried out is left pending.
@@ -187,7 +187,7 @@ class CommitWitness:
             return pending
         raise self._overtaken()
 
-    def confirm(self, pending: WitnessState, read_rows: Callable[[], Rows]) -> None:
+    def confirm(self, pending: WitnessState, read_rows: Callable[[], WitnessedRows]) -> None:
         """Write that the announced commit was carried out; another run of the same ledger may have done so.
 
         Raises:
@@ -209,7 +209,7 @@ class CommitWitness:
             break
         raise self._overtaken()
 
-    def _require_contained(self, state: WitnessState | None, rows: Rows) -> None:
+    def _require_contained(self, state: WitnessState | None, rows: WitnessedRows) -> None:
         if state is None:
             if names_witness(rows.promise_to(self._population)):
                 raise refusal(LedgerError, self._witness, _MISSING)

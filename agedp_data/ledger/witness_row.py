@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger.postgresql import Server
+from agedp_data.ledger.postgresql import PostgreSQLDatabase
 from agedp_data.ledger.postgresql_words import of_code
 from agedp_data.ledger.witness import WitnessState, damaged, format_state, parse_state, refusal
 
@@ -33,7 +33,7 @@ _TABLE_LOCK: Final = "SELECT pg_advisory_lock(hashtextextended('agedp witness ' 
 with the connection."""
 
 
-class _WitnessServer(Server):
+class _WitnessServer(PostgreSQLDatabase):
     """A server that speaks of the witness in its errors."""
 
     subject = "the witness"

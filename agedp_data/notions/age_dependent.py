@@ -10,18 +10,18 @@ from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import epsilon, granted
-from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLoss, Forgotten, Secret, utc_midnight
+from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
 from agedp_data.notions.allocated import largest
-from agedp_data.notions.candidate import Candidate, amount_in
+from agedp_data.notions.candidate import Alternative, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
-from agedp_data.notions.enforced import Enforced, Solved, refuse_above
+from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
-    Account,
-    Figure,
-    Forgetting,
+    Accountant,
+    HistoryRow,
+    LeakageBoundLike,
+    LossBound,
     Method,
-    Row,
     day_losses,
     spent_figures,
 )
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
 
 
-class AgeDependent(Enforced):
+class AgeDependent(EnforcedPromise):
     """Days are published `age_days` old; a constant loss a day, or the largest one that keeps `risk`.
 
     With `risk` and assume = "markov" the day's loss is the largest constant e whose periodic schedule peaks
@@ -59,7 +59,7 @@ class AgeDependent(Enforced):
     secret: Secret
     """What the bound is about: the total of the current day, or one half-hour."""
 
-    _solved: Solved[tuple[Forgetting, int, Forgotten]] = PrivateAttr(default_factory=Solved)
+    _solved: ModelCache[tuple[LeakageBoundLike, int, AgedLeakage]] = PrivateAttr(default_factory=ModelCache)
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -71,7 +71,7 @@ class AgeDependent(Enforced):
             refuse_day_above_caps(self, granted(self.epsilon_per_day))
         return self
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`, or the solved loss, or what `losses` leave of it under the bound."""
         if self.risk is None:
             return granted(self.epsilon_per_day or 0)
@@ -87,7 +87,7 @@ class AgeDependent(Enforced):
             return largest(fits, constant)
         return constant if fits(constant) else 0
 
-    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if `next` is younger than `age_days`, or a day or the risk exceeds its bound."""
         self._refuse_young(next)
         if self.epsilon_per_day is not None:
@@ -99,7 +99,7 @@ class AgeDependent(Enforced):
             risk = self._account.risk_at(rows, forgotten, next.published_on)
             refuse_above(next.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", granted(self.risk)))
 
-    def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
+    def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the released days exceed `risk` at any instant under this envelope."""
         if self.risk is None:
             return
@@ -111,26 +111,28 @@ class AgeDependent(Enforced):
                 f"{epsilon(granted(self.risk))}; releases stop, nothing is rewritten"
             )
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and last the largest risk from `at` on."""
         return [*spent_figures(day_losses(history)), *self._account.figures(history, envelope, at)]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
         """Return the risk by every method of the model, at the age of the run file, or at the end of the day."""
         own = run.promise if isinstance(run.promise, cls) else None
         methods: tuple[Method, ...] = run.model.methods if run.model else ("tight",)
         age, secret = run.promise.age_days or 0, own.secret if own else DAY
         first = sorted(methods, key=lambda method: own is not None and method != own.method)
         return tuple(
-            Candidate(
+            Alternative(
                 method.replace("_", " "), amount_in("risk", age_days=age, method=method, secret=secret), figure=RISK
             )
             for method in first
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
         """Return the risk by every method that the model allows, the sharpest as "risk" where none is promised."""
         if run.model is None:
             return ()
@@ -151,7 +153,7 @@ class AgeDependent(Enforced):
     def _account(self) -> AgedLoss:
         return AgedLoss(self.age_days, self.method, self.secret)
 
-    def _refuse_young(self, next: Row) -> None:
+    def _refuse_young(self, next: HistoryRow) -> None:
         # The date is all that is recorded, so its last instant must already be too early.
         end_of_date = utc_midnight(next.published_on) + timedelta(days=1)
         if end_of_date < datetime.fromisoformat(next.input_ended_at) + timedelta(days=self.age_days):
@@ -160,15 +162,15 @@ class AgeDependent(Enforced):
                 f"age_days = {self.age_days}; nothing was drawn"
             )
 
-    def _constant(self, envelope: Forgetting | None) -> tuple[int, Forgotten]:
+    def _constant(self, envelope: LeakageBoundLike | None) -> tuple[int, AgedLeakage]:
         if envelope is None:
             raise ChainError("a promise of risk needs a model; declare one, or run `agedp calibrate`")
         if id(envelope) not in self._solved:
-            forgotten = Forgotten(envelope, method=self.method)
+            forgotten = AgedLeakage(envelope, method=self.method)
             self._solved[id(envelope)] = (envelope, self._solve(forgotten), forgotten)
         return self._solved[id(envelope)][1:]
 
-    def _solve(self, forgotten: Forgotten) -> int:
+    def _solve(self, forgotten: AgedLeakage) -> int:
         age = self.age_days * forgotten.envelope.steps_per_day
         bound = granted(self.risk or 0)
 

@@ -18,8 +18,8 @@ from typing import ClassVar, Final, Literal, SupportsFloat
 
 from agedp_data.chains.rounding import to_integers
 from agedp_data.losses import NANO, number
-from agedp_data.notions.notion import Figure, Forgetting, Method, Row, day_losses
-from agedp_data.notions.together import Together
+from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, Method, day_losses
+from agedp_data.notions.together import ComposedLoss
 
 Secret = Literal["day", "half-hour"]
 DAY: Final = "day"
@@ -53,14 +53,14 @@ def whole(loss: SupportsFloat) -> int | None:
     return nano if isinstance(nano, int) else None
 
 
-class Forgotten:
+class AgedLeakage:
     """L at an age in steps, on whole losses, each value computed once."""
 
-    def __init__(self, envelope: Forgetting, *, method: Method) -> None:
+    def __init__(self, envelope: LeakageBoundLike, *, method: Method) -> None:
         self.envelope = envelope
         self.method = method
         self._known: dict[tuple[int, int], int] = {}
-        self._last: tuple[list[tuple[str, int]], Together] = ([], Together(self, {}))
+        self._last: tuple[list[tuple[str, int]], ComposedLoss] = ([], ComposedLoss(self, {}))
 
     def __call__(self, age_steps: int, loss: int) -> int:
         """Return what is left of a whole loss at an age, rounded up and never above it."""
@@ -81,7 +81,7 @@ class Forgotten:
         at_age = whole(self.envelope(age_steps, composed, direction="backward", method=self.method))
         return at_age if age_steps > 0 else whole(composed)
 
-    def of(self, losses: Mapping[str, int]) -> Together:
+    def of(self, losses: Mapping[str, int]) -> ComposedLoss:
         """Return days with these losses together, by what the envelope assumes; not to be added to.
 
         A series asks for the same days and one more, or for more loss of the last one: then only that is added.
@@ -91,7 +91,7 @@ class Forgotten:
         same = len(known) - 1
         more = days[same][1] - known[same][1] if 0 <= same < len(days) and days[same][0] == known[same][0] else -1
         if more < 0 or days[:same] != known[:same]:
-            together = Together(self, losses)
+            together = ComposedLoss(self, losses)
         else:
             for day, loss in [(days[same][0], more), *days[same + 1 :]]:
                 together.add(day, loss)
@@ -115,25 +115,27 @@ class AgedLoss:
     figure: str = RISK
     name: ClassVar[str] = "age-dependent"
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest risk at `at` and at every later publication; without a model None, and why."""
         if envelope is None:
-            return [Figure(self.figure, None, "conditional", ABOUT[self.secret], NO_MODEL)]
+            return [LossBound(self.figure, None, "conditional", ABOUT[self.secret], NO_MODEL)]
         if self.figure != RISK and self.method not in envelope.methods:
             return []
         method: Method = self.method if self.method in envelope.methods else "total_variation"
         assumption = f"{ASSUMED[envelope.assume]} (method {method})"
-        value = self._largest(history, Forgotten(envelope, method=method), at)
-        return [Figure(self.figure, value, "conditional", ABOUT[self.secret], assumption)]
+        value = self._largest(history, AgedLeakage(envelope, method=method), at)
+        return [LossBound(self.figure, value, "conditional", ABOUT[self.secret], assumption)]
 
     def by(self, method: Method) -> AgedLoss:
         """Return the same of another method, under a name of its own."""
         return replace(self, method=method, figure=f"{RISK} ({method.replace('_', ' ')})")
 
-    def _largest(self, history: Sequence[Row], forgotten: Forgotten, at: str | None) -> int:
+    def _largest(self, history: Sequence[HistoryRow], forgotten: AgedLeakage, at: str | None) -> int:
         # Between publications the risk only falls, so `at` and the publications behind it are all there is.
         rows = sorted((row for row in history if row.state == "released"), key=_published)
-        public, newest, largest = Together(forgotten, {}), "", 0
+        public, newest, largest = ComposedLoss(forgotten, {}), "", 0
         dates = {row.published_on: () for row in rows} | ({at: ()} if at is not None else {})
         of_date = {on: list(found) for on, found in groupby(rows, key=_published)}
         for on in sorted(dates):
@@ -145,7 +147,7 @@ class AgedLoss:
                 largest = max(largest, public.risk(age))
         return largest
 
-    def risk_at(self, rows: Sequence[Row], forgotten: Forgotten, on: str) -> int:
+    def risk_at(self, rows: Sequence[HistoryRow], forgotten: AgedLeakage, on: str) -> int:
         """Return the risk of `rows`, all of them released and public on the date `on`."""
         if not rows:
             return 0
@@ -171,5 +173,5 @@ def utc_midnight(day: str) -> datetime:
     return datetime.combine(date.fromisoformat(day), time(), UTC)
 
 
-def _published(row: Row) -> str:
+def _published(row: HistoryRow) -> str:
     return row.published_on

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agedp_data.losses import NANO
-from agedp_data.notions.leaked import BACKWARD, FORWARD, Leaked
-from agedp_data.notions.notion import Forgetting, LossLeft
+from agedp_data.notions.leaked import BACKWARD, FORWARD, TemporalLosses
+from agedp_data.notions.notion import LeakageBoundLike, LossAtAge
 from agedp_data.privacy.kernel import Floats
-from agedp_data.privacy.longer_memory import Leaping
-from agedp_data.privacy.recursion import Course, Recursion
+from agedp_data.privacy.longer_memory import HigherOrderRecursion
+from agedp_data.privacy.recursion import BudgetRecursion, Recursion
 from agedp_data.privacy.temporal_optimum import improved
 
 Budget = Literal["best", "supremum", "exact", "even"]
@@ -38,9 +38,9 @@ envelope with all its leaps, so that fewer of them cost accuracy alone."""
 
 
 @lru_cache(maxsize=16)
-def endless(envelope: Forgetting, alpha: int, *, leaping: bool = True) -> int:
+def endless(envelope: LeakageBoundLike, alpha: int, *, leaping: bool = True) -> int:
     """Return the largest loss that every day may have for ever, whole 1e-9; 0 if there is none."""
-    leaked = Leaked(envelope, leaping=leaping)
+    leaked = TemporalLosses(envelope, leaping=leaping)
 
     def keeps(loss: int) -> bool:
         limit = leaked.limit(loss)
@@ -50,7 +50,7 @@ def endless(envelope: Forgetting, alpha: int, *, leaping: bool = True) -> int:
 
 
 @lru_cache(maxsize=16)
-def allocated(envelope: Forgetting, alpha: int, horizon: int, budget: Budget, day_cap: int) -> Plan:
+def allocated(envelope: LeakageBoundLike, alpha: int, horizon: int, budget: Budget, day_cap: int) -> Plan:
     """Return the losses of so many releases, whole 1e-9, none above the cap of a day; none at all if none will do.
 
     "best" is the least mean noise scale of "even", "exact", the largest constant and, up to 100 releases, a local
@@ -59,7 +59,7 @@ def allocated(envelope: Forgetting, alpha: int, horizon: int, budget: Budget, da
     few whole 1e-9. One that has a grid alone, of a model that is estimated, says some per cent too much (losses lie
     about 6 % apart), so that the papers' plans for its chains may be up to 4 % better.
     """
-    leaked = Leaked(envelope)
+    leaked = TemporalLosses(envelope)
     constant = endless(envelope, alpha)
     found: list[Plan] = []
     if budget == "supremum":
@@ -94,27 +94,29 @@ def _noise(plan: Plan) -> float:
         return float(np.mean(1 / np.array(plan, dtype=np.float64)))
 
 
-def _keeps(leaked: Leaked, plan: Plan, alpha: int) -> bool:
+def _keeps(leaked: TemporalLosses, plan: Plan, alpha: int) -> bool:
     found = leaked.largest(dict(enumerate(plan)))
     return found is not None and found <= alpha
 
 
-def _raised(envelope: Forgetting, horizon: int, alpha: int, *, leaping: bool) -> Plan:
+def _raised(envelope: LeakageBoundLike, horizon: int, alpha: int, *, leaping: bool) -> Plan:
     """Return [T] Algorithm 8: the first and the last release have what endless ones would have built up to."""
     if horizon == 1:
         return (alpha,)
-    constant, leaked = endless(envelope, alpha, leaping=leaping), Leaked(envelope, leaping=leaping)
+    constant, leaked = endless(envelope, alpha, leaping=leaping), TemporalLosses(envelope, leaping=leaping)
     first, last = (leaked.supremum(direction, constant) or constant for direction in (BACKWARD, FORWARD))
-    return _fitted(Leaked(envelope), np.array([first, *[constant] * (horizon - 2), last], dtype=np.float64), alpha)
+    return _fitted(
+        TemporalLosses(envelope), np.array([first, *[constant] * (horizon - 2), last], dtype=np.float64), alpha
+    )
 
 
-def _improved(leaked: Leaked, start: Plan, alpha: int) -> Plan:
+def _improved(leaked: TemporalLosses, start: Plan, alpha: int) -> Plan:
     plan = improved(_smooth(leaked, start[len(start) // 2]), np.array(start) / NANO, alpha / NANO)
     sound = bool(np.isfinite(plan).all()) and plan.min() > 0
     return _fitted(leaked, plan * NANO, alpha) if sound else start
 
 
-def _fitted(leaked: Leaked, plan: Floats, alpha: int) -> Plan:
+def _fitted(leaked: TemporalLosses, plan: Floats, alpha: int) -> Plan:
     """Return the plan in whole 1e-9, all its losses raised or lowered alike as far as alpha leaves it."""
     if plan.max() == 0:
         return tuple(plan.astype(np.int64).tolist())
@@ -133,11 +135,11 @@ def _fitted(leaked: Leaked, plan: Floats, alpha: int) -> Plan:
     return at(low)
 
 
-def _smooth(leaked: Leaked, loss: int) -> Course:
+def _smooth(leaked: TemporalLosses, loss: int) -> BudgetRecursion:
     """Return the recursion in floats, over a day at a time or, where that is worth its time at such a loss, leaping."""
 
-    def lines(passing: Callable[[str, int], LossLeft], direction: str, days: int = 1) -> _Lines:
-        return _Lines(passing(direction, days))
+    def lines(passing: Callable[[str, int], LossAtAge], direction: str, days: int = 1) -> _UpperLines:
+        return _UpperLines(passing(direction, days))
 
     step_by_step = leaked.carry(BACKWARD, 1).supremum(loss)
     if leaked.steps_per_day == 1 and step_by_step != leaked.supremum(BACKWARD, loss):
@@ -145,15 +147,15 @@ def _smooth(leaked: Leaked, loss: int) -> Course:
             tuple(lines(leaked.carry, direction, days) for days in range(1, _LEAPS + 1))
             for direction in (BACKWARD, FORWARD)
         )
-        return Leaping(back, ahead)
+        return HigherOrderRecursion(back, ahead)
     sides = [lines(passing, direction) for direction in (BACKWARD, FORWARD) for passing in (leaked.carry, leaked.reach)]
     return Recursion(*sides)
 
 
-class _Lines:
+class _UpperLines:
     """L at one age by straight lines between the grid points of an envelope, with slope one beyond the last."""
 
-    def __init__(self, left: LossLeft) -> None:
+    def __init__(self, left: LossAtAge) -> None:
         grid, values = left.points
         pairs = [(loss / NANO, value / NANO) for loss, value in zip(grid, values, strict=True) if loss < math.inf]
         self._losses = np.array([0.0, *(loss for loss, _ in pairs)])

@@ -12,7 +12,7 @@ Keys = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Alternative:
     """One rule of a notion, `method` its name in few words.
 
     `keys` returns what [promise] would have to say, beside the notion, for a figure of at most so much epsilon; caps
@@ -26,9 +26,9 @@ class Candidate:
     lacking: str = ""
 
 
-def unknown(lacking: str) -> Candidate:
+def unknown(lacking: str) -> Alternative:
     """Return what stands for a notion whose parameters nobody named, and why."""
-    return Candidate("", amount_in(""), lacking=lacking)
+    return Alternative("", amount_in(""), lacking=lacking)
 
 
 def amount_in(key: str, **others: object) -> Callable[[Decimal], Keys]:

@@ -9,13 +9,13 @@ from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
-from agedp_data.notions.notion import ASSUMPTION_FREE, Figure, Forgetting, Row
+from agedp_data.notions.notion import ASSUMPTION_FREE, HistoryRow, LeakageBoundLike, LossBound
 from agedp_data.notions.parameters import exact_text, watt_hours
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import largest_window
 
 
-class SmallLosses:
+class BoundedChangeLosses:
     """What each day of a history that grows says of changes of at most `size_wh`: rows seen before are not seen again.
 
     The parts of a day's rows add up exactly, and the day is rounded up.
@@ -23,14 +23,14 @@ class SmallLosses:
 
     def __init__(self, publication: Publication, size_wh: int) -> None:
         self._publication, self._size_wh = publication, size_wh
-        self._rows: tuple[Row, ...] = ()
+        self._rows: tuple[HistoryRow, ...] = ()
         self._exact: dict[str, Fraction] = {}
         self._losses: dict[str, int] = {}
         self._parts: dict[tuple[str, str], Fraction] = {}
 
     def __eq__(self, other: object) -> bool:
         """Tell that two are alike, whatever they have seen: equal promises stay equal."""
-        return isinstance(other, SmallLosses) and self._key == other._key
+        return isinstance(other, BoundedChangeLosses) and self._key == other._key
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -38,7 +38,7 @@ class SmallLosses:
     def _key(self) -> tuple[Publication, int]:
         return self._publication, self._size_wh
 
-    def of(self, history: Sequence[Row]) -> dict[str, int]:
+    def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
         """Return the losses of each day, whole 1e-9 epsilon, for the caller to change."""
         if tuple(history[: len(self._rows)]) != self._rows:
             self._rows, self._exact, self._losses = (), {}, {}
@@ -49,13 +49,13 @@ class SmallLosses:
         self._rows = tuple(history)
         return dict(self._losses)
 
-    def with_next(self, history: Sequence[Row], next: Row) -> dict[str, int]:
+    def with_next(self, history: Sequence[HistoryRow], next: HistoryRow) -> dict[str, int]:
         """Return the losses of each day if `next`, a released row, came to the history."""
         losses = self.of(history)
         losses[next.day] = ceil(self._exact.get(next.day, Fraction(0)) + next.loss * self._part(next))
         return losses
 
-    def _part(self, row: Row) -> Fraction:
+    def _part(self, row: HistoryRow) -> Fraction:
         key = row.contract, row.series
         if key not in self._parts:
             self._parts[key] = self._publication.part(row, self._size_wh)
@@ -63,7 +63,7 @@ class SmallLosses:
 
 
 @dataclass(frozen=True, slots=True)
-class LossOfChange:
+class BoundedChangeLoss:
     """What rows say of a change by at most `size_kwh` of a household's use of a day, and of a window of such days."""
 
     size_kwh: Decimal
@@ -81,14 +81,18 @@ class LossOfChange:
         """Return the name of the window's figure."""
         return f"{self.day_figure}, window of {self.window_days} days"
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest loss of a day and, if asked for, of a window."""
         del envelope, at
-        losses = SmallLosses(self.publication, watt_hours(self.size_kwh)).of(history)
+        losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
         what = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
-        found = [Figure(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{what}, on any one day")]
+        found = [
+            LossBound(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{what}, on any one day")
+        ]
         if self.window_days is not None:
             value = largest_window(losses, days=self.window_days)
             about = f"{what} a day, on any {self.window_days} consecutive days"
-            found.append(Figure(self.window_figure, value, ASSUMPTION_FREE, about))
+            found.append(LossBound(self.window_figure, value, ASSUMPTION_FREE, about))
         return found

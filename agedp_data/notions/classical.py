@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from agedp_data.losses import granted
-from agedp_data.notions.candidate import Candidate, Keys, part
-from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.candidate import Alternative, Keys, part
+from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     TOTAL_FIGURE,
-    Figure,
-    Forgetting,
-    Row,
+    HistoryRow,
+    LeakageBoundLike,
+    LossBound,
     day_losses,
     spent_figures,
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agedp_data.config.run import RunFile
 
 
-class Classical(Enforced):
+class Classical(EnforcedPromise):
     """Each day of the data spends at most `epsilon_per_day`; nothing is assumed about the households."""
 
     name: ClassVar[str] = "classical"
@@ -45,24 +45,26 @@ class Classical(Enforced):
         """Return the caps, the day's no larger than `epsilon_per_day`."""
         return {**super().limits, DAY_FIGURE: min(self.day_cap, granted(self.epsilon_per_day))}
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`, whatever was published before."""
         del losses, day, envelope
         return granted(self.epsilon_per_day)
 
-    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the day would spend more than `epsilon_per_day`."""
         del envelope
         spent = self.losses_with(history, next)[next.day]
         refuse_above(next.day, "the day", spent, ("epsilon_per_day", granted(self.epsilon_per_day)))
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest loss of a day and the total."""
         del envelope, at
         return spent_figures(day_losses(history))
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
         """Return the amount spent by each day, and divided among all days of the period."""
         caps, days = run.promise, run.schedule.days
 
@@ -75,12 +77,12 @@ class Classical(Enforced):
 
         lacking = "" if days else "a sum over all days needs [schedule] last_day"
         return (
-            Candidate("each day", each_day, DAY_FIGURE),
-            Candidate("all days alike", divided, TOTAL_FIGURE, lacking),
+            Alternative("each day", each_day, DAY_FIGURE),
+            Alternative("all days alike", divided, TOTAL_FIGURE, lacking),
         )
 
 
-def refuse_day_above_caps(promise: Enforced, day: int, key: str = "epsilon_per_day") -> None:
+def refuse_day_above_caps(promise: EnforcedPromise, day: int, key: str = "epsilon_per_day") -> None:
     """Refuse parameters under which one day's amount exceeds a cap: the series would never begin."""
     if day > promise.day_cap:
         raise wrong("is more than max_day_epsilon permits; lower it or raise the cap", key)

@@ -24,18 +24,18 @@ from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO, granted
-from agedp_data.notions.candidate import Candidate, amount_in, unknown
+from agedp_data.notions.candidate import Alternative, amount_in, unknown
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, counted_as, fading_of
-from agedp_data.notions.enforced import Enforced, refuse_above
-from agedp_data.notions.fading import DiscountName, Fading, by_number, number_of
+from agedp_data.notions.enforced import EnforcedPromise, refuse_above
+from agedp_data.notions.fading import DiscountName, DiscountWeights, by_number, number_of
 from agedp_data.notions.notion import (
     DAY_FIGURE,
-    Account,
-    DayLosses,
-    Figure,
-    Forgetting,
-    Row,
+    Accountant,
+    HistoryRow,
+    LeakageBoundLike,
+    LossBound,
+    ReleaseHistory,
     day_losses,
     spent_figures,
 )
@@ -70,7 +70,7 @@ _OPENING: dict[Clock, str] = {
 }
 
 
-class Discounted(Enforced):
+class Discounted(EnforcedPromise):
     """The discounted sum of the losses is at most `epsilon` at every day ([F] Definitions 10 and 14).
 
     A loss j days old counts rate^j ("exponential") or 1/(1 + rate j) ("hyperbolic"); `clock` says of which days.
@@ -94,7 +94,7 @@ class Discounted(Enforced):
     clock: Clock
     """Whether the age of a loss counts from the day of the data or from the day of publication."""
 
-    _published: DayLosses = PrivateAttr(default_factory=lambda: DayLosses("published_on"))
+    _published: ReleaseHistory = PrivateAttr(default_factory=lambda: ReleaseHistory("published_on"))
 
     @model_validator(mode="after")
     def _rate_and_horizon(self) -> Self:
@@ -139,7 +139,11 @@ class Discounted(Enforced):
         return {**super().limits, DAY_FIGURE: day, **sums}
 
     def loss(
-        self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
+        self,
+        history: Sequence[HistoryRow],
+        day: str,
+        envelope: LeakageBoundLike | None,
+        published_on: str | None = None,
     ) -> int:
         """Return the schedule's loss, as far as caps and the discounted sum on every day from now on leave it.
 
@@ -166,12 +170,12 @@ class Discounted(Enforced):
             return 0
         return max(0, min(most - spent, self._fading.left(ticks, now, bound) if spent else left))
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return the loss that the schedule has for the next release after those of other days."""
         del day, envelope
         return self._wanted(sum(loss > 0 for loss in losses.values()))
 
-    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the discounted sum would exceed epsilon on any day, or if `horizon_days` are released."""
         del envelope
         ticks, now = self._ticks(history), self._tick(next)
@@ -186,13 +190,15 @@ class Discounted(Enforced):
                     "nothing was drawn"
                 )
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest loss of a day, the undiscounted total, and the discounted sums."""
         discounted = DiscountedLoss(self.discount, self.rate, self.clock).figures(history, envelope, at)
         return [*spent_figures(day_losses(history)), *discounted]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
         """Return the promised schedule, and for its discount and those of [compare] the two of least noise.
 
         A method names its horizon where that is not the period.
@@ -217,7 +223,7 @@ class Discounted(Enforced):
         return tuple({each.method: each for each in reversed(found)}.values())[::-1]
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
         """Return the discounts of [compare], by days of the data, unless they are what is promised."""
         asked: list[tuple[DiscountName, Decimal | None]] = [
             ("exponential", run.compare.exponential),
@@ -278,23 +284,23 @@ class Discounted(Enforced):
         return Exponential(float(self.rate)) if self.discount == "exponential" else Hyperbolic(float(self.rate))
 
     @property
-    def _fading(self) -> Fading:
+    def _fading(self) -> DiscountWeights:
         return fading_of(self.discount, self.rate)
 
-    def _ticks(self, history: Sequence[Row]) -> dict[int, int]:
+    def _ticks(self, history: Sequence[HistoryRow]) -> dict[int, int]:
         return by_number((self._day_losses if self.clock == "data-day" else self._published).of(history))
 
-    def _tick(self, row: Row) -> int:
+    def _tick(self, row: HistoryRow) -> int:
         return number_of(row.day if self.clock == "data-day" else row.published_on)
 
 
 def _candidate(
     discount: DiscountName, rate: Decimal, clock: Clock, schedule: ScheduleName, horizon: int | None, lacking: str = ""
-) -> Candidate:
+) -> Alternative:
     keys: dict[str, object] = {"discount": discount, "rate": rate, "schedule": schedule, "clock": clock}
     if horizon is not None:
         keys["horizon_days"] = horizon
-    return Candidate(f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
+    return Alternative(f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
 
 
 def _hard_to_solve(days: int | None) -> str:

@@ -11,8 +11,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import ClassVar, Final, Literal
 
-from agedp_data.notions.fading import DiscountName, Fading, by_number, number_of, whole
-from agedp_data.notions.notion import Figure, Forgetting, Row
+from agedp_data.notions.fading import DiscountName, DiscountWeights, by_number, number_of, whole
+from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound
 
 Clock = Literal["data-day", "publication-day"]
 
@@ -29,7 +29,9 @@ class DiscountedLoss:
     clock: Clock
     name: ClassVar[str] = "discounted"
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest sum on any day, and the sum on the newest one (or `at`, if that is later)."""
         del envelope
         losses: dict[str, int] = {}
@@ -43,8 +45,8 @@ class DiscountedLoss:
         about = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
         worst, now = self.names
         return [
-            Figure(worst, fading.largest(ticks), "assumption-free", f"{about}, on the worst day", odds=False),
-            Figure(now, whole(fading.total(ticks, newest)), "assumption-free", about, odds=False),
+            LossBound(worst, fading.largest(ticks), "assumption-free", f"{about}, on the worst day", odds=False),
+            LossBound(now, whole(fading.total(ticks, newest)), "assumption-free", about, odds=False),
         ]
 
     @property
@@ -60,6 +62,6 @@ def counted_as(discount: DiscountName, rate: Decimal) -> str:
 
 
 @lru_cache(maxsize=64)
-def fading_of(discount: DiscountName, rate: Decimal) -> Fading:
+def fading_of(discount: DiscountName, rate: Decimal) -> DiscountWeights:
     """Return the sums of a discount in whole 1e-9, one for equal ones."""
-    return Fading(discount, rate)
+    return DiscountWeights(discount, rate)

@@ -10,42 +10,46 @@ from pydantic import PrivateAttr
 
 from agedp_data.errors import Refused
 from agedp_data.losses import epsilon
-from agedp_data.notions.notion import DayLosses, Forgetting, Promise, Row
+from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, Promise, ReleaseHistory
 
 _Answer = TypeVar("_Answer")
 
 
-class Solved(dict[int, _Answer]):
+class ModelCache(dict[int, _Answer]):
     """What was worked out under a model, by its `id`; the model is kept beside it, so the number stays its own."""
 
     def __eq__(self, other: object) -> bool:
         """Tell that two are alike, whatever they hold: equal promises stay equal."""
-        return isinstance(other, Solved)
+        return isinstance(other, ModelCache)
 
     __hash__ = None
 
 
-class Enforced(Promise, ABC):
+class EnforcedPromise(Promise, ABC):
     """A promise that sets the loss of each day and refuses what would break it."""
 
-    _day_losses: DayLosses = PrivateAttr(default_factory=DayLosses)
+    _day_losses: ReleaseHistory = PrivateAttr(default_factory=ReleaseHistory)
 
-    def losses_with(self, history: Sequence[Row], next: Row) -> dict[str, int]:
+    def losses_with(self, history: Sequence[HistoryRow], next: HistoryRow) -> dict[str, int]:
         """Return the loss of each day if `next`, a released row, came to the history."""
         losses = self._day_losses.of(history)
         losses[next.day] = losses.get(next.day, 0) + next.loss
         return losses
 
     @abstractmethod
-    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return what the notion wants the whole of `day` to spend, given the losses of all other days."""
 
     @abstractmethod
-    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if `next` after `history` breaks the rule of the notion (the caps hold already)."""
 
     def loss(
-        self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
+        self,
+        history: Sequence[HistoryRow],
+        day: str,
+        envelope: LeakageBoundLike | None,
+        published_on: str | None = None,
     ) -> int:
         """Return what `day` may still spend in all, whole 1e-9 epsilon; 0 once the series has ended.
 
@@ -57,7 +61,7 @@ class Enforced(Promise, ABC):
         losses.pop(day, 0)
         return self._left_of(history, day, self.planned(losses, day, envelope))
 
-    def _left_of(self, history: Sequence[Row], day: str, planned: int) -> int:
+    def _left_of(self, history: Sequence[HistoryRow], day: str, planned: int) -> int:
         """Return what the caps and the day's own rows leave of what is planned for the whole day."""
         losses = self._day_losses.of(history)
         spent, planned = losses.pop(day, 0), min(self.day_cap, planned)
@@ -65,7 +69,7 @@ class Enforced(Promise, ABC):
             return 0
         return max(0, planned - spent)
 
-    def admit(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def admit(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if `next` breaks a cap or the rule of the notion; a skipped day spends nothing."""
         if next.state != "released":
             return
@@ -77,10 +81,10 @@ class Enforced(Promise, ABC):
             refuse_above(next.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
         self.check(history, next, envelope)
 
-    def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
+    def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Do nothing: without a model in the promise, what was admitted stays within it."""
 
-    def broken(self, history: Sequence[Row], envelope: Forgetting | None) -> Mapping[str, str]:
+    def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return nothing: most bounds leave later days something again, or say themselves that all is spent."""
         del history, envelope
         return {}

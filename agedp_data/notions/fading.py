@@ -24,7 +24,7 @@ _FEW = 16
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
 
 
-class Fading:
+class DiscountWeights:
     """What losses count by their age in days: rate^age, or 1/(1 + rate age)."""
 
     def __init__(self, discount: DiscountName, rate: Decimal) -> None:
@@ -36,8 +36,9 @@ class Fading:
     def weight(self, age: int) -> int:
         """Return the weight at an age in days, in 2^-64, rounded up.
 
-        >>> Fading("exponential", Decimal("0.5")).weight(1) / 2**64, Fading("hyperbolic", Decimal(3)).weight(1) / 2**64
-        (0.5, 0.25)
+        >>> weights = DiscountWeights("exponential", Decimal("0.5")), DiscountWeights("hyperbolic", Decimal(3))
+        >>> [weight.weight(1) / 2**64 for weight in weights]
+        [0.5, 0.25]
         """
         age = min(age, _OLDEST)
         while len(self._weights) <= age:
@@ -63,7 +64,7 @@ class Fading:
     def largest(self, losses: Mapping[int, int], *, since: int = 0) -> int:
         """Return the largest discounted sum on any day from `since` on, whole losses, rounded up.
 
-        >>> Fading("exponential", Decimal("0.5")).largest({1: 8, 2: 2, 3: 7})  # 8, 6, 10
+        >>> DiscountWeights("exponential", Decimal("0.5")).largest({1: 8, 2: 2, 3: 7})  # 8, 6, 10
         10
         """
         days = [day for day in losses if day >= since]

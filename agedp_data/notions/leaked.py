@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agedp_data.notions.notion import Forgetting, LossLeft
+from agedp_data.notions.notion import LeakageBoundLike, LossAtAge
 
 BACKWARD, FORWARD = "backward", "forward"
 _FURTHEST: Final = 7
@@ -44,23 +44,23 @@ class DayLeakage(NamedTuple):
         return self.own + self.before + self.behind
 
 
-class Leaked:
+class TemporalLosses:
     """Temporal leakage under an envelope; `losses` are by the number of the day.
 
     With `leaping` = False no release is leapt over, as in [T]: the figures are never below, and their plans others.
     """
 
-    def __init__(self, envelope: Forgetting, *, leaping: bool = True) -> None:
+    def __init__(self, envelope: LeakageBoundLike, *, leaping: bool = True) -> None:
         self._envelope = envelope
         self.steps_per_day = envelope.steps_per_day
-        self._known: dict[tuple[str, int], LossLeft] = {}
+        self._known: dict[tuple[str, int], LossAtAge] = {}
         # How many days behind a release a step to the whole of a day is last read off each tabulated age.
         self.lasting = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
         # An age of 1 + m (g - 1) steps is there for the beginning of a day, not for g - 1 whole ones.
         tabulated = {int(age) // self.steps_per_day for age in envelope.ages if age % self.steps_per_day == 0}
         furthest = _FURTHEST if leaping else 1
         self.leaps = {1, *(j for j in range(2, furthest + 1) if j in tabulated)}
-        self._before = _Side(self, BACKWARD)
+        self._before = _OneSidedLosses(self, BACKWARD)
 
     def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:
         """Yield what all releases say about each day on which there is one, in the order of the days."""
@@ -106,15 +106,15 @@ class Leaked:
         found = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
         return min((each for each in found if each is not None), default=None)
 
-    def carry(self, direction: str, days: int) -> LossLeft:
+    def carry(self, direction: str, days: int) -> LossAtAge:
         """Return how a loss passes on to the same end of a day so many days away."""
         return self._at(direction, self.steps_per_day * days)
 
-    def reach(self, direction: str, days: int) -> LossLeft:
+    def reach(self, direction: str, days: int) -> LossAtAge:
         """Return how a loss passes on to the whole of a day so many days away."""
         return self._at(direction, 1 + self.steps_per_day * (days - 1))
 
-    def _sides(self, losses: Mapping[int, int], endless: int) -> tuple[list[int], _Side, _Side]:
+    def _sides(self, losses: Mapping[int, int], endless: int) -> tuple[list[int], _OneSidedLosses, _OneSidedLosses]:
         days = sorted(day for day, loss in losses.items() if loss > 0)
         spent = [losses[day] for day in days]
         self._before.follow(days, spent)  # a series asks for the same days and one more
@@ -122,21 +122,21 @@ class Leaked:
         ahead.follow([-day for day in reversed(days)], spent[::-1])
         return days, self._before, ahead
 
-    def _endless(self, direction: str, loss: int) -> _Side:
+    def _endless(self, direction: str, loss: int) -> _OneSidedLosses:
         """Return the side of a day behind which there are days of this loss for ever."""
-        side = _Side(self, direction)
+        side = _OneSidedLosses(self, direction)
         if loss:
             side.imagine(loss, self.supremum(direction, loss) or 0, max(self.leaps))
         return side
 
-    def _at(self, direction: str, steps: int) -> LossLeft:
+    def _at(self, direction: str, steps: int) -> LossAtAge:
         found = self._known.get((direction, steps))
         if found is None:
             found = self._known[direction, steps] = self._envelope.whole(steps, direction=direction)
         return found
 
 
-class _Side:
+class _OneSidedLosses:
     """Releases in the order in which they come nearer, and what they say together from one side.
 
     Places are numbers of days that grow towards what is told about (forward, the negative ones). `reached` is what the
@@ -144,7 +144,7 @@ class _Side:
     before the first one and stand first in `_places`, `_spent` and `_said`: so many entries more than in `reached`.
     """
 
-    def __init__(self, leaked: Leaked, direction: str) -> None:
+    def __init__(self, leaked: TemporalLosses, direction: str) -> None:
         self._leaked, self._direction = leaked, direction
         self._furthest, self._blocks = max(leaked.leaps), leaked.steps_per_day > 1
         self._places: list[int] = []
@@ -199,7 +199,7 @@ class _Side:
         past = [newest - self._places[count - j] for j in self._leaked.leaps if j <= count]
         return {last - far for last in self._leaked.lasting for far in past if 1 <= last - far < gap} | {gap - 1}
 
-    def _least(self, place: int, count: int, passing: Callable[[str, int], LossLeft]) -> int:
+    def _least(self, place: int, count: int, passing: Callable[[str, int], LossAtAge]) -> int:
         if not count:
             return 0
         newest, between = count - 1, 0

@@ -24,14 +24,14 @@ import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.losses import NANO, epsilon, granted
-from agedp_data.notions.candidate import Candidate, amount_in, unknown
-from agedp_data.notions.changes import LossOfChange, SmallLosses
-from agedp_data.notions.enforced import Enforced, refuse_above
+from agedp_data.notions.candidate import Alternative, amount_in, unknown
+from agedp_data.notions.changes import BoundedChangeLoss, BoundedChangeLosses
+from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
-    Account,
-    Figure,
-    Forgetting,
-    Row,
+    Accountant,
+    HistoryRow,
+    LeakageBoundLike,
+    LossBound,
     day_losses,
     spent_figures,
 )
@@ -59,7 +59,7 @@ _WEEK: Final = 7
 _UNBOUND: Final = Publication()
 
 
-class Neighbourhood(Enforced):
+class Neighbourhood(EnforcedPromise):
     """Changes by at most `delta_kwh` of a household's days cost at most `epsilon_per_window` in any window ([D]).
 
     `spend`: "fraction" of what is left in the window, "per-request" a window_days-th, "offline" the plan with the least
@@ -82,17 +82,17 @@ class Neighbourhood(Enforced):
     """The fraction, required for spend = "fraction"."""
 
     _publication: Publication = PrivateAttr(default=_UNBOUND)
-    _small: SmallLosses = PrivateAttr()
+    _small: BoundedChangeLosses = PrivateAttr()
 
     def model_post_init(self, context: object, /) -> None:
         """Begin without a publication: every change counts in full."""
         super().model_post_init(context)
-        self._small = SmallLosses(_UNBOUND, self.delta_wh)
+        self._small = BoundedChangeLosses(_UNBOUND, self.delta_wh)
 
     def over(self, publication: Publication) -> Self:
         """Return this promise over what is published."""
         found = self.model_copy()
-        found._publication, found._small = publication, SmallLosses(publication, self.delta_wh)
+        found._publication, found._small = publication, BoundedChangeLosses(publication, self.delta_wh)
         return found
 
     @property
@@ -163,13 +163,17 @@ class Neighbourhood(Enforced):
         return self._publication.share(series, share, self.delta_wh)
 
     def loss(
-        self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
+        self,
+        history: Sequence[HistoryRow],
+        day: str,
+        envelope: LeakageBoundLike | None,
+        published_on: str | None = None,
     ) -> int:
         """Return what `day` may still spend about changes of any size, in the shares of the series in force."""
         del published_on
         return self._left_of(history, day, self.planned(self._small.of(history), day, envelope))
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return what `day` may spend about changes of any size, given what all days say about small ones."""
         del envelope
         others = dict(losses)
@@ -190,23 +194,25 @@ class Neighbourhood(Enforced):
         place = (date.fromisoformat(day) - first).days if day else 0
         return min(left, plan[place] if 0 <= place < len(plan) else min(plan))
 
-    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day would say too much about small changes."""
         del envelope
         spent = fullest_window(self._small.with_next(history, next), next.day, days=self.window_days)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
         refuse_above(next.day, what, spent, ("epsilon_per_window", granted(self.epsilon_per_window)))
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and what small changes cost, of a day and of a window."""
         return [*spent_figures(day_losses(history)), *self._own.figures(history, envelope, at)]
 
     @property
-    def _own(self) -> LossOfChange:
-        return LossOfChange(self.delta_kwh, self._publication, self.window_days)
+    def _own(self) -> BoundedChangeLoss:
+        return BoundedChangeLoss(self.delta_kwh, self._publication, self.window_days)
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
         """Return a window_days-th of the window's amount for each size of change, and what the run file promises."""
         own = run.promise if isinstance(run.promise, cls) else None
         days = own.window_days if own else run.compare.window_days or _WEEK
@@ -217,7 +223,7 @@ class Neighbourhood(Enforced):
         if own and own.spend != "per-request":
             rules.insert(0, {"spend": own.spend} | ({"fraction": own.fraction} if own.fraction else {}))
         return tuple(
-            Candidate(
+            Alternative(
                 f"{size} kWh, {days} days, {rule['spend']}",
                 amount_in("epsilon_per_window", delta_kwh=size, window_days=days, **rule),
             )
@@ -226,13 +232,13 @@ class Neighbourhood(Enforced):
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
         """Return the loss of a change of each size in [compare]; under this promise of delta and twice that as well."""
         promise = run.promise
         sizes = set(run.compare.delta_kwh)
         if isinstance(promise, cls):
             sizes = (sizes | {2 * promise.delta_kwh}) - {promise.delta_kwh}
-        return tuple(LossOfChange(size, run.publication) for size in sorted(sizes))
+        return tuple(BoundedChangeLoss(size, run.publication) for size in sorted(sizes))
 
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over so many days by spend, its own first, as a multiple of the clamp."""

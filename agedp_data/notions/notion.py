@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
 
 from agedp_data.losses import granted
-from agedp_data.notions.candidate import Candidate
-from agedp_data.notions.parameters import AgeDays, Block, Epsilon, Total
+from agedp_data.notions.candidate import Alternative
+from agedp_data.notions.parameters import AgeDays, Epsilon, Section, Total
 from agedp_data.notions.publication import Publication
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ TOTAL_FIGURE: Final = "total"
 Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
 
 
-class Row(Protocol):
+class HistoryRow(Protocol):
     """What a notion reads of a release: of the ledger, or of one that is only planned."""
 
     @property
@@ -62,8 +62,8 @@ class Row(Protocol):
         """UTC date of publication, ISO text."""
 
 
-class LossLeft(Protocol):
-    """L at one age in whole 1e-9 (`chains.whole.WholeLoss`)."""
+class LossAtAge(Protocol):
+    """L at one age in whole 1e-9 (`chains.whole.TabulatedLeakage`)."""
 
     @property
     def points(self) -> tuple[Sequence[float], Sequence[float]]:
@@ -76,8 +76,8 @@ class LossLeft(Protocol):
         """Return the supremum of x -> loss + L(x), None if there is none."""
 
 
-class Forgetting(Protocol):
-    """What a notion needs of a model's envelope (`chains.envelope.Envelope`)."""
+class LeakageBoundLike(Protocol):
+    """What a notion needs of a model's envelope (`chains.envelope.LeakageBound`)."""
 
     @property
     def steps_per_day(self) -> int:
@@ -102,7 +102,7 @@ class Forgetting(Protocol):
     def __hash__(self) -> int:
         """Tell equal models apart from others: what was solved for one is kept."""
 
-    def whole(self, age: int, *, direction: str) -> LossLeft:
+    def whole(self, age: int, *, direction: str) -> LossAtAge:
         """Return the tight L at an age in steps in whole 1e-9."""
 
     def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:
@@ -113,7 +113,7 @@ class Forgetting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class LossBound:
     """What a set of releases comes to: `value` in whole 1e-9 epsilon, None if infinite or not to be had.
 
     `kind` says whether it is always true or holds under `assumption`; `about` names what is protected; `odds` whether
@@ -128,21 +128,23 @@ class Figure:
     odds: bool = True
 
 
-class Account(Protocol):
+class Accountant(Protocol):
     """What says how much rows come to under one notion, whether or not that notion was promised."""
 
     @property
     def name(self) -> str:
         """The notion."""
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the figures of all released rows, rounded up; `at` (ISO date) is the first instant."""
 
 
-class Notion(Account, Protocol):
+class Notion(Accountant, Protocol):
     """A promise that can be kept: what each day may spend, and a veto on every single release."""
 
-    def obstacle(self, envelope: Forgetting | None) -> str:
+    def obstacle(self, envelope: LeakageBoundLike | None) -> str:
         """Return why no loss at all keeps the promise under a model, and what would help."""
 
     @property
@@ -161,24 +163,28 @@ class Notion(Account, Protocol):
         """Return which part of a day's loss a series is granted that has this share."""
 
     def loss(
-        self, history: Sequence[Row], day: str, envelope: Forgetting | None, published_on: str | None = None
+        self,
+        history: Sequence[HistoryRow],
+        day: str,
+        envelope: LeakageBoundLike | None,
+        published_on: str | None = None,
     ) -> int:
         """Return what the day may still spend, beyond what its rows in `history` have spent, rounded down.
 
         `published_on` (ISO date) matters to promises that count days of publication; without it, the newest so far.
         """
 
-    def admit(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def admit(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused, with the day, the bound and the excess, if `next` would break the promise."""
 
-    def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
+    def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if what is released already breaks the promise under this envelope (a newer model's)."""
 
-    def broken(self, history: Sequence[Row], envelope: Forgetting | None) -> Mapping[str, str]:
+    def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return the parameters that what is released breaks for ever, with what is the case; a series ends by them."""
 
 
-class Promise(Block):
+class Promise(Section):
     """The parameters common to all notions: which one, and the caps, which hold whatever a model says."""
 
     name: ClassVar[str]
@@ -241,19 +247,19 @@ class Promise(Block):
         """Return what a statement must say of this promise in its first line; nothing for most."""
         return ""
 
-    def obstacle(self, envelope: Forgetting | None) -> str:
+    def obstacle(self, envelope: LeakageBoundLike | None) -> str:
         """Return why no loss at all keeps this promise under a model, and what would help; nothing where one does."""
         del envelope
         return ""
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
         """Return the accounts of this notion that the run file asks to see beside its promise."""
         del run
         return ()
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
         """Return the ways in which this notion could keep an amount for this run file, its own first if it is this one.
 
         Parameters that the run file's promise does not imply are those of [compare].
@@ -267,7 +273,7 @@ class Promise(Block):
         return {}
 
 
-def day_losses(history: Iterable[Row]) -> dict[str, int]:
+def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
     """Return the loss of each day of the data: the sum over its released rows."""
     losses: dict[str, int] = {}
     for row in history:
@@ -276,7 +282,7 @@ def day_losses(history: Iterable[Row]) -> dict[str, int]:
     return losses
 
 
-class DayLosses:
+class ReleaseHistory:
     """The losses of each day of a history that grows: rows that were seen before are not looked at again.
 
     Days of the data, or of publication.
@@ -284,15 +290,15 @@ class DayLosses:
 
     def __init__(self, by: Literal["day", "published_on"] = "day") -> None:
         self._by = by
-        self._last: tuple[tuple[Row, ...], dict[str, int]] = ((), {})
+        self._last: tuple[tuple[HistoryRow, ...], dict[str, int]] = ((), {})
 
     def __eq__(self, other: object) -> bool:
         """Tell that two are alike, whatever they have seen: equal promises stay equal."""
-        return isinstance(other, DayLosses)
+        return isinstance(other, ReleaseHistory)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def of(self, history: Sequence[Row]) -> dict[str, int]:
+    def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
         """Return `day_losses(history)`, for the caller to change."""
         rows, losses = self._last
         if tuple(history[: len(rows)]) != rows:
@@ -306,12 +312,12 @@ class DayLosses:
         return dict(losses)
 
 
-def spent_figures(losses: dict[str, int]) -> list[Figure]:
+def spent_figures(losses: dict[str, int]) -> list[LossBound]:
     """Return the two figures that are always true: the largest loss of a day, and the sum.
 
     >>> [figure.value for figure in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
     """
-    day = Figure(DAY_FIGURE, max(losses.values(), default=0), "assumption-free", "any one day of one household")
-    total = Figure(TOTAL_FIGURE, sum(losses.values()), "assumption-free", "all published days of one household")
+    day = LossBound(DAY_FIGURE, max(losses.values(), default=0), "assumption-free", "any one day of one household")
+    total = LossBound(TOTAL_FIGURE, sum(losses.values()), "assumption-free", "all published days of one household")
     return [day, total]

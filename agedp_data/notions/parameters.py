@@ -35,7 +35,7 @@ LATER: Final = Marker()
 """Came after series had begun: a contract leaves the key out where it has its default, which is what silence meant."""
 
 
-class Block(BaseModel):
+class Section(BaseModel):
     """A table of the run file: frozen, strict about types, closed to unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -14,10 +14,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
-from agedp_data.privacy.sensitivity import Change, Move
+from agedp_data.privacy.sensitivity import Change, UseChange
 
 if TYPE_CHECKING:
-    from agedp_data.notions.notion import Row
+    from agedp_data.notions.notion import HistoryRow
 
 
 class Statistic(Protocol):
@@ -46,7 +46,7 @@ class Publication:
     first_day: date | None = None
     last_day: date | None = None
 
-    def part(self, row: Row, size_wh: int) -> Fraction:
+    def part(self, row: HistoryRow, size_wh: int) -> Fraction:
         """Return which part of its recorded loss a row says of a change of at most this size, Wh.
 
         A row of no series stands for a whole day, all series together.
@@ -74,4 +74,4 @@ def _share(one: Statistic) -> Fraction:
 
 
 def _times(one: Statistic, size_wh: int) -> Fraction:
-    return Fraction(one.sensitivity("replacement"), one.sensitivity(Move(size_wh)))
+    return Fraction(one.sensitivity("replacement"), one.sensitivity(UseChange(size_wh)))

@@ -24,16 +24,16 @@ from agedp_data.errors import Refused
 from agedp_data.losses import epsilon, granted
 from agedp_data.notions.aged import ASSUMED
 from agedp_data.notions.allocated import Budget, Plan, allocated, endless, largest
-from agedp_data.notions.candidate import Candidate, amount_in
-from agedp_data.notions.enforced import Enforced, Solved, refuse_above
+from agedp_data.notions.candidate import Alternative, amount_in
+from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.fading import by_number, number_of
-from agedp_data.notions.leaked import Leaked
+from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.notions.notion import (
     DAY_FIGURE,
-    Account,
-    Figure,
-    Forgetting,
-    Row,
+    Accountant,
+    HistoryRow,
+    LeakageBoundLike,
+    LossBound,
     day_losses,
     spent_figures,
 )
@@ -50,7 +50,7 @@ LEAKAGE = "temporal leakage"
 _ABOUT = "any one day of one household, released or not, by all days released so far"
 
 
-class Temporal(Enforced):
+class Temporal(EnforcedPromise):
     """All releases together say at most `alpha` about any one day, past or future ([T] Definition 8).
 
     `horizon_days = N` closes the series after N releases; without end each day gets the loss whose supremum is alpha.
@@ -69,16 +69,16 @@ class Temporal(Enforced):
     budget: Budget
     """Allocation of alpha to the days; [the notions](notions.md) compare them."""
 
-    _known: Solved[tuple[Forgetting, Leaked, Plan]] = PrivateAttr(default_factory=Solved)
+    _known: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
         """Return every budget that the period permits, over the promised horizon or the period's days."""
         own = run.promise if isinstance(run.promise, cls) else None
         horizon: int | Literal["unlimited"] = own.horizon_days if own else run.schedule.days or "unlimited"
         budgets = [each for each in get_args(Budget) if horizon != "unlimited" or each not in _ENDING]
         return tuple(
-            Candidate(budget, amount_in("alpha", horizon_days=horizon, budget=budget))
+            Alternative(budget, amount_in("alpha", horizon_days=horizon, budget=budget))
             for budget in sorted(budgets, key=lambda budget: own is not None and budget != own.budget)
         )
 
@@ -105,7 +105,7 @@ class Temporal(Enforced):
         alpha = granted(self.alpha)
         return {**super().limits, DAY_FIGURE: min(self.day_cap, alpha), LEAKAGE: alpha}
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, or as much of it as days in another order or a larger past leave."""
         leaked, plan = self._under(envelope)
         alpha, spent, now = granted(self.alpha), by_number(losses), number_of(day)
@@ -125,7 +125,7 @@ class Temporal(Enforced):
         left = largest(fits, wanted)
         return left if left * _RESIDUE >= wanted else 0
 
-    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if all releases would say more than alpha about some day, or if the series is over."""
         losses = self.losses_with(history, next)
         released = sum(loss > 0 for loss in losses.values())
@@ -137,12 +137,12 @@ class Temporal(Enforced):
         said = self._under(envelope)[0].largest(by_number(losses))
         refuse_above(next.day, "what all releases say about one day", said, ("alpha", granted(self.alpha)))
 
-    def review(self, history: Sequence[Row], envelope: Forgetting | None) -> None:
+    def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if under this envelope what is released says more than alpha about some day."""
         for said in self.broken(history, envelope).values():
             raise Refused(f"{said}; releases stop, nothing is rewritten")
 
-    def broken(self, history: Sequence[Row], envelope: Forgetting | None) -> Mapping[str, str]:
+    def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return alpha if under this envelope what is released says more than it about some day."""
         losses = by_number(self._day_losses.of(history))
         if not any(losses.values()):
@@ -153,16 +153,18 @@ class Temporal(Enforced):
         about = date.fromordinal(day).isoformat()
         return {"alpha": f"alpha = {self.alpha:f} is below {epsilon(said)}, which is already said about {about}"}
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the most that is said about any one day so far."""
         return [*spent_figures(day_losses(history)), *TemporalLeakage().figures(history, envelope, at)]
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
         """Return the temporal leakage under the model, unless it is what is promised."""
         return () if run.model is None or isinstance(run.promise, cls) else (TemporalLeakage(),)
 
-    def obstacle(self, envelope: Forgetting | None) -> str:
+    def obstacle(self, envelope: LeakageBoundLike | None) -> str:
         """Return that the model lets too much through for any plan, and which plan it would leave."""
         if self._under(envelope)[1]:
             return ""
@@ -199,7 +201,7 @@ class Temporal(Enforced):
         planned = repeat(plan[0]) if self._endless else plan
         return max(spent, default=now - 1) < now and all(map(le, in_order, planned))
 
-    def _under(self, envelope: Forgetting | None) -> tuple[Leaked, Plan]:
+    def _under(self, envelope: LeakageBoundLike | None) -> tuple[TemporalLosses, Plan]:
         """Return what releases say under an envelope, and the plan (() for none; an endless one is its one loss).
 
         Raises:
@@ -211,10 +213,10 @@ class Temporal(Enforced):
                 "under another [model] file, or declare a kernel"
             )
         if id(envelope) not in self._known:
-            self._known[id(envelope)] = (envelope, Leaked(envelope), self._plan(envelope))
+            self._known[id(envelope)] = (envelope, TemporalLosses(envelope), self._plan(envelope))
         return self._known[id(envelope)][1:]
 
-    def _plan(self, envelope: Forgetting) -> Plan:
+    def _plan(self, envelope: LeakageBoundLike) -> Plan:
         alpha = granted(self.alpha)
         if self.horizon_days == "unlimited":
             constant = min(endless(envelope, alpha), self.day_cap)
@@ -228,10 +230,12 @@ class TemporalLeakage:
 
     name: ClassVar[str] = "temporal"
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the most that is said about any one day; nothing under a model that has no losses ahead."""
         del at
         if envelope is None or not envelope.looks_ahead:
             return []
-        said = Leaked(envelope).largest(by_number(day_losses(history)))
-        return [Figure(LEAKAGE, said, "conditional", _ABOUT, ASSUMED["markov"])]
+        said = TemporalLosses(envelope).largest(by_number(day_losses(history)))
+        return [LossBound(LEAKAGE, said, "conditional", _ABOUT, ASSUMED["markov"])]

@@ -12,18 +12,18 @@ from datetime import date
 from typing import Protocol
 
 
-class Left(Protocol):
+class AgedLeakageLike(Protocol):
     """What is left of a whole loss at an age in steps: `aged.Forgotten`."""
 
     @property
-    def envelope(self) -> Assumed:
+    def envelope(self) -> ComposableModel:
         """The model."""
 
     def __call__(self, age_steps: int, loss: int) -> int:
         """Return it, rounded up and never above `loss`."""
 
 
-class Assumed(Protocol):
+class ComposableModel(Protocol):
     """What this module needs to know of a model."""
 
     @property
@@ -35,7 +35,7 @@ class Assumed(Protocol):
         """Either "markov" or "curve"."""
 
 
-class Together:
+class ComposedLoss:
     """Days and their losses; `risk` says what they come to about the present.
 
     With assume = "markov" releases compose through the gaps between their inputs, z_k = e_k + L_gap(z_(k-1)) ([A]
@@ -43,7 +43,7 @@ class Together:
     of the joint law: min over j of L_(age_j)(e_j) + the other losses (MATHS 2b).
     """
 
-    def __init__(self, left: Left, losses: Mapping[str, int]) -> None:
+    def __init__(self, left: AgedLeakageLike, losses: Mapping[str, int]) -> None:
         self._left = left
         self._steps = left.envelope.steps_per_day
         ordered = sorted((_number(day), loss) for day, loss in losses.items())

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, get_args
 from pydantic import model_validator
 
 from agedp_data.losses import granted
-from agedp_data.notions.candidate import Candidate, amount_in
+from agedp_data.notions.candidate import Alternative, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
-from agedp_data.notions.enforced import Enforced, refuse_above
-from agedp_data.notions.notion import DAY_FIGURE, Account, Figure, Forgetting, Row, day_losses, spent_figures
+from agedp_data.notions.enforced import EnforcedPromise, refuse_above
+from agedp_data.notions.notion import (
+    DAY_FIGURE,
+    Accountant,
+    HistoryRow,
+    LeakageBoundLike,
+    LossBound,
+    day_losses,
+    spent_figures,
+)
 from agedp_data.notions.parameters import Days, Epsilon, wrong
 
 if TYPE_CHECKING:
@@ -23,7 +31,7 @@ Spend = Literal["even", "remaining"]
 _WEEK: Final = 7
 
 
-class WEvent(Enforced):
+class WEvent(EnforcedPromise):
     """Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window`."""
 
     name: ClassVar[str] = "w-event"
@@ -52,7 +60,7 @@ class WEvent(Enforced):
         of_window = WindowLoss(self.window_days).figure
         return {**super().limits, DAY_FIGURE: min(self.day_cap, window), of_window: window}
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: Forgetting | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return a window_days-th of the window's amount, or half of what the fullest window has left."""
         del envelope
         window = granted(self.epsilon_per_window)
@@ -61,31 +69,33 @@ class WEvent(Enforced):
             return left // 2
         return min(left, window // self.window_days)
 
-    def check(self, history: Sequence[Row], next: Row, envelope: Forgetting | None) -> None:
+    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del envelope
         spent = fullest_window(self.losses_with(history, next), next.day, days=self.window_days)
         bound = ("epsilon_per_window", granted(self.epsilon_per_window))
         refuse_above(next.day, f"a window of {self.window_days} days", spent, bound)
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest loss of a window."""
         windows = WindowLoss(self.window_days).figures(history, envelope, at)
         return [*spent_figures(day_losses(history)), *windows]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Candidate, ...]:
+    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
         """Return both ways to spend a window's amount, for the promised window or that of [compare], or a week."""
         own = run.promise if isinstance(run.promise, cls) else None
         days = own.window_days if own else run.compare.window_days or _WEEK
         ways = sorted(get_args(Spend), key=lambda spend: own is not None and spend != own.spend)
         return tuple(
-            Candidate(f"{days} days, {spend}", amount_in("epsilon_per_window", window_days=days, spend=spend))
+            Alternative(f"{days} days, {spend}", amount_in("epsilon_per_window", window_days=days, spend=spend))
             for spend in ways
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Account, ...]:
+    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
         """Return the window of [compare], a week if it asks for none, unless it is the one promised."""
         days = run.compare.window_days or _WEEK
         promised = run.promise.window_days if isinstance(run.promise, cls) else None
@@ -99,12 +109,14 @@ class WindowLoss:
     window_days: int
     name: ClassVar[str] = "w-event"
 
-    def figures(self, history: Sequence[Row], envelope: Forgetting | None, at: str | None) -> list[Figure]:
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
         """Return the largest sum over windows."""
         del envelope, at
         value = largest_window(day_losses(history), days=self.window_days)
         about = f"any {self.window_days} consecutive days of one household"
-        return [Figure(self.figure, value, "assumption-free", about)]
+        return [LossBound(self.figure, value, "assumption-free", about)]
 
     @property
     def figure(self) -> str:

@@ -83,7 +83,7 @@ def chart(
         y_title: quantity and unit of the vertical axis.
         height: of the drawing, px.
     """
-    sheet = _Sheet(x, y, 2000, 2 * height)
+    sheet = _DrawingArea(x, y, 2000, 2 * height)
     label = escape(f"{title}. {about}", quote=True)
     return "\n".join(
         [
@@ -104,7 +104,7 @@ def chart(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sheet:
+class _DrawingArea:
     """Whole places on the drawing."""
 
     x: Scale
@@ -119,7 +119,7 @@ class _Sheet:
         return round((1 - self.y.place(value)) * self.height)
 
 
-def _drawn(layer: Layer, sheet: _Sheet) -> Iterator[str]:
+def _drawn(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
     match layer:
         case Line():
             yield from _line(layer, sheet)
@@ -132,7 +132,7 @@ def _drawn(layer: Layer, sheet: _Sheet) -> Iterator[str]:
             yield f'<path class="skip" d="{each}"/>'
 
 
-def _line(line: Line, sheet: _Sheet) -> Iterator[str]:
+def _line(line: Line, sheet: _DrawingArea) -> Iterator[str]:
     if line.band is not None:
         yield from _band(line, line.band, sheet)
     shapes, dots = [], []
@@ -149,7 +149,7 @@ def _line(line: Line, sheet: _Sheet) -> Iterator[str]:
         yield f'<path class="dot s{line.style}" d="{"".join(f"M{at} {down}h0" for at, down in dots)}"/>'
 
 
-def _band(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _Sheet) -> Iterator[str]:
+def _band(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _DrawingArea) -> Iterator[str]:
     low, high = band
     areas, alone = [], []
     for run in _runs([a + b for a, b in zip(low, high, strict=True)]):
@@ -165,7 +165,7 @@ def _band(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _She
         yield f'<path class="whisker s{line.style}" d="{"".join(alone)}"/>'
 
 
-def _bars(bars: Bars, sheet: _Sheet) -> Iterator[str]:
+def _bars(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
     if bars.x:
         places = sorted(sheet.across(value) for value in bars.x)
         narrowest = min((b - a for a, b in pairwise(places) if b > a), default=sheet.width // 8)
@@ -249,7 +249,7 @@ def _words(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
         yield f'<span class="yt" aria-hidden="true">{escape(y_title)}</span>'
 
 
-def _letters(lines: Sequence[Line], sheet: _Sheet, height: int) -> Iterator[str]:
+def _letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Iterator[str]:
     """Yield the letters at the ends of lines, moved apart where they would lie on each other."""
     ends = []
     for line in lines:

@@ -44,11 +44,11 @@ def optimum(ends: NDArray[np.int64], weights: Floats) -> Floats:
     if not small.min() >= _LEAST_WEIGHT:
         raise ChainError(_NOT_FOUND)
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
-        return _Programme(longest, ends[longest], small).solved()
+        return _CheckpointProgramme(longest, ends[longest], small).solved()
 
 
 @dataclass(frozen=True, slots=True)
-class _Programme:
+class _CheckpointProgramme:
     """The programme of T checkpoints and windows start, ..., stop - 1."""
 
     start: NDArray[np.int64]

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.planner import Penalty, Plan
+from agedp_data.privacy.planner import AgePlan, Penalty
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Decay:
 
 def plan_of_decay(
     decay: Decay, penalty: Penalty, *, max_penalty: float, losses: Sequence[float], precision: float, longest: float
-) -> Plan:
+) -> AgePlan:
     """Return the better of Algorithm 1 (aged, eq. 40 for the interval) and Algorithm 2 (age 0).
 
     Units: penalty (steps, loss) -> [-]; age and interval [steps, not whole].
@@ -68,13 +68,13 @@ def plan_of_decay(
 
     References: [A] eqs. 38-42, Algorithms 1 and 2, repaired as above.
     """
-    best: Plan | None = None
+    best: AgePlan | None = None
     for loss in losses:
         total = _longest(partial(_keeps, penalty, loss, max_penalty), precision, longest)
         for age, interval in () if total is None else _splits(decay, loss, total):
             risk = decay.peak(loss, age=age, interval=interval)
             if np.isfinite(risk) and (best is None or risk < best.risk):
-                best = Plan(loss, age, interval, risk, float(penalty(age + interval, loss)))
+                best = AgePlan(loss, age, interval, risk, float(penalty(age + interval, loss)))
     if best is None:
         raise ChainError(f"none of the losses keeps the penalty within {max_penalty}; allow more, or try larger ones")
     return best

@@ -58,7 +58,7 @@ def least_noise(weights: Floats) -> tuple[Floats, float]:
 
 def _solved(weights: Floats, enough: float) -> tuple[_Point, float, bool]:
     """Return the schedule, its gap, and whether other sums than the first are free; weights begin with 1."""
-    programme, uneven = _Programme(weights, enough), False
+    programme, uneven = _LeastNoiseProgramme(weights, enough), False
     now = programme.start()
     if weights.size > _SHORT:
         blocks = weights[: weights.size // _BLOCK * _BLOCK].reshape(-1, _BLOCK).sum(axis=1)
@@ -91,7 +91,7 @@ class _Point:
         return np.asarray(self.sums < 1 - _BOUND)
 
 
-class _Programme:
+class _LeastNoiseProgramme:
     """The programme for given weights with a(0) = 1, and the best lower bound of its optimum so far."""
 
     def __init__(self, weights: Floats, enough: float) -> None:

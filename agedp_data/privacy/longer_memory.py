@@ -24,7 +24,7 @@ from agedp_data.chains.states import MISSING
 from agedp_data.chains.transitions import power
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
-from agedp_data.privacy.recursion import Leak, Limited, checked_losses, leak_of, shape_of
+from agedp_data.privacy.recursion import BoundedLeakage, LeakageTotals, checked_losses, leak_of, shape_of
 from agedp_data.privacy.stacked import Kernels, StackedLeakage, members
 from agedp_data.privacy.temporal_blocks import kernels
 
@@ -84,7 +84,7 @@ def regime_states(states: ArrayLike, values: ArrayLike, cuts: ArrayLike, *, n_st
 
 
 @dataclass(frozen=True, slots=True)
-class Leaping:
+class HigherOrderRecursion:
     """Both directions of daily releases on a chain that may be followed several days at a time.
 
     For `temporal.allocate_through`, `temporal.recorded` and `temporal.windows` like any recursion.
@@ -93,10 +93,10 @@ class Leaping:
         backward, forward: how a loss passes over 1, 2, ... days.
     """
 
-    backward: tuple[Limited, ...]
-    forward: tuple[Limited, ...]
+    backward: tuple[BoundedLeakage, ...]
+    forward: tuple[BoundedLeakage, ...]
 
-    def leak(self, losses: ArrayLike, *, beyond: float = 0.0) -> Leak:
+    def leak(self, losses: ArrayLike, *, beyond: float = 0.0) -> LeakageTotals:
         """Return the leakage about each day's state, (..., T); `beyond` is the loss of all releases to come."""
         each = checked_losses(losses)
         before = _leapt(each, self.backward, 0.0)
@@ -117,7 +117,7 @@ class Leaping:
         return _supremum(self.backward, each), _supremum(self.forward, each)
 
 
-def leaping(transition: Kernels, *, leaps: int) -> Leaping:
+def leaping(transition: Kernels, *, leaps: int) -> HigherOrderRecursion:
     """Return the recursion of daily releases on chains of days (..., k, k) that may leap over up to `leaps` days.
 
     One leap is `temporal` with both kernels of the chain; more are never above it. A tuple is a set of chains of which
@@ -137,16 +137,16 @@ def leaping(transition: Kernels, *, leaps: int) -> Leaping:
         tuple(StackedLeakage(tuple(power(chain, j) for chain in side)) for j in range(1, count + 1))
         for side in kernels(tuple(members(transition)))
     )
-    return Leaping(behind, ahead)
+    return HigherOrderRecursion(behind, ahead)
 
 
-def _supremum(passings: tuple[Limited, ...], loss: Floats) -> Floats:
+def _supremum(passings: tuple[BoundedLeakage, ...], loss: Floats) -> Floats:
     """Return the least over j of e + the part of the supremum of x -> j e + L_j(x) that earlier releases have."""
     each = [np.asarray(passing.supremum(j * loss)) for j, passing in enumerate(passings, start=1)]
     return np.asarray(np.min(np.broadcast_arrays(*each), axis=0))
 
 
-def _leapt(losses: Floats, passings: tuple[Limited, ...], beyond: float) -> Floats:
+def _leapt(losses: Floats, passings: tuple[BoundedLeakage, ...], beyond: float) -> Floats:
     """Return what the releases so far say about the state at each one, its own loss not included: (..., T)."""
     virtual = len(passings)
     known = [_supremum(passings, np.asarray(beyond))] * virtual

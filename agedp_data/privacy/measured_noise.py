@@ -16,7 +16,7 @@ _UNIT = 1e-9  # a recorded loss is rounded up to it
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class NoiseLaw:
     """The noise that a loss asks for at a sensitivity [whole units]: P(k) ~ e^(-|k| loss/sensitivity)."""
 
     sensitivity: int
@@ -33,7 +33,7 @@ class Law:
         P(|X + off| <= width) = F(width - off) - F(-width - off - 1), with q = e^(-loss/sensitivity),
         F(k) = 1 - q^(k + 1)/(1 + q) from k = 0 on and q^(-k)/(1 + q) below.
 
-        >>> law = Law(1000, 0.01)
+        >>> law = NoiseLaw(1000, 0.01)
         >>> round(law.near(), 3), round(law.near(times=2), 3), round(law.near(off=200_000), 3)
         (0.5, 0.75, 0.102)
         """
@@ -46,23 +46,23 @@ class Law:
         return self.near(times=max(1 - _UNIT / self.loss, 1e-3))
 
 
-def too_near(near: int, draws: int, law: Law, *, unlikely: float) -> bool:
+def too_near(near: int, draws: int, law: NoiseLaw, *, unlikely: float) -> bool:
     """Tell whether so many draws near the true figures are too many for noise as large as the law's."""
     return bool(binom.sf(near - 1, draws, law.near()) < unlikely)
 
 
-def too_far(near: int, draws: int, law: Law, *, unlikely: float) -> bool:
+def too_far(near: int, draws: int, law: NoiseLaw, *, unlikely: float) -> bool:
     """Tell whether so few draws near the true figures are too few for noise about them alone."""
     return bool(binom.cdf(near, draws, law.least_near) < unlikely)
 
 
-def chance_too_near(law: Law, times: float, draws: int, *, unlikely: float) -> float:
+def chance_too_near(law: NoiseLaw, times: float, draws: int, *, unlikely: float) -> float:
     """Return how likely noise of so many times the loss is to be told."""
     needed = binom.isf(unlikely, draws, law.near()) + 1
     return float(binom.sf(needed - 1, draws, law.near(times=times)))
 
 
-def chance_too_far(law: Law, off: int, draws: int, *, unlikely: float) -> float:
+def chance_too_far(law: NoiseLaw, off: int, draws: int, *, unlikely: float) -> float:
     """Return how likely it is to be told that a draw in two is off by so much."""
     most = binom.ppf(unlikely, draws, law.least_near) - 1
     return float(binom.cdf(most, draws, (law.near() + law.near(off=off)) / 2))

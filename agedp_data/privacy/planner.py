@@ -25,7 +25,7 @@ _LEAST, _MOST = 1e-12, 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AgePlan:
     """A periodic schedule: loss of each release [-], age and interval [steps], peak risk [-] and penalty."""
 
     loss: float
@@ -37,7 +37,7 @@ class Plan:
 
 def plan_ageing(
     risk_of: PeakRisk, penalty: Penalty, *, max_penalty: float, horizon: int, max_loss: float = _MOST
-) -> Plan:
+) -> AgePlan:
     """Return the plan of least peak risk with f(A + S, loss) <= max_penalty and A + S <= horizon.
 
     Minimises over whole A >= 0, S >= 1; of equal risks the freshest. horizon (horizon + 1)/2 calls of `risk_of` at
@@ -63,7 +63,7 @@ def plan_ageing(
     """
     _require_horizon(horizon)
     call = _by_name(risk_of)
-    best: Plan | None = None
+    best: AgePlan | None = None
     for total in range(1, horizon + 1):
         loss = smallest_loss(penalty, total, max_penalty=max_penalty, max_loss=max_loss)
         if loss is None:
@@ -72,7 +72,7 @@ def plan_ageing(
         for age in range(total):
             risk = call(loss, age, total - age)
             if best is None or risk < best.risk:
-                best = Plan(loss, age, total - age, risk, reached)
+                best = AgePlan(loss, age, total - age, risk, reached)
     if best is None:
         raise ChainError(f"no loss keeps the penalty within {max_penalty} at any age up to {horizon}; allow more")
     return best
@@ -86,7 +86,7 @@ def cheapest(
     horizon: int,
     max_loss: float,
     max_interval: int | None = None,
-) -> Plan | None:
+) -> AgePlan | None:
     """Return the plan of least penalty with peak risk <= max_risk, loss <= max_loss and A + S <= horizon, None if none.
 
     The same search the other way round: of equal penalties the least risk, then the freshest. Arguments: as
@@ -102,7 +102,7 @@ def cheapest(
     """
     _require_horizon(horizon)
     call = _by_name(risk_of)
-    best: Plan | None = None
+    best: AgePlan | None = None
     for total in range(1, horizon + 1):
         for age in range(max(0, total - (max_interval or total)), total):
             # Enough loss to beat what is known, or there is nothing to find at this split.
@@ -110,7 +110,7 @@ def cheapest(
             if least is None or least > max_loss or call(least, age, total - age) > max_risk:
                 continue
             loss = _turn(least, max_loss, partial(_keeps, call, age, total - age, max_risk))
-            found = Plan(loss, age, total - age, call(loss, age, total - age), float(penalty(total, loss)))
+            found = AgePlan(loss, age, total - age, call(loss, age, total - age), float(penalty(total, loss)))
             if best is None or (found.penalty, found.risk) < (best.penalty, best.risk):
                 best = found
     return best
@@ -118,9 +118,9 @@ def cheapest(
 
 def frontier(
     risk_of: PeakRisk, penalty: Penalty, *, max_penalties: list[float], horizon: int, max_loss: float = _MOST
-) -> list[Plan | None]:
+) -> list[AgePlan | None]:
     """Return the best plan for each allowed penalty, None where there is none: risk against error."""
-    found: list[Plan | None] = []
+    found: list[AgePlan | None] = []
     for allowed in max_penalties:
         try:
             found.append(plan_ageing(risk_of, penalty, max_penalty=allowed, horizon=horizon, max_loss=max_loss))

@@ -22,14 +22,14 @@ from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss
 
 
-class Passing(Protocol):
+class Leakage(Protocol):
     """How a loss passes on: never more comes out than goes in, and more goes in, more comes out."""
 
     def __call__(self, loss: Floats, /) -> Floats:
         """Return what is left of a loss."""
 
 
-class Limited(Passing, Protocol):
+class BoundedLeakage(Leakage, Protocol):
     """How a loss passes on from each release to the next."""
 
     def supremum(self, loss: Floats, /) -> Floats:
@@ -37,7 +37,7 @@ class Limited(Passing, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Leak:
+class LeakageTotals:
     """What a release says about its day together with those before, those after, and all of them: each (..., T)."""
 
     backward: Floats
@@ -45,10 +45,10 @@ class Leak:
     total: Floats
 
 
-class Course(Protocol):
+class BudgetRecursion(Protocol):
     """What budgets need of a recursion."""
 
-    def leak(self, losses: ArrayLike, *, beyond: float = 0.0) -> Leak:
+    def leak(self, losses: ArrayLike, *, beyond: float = 0.0) -> LeakageTotals:
         """Return the leakage of releases with these losses, infinitely many of loss `beyond` to follow."""
 
     def limit(self, loss: ArrayLike) -> Floats:
@@ -67,12 +67,12 @@ class Recursion:
         reach_backward, reach_forward: from one release to the day of the next.
     """
 
-    carry_backward: Limited
-    reach_backward: Passing
-    carry_forward: Limited
-    reach_forward: Passing
+    carry_backward: BoundedLeakage
+    reach_backward: Leakage
+    carry_forward: BoundedLeakage
+    reach_forward: Leakage
 
-    def leak(self, losses: ArrayLike, *, beyond: float = 0.0) -> Leak:
+    def leak(self, losses: ArrayLike, *, beyond: float = 0.0) -> LeakageTotals:
         """Return the leakage of releases with these losses (..., T).
 
         Args:
@@ -112,15 +112,15 @@ class Recursion:
         return np.asarray(self.carry_backward.supremum(each)), np.asarray(self.carry_forward.supremum(each))
 
 
-def leak_of(losses: Floats, before: Floats, after: Floats) -> Leak:
+def leak_of(losses: Floats, before: Floats, after: Floats) -> LeakageTotals:
     """Return the leakage, given what other releases say about each release's day; no infinite loss is subtracted."""
-    return Leak(*np.broadcast_arrays(losses + before, losses + after, losses + before + after))
+    return LeakageTotals(*np.broadcast_arrays(losses + before, losses + after, losses + before + after))
 
 
 def reached(
     losses: Floats,
-    carries: Sequence[Passing],
-    reaches: Sequence[Passing],
+    carries: Sequence[Leakage],
+    reaches: Sequence[Leakage],
     *,
     first: tuple[Floats, Floats] | None = None,
 ) -> Floats:

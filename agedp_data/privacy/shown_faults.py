@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agedp_data.privacy.measured_noise import Law, chance_too_far, chance_too_near
+from agedp_data.privacy.measured_noise import NoiseLaw, chance_too_far, chance_too_near
 
 STREETS: Final = 1_600
 """How many streets there are: so many draws has each cell of a release."""
@@ -23,7 +23,7 @@ _NEARLY_ALWAYS = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Streets:
+class AuditDatasets:
     """So many streets of so many homes: each street is published alone, and all its homes change at once."""
 
     number: int
@@ -36,7 +36,7 @@ class Streets:
 
 
 @dataclass(frozen=True, slots=True)
-class Charged:
+class AuditedRelease:
     """A release: its day and series, its loss, the cells that a changed home moves, and the others of its street.
 
     Each of the `moved` cells is moved by `step`, which makes `moved * step` its sensitivity. `beyond` says how much
@@ -59,22 +59,22 @@ class Charged:
         return self.epsilon * self.span
 
     @property
-    def law(self) -> Law:
+    def law(self) -> NoiseLaw:
         """Return the noise that the loss asks for."""
-        return Law(self.moved * self.step, self.epsilon)
+        return NoiseLaw(self.moved * self.step, self.epsilon)
 
 
-def streets_for(releases: Sequence[Charged]) -> Streets:
+def streets_for(releases: Sequence[AuditedRelease]) -> AuditDatasets:
     """Return streets of as many homes as make the loss of one release easy to tell, as far as there is time.
 
-    >>> streets_for([Charged("2013-01-01", "mean", 0.07, 1, 50_000, 1, 0)])
-    Streets(number=1600, homes=21)
+    >>> streets_for([AuditedRelease("2013-01-01", "mean", 0.07, 1, 50_000, 1, 0)])
+    AuditDatasets(number=1600, homes=21)
     """
     homes = _TELLING / releases[0].epsilon
-    return Streets(STREETS, max(1, min(round(homes), MOST_HOMES // STREETS)))
+    return AuditDatasets(STREETS, max(1, min(round(homes), MOST_HOMES // STREETS)))
 
 
-def unseen(releases: Sequence[Charged], streets: Streets, *, unlikely: float) -> tuple[str, ...]:
+def unseen(releases: Sequence[AuditedRelease], streets: AuditDatasets, *, unlikely: float) -> tuple[str, ...]:
     """Return the faults that these streets would not show at these losses 19 times out of 20.
 
     Fresh noise on a second run and a day left out of the total show at once, whatever the losses.
@@ -89,6 +89,6 @@ def unseen(releases: Sequence[Charged], streets: Streets, *, unlikely: float) ->
     return tuple(fault for fault, of in chances.items() if of and max(of) < _NEARLY_ALWAYS)
 
 
-def parts_of(releases: Sequence[Charged], homes: int) -> list[float]:
+def parts_of(releases: Sequence[AuditedRelease], homes: int) -> list[float]:
     """Return the losses, of a street of so many homes, of the draws that a change moves."""
     return [homes * each.apart / each.moved for each in releases for _ in range(each.moved)]

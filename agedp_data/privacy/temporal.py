@@ -19,7 +19,14 @@ from numpy.typing import ArrayLike
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
-from agedp_data.privacy.recursion import Course, Leak, Limited, Passing, Recursion, checked_losses
+from agedp_data.privacy.recursion import (
+    BoundedLeakage,
+    BudgetRecursion,
+    Leakage,
+    LeakageTotals,
+    Recursion,
+    checked_losses,
+)
 from agedp_data.privacy.stacked import Kernels
 from agedp_data.privacy.temporal_blocks import block_recursion, blocks, blocks_through, kernels
 from agedp_data.privacy.temporal_budgets import METHODS, allocate, allocate_through, recorded, recursion
@@ -27,10 +34,10 @@ from agedp_data.privacy.temporal_pairwise import pairwise
 
 __all__ = [
     "METHODS",
-    "Course",
-    "Leak",
-    "Limited",
-    "Passing",
+    "BoundedLeakage",
+    "BudgetRecursion",
+    "Leakage",
+    "LeakageTotals",
     "Recursion",
     "allocate",
     "allocate_through",
@@ -124,7 +131,7 @@ def window(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, start: int, 
     return float(np.max(found[..., start]))
 
 
-def windows(leak: Leak, losses: ArrayLike, length: int) -> Floats:
+def windows(leak: LeakageTotals, losses: ArrayLike, length: int) -> Floats:
     """Return the loss about each `length` releases in a row, of all releases.
 
     One: TPL_t. Two: BPL_t + FPL_(t+1). More: BPL_t + FPL_(t+j) + the losses strictly between. Of `blocks` too: then
@@ -176,6 +183,6 @@ def user_level(losses: ArrayLike) -> Floats:
     return np.asarray(checked_losses(losses).sum(axis=-1))
 
 
-def _leak(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Leak:
+def _leak(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> LeakageTotals:
     each = checked_losses(losses)
     return recursion(kernel_b, kernel_f, releases=each.shape[-1]).leak(each)

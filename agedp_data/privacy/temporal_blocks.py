@@ -22,7 +22,7 @@ from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.composition import Through, line
 from agedp_data.privacy.kernel import Floats, checked_steps
-from agedp_data.privacy.recursion import Leak, Passing, Recursion, checked_losses, leak_of, reached
+from agedp_data.privacy.recursion import Leakage, LeakageTotals, Recursion, checked_losses, leak_of, reached
 from agedp_data.privacy.stacked import Kernels, StackedLeakage, members
 
 _GAPS = 64  # different gaps whose pieces are kept
@@ -58,7 +58,7 @@ def blocks(
 
 def blocks_through(
     backward: Through, forward: Through, losses: ArrayLike, gaps_days: ArrayLike, *, steps_per_day: int
-) -> Leak:
+) -> LeakageTotals:
     """Return the leakage of `blocks` for any way a loss passes over a gap of steps, such as an envelope's.
 
     Shapes: (..., T), (T-1,) int -> (..., T) each. Units: [-], [days] -> [-].
@@ -80,9 +80,9 @@ def blocks_through(
             "losses of one day are added up first"
         )
 
-    def over(through: Through, days: list[int]) -> tuple[list[Passing], list[Passing]]:
-        carries: list[Passing] = [partial(through, day * g) for g in days]
-        reaches: list[Passing] = [partial(through, 1 + day * (g - 1)) for g in days]
+    def over(through: Through, days: list[int]) -> tuple[list[Leakage], list[Leakage]]:
+        carries: list[Leakage] = [partial(through, day * g) for g in days]
+        reaches: list[Leakage] = [partial(through, 1 + day * (g - 1)) for g in days]
         return carries, reaches
 
     days: list[int] = gaps.tolist()

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from agedp_data.chains.rounding import NANO, guarded
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
-from agedp_data.privacy.recursion import Course, Recursion, checked_losses
+from agedp_data.privacy.recursion import BudgetRecursion, Recursion, checked_losses
 from agedp_data.privacy.stacked import Kernels, StackedLeakage
 from agedp_data.privacy.temporal_optimum import improved
 
@@ -80,7 +80,7 @@ def recursion(kernel_b: Kernels, kernel_f: Kernels, *, releases: int | None = No
     return Recursion(behind, behind, ahead, ahead)
 
 
-def allocate_through(course: Course, *, alpha: float, horizon: int, method: str) -> Floats:
+def allocate_through(course: BudgetRecursion, *, alpha: float, horizon: int, method: str) -> Floats:
     """Return the losses of `allocate` for any recursion: daily releases on half-hours, or a model's envelope.
 
     Shapes: -> (T,). Units and errors: as `allocate`.
@@ -99,7 +99,7 @@ def allocate_through(course: Course, *, alpha: float, horizon: int, method: str)
     return _PLANS[method](course, float(alpha), int(horizon))
 
 
-def recorded(course: Course, losses: ArrayLike, *, alpha: float, endless: bool = False) -> Floats:
+def recorded(course: BudgetRecursion, losses: ArrayLike, *, alpha: float, endless: bool = False) -> Floats:
     """Return losses in whole 1e-9, at most those given, whose leakage rounded up to whole 1e-9 is at most alpha.
 
     What is granted is rounded down and what it comes to is rounded up, so a plan that is exact in floats may be one
@@ -131,11 +131,11 @@ def recorded(course: Course, losses: ArrayLike, *, alpha: float, endless: bool =
     raise ChainError("these losses leak more than alpha; rounding alone does not mend them")
 
 
-def _even(course: Course, alpha: float, horizon: int) -> Floats:
+def _even(course: BudgetRecursion, alpha: float, horizon: int) -> Floats:
     return _within(course, np.full(horizon, alpha / horizon), alpha)
 
 
-def _supremum(course: Course, alpha: float, horizon: int) -> Floats:
+def _supremum(course: BudgetRecursion, alpha: float, horizon: int) -> Floats:
     loss = float(np.min(_constants(course, alpha)))
     _refuse_nothing(loss, alpha)
     # Of other households that hold more, the limit at this loss is smaller; of this one it is alpha.
@@ -143,11 +143,11 @@ def _supremum(course: Course, alpha: float, horizon: int) -> Floats:
     return np.full(horizon, loss)
 
 
-def _exact(course: Course, alpha: float, horizon: int) -> Floats:
+def _exact(course: BudgetRecursion, alpha: float, horizon: int) -> Floats:
     return _scaled(course, _raised(course, alpha, horizon), alpha)
 
 
-def _raised(course: Course, alpha: float, horizon: int) -> Floats:
+def _raised(course: BudgetRecursion, alpha: float, horizon: int) -> Floats:
     """Return the plan of [T] Algorithm 8, for households that differ the smallest of each release."""
     if horizon == 1:
         return np.full(1, alpha)
@@ -160,7 +160,7 @@ def _raised(course: Course, alpha: float, horizon: int) -> Floats:
     return plan
 
 
-def _best(course: Course, alpha: float, horizon: int) -> Floats:
+def _best(course: BudgetRecursion, alpha: float, horizon: int) -> Floats:
     found = [_scaled(course, np.full(horizon, alpha / horizon), alpha)]
     # Where no constant loss will do for ever there is no Algorithm 8 either.
     with suppress(ChainError):
@@ -175,7 +175,7 @@ def _noise(losses: Floats) -> float:
     return float((1 / losses).mean())
 
 
-def _constants(course: Course, alpha: float) -> Floats:
+def _constants(course: BudgetRecursion, alpha: float) -> Floats:
     """Return for each household the largest constant whose leakage never exceeds alpha; 0 if there is none."""
     high = np.full(np.shape(course.limit(0.0)), alpha)
     low = np.where(course.limit(high) <= alpha, high, 0.0)
@@ -196,7 +196,7 @@ def _refuse_nothing(loss: float, alpha: float) -> None:
         )
 
 
-def _scaled(course: Course, plan: Floats, alpha: float) -> Floats:
+def _scaled(course: BudgetRecursion, plan: Floats, alpha: float) -> Floats:
     """Return the plan with all its losses raised or lowered alike until the largest leakage is alpha."""
     from scipy.optimize import brentq  # noqa: PLC0415  (slow to import, and few commands need it)
 
@@ -209,7 +209,7 @@ def _scaled(course: Course, plan: Floats, alpha: float) -> Floats:
     return _within(course, plan * float(share), alpha)
 
 
-def _within(course: Course, plan: Floats, alpha: float) -> Floats:
+def _within(course: BudgetRecursion, plan: Floats, alpha: float) -> Floats:
     """Return the plan, lowered by as many units in the last place as its leakage lies above alpha."""
     return plan * _shaved(lambda share: _largest(course, plan * share), alpha)
 
@@ -221,11 +221,11 @@ def _shaved(figure: Callable[[float], float], alpha: float) -> float:
     return max(share, 0.0)
 
 
-def _largest(course: Course, losses: Floats) -> float:
+def _largest(course: BudgetRecursion, losses: Floats) -> float:
     return float(course.leak(losses).total.max())
 
 
-_PLANS: Final[dict[str, Callable[[Course, float, int], Floats]]] = {
+_PLANS: Final[dict[str, Callable[[BudgetRecursion, float, int], Floats]]] = {
     "supremum": _supremum,
     "exact": _exact,
     "even": _even,

@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.privacy.kernel import Floats
-from agedp_data.privacy.recursion import Course
+from agedp_data.privacy.recursion import BudgetRecursion
 
 _STEP = 1e-6  # of the finite differences, in logarithms
 _ITERATIONS = 60
 
 
-def improved(course: Course, start: Floats, alpha: float) -> Floats:
+def improved(course: BudgetRecursion, start: Floats, alpha: float) -> Floats:
     """Return a plan of smaller mean noise scale near `start`, its leakage within alpha but for the solver's tolerance.
 
     Sequential quadratic programming with one bound for each release; all differences are one call of the course.

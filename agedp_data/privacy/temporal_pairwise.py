@@ -37,7 +37,7 @@ def pairwise(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
     [0.3, 0.3, 0.3]
     """
     each = checked_losses(losses)
-    behind, ahead = (_Pairs(kernel) for kernel in (kernel_b, kernel_f))
+    behind, ahead = (_PairwiseLeakage(kernel) for kernel in (kernel_b, kernel_f))
     if behind.kept.shape[-1] != ahead.kept.shape[-1] and behind.kept.size > 1 < ahead.kept.size:
         raise ChainError("backward and forward kernels must be about the same values")
     if each.ndim != 1:
@@ -51,7 +51,7 @@ def pairwise(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
     return np.asarray(each + np.array(apart))
 
 
-class _Pairs:
+class _PairwiseLeakage:
     """L between each two rows of a kernel, or the largest over a set of kernels: loss -> (k, k)."""
 
     def __init__(self, kernel: Kernels) -> None:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from agedp_data.errors import InputError
-from agedp_data.notions.parameters import Block, ListOf, wrong
+from agedp_data.notions.parameters import ListOf, Section, wrong
 from agedp_data.readers.civil import ZoneDays
 from agedp_data.readers.layout import (
     FIRST_DAY,
@@ -32,9 +32,9 @@ from agedp_data.readers.layout import (
     Flags,
     Header,
     Ints,
-    Reason,
+    ReadingRules,
     Records,
-    Rules,
+    RejectionReason,
     first_reason,
     household_ids,
     whole_wh,
@@ -57,7 +57,7 @@ def _absent(data: dict[str, Any]) -> Absent | None:
     return "zero" if {"GC", "CL"} <= set(data.get("categories", ())) else None
 
 
-class AusgridKeys(Block):
+class AusgridKeys(Section):
     """What [input] says of Ausgrid solar homes: a household's use is the sum of its `categories`."""
 
     categories: ListOf[Category] = ("GC", "CL")
@@ -115,7 +115,7 @@ class Ausgrid:
         """Return the known header line, shortened."""
         return (",".join(_FIXED) + ",0:30,1:00,...,23:30,0:00[,Row Quality]",)
 
-    def records(self, columns: Columns, header: Header, rules: Rules) -> Records:
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
         """Return one record of 48 readings per row; the hour that does not exist is missing."""
         ids, household, no_household = household_ids(columns.values["household"])
         day, no_day = _days(columns.values["date"])
@@ -128,17 +128,17 @@ class Ausgrid:
         reason = first_reason(
             columns.rows,
             [
-                (Reason.HOUSEHOLD, no_household),
-                (Reason.DATE, no_day),
-                (Reason.CATEGORY, channel < 0),
-                (Reason.MISSING, empty),
+                (RejectionReason.HOUSEHOLD, no_household),
+                (RejectionReason.DATE, no_day),
+                (RejectionReason.CATEGORY, channel < 0),
+                (RejectionReason.MISSING, empty),
                 *cell_reasons,
             ],
         )
         slot = np.zeros(columns.rows, np.int64)
         return Records(ids, household, channel, day, slot, energy, reason, _notes(columns, header))
 
-    def complete(self, rules: Rules) -> Channels:
+    def complete(self, rules: ReadingRules) -> Channels:
         """Return all categories, and the first alone if a customer-day without the others counts them as 0."""
         own = _own(rules)
         every = frozenset(range(len(own.categories)))
@@ -194,7 +194,7 @@ def _date(text: str) -> date | None:
     return None
 
 
-def _own(rules: Rules) -> AusgridKeys:
+def _own(rules: ReadingRules) -> AusgridKeys:
     return rules.own if isinstance(rules.own, AusgridKeys) else AusgridKeys()
 
 
@@ -207,22 +207,24 @@ def _channels(column: pa.DictionaryArray, own: AusgridKeys) -> Ints:
     return found
 
 
-def _energies(columns: Columns, rules: Rules) -> tuple[Ints, Flags, list[tuple[Reason, Flags]]]:
+def _energies(columns: Columns, rules: ReadingRules) -> tuple[Ints, Flags, list[tuple[RejectionReason, Flags]]]:
     """Return (n, 48) watt-hours, the rows without any reading and, per reason, the rows with such a cell.
 
     One bad cell sets the row aside: what the rest of its day was is then not known.
     """
     nothing = np.ones(columns.rows, bool)
     energy = np.full((columns.rows, SLOTS), MISSING, np.int64)
-    kinds = (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)
-    marks: dict[Reason, Flags] = {kind: np.zeros(columns.rows, bool) for kind in (Reason.TEXT, *kinds)}
+    kinds = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
+    marks: dict[RejectionReason, Flags] = {
+        kind: np.zeros(columns.rows, bool) for kind in (RejectionReason.TEXT, *kinds)
+    }
     for slot, name in enumerate(READINGS):
         column = columns.values[name]
         empty = pc.is_null(column).to_numpy(zero_copy_only=False)
         wh, why = whole_wh(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), rules)
         energy[:, slot] = np.where(empty, MISSING, wh)
         nothing &= empty & ~columns.bad(name)
-        marks[Reason.TEXT] |= columns.bad(name)
+        marks[RejectionReason.TEXT] |= columns.bad(name)
         for kind in kinds:
             marks[kind] |= why == kind
     return energy, nothing, list(marks.items())

@@ -53,7 +53,7 @@ class ZoneDays:
         return absent, tuple(slot for slot in range(48) if slots.count(slot) > 1)
 
 
-class Pass(IntEnum):
+class ClockPass(IntEnum):
     """Which half-hour of a day's slot: the only one, one of two, or one of two that the clock does not tell apart."""
 
     ONLY = 0
@@ -62,12 +62,12 @@ class Pass(IntEnum):
     EITHER = 3
 
 
-class Place(NamedTuple):
+class SlotPosition(NamedTuple):
     """Where a half-hour lies: day since 1970, slot, pass; `minutes` past the slot's start, 0 if it is a slot at all."""
 
     day: int
     slot: int
-    passed: Pass
+    passed: ClockPass
     minutes: int = 0
 
 
@@ -79,7 +79,7 @@ class WallClock:
 
     >>> clock = WallClock("UTC", ZoneDays("Europe/London"))
     >>> clock.place(datetime(2013, 10, 27, 1, 30))
-    Place(day=16005, slot=3, passed=<Pass.SECOND: 2>, minutes=0)
+    SlotPosition(day=16005, slot=3, passed=<ClockPass.SECOND: 2>, minutes=0)
     >>> london = WallClock("Europe/London", ZoneDays("Europe/London"))
     >>> london.place(datetime(2013, 10, 27, 1, 30)).passed.name, london.place(datetime(2013, 3, 31, 1, 30))
     ('EITHER', None)
@@ -89,10 +89,10 @@ class WallClock:
         self._zone, self._days = ZoneInfo(zone), days
         self.at_quarter = lru_cache(maxsize=2**17)(self._at_quarter)
 
-    def _at_quarter(self, number: int) -> Place | None:
+    def _at_quarter(self, number: int) -> SlotPosition | None:
         return self.place(_EPOCH + number * _QUARTER)
 
-    def place(self, shown: datetime) -> Place | None:
+    def place(self, shown: datetime) -> SlotPosition | None:
         """Return the place of the half-hour at whose start the clock shows this (without a zone); None if unknown."""
         first, second = (shown.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
         place = self._place(first)
@@ -100,16 +100,16 @@ class WallClock:
             return place
         if _seconds(first) < _seconds(second):  # shown twice
             other = self._place(second)
-            return place._replace(passed=Pass.EITHER) if place[:2] == other[:2] else None
+            return place._replace(passed=ClockPass.EITHER) if place[:2] == other[:2] else None
         return None
 
-    def _place(self, start: datetime) -> Place:
+    def _place(self, start: datetime) -> SlotPosition:
         wall = start.astimezone(UTC).astimezone(self._days.zone)
         slot, minutes = divmod(wall.hour * 60 + wall.minute, 30)
-        passed = Pass.ONLY
+        passed = ClockPass.ONLY
         if slot in self._days.repeated_slots(wall.date()):
-            passed = Pass.SECOND if wall.fold else Pass.FIRST
-        return Place((wall.date() - _EPOCH.date()).days, slot, passed, minutes)
+            passed = ClockPass.SECOND if wall.fold else ClockPass.FIRST
+        return SlotPosition((wall.date() - _EPOCH.date()).days, slot, passed, minutes)
 
 
 def _seconds(start: datetime) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from agedp_data.readers.files import Source
+from agedp_data.readers.files import InputFile
 from agedp_data.readers.lines import LONGEST_LINE
 from agedp_data.readers.packing import is_packed, unpacked
 
@@ -17,30 +17,30 @@ _SHOWN = LONGEST_LINE + len(b"\r\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Chunk:
     """Bytes [start, stop) of one file, whole lines; `number` counts from 0; without `stop` to the end."""
 
-    source: Source
+    source: InputFile
     number: int
     start: int
     stop: int | None
 
 
-def cut(source: Source, *, start: int, block_bytes: int) -> tuple[Block, ...]:
+def cut(source: InputFile, *, start: int, block_bytes: int) -> tuple[Chunk, ...]:
     """Cut a file from `start` (its first data row) into blocks of whole lines of at least `block_bytes`.
 
     A packed file is one block: it can only be read from its beginning.
     """
     if is_packed(source.location):
-        return (Block(source, 0, start, None),)
+        return (Chunk(source, 0, start, None),)
     with unpacked(source) as stream:
         ends = [*_line_ends(stream, start, source.size, block_bytes), source.size]
     starts = [start, *ends[:-1]]
     pairs = [(a, b) for a, b in zip(starts, ends, strict=True) if b > a]
-    return tuple(Block(source, i, a, b) for i, (a, b) in enumerate(pairs))
+    return tuple(Chunk(source, i, a, b) for i, (a, b) in enumerate(pairs))
 
 
-def chunks(block: Block, *, at_a_time: int) -> Iterator[bytes]:
+def chunks(block: Chunk, *, at_a_time: int) -> Iterator[bytes]:
     """Yield the lines of a block, about so many bytes at a time, each time whole lines.
 
     A line that is too long to be read (`LONGEST_LINE`) comes cut off, so that no line needs more memory than that.
@@ -69,7 +69,7 @@ def _streamed(stream: IO[bytes], start: int, at_a_time: int) -> Iterator[bytes]:
         yield rest
 
 
-def _sought(stream: IO[bytes], block: Block, at_a_time: int) -> Iterator[bytes]:
+def _sought(stream: IO[bytes], block: Chunk, at_a_time: int) -> Iterator[bytes]:
     """Yield chunks that are read in one piece and never copied: their ends are sought first."""
     stop = block.source.size if block.stop is None else block.stop
     start, most = block.start, at_a_time + _SHOWN

@@ -23,7 +23,7 @@ _CHUNK = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputFile:
     """One input file; `label` ("input 12 of 40") is all that may leave the house."""
 
     location: str
@@ -59,7 +59,7 @@ class Source:
 class Listing:
     """The input files in reading order, and how many names were passed over."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[InputFile, ...]
     ignored: int
 
 
@@ -96,13 +96,13 @@ def _is_file(location: str) -> bool:
         return storage.is_regular(location)
 
 
-def _source(location: str, label: str) -> Source:
+def _source(location: str, label: str) -> InputFile:
     with storage.answered(f"{label}:", location):
         found = storage.status(location)
         if not storage.is_url(location):
             with Path(location).open("rb"):  # no permission is better said now than in the middle
                 pass
-    return Source(location, label, found.size, found.modified_ns, found.touched_ns, found.stamp)
+    return InputFile(location, label, found.size, found.modified_ns, found.touched_ns, found.stamp)
 
 
 def numeric(name: str) -> list[tuple[int, int, str]]:
@@ -111,7 +111,7 @@ def numeric(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), part) if part.isdecimal() and part.isascii() else (1, 0, part) for part in parts]
 
 
-def read_head(source: Source) -> bytes:
+def read_head(source: InputFile) -> bytes:
     """Return the first bytes of a file, unpacked.
 
     Raises:
@@ -122,19 +122,19 @@ def read_head(source: Source) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class FileSegment:
     """A stretch of a file as it lies there, to be hashed apart from the others."""
 
-    source: Source
+    source: InputFile
     start: int
 
 
-def leaves(source: Source) -> list[Leaf]:
+def leaves(source: InputFile) -> list[FileSegment]:
     """Return the stretches that a file's digest is made of."""
-    return [Leaf(source, start) for start in range(0, max(source.size, 1), LEAF_BYTES)]
+    return [FileSegment(source, start) for start in range(0, max(source.size, 1), LEAF_BYTES)]
 
 
-def digest_leaf(leaf: Leaf) -> bytes:
+def digest_leaf(leaf: FileSegment) -> bytes:
     """Return the SHA-256 of a stretch."""
     digest = hashlib.sha256()
     remaining = LEAF_BYTES

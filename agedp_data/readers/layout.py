@@ -3,7 +3,7 @@
 A layout recognises a header, names the columns to parse with their declared types, and turns the parsed
 columns of a block into records. A record is one input row: a household, a channel (series that add up to the
 household's use), the day, the first slot and `width` readings in whole watt-hours (-1: missing). Every row
-gets a reason: `Reason.KEPT`, or why it was set aside. All civil-time arithmetic ends here.
+gets a reason: `RejectionReason.KEPT`, or why it was set aside. All civil-time arithmetic ends here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp_data.errors import InputError
-from agedp_data.notions.parameters import Block
+from agedp_data.notions.parameters import Section
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -37,7 +37,7 @@ FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
 _EPOCH = date(1970, 1, 1)
 
 
-class Reason(IntEnum):
+class RejectionReason(IntEnum):
     """Why a row is not among the readings; the order is that of precedence.
 
     `LINE` precedes them all: such a row has no fields. Stores hold these numbers, so a new one is the last.
@@ -66,21 +66,21 @@ class Reason(IntEnum):
 
 
 _WORDS = {
-    Reason.KEPT: "kept",
-    Reason.FIELDS: "wrong number of fields",
-    Reason.HOUSEHOLD: "no household id, or one that is not UTF-8",
-    Reason.DATE: "impossible date",
-    Reason.CATEGORY: "consumption category not asked for",
-    Reason.MISSING: "no reading (Null or empty)",
-    Reason.TEXT: "text in a number",
-    Reason.NOT_FINITE: "infinite or not a number",
-    Reason.NEGATIVE: "negative energy",
-    Reason.ABOVE_BOUND: "above the physical bound of a half-hour",
-    Reason.OFF_GRID: "stamp is not on a half-hour",
-    Reason.DUPLICATE: "exact duplicate",
-    Reason.CONFLICT: "disagrees with another row about the same reading",
-    Reason.SUPERSEDED: "corrected by a later file",
-    Reason.LINE: "no line of text (empty, stray quote, control character, or over 64 KiB)",
+    RejectionReason.KEPT: "kept",
+    RejectionReason.FIELDS: "wrong number of fields",
+    RejectionReason.HOUSEHOLD: "no household id, or one that is not UTF-8",
+    RejectionReason.DATE: "impossible date",
+    RejectionReason.CATEGORY: "consumption category not asked for",
+    RejectionReason.MISSING: "no reading (Null or empty)",
+    RejectionReason.TEXT: "text in a number",
+    RejectionReason.NOT_FINITE: "infinite or not a number",
+    RejectionReason.NEGATIVE: "negative energy",
+    RejectionReason.ABOVE_BOUND: "above the physical bound of a half-hour",
+    RejectionReason.OFF_GRID: "stamp is not on a half-hour",
+    RejectionReason.DUPLICATE: "exact duplicate",
+    RejectionReason.CONFLICT: "disagrees with another row about the same reading",
+    RejectionReason.SUPERSEDED: "corrected by a later file",
+    RejectionReason.LINE: "no line of text (empty, stray quote, control character, or over 64 KiB)",
 }
 
 
@@ -105,7 +105,7 @@ class NamedColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ReadingRules:
     """What of the run file decides how a row is read (part of a stored part's name).
 
     `own` holds the keys that the layout adds to [input] (`Layout.keys`), None for their defaults; `columns` and an
@@ -113,7 +113,7 @@ class Rules:
     """
 
     max_half_hour_wh: int = 50_000
-    own: Block | None = None
+    own: Section | None = None
     columns: NamedColumns | None = None
     interval_minutes: int = INTERVAL_MINUTES
 
@@ -190,7 +190,7 @@ class Layout(Protocol):
     interval_minutes: int
 
     @property
-    def keys(self) -> type[Block] | None:
+    def keys(self) -> type[Section] | None:
         """The keys that this layout adds to [input], each with a default; None if it adds none."""
 
     def recognise(self, lines: Sequence[str]) -> Header | None:
@@ -206,10 +206,10 @@ class Layout(Protocol):
     def known_headers(self) -> tuple[str, ...]:
         """Return the known header lines, to name the nearest in a message."""
 
-    def records(self, columns: Columns, header: Header, rules: Rules) -> Records:
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
         """Return the records of a block."""
 
-    def complete(self, rules: Rules) -> Channels:
+    def complete(self, rules: ReadingRules) -> Channels:
         """Return which channels make up a reading."""
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
@@ -234,7 +234,7 @@ def expected_readings(layout: Layout, day: date) -> int:
 
 
 def whole_wh(
-    energy: np.ndarray[Any, np.dtype[np.float64]], rules: Rules, *, unit_wh: float = 1000.0
+    energy: np.ndarray[Any, np.dtype[np.float64]], rules: ReadingRules, *, unit_wh: float = 1000.0
 ) -> tuple[Ints, Ints]:
     """Return energies in whole watt-hours (-1 where unusable) and the reason of each cell.
 
@@ -248,8 +248,8 @@ def whole_wh(
     above, negative = wh > rules.max_reading_wh, energy < 0
     reason = np.select(
         [~finite, negative, above],
-        [int(Reason.NOT_FINITE), int(Reason.NEGATIVE), int(Reason.ABOVE_BOUND)],
-        int(Reason.KEPT),
+        [int(RejectionReason.NOT_FINITE), int(RejectionReason.NEGATIVE), int(RejectionReason.ABOVE_BOUND)],
+        int(RejectionReason.KEPT),
     )
     return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int64), reason
 
@@ -303,7 +303,7 @@ def impossible_days(day: Ints) -> Flags:
     return (day < 0) | (day > (LAST_DAY - _EPOCH).days)
 
 
-def first_reason(rows: int, marks: Sequence[tuple[Reason, Flags]]) -> Ints:
+def first_reason(rows: int, marks: Sequence[tuple[RejectionReason, Flags]]) -> Ints:
     """Return each row's first reason in the order of precedence, `KEPT` where no mark is set."""
     reason = np.zeros(rows, np.int64)
     for why, mark in sorted(marks, key=lambda pair: -pair[0]):

@@ -22,9 +22,9 @@ from agedp_data.readers.layout import (
     Channels,
     Columns,
     Header,
-    Reason,
+    ReadingRules,
     Records,
-    Rules,
+    RejectionReason,
     filled,
     first_reason,
     household_ids,
@@ -48,7 +48,7 @@ _TYPES = {
     "energy": pa.float64(),
 }
 _HALF_HOUR_NS = 1800 * 10**9
-_UNUSABLE = (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)
+_UNUSABLE = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
 
 
 class London:
@@ -83,7 +83,7 @@ class London:
         """Return the known header lines."""
         return tuple(_HEADERS.values())
 
-    def records(self, columns: Columns, header: Header, rules: Rules) -> Records:  # noqa: ARG002
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
         """Return one record per row; a row without a reading is `MISSING` whatever its stamp."""
         ids, household, no_household = household_ids(columns.values["household"])
         stamp, cell = columns.values["time"], columns.values["energy"]
@@ -98,18 +98,18 @@ class London:
         reason = first_reason(
             columns.rows,
             [
-                (Reason.HOUSEHOLD, no_household),
-                (Reason.DATE, no_time | impossible_days(day)),
-                (Reason.MISSING, missing),
-                (Reason.TEXT, no_number),
-                (Reason.OFF_GRID, ended * _HALF_HOUR_NS != ns),
+                (RejectionReason.HOUSEHOLD, no_household),
+                (RejectionReason.DATE, no_time | impossible_days(day)),
+                (RejectionReason.MISSING, missing),
+                (RejectionReason.TEXT, no_number),
+                (RejectionReason.OFF_GRID, ended * _HALF_HOUR_NS != ns),
                 *((kind, why == kind) for kind in _UNUSABLE if why.any()),
             ],
         )
         channel = np.zeros(columns.rows, np.int64)
         return Records(ids, household, channel, day, begun - day * SLOTS, energy.reshape(-1, 1), reason, {})
 
-    def complete(self, rules: Rules) -> Channels:  # noqa: ARG002
+    def complete(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
         """Return the one channel."""
         return ALONE
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data.errors import InputError
-from agedp_data.readers.civil import Pass, WallClock, ZoneDays
+from agedp_data.readers.civil import ClockPass, WallClock, ZoneDays
 from agedp_data.readers.layout import (
     FIRST_DAY,
     INTERVAL_MINUTES,
@@ -44,9 +44,9 @@ from agedp_data.readers.layout import (
     Header,
     Ints,
     NamedColumns,
-    Reason,
+    ReadingRules,
     Records,
-    Rules,
+    RejectionReason,
     first_reason,
     household_ids,
     impossible_days,
@@ -62,7 +62,7 @@ _TYPES = {
     "time": pa.timestamp("ns"),
     "energy": pa.float64(),
 }
-_CHANNEL = {Pass.ONLY: 0, Pass.FIRST: 1, Pass.SECOND: 2, Pass.EITHER: UNTOLD}
+_CHANNEL = {ClockPass.ONLY: 0, ClockPass.FIRST: 1, ClockPass.SECOND: 2, ClockPass.EITHER: UNTOLD}
 _UNIT_WH = {"kWh": 1000.0, "Wh": 1.0}
 _QUARTER_MINUTES = 15
 _QUARTER_NS = 900 * 10**9
@@ -129,7 +129,7 @@ class Long:
         """Return the header line that has the three columns and no other."""
         return (",".join(self._wanted.values()),)
 
-    def records(self, columns: Columns, header: Header, rules: Rules) -> Records:  # noqa: ARG002
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
         """Return one record per row; a row without a reading is `MISSING` wherever its stamp is a stamp."""
         ids, household, no_household = household_ids(columns.values["household"])
         no_place, place, off_grid = self._places(columns)
@@ -138,15 +138,18 @@ class Long:
         reason = first_reason(
             columns.rows,
             [
-                (Reason.HOUSEHOLD, no_household),
-                (Reason.DATE, no_place | impossible_days(day)),
-                (Reason.MISSING, missing),
-                (Reason.TEXT, columns.bad("energy")),
-                (Reason.OFF_GRID, off_grid),
-                *((kind, why == kind) for kind in (Reason.NOT_FINITE, Reason.NEGATIVE, Reason.ABOVE_BOUND)),
+                (RejectionReason.HOUSEHOLD, no_household),
+                (RejectionReason.DATE, no_place | impossible_days(day)),
+                (RejectionReason.MISSING, missing),
+                (RejectionReason.TEXT, columns.bad("energy")),
+                (RejectionReason.OFF_GRID, off_grid),
+                *(
+                    (kind, why == kind)
+                    for kind in (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
+                ),
             ],
         )
-        twice = int(((channel % PASSES > 0) & (reason == Reason.KEPT)).sum())
+        twice = int(((channel % PASSES > 0) & (reason == RejectionReason.KEPT)).sum())
         notes = {_NOTE: twice} if twice else {}
         return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, notes)
 
@@ -173,7 +176,7 @@ class Long:
             channel = channel + PASSES * (minutes // self.interval_minutes)
         return unreadable | (day < 0), (day, slot, channel), off_grid
 
-    def _energies(self, columns: Columns, rules: Rules) -> tuple[Ints, Flags, Ints]:
+    def _energies(self, columns: Columns, rules: ReadingRules) -> tuple[Ints, Flags, Ints]:
         """Return watt-hours, which cells are a word for missing, and the reason of each cell."""
         cell = columns.values["energy"]
         missing = pc.is_null(cell).to_numpy(zero_copy_only=False) & ~columns.bad("energy")
@@ -184,12 +187,12 @@ class Long:
         energy, why = whole_wh(amount, rules, unit_wh=_UNIT_WH[self.columns.unit])
         return energy, missing, why
 
-    def complete(self, rules: Rules) -> Channels:  # noqa: ARG002
+    def complete(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
         """Return the only interval of a slot, or both of its passes; with all parts, if there are several."""
         parts = range(0, self.channels, PASSES)
         return tuple(
             frozenset(one + part for one in passes for part in parts)
-            for passes in ((_CHANNEL[Pass.ONLY],), (_CHANNEL[Pass.FIRST], _CHANNEL[Pass.SECOND]))
+            for passes in ((_CHANNEL[ClockPass.ONLY],), (_CHANNEL[ClockPass.FIRST], _CHANNEL[ClockPass.SECOND]))
         )
 
     def absent_slots(self, day: date) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ _PACKINGS = (".gz", ".zip", ".zst")
 _DAMAGED = "the archive is cut off or damaged; fetch it again"
 
 
-class Named(Protocol):
+class DescribesErrors(Protocol):
     """A file that can say in one line what is wrong with it."""
 
     @property
@@ -44,7 +44,7 @@ def is_packed(location: str) -> bool:
 
 
 @contextmanager
-def unpacked(source: Named) -> Iterator[IO[bytes]]:
+def unpacked(source: DescribesErrors) -> Iterator[IO[bytes]]:
     """Open a file, unpacked if it is packed, and say in one line what stands in the way.
 
     Raises:
@@ -74,7 +74,7 @@ def unpacked(source: Named) -> Iterator[IO[bytes]]:
         raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
 
 
-def _opened(source: Named, stack: ExitStack) -> IO[bytes]:
+def _opened(source: DescribesErrors, stack: ExitStack) -> IO[bytes]:
     stream = stack.enter_context(open_at(source.location))
     match source.location.lower().rpartition(".")[2]:
         case "gz":
@@ -87,7 +87,7 @@ def _opened(source: Named, stack: ExitStack) -> IO[bytes]:
             return stream
 
 
-def _member(source: Named, archive: zipfile.ZipFile) -> IO[bytes]:
+def _member(source: DescribesErrors, archive: zipfile.ZipFile) -> IO[bytes]:
     members = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
     if len(members) != 1:
         raise source.unreadable(f"the archive holds {len(members)} files; one is expected, unpack it first")

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, Reason, Records, Rules
+from agedp_data.readers.layout import Columns, Flags, Header, Ints, Layout, ReadingRules, Records, RejectionReason
 from agedp_data.readers.lines import (
     broken_lines,
     count_sound_lines,
@@ -36,7 +36,7 @@ _CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedChunk:
     """What one chunk says: its records, the row number of each within the chunk, and the rows that were rejected."""
 
     rows_read: int
@@ -47,7 +47,7 @@ class Parsed:
     aside_text: tuple[str, ...]
 
 
-def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parsed:
+def parse(data: bytes, *, layout: Layout, header: Header, rules: ReadingRules) -> ParsedChunk:
     """Parse a chunk of whole lines; every line is a row."""
     columns, lost = _rows(data, header)
     records = layout.records(columns, header, rules)
@@ -59,18 +59,18 @@ def parse(data: bytes, *, layout: Layout, header: Header, rules: Rules) -> Parse
         reasons = np.zeros(rows_read, np.int64)
         reasons[row], reasons[list(lost)] = records.reason, list(lost.values())
     rejected = np.flatnonzero(reasons)
-    rejected = rejected[reasons[rejected] != Reason.CATEGORY]
+    rejected = rejected[reasons[rejected] != RejectionReason.CATEGORY]
     texts = texts_of_lines(data, line_ends(data), rejected) if len(rejected) else ()
-    return Parsed(rows_read, records, row, rejected, reasons[rejected], texts)
+    return ParsedChunk(rows_read, records, row, rejected, reasons[rejected], texts)
 
 
-def _rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Reason]]:
+def _rows(data: bytes, header: Header) -> tuple[Columns, dict[int, RejectionReason]]:
     """Return the columns of all rows that have them, and the reason of each other row by its number."""
     number = count_sound_lines(data)
     if number is not None and _is_utf8(data):  # else Arrow cannot hand over rows with a wrong number of fields
         columns, uneven = _columns(data, header)
         if columns.rows + len(uneven) == number:
-            return columns, dict.fromkeys(uneven, Reason.FIELDS)
+            return columns, dict.fromkeys(uneven, RejectionReason.FIELDS)
     ends = line_ends(data)
     is_broken = broken_lines(data, ends)
     # a quote that never closes is in a line that is taken out first: it would hide commas of later lines
@@ -78,8 +78,8 @@ def _rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Reason]]:
     sound_ends = line_ends(sound)
     is_uneven = field_counts(sound, sound_ends) != len(header.names)
     columns, _ = _columns(without_lines(sound, sound_ends, is_uneven), header)
-    lost = dict.fromkeys(np.flatnonzero(is_broken).tolist(), Reason.LINE)
-    return columns, lost | dict.fromkeys(np.flatnonzero(~is_broken)[is_uneven].tolist(), Reason.FIELDS)
+    lost = dict.fromkeys(np.flatnonzero(is_broken).tolist(), RejectionReason.LINE)
+    return columns, lost | dict.fromkeys(np.flatnonzero(~is_broken)[is_uneven].tolist(), RejectionReason.FIELDS)
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agedp_data.readers.layout import MISSING, PASSES, SLOTS, UNTOLD, Channels, Flags, Ints, Reason
+from agedp_data.readers.layout import MISSING, PASSES, SLOTS, UNTOLD, Channels, Flags, Ints, RejectionReason
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StoredRows:
     """Stored rows (n): household code into `ids`, channel, time, file and row of origin, energy (n, width).
 
     `time` is day x 48 + slot, of the row's first reading.
@@ -35,9 +35,9 @@ class Rows:
     row: Ints
     energy_wh: Ints
 
-    def taken(self, which: Ints) -> Rows:
+    def taken(self, which: Ints) -> StoredRows:
         """Return the rows in these places, in this order."""
-        return Rows(
+        return StoredRows(
             self.ids,
             self.household[which],
             self.channel[which],
@@ -61,17 +61,17 @@ class Readings:
     aside_reason: Ints
 
 
-def joined(ids: tuple[str, ...], parts: Sequence[Rows], *, width: int) -> Rows:
+def joined(ids: tuple[str, ...], parts: Sequence[StoredRows], *, width: int) -> StoredRows:
     """Return the rows of parts that name households by their places in the same `ids`, one after the other."""
     household, channel, time, file, row = (
         np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)])
         for name in ("household", "channel", "time", "file", "row")
     )
     energy = np.concatenate([np.zeros((0, width), np.int64), *(part.energy_wh for part in parts)])
-    return Rows(ids, household, channel, time, file, row, energy)
+    return StoredRows(ids, household, channel, time, file, row, energy)
 
 
-def settle(rows: Rows, *, complete: Channels, later_wins: bool = False) -> Readings:
+def settle(rows: StoredRows, *, complete: Channels, later_wins: bool = False) -> Readings:
     """Decide what the rows say; see the module's text. `file` numbers must grow with the files' order."""
     rows = replace(rows, channel=_told(rows))
     first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
@@ -81,12 +81,12 @@ def settle(rows: Rows, *, complete: Channels, later_wins: bool = False) -> Readi
     if order is not None:
         rows, key = rows.taken(order), key[order]
     reason = _judge(key, rows.file, rows.energy_wh, later_wins=later_wins)
-    lost = np.flatnonzero(reason != Reason.KEPT)
-    kept = rows.taken(np.flatnonzero(reason == Reason.KEPT)) if len(lost) else rows
+    lost = np.flatnonzero(reason != RejectionReason.KEPT)
+    kept = rows.taken(np.flatnonzero(reason == RejectionReason.KEPT)) if len(lost) else rows
     return Readings(rows.ids, *_combine(kept, complete=complete), rows.file[lost], rows.row[lost], reason[lost])
 
 
-def _order(key: Ints, rows: Rows) -> Ints | None:
+def _order(key: Ints, rows: StoredRows) -> Ints | None:
     """Return the order by key, file and row; None if they are in it, as published."""
     rising = key[1:] > key[:-1]
     if rising.all():
@@ -100,7 +100,7 @@ def _order(key: Ints, rows: Rows) -> Ints | None:
     return None if in_order.all() else np.lexsort((rows.row, rows.file, key))
 
 
-def _told(rows: Rows) -> Ints:
+def _told(rows: StoredRows) -> Ints:
     """Return the channels: the two passes of one stamp in one file are 1 and 2, by size, whatever their order."""
     at = np.flatnonzero(rows.channel % PASSES == UNTOLD)
     if len(at) == 0:
@@ -134,13 +134,13 @@ def _judge(key: Ints, file: Ints, energy: Ints, *, later_wins: bool) -> Ints:
         reason[several] = _judge(key[several], file[several], energy[several], later_wins=later_wins)
         return reason
     agreed = _agree(first, energy)
-    reason[~first & agreed] = Reason.DUPLICATE
-    reason[~agreed] = Reason.CONFLICT
+    reason[~first & agreed] = RejectionReason.DUPLICATE
+    reason[~agreed] = RejectionReason.CONFLICT
     if not later_wins or agreed.all():
         return reason
     starts = np.flatnonzero(first)
     latest = np.repeat(np.maximum.reduceat(file, starts), np.diff([*starts, len(key)]))
-    reason[~agreed & (file < latest)] = Reason.SUPERSEDED
+    reason[~agreed & (file < latest)] = RejectionReason.SUPERSEDED
     last = np.flatnonzero(~agreed & (file == latest))
     reason[last] = _judge(key[last], file[last], energy[last], later_wins=False)
     return reason
@@ -154,7 +154,7 @@ def _agree(first: Flags, energy: Ints) -> Flags:
     return agreed
 
 
-def _combine(rows: Rows, *, complete: Channels) -> tuple[Ints, Ints, Ints]:
+def _combine(rows: StoredRows, *, complete: Channels) -> tuple[Ints, Ints, Ints]:
     """Return household, time and energy of every reading, the channels of a household added up.
 
     The channels must be `complete`; a missing reading in any channel is a missing reading.

@@ -33,7 +33,7 @@ _ISO_SHAPE = re.compile(  # what Arrow takes, but for stamps that do not say the
 )
 
 
-class Stamp(NamedTuple):
+class Timestamp(NamedTuple):
     """Nanoseconds since 1970: of an instant, or of what a clock shows as if it were in UTC."""
 
     ns: int
@@ -63,13 +63,13 @@ def fits(text: str, time_format: str) -> bool:
     return parse_stamp(text.strip().encode(), (time_format,)) is not None
 
 
-def parse_stamp(cell: bytes, time_formats: Sequence[str]) -> Stamp | None:
+def parse_stamp(cell: bytes, time_formats: Sequence[str]) -> Timestamp | None:
     """Return the stamp by the first of the formats that it is of; None if it is of none, or no calendar has it.
 
     >>> parse_stamp(b"02/01/1970 00:00:00", (LOCAL_ISO, DAY_FIRST)), parse_stamp(b"31/02/2013 00:30:00", (DAY_FIRST,))
-    (Stamp(ns=86400000000000, is_instant=False), None)
+    (Timestamp(ns=86400000000000, is_instant=False), None)
     >>> parse_stamp(b"1970-01-02T01:00+01:00", (ISO,)), parse_stamp(b"1970-01-02T01:00+01:00", (LOCAL_ISO,))
-    (Stamp(ns=86400000000000, is_instant=True), None)
+    (Timestamp(ns=86400000000000, is_instant=True), None)
     """
     for time_format in time_formats:
         try:
@@ -81,7 +81,7 @@ def parse_stamp(cell: bytes, time_formats: Sequence[str]) -> Stamp | None:
     return None
 
 
-def _iso(cell: bytes, time_format: str) -> Stamp | None:
+def _iso(cell: bytes, time_format: str) -> Timestamp | None:
     parts = _ISO_SHAPE.fullmatch(cell)
     if parts is None or (parts[8] and time_format == LOCAL_ISO):
         return None
@@ -92,10 +92,10 @@ def _iso(cell: bytes, time_format: str) -> Stamp | None:
         return None
     since -= timedelta(hours=hours, minutes=minutes) * (-1 if parts[9] == b"-" else 1)
     fraction = int((parts[7] or b"").ljust(9, b"0"))
-    return Stamp(since // _SECOND * 10**9 + fraction, parts[8] is not None) if abs(since) < _FARTHEST else None
+    return Timestamp(since // _SECOND * 10**9 + fraction, parts[8] is not None) if abs(since) < _FARTHEST else None
 
 
-def _by_pattern(cell: bytes, pattern: str) -> Stamp | None:
+def _by_pattern(cell: bytes, pattern: str) -> Timestamp | None:
     if pattern == DAY_FIRST and not re.fullmatch(rb"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d{2}:\d{2}", cell):
         return None  # strptime alone would take any blanks, and minutes of one digit
     text = cell.decode("utf-8").strip()
@@ -103,4 +103,4 @@ def _by_pattern(cell: bytes, pattern: str) -> Stamp | None:
         return None
     shown = datetime.strptime(text, pattern)
     since = (shown if shown.tzinfo else shown.replace(tzinfo=UTC)) - _EPOCH
-    return Stamp(since // _MICROSECOND * 1000, shown.tzinfo is not None) if abs(since) < _FARTHEST else None
+    return Timestamp(since // _MICROSECOND * 1000, shown.tzinfo is not None) if abs(since) < _FARTHEST else None

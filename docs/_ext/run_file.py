@@ -19,26 +19,32 @@ from pydantic_core import PydanticUndefined
 from table_heads import KEY_TABLE
 
 from agedp_data.config.input import INPUTS, LongColumns
-from agedp_data.config.model import Declared, Estimated
+from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.config.run import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import Alerts, Compare, Engine, Output, Population
+from agedp_data.config.surroundings import (
+    AlertsSection,
+    CompareSection,
+    EngineSection,
+    OutputSection,
+    PopulationSection,
+)
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.parameters import FREE, Block
+from agedp_data.notions.parameters import FREE, Section
 
-TABLES: dict[str, tuple[type[Block], ...]] = {
+TABLES: dict[str, tuple[type[Section], ...]] = {
     "input": INPUTS,
     "input.columns": (LongColumns,),
-    "output": (Output,),
-    "population": (Population,),
+    "output": (OutputSection,),
+    "population": (PopulationSection,),
     "schedule": (Archive, Live, Rehearsal),
     "series.NAME": (Mean, Distribution),
     "promise": NOTIONS,
-    "model": (Declared, Estimated),
-    "compare": (Compare,),
-    "alerts": (Alerts,),
-    "engine": (Engine,),
+    "model": (DeclaredModel, EstimatedModel),
+    "compare": (CompareSection,),
+    "alerts": (AlertsSection,),
+    "engine": (EngineSection,),
 }
 """Every table of a run file, with the blocks of which it is one; a block is told by its first Literal."""
 
@@ -55,7 +61,7 @@ _INTRODUCED = {
     "alerts": "Warnings to the operator: confidential, and without effect on what is released.",
     "engine": "How the run is computed. Results are equal to the bit whatever is written here.",
 }
-_ALL_FREE = (Output, Compare, Alerts, Engine)
+_ALL_FREE = (OutputSection, CompareSection, AlertsSection, EngineSection)
 _WORDS = {
     "positive": "number above 0",
     "fraction": "number between 0 and 1",
@@ -108,7 +114,7 @@ def _anchor(table: str) -> str:
     return table.replace(".", "").lower()
 
 
-def _table_lines(table: str, blocks: tuple[type[Block], ...]) -> Iterator[str]:
+def _table_lines(table: str, blocks: tuple[type[Section], ...]) -> Iterator[str]:
     yield from (f"## [{table}]", "", _INTRODUCED[table], "")
     shared = [key for key in blocks[0].model_fields if all(_same(key, each, blocks[0]) for each in blocks[1:])]
     yield from _keys(blocks, shared)
@@ -120,7 +126,7 @@ def _table_lines(table: str, blocks: tuple[type[Block], ...]) -> Iterator[str]:
         yield from list(_keys((block,), [key for key in own if key != told])) or ["No further keys.", ""]
 
 
-def _same(key: str, block: type[Block], other: type[Block]) -> bool:
+def _same(key: str, block: type[Section], other: type[Section]) -> bool:
     """Tell whether two blocks mean the same by a key, whether or not both must have it."""
     if key not in block.model_fields:
         return False
@@ -128,7 +134,7 @@ def _same(key: str, block: type[Block], other: type[Block]) -> bool:
     return _values(one) == _values(two) and meaning(block, key) == meaning(other, key)
 
 
-def _keys(blocks: tuple[type[Block], ...], keys: Iterable[str]) -> Iterator[str]:
+def _keys(blocks: tuple[type[Section], ...], keys: Iterable[str]) -> Iterator[str]:
     block = blocks[0]
     named = [key for key in keys if not _is_table(block.model_fields[key])]
     if not named:
@@ -143,7 +149,7 @@ def _keys(blocks: tuple[type[Block], ...], keys: Iterable[str]) -> Iterator[str]
 
 
 def _is_table(field: FieldInfo) -> bool:
-    return inspect.isclass(field.annotation) and issubclass(field.annotation, Block)
+    return inspect.isclass(field.annotation) and issubclass(field.annotation, Section)
 
 
 def _default(field: FieldInfo) -> str:
@@ -201,7 +207,7 @@ def _kind_of_notes(parts: tuple[Any, ...]) -> str:
     return _kind(parts[0], _bounds(deeper))
 
 
-def meaning(block: type[Block], key: str) -> str:
+def meaning(block: type[Section], key: str) -> str:
     """Return what the text below a key's declaration says.
 
     Raises:
@@ -230,7 +236,7 @@ def _said(block: type) -> dict[str, str]:
     }
 
 
-def every_key() -> Iterator[tuple[type[Block], str]]:
+def every_key() -> Iterator[tuple[type[Section], str]]:
     """Yield every key of every table, and of the file itself."""
     yield RunFile, "version"
     for blocks in TABLES.values():

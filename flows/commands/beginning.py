@@ -11,7 +11,7 @@ import typer
 from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, answer, say
 
 if TYPE_CHECKING:
-    from pipelines.blocks import Told
+    from pipelines.blocks import ProgressReporter
     from pipelines.bound import Calibration
 
 app = typer.Typer()
@@ -31,7 +31,7 @@ def demo(
 
     Example: agedp demo out
     """
-    from flows.demonstration import Page, Step, run_demonstration
+    from flows.demonstration import DemoPage, Step, run_demonstration
     from flows.demonstration_lines import demonstration_json, step_lines, table_lines
     from flows.progress import bars
     from pipelines.demo.synthetic_datasets import Size
@@ -39,7 +39,7 @@ def demo(
     words, steps = not (as_json or quiet), list[Step]()
     with bars(wanted=words) as progress:
         for step in run_demonstration(folder, Size(), progress=progress):
-            if words and isinstance(step, Page):
+            if words and isinstance(step, DemoPage):
                 say("\n".join(table_lines(steps)))
             if words:
                 say("\n".join(step_lines(step, folder)))
@@ -89,13 +89,13 @@ def calibrate(
     answer({"model": found.model.id}, "\n".join(calibration_lines(found)), as_json=as_json, quiet=quiet)
 
 
-def _calibrate(run_file: Path, told: Told) -> Calibration:
+def _calibrate(run_file: Path, told: ProgressReporter) -> Calibration:
     from pipelines.calibrate import calibrate as make
 
     return make(run_file, told=told)
 
 
-def _calibrate_by_flow(run_file: Path, told: Told) -> Calibration:
+def _calibrate_by_flow(run_file: Path, told: ProgressReporter) -> Calibration:
     from flows.server import served_beside
 
     with served_beside(run_file):

@@ -14,7 +14,7 @@ from flows.commands.ending import ResultView, end_run
 from flows.commands.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, say
 
 if TYPE_CHECKING:
-    from pipelines.blocks import Told
+    from pipelines.blocks import ProgressReporter
     from pipelines.work import Work
 
 app = typer.Typer()
@@ -91,7 +91,7 @@ def run(
     end_run(show, work, error, lambda: (result(work), result_lines(work)))
 
 
-def _run_stages(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, AgedpError | None]:
+def _run_stages(run_file: Path, as_of: date | None, told: ProgressReporter) -> tuple[Work, AgedpError | None]:
     from pipelines.sanitise import run_stages
     from pipelines.work import begin
 
@@ -103,7 +103,7 @@ def _run_stages(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, A
     return work, None
 
 
-def _run_flow(run_file: Path, as_of: date | None, told: Told) -> tuple[Work, AgedpError | None]:
+def _run_flow(run_file: Path, as_of: date | None, told: ProgressReporter) -> tuple[Work, AgedpError | None]:
     from flows.server import served_beside
 
     with served_beside(run_file):

@@ -25,7 +25,7 @@ from agedp_data.chains.spectrum import (
 from agedp_data.chains.transitions import power, transition_matrix
 from agedp_data.model import PUBLIC, Model
 from agedp_data.privacy.leakage import leakage
-from agedp_data.readers.layout import SLOTS, Reason
+from agedp_data.readers.layout import SLOTS, RejectionReason
 from agedp_data.readers.synthetic.households import STATES, Floats
 from pipelines.demo.folder import CHAINS
 from pipelines.demo.run_files import AGES_DAYS, NOTIONS
@@ -184,5 +184,5 @@ def _row_counts(path: Path) -> RowCounts:
     counts: dict[str, int] = {}
     for what, rows in zip(table["what"], table["rows"], strict=True):
         counts[what] = counts.get(what, 0) + rows
-    rejected = {reason.words: counts[reason.words] for reason in Reason if reason and counts.get(reason.words)}
+    rejected = {reason.words: counts[reason.words] for reason in RejectionReason if reason and counts.get(reason.words)}
     return RowCounts(counts["rows read"], counts["kept"], rejected)

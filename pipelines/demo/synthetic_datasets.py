@@ -13,7 +13,7 @@ from datetime import date, timedelta
 import numpy as np
 
 from agedp_data.readers.layout import Ints
-from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london
+from agedp_data.readers.synthetic import DeliveryAccount, write_ausgrid, write_london
 from agedp_data.readers.synthetic.households import STATES, Households
 from pipelines.demo.walks import WALKS, demonstration_chains
 
@@ -43,7 +43,7 @@ class Dataset:
 
     name: str
     title: str
-    write: Callable[..., Accounting]
+    write: Callable[..., DeliveryAccount]
     first_day: date
     clamp_kwh: int
     steps_wh: tuple[int, ...]

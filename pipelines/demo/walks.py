@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agedp_data.readers.layout import Ints
-from agedp_data.readers.synthetic.households import STATES, Chains, Floats
+from agedp_data.readers.synthetic.households import STATES, Floats, HouseholdChains
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def relative_energies() -> Ints:
     return 2 * np.arange(STATES) + 1
 
 
-def demonstration_chains() -> Chains:
+def demonstration_chains() -> HouseholdChains:
     """Return the walks as chains of synthetic households, with energies relative to the household's mean [-]."""
     kernels = np.stack([walk_matrix(walk) for walk in WALKS])
     uniform = np.full((len(WALKS), STATES), 1 / STATES)
-    return Chains(kernels, uniform, np.tile(relative_energies() / STATES, (len(WALKS), 1)))
+    return HouseholdChains(kernels, uniform, np.tile(relative_energies() / STATES, (len(WALKS), 1)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger import Ledger, Statement
+from agedp_data.ledger import Ledger, StatementRecord
 from pipelines import locks
 from pipelines.handover.in_place import made, publish, sums, with_sums
 from pipelines.handover.received import ReleaseFolder
@@ -51,7 +51,7 @@ def project_statement(work: Work, ledger: Ledger, seq: int) -> bool:
     return _project(work, ledger, kept[0])
 
 
-def _project(work: Work, ledger: Ledger, kept: Statement) -> bool:
+def _project(work: Work, ledger: Ledger, kept: StatementRecord) -> bool:
     ledger.require_unchanged(work.promise, population=work.population)
     claim = json.loads(kept.claim)
     newest = ledger.place(claim["ledger"]["head"]) or 0
@@ -78,11 +78,11 @@ def _require_sound(files: Mapping[str, bytes]) -> None:
             raise LedgerError(f"the ledger's rows are not what this statement tells: {error}") from None
 
 
-def _dated(ledger: Ledger, population: str) -> Iterator[tuple[str, Statement]]:
+def _dated(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:
     """Yield the statements of a population with the dates by which all that they tell was there, oldest first."""
     newest = ""
     for row in ledger.everything():
-        if not isinstance(row, Statement):
+        if not isinstance(row, StatementRecord):
             newest = max(newest, row.at)
         elif row.population == population:
             newest = max(newest, row.at)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
 from pipelines.handover.received import ReleaseFolder
-from pipelines.handover.said import Said, differing_day, figures_in, said_in
+from pipelines.handover.said import PublishedValue, differing_day, figures_in, said_in
 
 
 def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
@@ -47,7 +47,7 @@ def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
     )
 
 
-def told(folder: ReleaseFolder) -> list[Said]:
+def told(folder: ReleaseFolder) -> list[PublishedValue]:
     """Return what a folder's tables say of their draws.
 
     Raises:
@@ -57,7 +57,7 @@ def told(folder: ReleaseFolder) -> list[Said]:
     return [said_in(row) for table in found for row in table.to_pylist()]
 
 
-def require_same(published: Sequence[Said], kept: Sequence[Said]) -> None:
+def require_same(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> None:
     """Check that a folder and a ledger say the same of the same days.
 
     Raises:

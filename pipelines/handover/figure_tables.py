@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 
 from agedp_data import noise, tables
 from agedp_data.config.series import AnySeries, Distribution
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import number
 from pipelines.handover.checked_figures import METADATA_KEY
 
 
-def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
+def averages(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
     """Return the daily averages of released rows; intervals cover the noise of `mean_kwh` and nothing else."""
     spread = {
         scale: (noise.standard_deviation(scale), noise.interval(scale, coverage))
@@ -31,7 +31,9 @@ def averages(rows: Sequence[Release], *, coverage: Decimal, versions: Mapping[st
     return tables.of_lines(tables.DAILY_AVERAGES, lines)
 
 
-def distribution(rows: Sequence[Release], *, series: Mapping[str, AnySeries], versions: Mapping[str, int]) -> pa.Table:
+def distribution(
+    rows: Sequence[ReleaseRecord], *, series: Mapping[str, AnySeries], versions: Mapping[str, int]
+) -> pa.Table:
     """Return the counts of released rows by group and range of use; `series` by the contract of its rows."""
     deviation = {scale: noise.standard_deviation(scale) for scale in {row.scale for row in rows}}
     lines = []
@@ -52,11 +54,11 @@ def distribution(rows: Sequence[Release], *, series: Mapping[str, AnySeries], ve
     return tables.of_lines(tables.DAILY_DISTRIBUTION, lines)
 
 
-def _by_day(row: Release) -> tuple[str, int]:
+def _by_day(row: ReleaseRecord) -> tuple[str, int]:
     return row.day, row.revision
 
 
-def _line(row: Release, cell: int, deviation: float, half: int, versions: Mapping[str, int]) -> dict[str, Any]:
+def _line(row: ReleaseRecord, cell: int, deviation: float, half: int, versions: Mapping[str, int]) -> dict[str, Any]:
     per_home = 1000.0 * row.households[cell]
     value = row.values[cell]
     return {
@@ -70,7 +72,7 @@ def _line(row: Release, cell: int, deviation: float, half: int, versions: Mappin
     }
 
 
-def _of_row(row: Release, group: str, versions: Mapping[str, int]) -> dict[str, Any]:
+def _of_row(row: ReleaseRecord, group: str, versions: Mapping[str, int]) -> dict[str, Any]:
     """Return what a line of every table says of its release."""
     return {
         "day": date.fromisoformat(row.day),

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger import Ledger, Release, Statement
-from agedp_data.ledger.marks import Recovered, mark_of
-from agedp_data.ledger.moves import Rows, lines, read_lines, recovered, taken_over, whole_of
+from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
+from agedp_data.ledger.marks import RecoveryRecord, mark_of
+from agedp_data.ledger.moves import LedgerExport, lines, read_lines, recovered, taken_over, whole_of
 from agedp_data.ledger.rows import Row
 from agedp_data.ledger.storage import database_at
 from agedp_data.nearest import near_file
@@ -101,26 +101,26 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
     claim = json.dumps(folder.statement, sort_keys=True, ensure_ascii=True)
     population, software = str(folder.statement["population"]), folder.statement["software"]
     files = tuple(sorted(folder.checksums.items()))
-    statement = Statement(population, claim, files, json.dumps(software, sort_keys=True), at=_newest(found))
+    statement = StatementRecord(population, claim, files, json.dumps(software, sort_keys=True), at=_newest(found))
     _fill(url, recovered(found, statement, at=at.isoformat()))
-    return sum(isinstance(row, Release) for row in found.rows)
+    return sum(isinstance(row, ReleaseRecord) for row in found.rows)
 
 
-def _carried(folder: ReleaseFolder) -> Rows:
+def _carried(folder: ReleaseFolder) -> LedgerExport:
     """Return the rows that a verified folder carries, if they are of the ledger that its statement names."""
     if ROWS not in folder.checksums:
         raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
     found = read_lines(_text(folder.path / ROWS))
     if {"id": found.ledger, "head": found.head} != folder.statement["ledger"]:
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
-    marks = [mark_of(row) for row in found.rows if isinstance(row, Statement)]
-    if not all(isinstance(mark, Recovered) for mark in marks):
+    marks = [mark_of(row) for row in found.rows if isinstance(row, StatementRecord)]
+    if not all(isinstance(mark, RecoveryRecord) for mark in marks):
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
     return found
 
 
-def _newest(found: Rows) -> str:
-    return max((row.published_on for row in found.rows if isinstance(row, Release)), default=found.rows[0].at)
+def _newest(found: LedgerExport) -> str:
+    return max((row.published_on for row in found.rows if isinstance(row, ReleaseRecord)), default=found.rows[0].at)
 
 
 def _fill(url: str, rows: tuple[Row, ...]) -> None:

@@ -21,7 +21,7 @@ _TRIAL: Final = ".agedp-trial"
 
 
 @dataclass(slots=True)
-class Outbox:
+class RemoteFolder:
     """A folder of objects by its URL, and where its copy lies."""
 
     url: str

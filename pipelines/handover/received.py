@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 
 from agedp_data import datapackage, losses
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger import Contract, Release, canonical
+from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.ledger.moves import read_lines
 from agedp_data.nearest import near_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.readers import storage
 from agedp_data.statement import SCHEMA, factor
 from pipelines.handover.checked_figures import METADATA_KEY, checked_averages, checked_counts
-from pipelines.handover.said import Said, differing_day, figures_in, said_in
+from pipelines.handover.said import PublishedValue, differing_day, figures_in, said_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +147,7 @@ class ReleaseFolder:
                 "release again"
             )
 
-    def _verify_rows(self, claim: Mapping[str, Any], told: Sequence[Said]) -> None:
+    def _verify_rows(self, claim: Mapping[str, Any], told: Sequence[PublishedValue]) -> None:
         """Check the rows of the ledger that the folder carries for its recovery: do they say what the rest says?"""
         if ROWS not in self.checksums:
             return
@@ -155,8 +155,8 @@ class ReleaseFolder:
             carried = read_lines((self.path / ROWS).read_text(encoding="utf-8")).rows
         except (LedgerError, UnicodeDecodeError) as error:
             raise InputError(f"{ROWS}: {error}") from None
-        contracts = [row for row in carried if isinstance(row, Contract)]
-        releases = [row for row in carried if isinstance(row, Release)]
+        contracts = [row for row in carried if isinstance(row, ContractRecord)]
+        releases = [row for row in carried if isinstance(row, ReleaseRecord)]
         if {row.population for row in contracts} | {row.population for row in releases} != {claim["population"]}:
             raise InputError(f"{ROWS} and {STATEMENT} are of different populations")
         if not contracts or contracts[-1].promise != canonical(claim["contract"]):

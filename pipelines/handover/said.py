@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from agedp_data import losses
 from agedp_data.config.series import Distribution
-from agedp_data.ledger import Contract, Release
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from pipelines.promise.in_force import series_by_contract
 
 
-class Said(NamedTuple):
+class PublishedValue(NamedTuple):
     """One figure: a group of a day, of counts with its range [kWh], what was drawn, at which loss [1e-9], when.
 
     `households` is 0 for counts, which stand without.
@@ -29,10 +29,10 @@ class Said(NamedTuple):
     version: int
 
 
-def said_in(row: Mapping[str, Any]) -> Said:
+def said_in(row: Mapping[str, Any]) -> PublishedValue:
     """Return what a line of a table says."""
     counts = "households_noisy" in row
-    return Said(
+    return PublishedValue(
         row["day"].isoformat(),
         row["group"],
         (row["bin_low_kwh"], row["bin_high_kwh"]) if counts else (),
@@ -45,7 +45,7 @@ def said_in(row: Mapping[str, Any]) -> Said:
     )
 
 
-def figures_in(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[Said]:
+def figures_in(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedValue]:
     """Return what the tables of these rows say of their draws."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     series = series_by_contract(contracts)
@@ -57,13 +57,15 @@ def figures_in(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[S
             for cell, homes, value in zip(row.cells, row.households, row.values, strict=True):
                 if isinstance(of, Distribution):
                     group, low, high = of.place(cell)
-                    found.append(Said(row.day, group, (float(low), float(high)), row.revision, 0, value, *when))
+                    found.append(
+                        PublishedValue(row.day, group, (float(low), float(high)), row.revision, 0, value, *when)
+                    )
                 else:
-                    found.append(Said(row.day, cell, (), row.revision, homes, value, *when))
+                    found.append(PublishedValue(row.day, cell, (), row.revision, homes, value, *when))
     return found
 
 
-def differing_day(published: Sequence[Said], kept: Sequence[Said]) -> str | None:
+def differing_day(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> str | None:
     """Return the first day of which the two do not say the same, None if there is none."""
     one, other = Counter(published), Counter(kept)
     return None if one == other else min((one - other) + (other - one)).day

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agedp_data.config.meanings import meaning_of
-from agedp_data.ledger import Contract, Release
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from pipelines.handover.received import DISTRIBUTION, MEANS
 
 FILES: Final[Mapping[str, str]] = {"mean": MEANS, "distribution": DISTRIBUTION}
@@ -27,12 +27,12 @@ class PublishedSeries:
     file: str = ""
     terms: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def has(self, row: Release) -> bool:
+    def has(self, row: ReleaseRecord) -> bool:
         """Tell whether a row is of this series and statistic."""
         return row.series == self.name and row.contract in self.terms
 
 
-def series_in_order(rows: Sequence[Release], contracts: Sequence[Contract]) -> list[PublishedSeries]:
+def series_in_order(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
     """Return the series, means first, by first release, then by name; one without a release yet has a file too."""
     found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for contract in contracts:

@@ -39,14 +39,14 @@ _HEAD = re.compile("Ledger <code>[0-9a-f]{64}</code>, head\\s+<code>([0-9a-f]{64
 _OURS_ALONE = (STATEMENT, WORDS, ROWS, AVERAGES, SUMS)
 
 
-class Sign(NamedTuple):
+class ReleaseOrigin(NamedTuple):
     """What a file of a release says of its origin: the people ("" if it was cut off before it said), the head."""
 
     population: str
     head: str
 
 
-def require_not_behind(ledger: Ledger, signs: Iterable[Sign]) -> None:
+def require_not_behind(ledger: Ledger, signs: Iterable[ReleaseOrigin]) -> None:
     """Check that a ledger holds what the files of the release folder beside it were published from.
 
     Raises:
@@ -59,14 +59,18 @@ def require_not_behind(ledger: Ledger, signs: Iterable[Sign]) -> None:
         )
 
 
-def signs_in(folder: Path) -> frozenset[Sign]:
+def signs_in(folder: Path) -> frozenset[ReleaseOrigin]:
     """Return what the files of a release folder say of their origin; a damaged one says nothing, publishing mends it.
 
     Raises:
         InputError: a file that cannot be read, or a release of which no file tells its origin any more.
     """
     names = _names(folder)
-    tellers: dict[str, Callable[[bytes], Sign]] = {STATEMENT: _of_statement, ROWS: _of_rows, REPORT: _of_report}
+    tellers: dict[str, Callable[[bytes], ReleaseOrigin]] = {
+        STATEMENT: _of_statement,
+        ROWS: _of_rows,
+        REPORT: _of_report,
+    }
     tellers |= {name: _of_figures for name in names if name.endswith(".parquet") and is_of_release(name)}
     found = {sign for name in tellers if name in names and (sign := _told(folder / name, tellers[name])) is not None}
     if not found and (left := sorted(name for name in names & {*_OURS_ALONE, PACKAGE} if _is_ours(folder / name))):
@@ -113,7 +117,7 @@ def _names(folder: Path) -> set[str]:
         raise _unreadable(folder, error) from None
 
 
-def _told(path: Path, origin: Callable[[bytes], Sign]) -> Sign | None:
+def _told(path: Path, origin: Callable[[bytes], ReleaseOrigin]) -> ReleaseOrigin | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe might never end
             raise InputError(f"[output] release holds {path.name}, which is no file; remove it")
@@ -132,11 +136,11 @@ def _unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"[output] release {what}; give it back its permissions", private=f"{path}: {what}")
 
 
-def _of_statement(content: bytes) -> Sign:
+def _of_statement(content: bytes) -> ReleaseOrigin:
     return _of_claim(json.loads(content))
 
 
-def _of_rows(content: bytes) -> Sign:
+def _of_rows(content: bytes) -> ReleaseOrigin:
     first, *others = content.decode("ascii").splitlines()
     return _sign(next(filter(None, map(_population, others)), ""), json.loads(first)["head"])
 
@@ -147,12 +151,12 @@ def _population(line: str) -> object:
     return None
 
 
-def _of_report(content: bytes) -> Sign:
+def _of_report(content: bytes) -> ReleaseOrigin:
     found = _HEAD.findall(content.decode())
     return _sign("", found[-1])  # the foot of the page, whatever a title says
 
 
-def _of_figures(content: bytes) -> Sign:
+def _of_figures(content: bytes) -> ReleaseOrigin:
     return _of_claim(_guarantee(content))
 
 
@@ -162,11 +166,11 @@ def _guarantee(content: bytes) -> dict[str, Any]:
     return said
 
 
-def _of_claim(claim: Mapping[str, Any]) -> Sign:
+def _of_claim(claim: Mapping[str, Any]) -> ReleaseOrigin:
     return _sign(claim["population"], claim["ledger"]["head"])
 
 
-def _sign(population: object, head: object) -> Sign:
+def _sign(population: object, head: object) -> ReleaseOrigin:
     if not isinstance(population, str) or not isinstance(head, str):
         raise TypeError("a file that names its origin names it as text")
-    return Sign(population, head)
+    return ReleaseOrigin(population, head)

@@ -15,12 +15,12 @@ from itertools import pairwise
 from typing import Any, Final
 
 from agedp_data.config.meanings import meaning_of
-from agedp_data.config.model import Estimated, states_in
-from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.config.model import EstimatedModel, states_in
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.rows import differences
 from agedp_data.ledger.witness import names_witness
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Account, Figure, day_losses, spent_figures
+from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_figures
 from agedp_data.notions.parameters import exact_text
 from agedp_data.statement import (
     OVERLAP,
@@ -29,24 +29,24 @@ from agedp_data.statement import (
     ROSTER_READ_OFF,
     TAKEN_OVER,
     UNWITNESSED,
-    Ending,
-    Version,
+    SeriesEnd,
+    SoftwareVersion,
 )
-from pipelines.promise.outlook import Side, View, outlook
+from pipelines.promise.outlook import ForecastContract, ForecastView, outlook
 from pipelines.work import Work
 
 _DAYS_AHEAD: Final = 366
 """How far ahead the end of a promise is looked for: a night's run has no time for ten years of days."""
 
 
-def figures_of(work: Work, rows: Sequence[Release]) -> list[Figure]:
+def figures_of(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
     found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelopes[0], None)]
     return [*found, *_as_promised(work, rows, accounts)]
 
 
-def _as_promised(work: Work, rows: Sequence[Release], accounts: Sequence[Account]) -> list[Figure]:
+def _as_promised(work: Work, rows: Sequence[ReleaseRecord], accounts: Sequence[Accountant]) -> list[LossBound]:
     """Return what earlier models said of the rows that were charged under them, when they were charged.
 
     A model that a contract named while nothing was released binds all the same: what it says of all rows.
@@ -71,7 +71,7 @@ def others_of(ledger: Ledger, population: str) -> set[str]:
     return {one.population for one in ledger.contracts()} - {population}
 
 
-def figures_with_others(ledger: Ledger, population: str) -> list[Figure]:
+def figures_with_others(ledger: Ledger, population: str) -> list[LossBound]:
     """Return what the ledger says of a household that is counted in all its populations; nothing of a single one."""
     others = others_of(ledger, population)
     if not others:
@@ -84,27 +84,27 @@ def figures_with_others(ledger: Ledger, population: str) -> list[Figure]:
     ]
 
 
-def ending_of(work: Work, contracts: Sequence[Contract], rows: Sequence[Release]) -> Ending:
+def ending_of(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> SeriesEnd:
     """Return how long the promise goes on if every day is released when it is due."""
     newest = date.fromisoformat(max(row.published_on for row in rows))
-    view = View(tuple(rows), work.roster, newest, tuple(contracts))
-    found = outlook(Side(work.promise, work.terms.binding), view, days_ahead=_DAYS_AHEAD)
+    view = ForecastView(tuple(rows), work.roster, newest, tuple(contracts))
+    found = outlook(ForecastContract(work.promise, work.terms.binding), view, days_ahead=_DAYS_AHEAD)
     total, last = work.run.promise.total_cap, work.run.schedule.last_day
     so_far = max(row.day for row in rows)
     if found.stopped:
-        return Ending(so_far, "broken", total)
+        return SeriesEnd(so_far, "broken", total)
     if found.ended_by_promise:
-        return Ending(found.last_day.isoformat() if found.last_day else so_far, "promise", total)
+        return SeriesEnd(found.last_day.isoformat() if found.last_day else so_far, "promise", total)
     if last is not None and (found.next_day is None or last < found.next_day + timedelta(days=_DAYS_AHEAD)):
-        return Ending(last.isoformat(), "period", total)
-    return Ending("", "", total)
+        return SeriesEnd(last.isoformat(), "period", total)
+    return SeriesEnd("", "", total)
 
 
-def versions_of(contracts: Sequence[Contract]) -> list[Version]:
+def versions_of(contracts: Sequence[ContractRecord]) -> list[SoftwareVersion]:
     """Return every contract of a population, with what it changed in the one before it."""
     texts = [meaning_of(known.promise) for known in contracts]
     changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
-    return [Version(known.at, changed) for known, changed in zip(contracts, changes, strict=True)]
+    return [SoftwareVersion(known.at, changed) for known, changed in zip(contracts, changes, strict=True)]
 
 
 def notes_of(work: Work, ledger: Ledger) -> list[str]:
@@ -113,7 +113,7 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
     # Once days were released by a roster that was read off the data, that is so for ever.
     earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
     read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
-    own = isinstance(model, Estimated) and model.period[1] >= schedule.first_day
+    own = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
     lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
     in_force = ledger.contracts(work.population)[-1].promise
     several = bool(others_of(ledger, work.population))
@@ -122,14 +122,14 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
     return [note for note, holds in said if holds]
 
 
-def estimated_from(contracts: Sequence[Contract]) -> list[str]:
+def estimated_from(contracts: Sequence[ContractRecord]) -> list[str]:
     """Return the periods of all models that were estimated and whose envelopes the ledger carries, oldest first."""
     models = (meaning_of(known.promise).get("model", {}) for known in contracts)
     periods = [model["period"] for model in models if model.get("source") == "estimated"]
     return sorted({f"{first} to {last}" for first, last in periods})
 
 
-def counted_in(contracts: Sequence[Contract], rows: Sequence[Release]) -> tuple[bool, bool]:
+def counted_in(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:
     """Tell whether a release counts more than the states of the newest model, and whether one counts states at all.
 
     States of a model that has other cuts, or another step, are not those that the newest one is of.

@@ -26,12 +26,12 @@ import numpy as np
 from agedp_data.chains.cyclic import cyclic_kernels, merged_phases, pooled
 from agedp_data.chains.cyclic_sampling import cyclic_sampling_bound
 from agedp_data.chains.cyclic_tabulation import HOUSEHOLDS, cyclic_maxima, envelope_of_maxima, remembering
-from agedp_data.chains.envelope import LOSS_GRID, Envelope
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.chains.sampling import sampling_bound
 from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation_ahead
 from agedp_data.chains.tabulation import steps_of_days, tabulate, tabulate_distances
 from agedp_data.chains.transitions import stationary, transition_matrix
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 from agedp_data.readers.layout import SLOTS, Flags, Ints
@@ -39,7 +39,7 @@ from pipelines.estimate import Transitions
 
 
 @dataclass(frozen=True, slots=True)
-class Tabulated:
+class PopulationBound:
     """The envelope, and per household (h) whether it forgets, and its curves.
 
     `curves`: "total_variation" (h, T) at the model's ages; of homogeneous chains "reversibilised" and "spectral" (h, T;
@@ -47,30 +47,30 @@ class Tabulated:
     `groups` (h, phases): which phases of a cyclic chain share a kernel.
     """
 
-    envelope: Envelope
+    envelope: LeakageBound
     forgets: Flags
     curves: Mapping[str, Floats]
     groups: Ints | None = None
 
 
-def steps_per_day(model: Estimated) -> int:
+def steps_per_day(model: EstimatedModel) -> int:
     """Return how many steps of the model's chain make a day."""
     return 1 if model.step == "day" else SLOTS
 
 
-def phases_of(model: Estimated) -> int:
+def phases_of(model: EstimatedModel) -> int:
     """Return how many kernels a household's chain has: one, or one for each half-hour of the day."""
     return SLOTS if model.chain == "cyclic" else 1
 
 
-def read_every(model: Estimated) -> tuple[int, ...]:
+def read_every(model: EstimatedModel) -> tuple[int, ...]:
     """Return which rarer series a sampling bound is taken from, too; days are few enough as they are."""
     if model.confidence == "plug-in" or model.step == "day":
         return ()
     return (6,) if model.chain == "cyclic" else (5,)
 
 
-def tabulated(transitions: Transitions, model: Estimated) -> Tabulated:
+def tabulated(transitions: Transitions, model: EstimatedModel) -> PopulationBound:
     """Return the envelope and the curves of the households whose transitions these are."""
     day = steps_per_day(model)
     shown = np.array(model.ages_days) * day
@@ -83,19 +83,19 @@ def tabulated(transitions: Transitions, model: Estimated) -> Tabulated:
     return replace(found, envelope=replace(found.envelope, assume=model.assume), curves=curves)
 
 
-def _ahead(model: Estimated) -> bool:
+def _ahead(model: EstimatedModel) -> bool:
     """Tell whether losses compose, in both directions."""
     return model.assume == "markov"
 
 
-def _homogeneous(transitions: Transitions, model: Estimated, ages: Ints) -> Tabulated:
+def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:
     counts = transitions.counts
     forgets = forgetting_households(counts, min_visits=model.min_visits)
     backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
     forward = transition_matrix(counts, smoothing=0) if _ahead(model) else None
     day = steps_per_day(model)
     envelope = tabulate(backward, ages, LOSS_GRID, forgets=forgets, forward=forward, steps_per_day=day)
-    return Tabulated(envelope, forgets, _curves(counts, forgets, ages))
+    return PopulationBound(envelope, forgets, _curves(counts, forgets, ages))
 
 
 def forgetting_households(counts: Ints, *, min_visits: int) -> Flags:
@@ -137,7 +137,7 @@ def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
     return curves
 
 
-def _cyclic(transitions: Transitions, model: Estimated, ages: Ints) -> Tabulated:
+def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:
     counts = transitions.counts
     groups, forgets = _grouped(counts, model.min_visits)
     chosen = np.flatnonzero(forgets)
@@ -151,7 +151,7 @@ def _cyclic(transitions: Transitions, model: Estimated, ages: Ints) -> Tabulated
         if _ahead(model):
             ahead, _ = cyclic_maxima(_few_kernels(counts, groups, chosen, "forward"), ages, direction="forward")
         envelope = envelope_of_maxima(hulls, ages, LOSS_GRID, day, ahead=ahead)
-    return Tabulated(envelope, forgets, {"total_variation": curve}, groups)
+    return PopulationBound(envelope, forgets, {"total_variation": curve}, groups)
 
 
 def _grouped(counts: Ints, min_visits: int) -> tuple[Ints, Flags]:
@@ -180,7 +180,9 @@ def _few_kernels(counts: Ints, groups: Ints, chosen: Ints, direction: str) -> It
         yield cyclic_kernels(counts[some], groups[some], direction=direction)
 
 
-def _with_confidence(found: Tabulated, transitions: Transitions, model: Estimated, ages: Ints) -> Tabulated:
+def _with_confidence(
+    found: PopulationBound, transitions: Transitions, model: EstimatedModel, ages: Ints
+) -> PopulationBound:
     """Return the envelope of what holds with the model's level, in place of that of the chains as counted."""
     tables = {1: transitions.counts, **transitions.every}
     distances, ahead = _certain(found, tables, model, ages), None
@@ -191,7 +193,7 @@ def _with_confidence(found: Tabulated, transitions: Transitions, model: Estimate
     return replace(found, envelope=envelope, curves={**found.curves, "sampling_bound": distances})
 
 
-def _certain(found: Tabulated, tables: Mapping[int, Ints], model: Estimated, ages: Ints) -> Floats:
+def _certain(found: PopulationBound, tables: Mapping[int, Ints], model: EstimatedModel, ages: Ints) -> Floats:
     """Return the bounds (h, T) of the reversed chains of such counts, 1 for households that never forget."""
     directions = 2 if _ahead(model) else 1
     level, households = 1 - (1 - float(model.level or 0)) / directions, len(found.forgets)
@@ -206,7 +208,7 @@ def _certain(found: Tabulated, tables: Mapping[int, Ints], model: Estimated, age
     return distances
 
 
-def _backwards(counts: Ints, model: Estimated) -> Ints:
+def _backwards(counts: Ints, model: EstimatedModel) -> Ints:
     """Return the counts of the series read from its end, whose reversed chain is the forward one.
 
     What left phase p for p + 1 leaves, on a clock that runs backwards, phase -(p + 1).

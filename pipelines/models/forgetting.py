@@ -25,7 +25,7 @@ from scipy.stats import binom
 
 from agedp_data import tables
 from agedp_data.config import RunFile
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.readers.layout import Ints
 from pipelines import folders
 from pipelines.blocks import Engine, map_each
@@ -34,9 +34,9 @@ from pipelines.models.memory import (
     HALF_HOURS,
     LEVEL,
     VALUES,
-    Asked,
     Figures,
-    Held,
+    MemoryRequest,
+    PeriodReadings,
     hold,
     of_group,
     of_sample,
@@ -53,7 +53,7 @@ _ALLOWED = 2 * (1 - LEVEL)  # an estimated chain is a little more extreme than t
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class GoodnessOfFit:
     """How many households could be checked, and how many of them remember for longer than their chain says."""
 
     checked: int
@@ -66,7 +66,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class MemoryCurves:
     """What households remember (confidential): by figure and value (h, T) at `ages_days`, NaN where not measured.
 
     `loss` is that of a day [-]; `page` is where the report lies.
@@ -78,7 +78,7 @@ class Remembered:
     page: Path
 
     @property
-    def checks(self) -> dict[str, Check]:
+    def checks(self) -> dict[str, GoodnessOfFit]:
         """Return the checks of the chain that were made: of day totals, and of half-hours if the model has them."""
         return {name: check_of(self.figures[name]) for name in (DAY_TOTALS, HALF_HOURS) if name in self.figures}
 
@@ -92,19 +92,19 @@ class Remembered:
         return np.array([np.quantile(column, share) if len(column) else np.nan for column in columns])
 
 
-def check_of(values: dict[str, Floats]) -> Check:
+def check_of(values: dict[str, Floats]) -> GoodnessOfFit:
     """Return how many households were compared at some age, and rejected at some age."""
     rejected = values["rejected"]
-    return Check(int((~np.isnan(rejected)).any(axis=1).sum()), int((rejected == 1).any(axis=1).sum()))
+    return GoodnessOfFit(int((~np.isnan(rejected)).any(axis=1).sum()), int((rejected == 1).any(axis=1).sum()))
 
 
-def asked_of(run: RunFile, model: Estimated) -> Asked:
+def asked_of(run: RunFile, model: EstimatedModel) -> MemoryRequest:
     """Return what is asked for a run file: of several series the one that says most of a day, its clamp the largest."""
     series = max(run.series.values(), key=lambda one: (one.clamp_wh, one.max_missing))
-    return Asked(model, series.clamp_wh, series.max_missing, float(run.promise.max_day_epsilon))
+    return MemoryRequest(model, series.clamp_wh, series.max_missing, float(run.promise.max_day_epsilon))
 
 
-def remember(period: Period, asked: Asked, *, folder: Path, engine: Engine) -> Remembered:
+def remember(period: Period, asked: MemoryRequest, *, folder: Path, engine: Engine) -> MemoryCurves:
     """Measure what the households of the roster remember over the period; write the table and the page.
 
     Args:
@@ -127,7 +127,7 @@ def remember(period: Period, asked: Asked, *, folder: Path, engine: Engine) -> R
     ids = period.roster.ids
     folders.write_table(path.with_name(f"{path.name}.parquet"), _table(figures, ids, there, asked.model.ages_days))
     shown = {name: {value: each[there] for value, each in values.items()} for name, values in figures.items()}
-    made = Remembered(asked.model.ages_days, asked.loss, shown, path.with_name(f"{path.name}.html"))
+    made = MemoryCurves(asked.model.ages_days, asked.loss, shown, path.with_name(f"{path.name}.html"))
     folders.write(made.page, page(made).encode())
     return made
 
@@ -136,7 +136,7 @@ def _cut(homes: Ints, size: int) -> list[Ints]:
     return [homes[i : i + size] for i in range(0, len(homes), size)]
 
 
-def _measured(item: tuple[int, tuple[bool, Ints]], *, held: Held, asked: Asked) -> Figures:
+def _measured(item: tuple[int, tuple[bool, Ints]], *, held: PeriodReadings, asked: MemoryRequest) -> Figures:
     number, (sampled, homes) = item
     measure = of_sample if sampled else of_group
     return measure(homes, held=held, asked=asked, rng=np.random.default_rng([_SEED, number]))

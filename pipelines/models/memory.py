@@ -22,7 +22,7 @@ from agedp_data.chains.calendar import given_calendar, own_halves
 from agedp_data.chains.cyclic_check import check_cyclic
 from agedp_data.chains.markov_check import Table, check_markov
 from agedp_data.chains.states import edges_equal_width, edges_quantile, merge_rare, states
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.readers.layout import SLOTS, Flags, Ints, expected_readings, slot_step
 from pipelines.blocks import Engine, few_at_a_time
@@ -45,17 +45,17 @@ Figures = dict[str, dict[str, Floats]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MemoryRequest:
     """What is asked: the model's settings, how a release counts a day, and the loss of a day [-]."""
 
-    model: Estimated
+    model: EstimatedModel
     clamp_wh: int
     max_missing: int
     loss: float
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PeriodReadings:
     """Readings (h, days, 48), totals (h, days) in Wh and numbers of readings, days since 1970, readings expected.
 
     Where the readings are hours, not half-hours, every second slot is missing.
@@ -69,7 +69,7 @@ class Held:
     of_half_hours: bool = True
 
 
-def hold(period: Period, *, engine: Engine) -> Held:
+def hold(period: Period, *, engine: Engine) -> PeriodReadings:
     """Return the readings of a period, day by day, in one pass over the store; two bytes a half-hour."""
     period = replace(period, step="half-hour")  # whatever the step of the model
     first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
@@ -84,7 +84,7 @@ def hold(period: Period, *, engine: Engine) -> Held:
     return found
 
 
-def _of_month(month: str, *, period: Period) -> Held:
+def _of_month(month: str, *, period: Period) -> PeriodReadings:
     start = np.datetime64(month, "M")
     low, high = (int(each.astype("datetime64[D]").astype(np.int64)) for each in (start, start + 1))
     found = _empty(len(period.roster.ids), np.arange(low, high), period)
@@ -99,12 +99,12 @@ def _of_month(month: str, *, period: Period) -> Held:
     return found
 
 
-def _empty(homes: int, day: Ints, period: Period) -> Held:
+def _empty(homes: int, day: Ints, period: Period) -> PeriodReadings:
     expected = np.array([expected_readings(period.store.layout, day_of(int(each))) for each in day])
     size = (homes, len(day))
     readings = np.full((*size, SLOTS), _MISSING, np.uint16)
     of_half_hours = slot_step(period.store.layout.interval_minutes) == 1
-    return Held(readings, np.zeros(size, np.int64), np.zeros(size, np.int64), day, expected, of_half_hours)
+    return PeriodReadings(readings, np.zeros(size, np.int64), np.zeros(size, np.int64), day, expected, of_half_hours)
 
 
 def parts_of_calendar(day: Ints) -> Ints:
@@ -117,7 +117,7 @@ def parts_of_calendar(day: Ints) -> Ints:
     return ((day + 3) % 7 >= 5) + 2 * ((month >= 3) & (month < 9))
 
 
-def of_group(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator) -> Figures:
+def of_group(homes: Ints, *, held: PeriodReadings, asked: MemoryRequest, rng: np.random.Generator) -> Figures:
     """Return what a group of households remembers, without intervals of what the calendar leaves."""
     told = _told(homes, held, asked, rng, resamples=0)
     own = asked.model.step == "day" and asked.model.memory == "one"
@@ -126,7 +126,7 @@ def of_group(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator)
     return told | {DAY_TOTALS: _checked(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
 
 
-def of_sample(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator) -> Figures:
+def of_sample(homes: Ints, *, held: PeriodReadings, asked: MemoryRequest, rng: np.random.Generator) -> Figures:
     """Return what takes longer: the model's chain of half-hours, and the intervals that `of_group` leaves out."""
     told = _told(homes, held, asked, rng, resamples=_RESAMPLES)
     found = {name: {end: each[end] for end in ("low", "high")} for name, each in told.items()}
@@ -148,7 +148,9 @@ def of_sample(homes: Ints, *, held: Held, asked: Asked, rng: np.random.Generator
     return found | {HALF_HOURS: _values(table)}
 
 
-def _told(homes: Ints, held: Held, asked: Asked, rng: np.random.Generator, *, resamples: int) -> Figures:
+def _told(
+    homes: Ints, held: PeriodReadings, asked: MemoryRequest, rng: np.random.Generator, *, resamples: int
+) -> Figures:
     label = parts_of_calendar(held.day)
     read = own_halves(_days_wh(homes, held, asked)[..., None], label)
     found: Figures = {}
@@ -163,18 +165,18 @@ def _told(homes: Ints, held: Held, asked: Asked, rng: np.random.Generator, *, re
     return found
 
 
-def _days_wh(homes: Ints, held: Held, asked: Asked) -> Ints:
+def _days_wh(homes: Ints, held: PeriodReadings, asked: MemoryRequest) -> Ints:
     """Return the days' totals as a release counts them, -1 where missing."""
     usable: Flags = held.number[homes] >= np.maximum(1, held.expected - asked.max_missing)
     return np.where(usable, np.minimum(held.total[homes], asked.clamp_wh), -1)
 
 
-def _half_hours(homes: Ints, held: Held) -> Ints:
+def _half_hours(homes: Ints, held: PeriodReadings) -> Ints:
     readings = held.readings[homes]
     return np.where(readings == _MISSING, -1, readings.astype(np.int64))
 
 
-def _states(values: Ints, model: Estimated | None) -> Ints:
+def _states(values: Ints, model: EstimatedModel | None) -> Ints:
     """Return states (h, m): a model's, the rare merged and 24 at most; without one, four of the household's own."""
     kind = model.edges if model else "quantile"
     count = model.states if model else _DAY_STATES

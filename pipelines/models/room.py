@@ -11,7 +11,7 @@ import math
 import os
 from typing import Final
 
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import RunFileError
 from pipelines.models.envelopes import phases_of, read_every
 
@@ -19,14 +19,14 @@ _BYTES: Final = {"cyclic": 2 * 4, "homogeneous": 4 * 8}
 """Of one count and what is made of it, by the kind of chain."""
 
 
-def bytes_of(model: Estimated, households: int) -> int:
+def bytes_of(model: EstimatedModel, households: int) -> int:
     """Return how many bytes the counts of so many households take at their largest."""
     phases = phases_of(model)
     tables = sum(max(phases // steps, 1) for steps in (1, *read_every(model)))
     return households * tables * model.chain_states**2 * _BYTES[model.chain]
 
 
-def require_room(model: Estimated, households: int) -> None:
+def require_room(model: EstimatedModel, households: int) -> None:
     """Raise RunFileError if the counts of a model take more memory than the machine has."""
     needed, there = bytes_of(model, households), _memory()
     if needed <= there:

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from agedp_data import tables
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from pipelines import folders, locks
-from pipelines.aggregate import Sum
-from pipelines.internal_files import Kind, Notice, read_content
+from pipelines.aggregate import DailySum
+from pipelines.internal_files import FileKind, FileNotice, read_content
 
 Line = dict[str, Any]
 
@@ -31,7 +31,7 @@ class CellNotes:
 
     schema: pa.Schema
     helps: str
-    told: Callable[[Release, Sum], Iterable[Line]]
+    told: Callable[[ReleaseRecord, DailySum], Iterable[Line]]
 
     def read(self, path: Path) -> list[Line]:
         """Return the lines of the table, none if there is none yet.
@@ -43,16 +43,16 @@ class CellNotes:
             return []
         return folders.lines_of(folders.read_table(path, self.schema, helps=self.helps), path, helps=self.helps)
 
-    def check(self, path: Path) -> Notice | None:
+    def check(self, path: Path) -> FileNotice | None:
         """Rename a damaged table, so that it begins anew, and return what to warn about; None of a sound one.
 
         Raises:
             InputError: the system does not let it be read or renamed.
         """
         advice = "Put back a copy to keep its earlier days."
-        return read_content(path, self.read, Kind.RECORD, advice=advice).notice
+        return read_content(path, self.read, FileKind.RECORD, advice=advice).notice
 
-    def add(self, path: Path, sums: Mapping[tuple[date, str], Sum], rows: Sequence[Release]) -> None:
+    def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
         """Add the lines of these sums, as far as they were released; one that is there already is written anew."""
         with locks.alone(path.parent):
             lines = {_key(line): line for line in self.read(path)}

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agedp_data import tables
-from agedp_data.ledger import Release
-from pipelines.aggregate import Sum
+from agedp_data.ledger import ReleaseRecord
+from pipelines.aggregate import DailySum
 from pipelines.notes.cell_notes import CellNotes, Line
 
 
-def _told(row: Release, true: Sum) -> Iterator[Line]:
+def _told(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
     for group, states_wh in true.states_wh.items():
         if set(true.series.cells(group)) <= set(row.cells):  # the small ones are not released
             households = true.households[group]

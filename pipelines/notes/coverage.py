@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agedp_data import tables
-from agedp_data.ledger import Release
-from pipelines.aggregate import Sum
+from agedp_data.ledger import ReleaseRecord
+from pipelines.aggregate import DailySum
 from pipelines.notes.cell_notes import CellNotes, Line
 
 
-def _told(row: Release, true: Sum) -> Iterator[Line]:
+def _told(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
     released = set(row.cells)
     for group, households in true.households.items():
         if released.issuperset(true.series.cells(group)):  # the small ones are not released

@@ -27,10 +27,10 @@ from agedp_data import tables
 from agedp_data.config.meanings import meaning_of
 from agedp_data.config.series import series_in
 from agedp_data.errors import LedgerBehind, Refused
-from agedp_data.ledger import Contract, Release
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import Roster
 from pipelines import folders, locks
-from pipelines.internal_files import Kind, read_content
+from pipelines.internal_files import FileKind, read_content
 from pipelines.release import BeforeDraw
 
 _Key = tuple[str, str, date]
@@ -40,7 +40,7 @@ _ADVICE = (
 )
 
 
-class Counted:
+class RosterDigest:
     """Who a roster counts on a day, as digests; worked out once for each stretch between two changes of it."""
 
     def __init__(self, roster: Roster) -> None:
@@ -82,7 +82,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class RosterHistory:
     """The notes of one population in one ledger, named by its id."""
 
     path: Path
@@ -90,7 +90,7 @@ class Notes:
     ledger: str
     rehearsal: bool
 
-    def require_none_beyond(self, rows: Collection[Release]) -> None:
+    def require_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
         """Check that a ledger with these rows holds every day that was released to the population for good.
 
         Raises:
@@ -106,7 +106,9 @@ class Notes:
                 "confidential folder or another population"
             )
 
-    def require_unchanged(self, counted: Counted, rows: Sequence[Release], contracts: Sequence[Contract]) -> None:
+    def require_unchanged(
+        self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    ) -> None:
         """Compare the roster with that of every released day.
 
         Raises:
@@ -120,14 +122,14 @@ class Notes:
             elif not all(_as_many(counted, row, promises[row.contract]) for row in of_day):
                 raise Refused(_other_households(day))
 
-    def before_draw(self, counted: Counted, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
+    def before_draw(self, counted: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
         """Return what notes the roster of `days` before they are drawn; to be called inside the ledger's transaction.
 
         One write notes all days to come; it is made anew if another run has written since.
         """
         written: list[tuple[int, ...] | None] = []
 
-        def note(day: date, history: Sequence[Release]) -> None:
+        def note(day: date, history: Sequence[ReleaseRecord]) -> None:
             if written and written[-1] == _identity(self.path):
                 return
             with locks.alone(self.path.parent):
@@ -143,7 +145,7 @@ class Notes:
 
         return note
 
-    def settle(self, counted: Counted, rows: Sequence[Release], contracts: Sequence[Contract]) -> None:
+    def settle(self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
         """Mark the days of these rows as released, and note those of which there is no note."""
         promises = _promises(contracts)
         with locks.alone(self.path.parent):
@@ -159,7 +161,7 @@ class Notes:
     def _key(self, day: date) -> _Key:
         return self.population, self.ledger, day
 
-    def _line(self, counted: Counted, day: date, columns: Sequence[str], *, released: bool) -> _Line:
+    def _line(self, counted: RosterDigest, day: date, columns: Sequence[str], *, released: bool) -> _Line:
         groups = {column: counted.digest(day, column) for column in columns if counted.has(column)}
         return {
             "population": self.population,
@@ -172,7 +174,7 @@ class Notes:
         }
 
     def _read(self) -> dict[_Key, _Line]:
-        return read_content(self.path, _parse, Kind.SOURCE, advice=_ADVICE).value or {}
+        return read_content(self.path, _parse, FileKind.SOURCE, advice=_ADVICE).value or {}
 
     def _is_ours(self, line: _Line) -> bool:
         return line["population"] == self.population and line["released"] and not line["rehearsal"]
@@ -189,7 +191,7 @@ def _parse(path: Path) -> dict[_Key, _Line]:
     lines = folders.lines_of(folders.read_table(path, tables.RELEASED_ROSTERS), path)
     by_key = {(line["population"], line["ledger"], line["day"]): line for line in lines}
     if len(by_key) < len(lines) or not all(map(_names_groups, lines)):
-        raise folders.Damaged("a day is noted twice, or its groups are no digests")
+        raise folders.DamagedFile("a day is noted twice, or its groups are no digests")
     return by_key
 
 
@@ -201,24 +203,24 @@ def _names_groups(line: _Line) -> bool:
     return isinstance(groups, dict) and all(isinstance(digest, str) for digest in groups.values())
 
 
-def _released(rows: Sequence[Release]) -> dict[date, list[Release]]:
-    found: dict[str, list[Release]] = {}
+def _released(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
+    found: dict[str, list[ReleaseRecord]] = {}
     for row in rows:
         if row.state == "released":
             found.setdefault(row.day, []).append(row)
     return {date.fromisoformat(day): found[day] for day in sorted(found)}
 
 
-def _promises(contracts: Sequence[Contract]) -> dict[str, dict[str, Any]]:
+def _promises(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
     return {one.hash: meaning_of(one.promise) for one in contracts}
 
 
-def _by(row: Release, promise: Mapping[str, Any]) -> str | None:
+def _by(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
     by: str | None = promise["series"][row.series].get("by")
     return by
 
 
-def _require_same(counted: Counted, noted: Mapping[str, Any]) -> None:
+def _require_same(counted: RosterDigest, noted: Mapping[str, Any]) -> None:
     """Compare a day with its note; groups that no series is published by any more may have left the roster."""
     day = noted["day"]
     if counted.digest(day, None) != noted["members"]:
@@ -231,7 +233,7 @@ def _require_same(counted: Counted, noted: Mapping[str, Any]) -> None:
             )
 
 
-def _as_many(counted: Counted, row: Release, promise: Mapping[str, Any]) -> bool:
+def _as_many(counted: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
     """Tell whether the roster counts as many households in each cell as were counted."""
     day, by, least = date.fromisoformat(row.day), _by(row, promise), promise["population"]["min_households"]
     # a distribution names its groups once for each range

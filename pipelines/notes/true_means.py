@@ -11,12 +11,12 @@ from pathlib import Path
 
 from agedp_data import tables
 from agedp_data.config.series import Distribution
-from agedp_data.ledger import Release
-from pipelines.aggregate import Sum
+from agedp_data.ledger import ReleaseRecord
+from pipelines.aggregate import DailySum
 from pipelines.notes.cell_notes import CellNotes, Line
 
 
-def _means(row: Release, true: Sum) -> Iterator[Line]:
+def _means(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
     if true.series.statistic == "mean":
         for group, value, households in zip(row.cells, row.values, row.households, strict=True):
             per_home = 1000.0 * households
@@ -24,7 +24,7 @@ def _means(row: Release, true: Sum) -> Iterator[Line]:
             yield {"cell": group, "households": households, **means}
 
 
-def _counts(row: Release, true: Sum) -> Iterator[Line]:
+def _counts(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
     if not isinstance(true.series, Distribution) or not true.series.holds(row.cells):
         return  # with other bins its true counts are not to be had
     groups = true.exact.items()

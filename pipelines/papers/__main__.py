@@ -15,13 +15,13 @@ from typing import NoReturn
 from agedp_data.errors import AgedpError, RunFileError
 from pipelines.folders import try_writing
 from pipelines.papers import age, discounted, neighbourhood, temporal
-from pipelines.papers.homes import Data
+from pipelines.papers.homes import PaperReadings
 from pipelines.papers.page import write_page
 from pipelines.papers.results import Paper
 from pipelines.papers.style import require_matplotlib
 from pipelines.papers.writing import writable, write
 
-PAPERS: dict[str, Callable[[Data], Paper]] = {
+PAPERS: dict[str, Callable[[PaperReadings], Paper]] = {
     "age": age.paper,
     "temporal": temporal.paper,
     "discounted": discounted.paper,
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _checked(given: argparse.Namespace) -> Data:
+def _checked(given: argparse.Namespace) -> PaperReadings:
     """Return the data asked for; whatever would stop a run after minutes of computing stops it now."""
     if given.docs and (given.name != "all" or given.small):
         raise RunFileError("the page shows all papers in full: --docs goes with `all`, and not with --small")
@@ -57,7 +57,7 @@ def _checked(given: argparse.Namespace) -> Data:
     for folder in (given.out, given.docs):
         if folder:
             _require_writable(folder)
-    data = Data(tuple(given.london), tuple(given.ausgrid), given.small)
+    data = PaperReadings(tuple(given.london), tuple(given.ausgrid), given.small)
     if data.london and given.name in {"age", "all"}:
         _ = data.london_homes
     if data.ausgrid and given.name in {"discounted", "neighbourhood", "all"}:

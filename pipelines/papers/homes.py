@@ -28,7 +28,7 @@ _LONDON_FROM, _AUSGRID_FROM = date(2013, 1, 1), date(2012, 7, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Homes:
+class PaperHouseholds:
     """Readings of homes; `name` says whose.
 
     Attributes:
@@ -60,7 +60,7 @@ class Homes:
 
 
 @dataclass(frozen=True)
-class Data:
+class PaperReadings:
     """Where readings come from.
 
     Attributes:
@@ -74,7 +74,7 @@ class Data:
     small: bool = False
 
     @cached_property
-    def london_homes(self) -> Homes:
+    def london_homes(self) -> PaperHouseholds:
         """Return homes of London, half-hour by half-hour."""
         if self.london:
             return _read(self.london, "london", "Low Carbon London (open data of UK Power Networks)", open_data=True)
@@ -84,7 +84,7 @@ class Data:
             return _read([f"{folder}/*.csv"], "london", "made-up homes in London's format", open_data=False)
 
     @cached_property
-    def ausgrid_homes(self) -> Homes:
+    def ausgrid_homes(self) -> PaperHouseholds:
         """Return the homes of an Ausgrid year: general consumption and controlled load."""
         if self.ausgrid:
             return _read(self.ausgrid, "ausgrid", "Ausgrid's solar homes (open data)", open_data=True)
@@ -94,7 +94,7 @@ class Data:
             return _read([f"{folder}/*.csv"], "ausgrid", "made-up homes in Ausgrid's format", open_data=False)
 
 
-def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> Homes:
+def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> PaperHouseholds:
     frame = readings(list(files), dataset=dataset)
     if not len(frame):
         raise InputError(f"no reading in the files of {dataset}; name files with readings")
@@ -106,4 +106,6 @@ def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> 
     # Files begin and end with a stamp of midnight, which is a day of one reading.
     whole = np.flatnonzero(((energy >= 0).sum(axis=2) > SLOTS // 2).any(axis=0))
     energy = energy[:, whole[0] : whole[-1] + 1]
-    return Homes(f"{name}: {household.size} homes, {first + whole[0]} to {first + whole[-1]}", energy, open_data)
+    return PaperHouseholds(
+        f"{name}: {household.size} homes, {first + whole[0]} to {first + whole[-1]}", energy, open_data
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from pipelines import folders
-from pipelines.papers.results import Claim, Figure, Paper, Verdict
+from pipelines.papers.results import Paper, PaperClaim, PaperFigure, Verdict
 from pipelines.papers.writing import writable
 
 _READABLE = 0o644
@@ -51,7 +51,7 @@ def _write_page(papers: Sequence[Paper], docs: Path, out: Path) -> Path:
     return page
 
 
-def picture(paper: Paper, figure: Figure) -> str:
+def picture(paper: Paper, figure: PaperFigure) -> str:
     """Return the file name of a figure's picture in the page's folder."""
     return f"{paper.name}-{figure.name}.svg"
 
@@ -67,7 +67,7 @@ def page_of(papers: Sequence[Paper]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def section(paper: Paper, figure: Figure) -> str:
+def section(paper: Paper, figure: PaperFigure) -> str:
     """Return heading, picture and sentences of a figure."""
     told = [
         f"### {figure.shows}: {figure.title}",
@@ -78,7 +78,7 @@ def section(paper: Paper, figure: Figure) -> str:
     return "\n\n".join(told + [f"*Erratum: {figure.erratum}*"] * bool(figure.erratum))
 
 
-def _rows(claims: Sequence[Claim]) -> Iterator[str]:
+def _rows(claims: Sequence[PaperClaim]) -> Iterator[str]:
     yield "| where | claim | verdict | found | correct form | rests on |"
     yield "|---|---|---|---|---|---|"
     for claim in claims:

@@ -64,7 +64,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class PaperFigure:
     """One figure of a paper.
 
     Attributes:
@@ -106,7 +106,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PaperClaim:
     """What a paper says, what was found, and where both are looked up.
 
     Attributes:
@@ -135,5 +135,5 @@ class Paper:
 
     name: str
     title: str
-    figures: tuple[Figure, ...]
-    claims: tuple[Claim, ...] = field(default=())
+    figures: tuple[PaperFigure, ...]
+    claims: tuple[PaperClaim, ...] = field(default=())

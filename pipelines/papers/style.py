@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agedp_data.errors import RunFileError
-from pipelines.papers.results import Curve, Figure, Panel
+from pipelines.papers.results import Curve, Panel, PaperFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def require_matplotlib() -> None:
     del matplotlib
 
 
-def drawn(figure: Figure) -> dict[str, bytes]:
+def drawn(figure: PaperFigure) -> dict[str, bytes]:
     """Return the figure as SVG and PNG, by the ending of the file's name.
 
     Raises:
@@ -108,7 +108,7 @@ def _saved(drawing: Drawing, ending: str) -> bytes:
     return stream.getvalue()
 
 
-def _write_around(drawing: Drawing, figure: Figure, width: float) -> None:
+def _write_around(drawing: Drawing, figure: PaperFigure, width: float) -> None:
     """Write the finding above the panels, and below them what they rest on and what cannot be reproduced."""
     letters = int(width * 14.5)
     drawing.suptitle(textwrap.fill(figure.title, int(width * 11.5)), fontsize=11, fontweight="bold", x=0.01, ha="left")

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from agedp_data.errors import RunFileError
 from pipelines import folders
-from pipelines.papers.results import Claim, Figure, Paper
+from pipelines.papers.results import Paper, PaperClaim, PaperFigure
 from pipelines.papers.style import drawn
 
 _READABLE = 0o644
@@ -55,7 +55,7 @@ def _write(paper: Paper, folder: Path) -> Path:
     return folder
 
 
-def table_of(figure: Figure) -> pa.Table:
+def table_of(figure: PaperFigure) -> pa.Table:
     """Return every point of every curve: panel, x and y axis, curve, look, x, y; what it rests on is its metadata."""
     rows = [(panel, line) for panel in figure.panels for line in panel.curves]
     sizes = [line.x.size for _, line in rows]
@@ -74,7 +74,7 @@ def table_of(figure: Figure) -> pa.Table:
     return table.replace_schema_metadata(told)
 
 
-def claims_of(claims: tuple[Claim, ...]) -> pa.Table:
+def claims_of(claims: tuple[PaperClaim, ...]) -> pa.Table:
     """Return one row for each claim."""
     names = ("place", "claim", "verdict", "found", "maths", "test", "rests_on")
     return pa.table({name: pa.array([getattr(claim, name) for claim in claims], pa.string()) for name in names})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal
 
-from pipelines.aggregate import Sum
+from pipelines.aggregate import DailySum
 from pipelines.preflight.checks import MOST_CONFLICTS
 from pipelines.preflight.input_facts import MOST_REJECTED, InputFacts
 from pipelines.readings.conflicts import LostReadings
@@ -41,7 +41,7 @@ class Alert:
 
 
 def find_alerts(
-    sums: Mapping[tuple[date, str], Sum], facts: InputFacts, days: Collection[date], *, min_coverage: float | None
+    sums: Mapping[tuple[date, str], DailySum], facts: InputFacts, days: Collection[date], *, min_coverage: float | None
 ) -> tuple[Alert, ...]:
     """Return the alerts of these days, by day; of several series that with the fewest usable households counts."""
     alerts = [*_coverage_alerts(sums, days, min_coverage), *_conflict_alerts(facts.conflicts, days)]
@@ -56,7 +56,7 @@ def _file_alerts(facts: InputFacts, day: date) -> Iterator[Alert]:
 
 
 def _coverage_alerts(
-    sums: Mapping[tuple[date, str], Sum], days: Collection[date], min_coverage: float | None
+    sums: Mapping[tuple[date, str], DailySum], days: Collection[date], min_coverage: float | None
 ) -> Iterator[Alert]:
     for day in sorted(days):
         counts = [

@@ -1,7 +1,7 @@
 """What the input files contain -> FINDINGS: what is in order, what is remarkable, what makes a release senseless.
 
-Pure functions of `InputFacts` and of public `Rules`. The checks come in the order of cause and effect: hourly files
-also cover no day, so the first refusal is the one to mend.
+Pure functions of `InputFacts` and of public `CheckLimits`. The checks come in the order of cause and effect: hourly
+files also cover no day, so the first refusal is the one to mend.
 
 Decisions. An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 most days. Rejected
 rows are refused from 0.2 on unless the run file says otherwise: the publishers' files lose below 0.01, and 0.2 is one
@@ -17,7 +17,7 @@ from datetime import date
 from typing import Final, Literal
 
 from agedp_data.readers.intervals import interval_remedy
-from agedp_data.readers.layout import Reason
+from agedp_data.readers.layout import RejectionReason
 from pipelines.preflight.input_facts import MOST_REJECTED, InputFacts
 
 Verdict = Literal["ok", "warning", "refused"]
@@ -35,7 +35,7 @@ _FINER_MINUTES: Final = (30, 15, 10, 6, 5, 3, 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CheckLimits:
     """What the findings are judged by: public keys of the run file."""
 
     max_rejected_share: float
@@ -55,7 +55,7 @@ class Finding:
     public: str = ""
 
 
-def check_facts(facts: InputFacts, rules: Rules) -> tuple[Finding, ...]:
+def check_facts(facts: InputFacts, rules: CheckLimits) -> tuple[Finding, ...]:
     """Return the findings, in the order of cause and effect."""
     return tuple(check(facts, rules) for check in _CHECKS)
 
@@ -65,7 +65,7 @@ def first_refusal(findings: Sequence[Finding]) -> Finding | None:
     return next((finding for finding in findings if finding.verdict == "refused"), None)
 
 
-def _check_files(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001  (one signature for all checks)
+def _check_files(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001  (one signature for all checks)
     names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
     result = f"{_count(facts.files, 'file')}, {_count(facts.rows, 'row')}"
     if facts.rows == 0:
@@ -78,7 +78,7 @@ def _check_files(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001  (
     return Finding("files", result, "warning" if facts.empty_files or facts.unreadable else "ok")
 
 
-def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
+def _check_interval(facts: InputFacts, rules: CheckLimits) -> Finding:
     minutes = measured_interval(facts, rules)
     complete = _percent(facts.complete_days, facts.household_days)
     result = f"{complete} of {_count(facts.household_days, 'household-day')} have about all of their readings"
@@ -100,7 +100,7 @@ def _check_interval(facts: InputFacts, rules: Rules) -> Finding:
     return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
 
 
-def measured_interval(facts: InputFacts, rules: Rules) -> int:
+def measured_interval(facts: InputFacts, rules: CheckLimits) -> int:
     """Return the interval of the readings in minutes, the declared one if nothing contradicts it, 0 if nothing tells.
 
     Of finer data every second, third, ... row lies on the declared grid; coarser ones use every second, third, ...
@@ -113,7 +113,7 @@ def measured_interval(facts: InputFacts, rules: Rules) -> int:
     return facts.interval_minutes
 
 
-def _check_registers(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+def _check_registers(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     result = f"readings of {facts.rising_share:.0%} of the sampled households rise and almost never fall"
     if facts.rising_share > 0.5:
         public = (
@@ -124,7 +124,7 @@ def _check_registers(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG00
     return Finding("registers", result)
 
 
-def _check_rejected(facts: InputFacts, rules: Rules) -> Finding:
+def _check_rejected(facts: InputFacts, rules: CheckLimits) -> Finding:
     reasons = sorted(facts.rejected.items(), key=lambda one: -one[1])[:3]
     result = f"{facts.rejected_share:.2%} of {_count(facts.counted_rows, 'row')}"
     result += "".join(f"; {number:,} {reason}" for reason, number in reasons)
@@ -138,7 +138,7 @@ def _check_rejected(facts: InputFacts, rules: Rules) -> Finding:
         f"[input] max_rejected_share = {rules.max_rejected_share:g}: a larger share of the rows is rejected. Compare "
         "[input] with the files; quality.parquet and store/quarantine in the confidential folder name the rows."
     )
-    if reasons[0][0] == Reason.ABOVE_BOUND.words:
+    if reasons[0][0] == RejectionReason.ABOVE_BOUND.words:
         public += (
             " Most exceed max_half_hour_kwh: the unit is wrong, or they are registers of a meter (docs/own-data.md, "
             "Cumulative registers)."
@@ -146,7 +146,7 @@ def _check_rejected(facts: InputFacts, rules: Rules) -> Finding:
     return Finding("rejected rows", result, "refused", public)
 
 
-def _check_roster(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+def _check_roster(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     result = (
         f"{facts.on_roster:,} of {_count(facts.roster, 'household')} on the roster have a reading; "
         f"{_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
@@ -160,7 +160,7 @@ def _check_roster(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
     return Finding("roster", result, "ok" if complete else "warning")
 
 
-def _check_period(facts: InputFacts, rules: Rules) -> Finding:
+def _check_period(facts: InputFacts, rules: CheckLimits) -> Finding:
     first, last = min(facts.coverage), max(facts.coverage)
     due = f"due days {first} to {last}"
     if facts.days is None:
@@ -171,14 +171,14 @@ def _check_period(facts: InputFacts, rules: Rules) -> Finding:
     return Finding("period", result, "ok" if facts.days[0] <= first and last <= facts.days[1] else "warning")
 
 
-def _outside(rules: Rules) -> str:
+def _outside(rules: CheckLimits) -> str:
     return (
         f"[schedule] first_day = {rules.period[0]}: the files hold no reading of a due day. Correct first_day and "
         "last_day, or deliver those days."
     )
 
 
-def _check_coverage(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+def _check_coverage(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     places = sum(each.households for each in facts.coverage.values())
     usable = sum(each.usable for each in facts.coverage.values())
     least = min(facts.coverage.items(), key=lambda one: one[1].usable / max(one[1].households, 1))
@@ -198,7 +198,7 @@ def _check_coverage(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
     return Finding("coverage", result, "warning" if few or usable < _GOOD_COVERAGE * places else "ok")
 
 
-def _check_absent_days(facts: InputFacts, rules: Rules) -> Finding:
+def _check_absent_days(facts: InputFacts, rules: CheckLimits) -> Finding:
     absent = facts.absent_days
     if not absent:
         return Finding("absent days", "on every due day more than a tenth of the households are usable")
@@ -212,7 +212,7 @@ def _check_absent_days(facts: InputFacts, rules: Rules) -> Finding:
     return Finding("absent days", result, "refused", public)
 
 
-def _check_unit(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+def _check_unit(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     if facts.median_day_kwh is None:
         return Finding("unit", "no complete household-day")
     least, most = PLAUSIBLE_DAY_KWH
@@ -222,7 +222,7 @@ def _check_unit(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
     return Finding("unit", result + ("" if plausible else doubt), "ok" if plausible else "warning")
 
 
-def _check_conflicts(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG001
+def _check_conflicts(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     if not facts.conflicts:
         return Finding("conflicts", "no due day loses a reading to conflicting rows")
     day, worst = max(facts.conflicts.items(), key=lambda one: one[1].share)
@@ -233,7 +233,7 @@ def _check_conflicts(facts: InputFacts, rules: Rules) -> Finding:  # noqa: ARG00
     return Finding("conflicts", f"{result}; {helps}", "warning")
 
 
-_CHECKS: Final[tuple[Callable[[InputFacts, Rules], Finding], ...]] = (
+_CHECKS: Final[tuple[Callable[[InputFacts, CheckLimits], Finding], ...]] = (
     _check_files,
     _check_interval,
     _check_registers,

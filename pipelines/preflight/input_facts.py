@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.readers.layout import INTERVAL_MINUTES, MISSING, PASSES, SLOTS, Flags, Ints, Reason, slot_step
-from pipelines.aggregate import Sum
+from agedp_data.readers.layout import INTERVAL_MINUTES, MISSING, PASSES, SLOTS, Flags, Ints, RejectionReason, slot_step
+from pipelines.aggregate import DailySum
 from pipelines.read import Delivery
 from pipelines.readings.conflicts import LostReadings, lost_to_conflicts
 from pipelines.readings.days import read_days
@@ -34,11 +34,11 @@ _LEAST_RISES, _MOST_FALLS = 0.01, 0.05
 _MOST_HOUSEHOLDS = 500
 _ABSENT_PART = 10
 _NOT_REJECTED = {
-    Reason.CATEGORY.words,
-    Reason.MISSING.words,
-    Reason.DUPLICATE.words,
-    Reason.CONFLICT.words,  # counted as readings that a day loses
-    Reason.SUPERSEDED.words,
+    RejectionReason.CATEGORY.words,
+    RejectionReason.MISSING.words,
+    RejectionReason.DUPLICATE.words,
+    RejectionReason.CONFLICT.words,  # counted as readings that a day loses
+    RejectionReason.SUPERSEDED.words,
 }
 MOST_REJECTED: Final = 0.05
 """A file that loses a larger share of its rows is remarkable: the publishers' files lose below 0.01."""
@@ -101,7 +101,7 @@ class InputFacts:
     @property
     def off_grid_share(self) -> float:
         """Return which share of the rows has a timestamp between those of the interval."""
-        return self.rejected.get(Reason.OFF_GRID.words, 0) / self.counted_rows if self.counted_rows else 0.0
+        return self.rejected.get(RejectionReason.OFF_GRID.words, 0) / self.counted_rows if self.counted_rows else 0.0
 
     @property
     def absent_days(self) -> tuple[date, ...]:
@@ -115,7 +115,7 @@ def collect_facts(
     households: Collection[str],
     *,
     months: Sequence[str],
-    sums: Mapping[tuple[date, str], Sum],
+    sums: Mapping[tuple[date, str], DailySum],
     days: Sequence[date],
     whole: bool,
 ) -> InputFacts:
@@ -192,7 +192,7 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     return tuple(one for one in files if one.rejected > MOST_REJECTED * one.rows)
 
 
-def _coverage(day: date, sums: Mapping[tuple[date, str], Sum]) -> Coverage:
+def _coverage(day: date, sums: Mapping[tuple[date, str], DailySum]) -> Coverage:
     own = [one for (of, _), one in sums.items() if of == day]
     households = max((sum(one.households.values()) for one in own), default=0)
     return Coverage(households, max((sum(one.usable.values()) for one in own), default=0))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipelines import folders, locks
-from pipelines.internal_files import Kind, Notice, read_content
+from pipelines.internal_files import FileKind, FileNotice, read_content
 from pipelines.preflight.alerts import Alert
 from pipelines.preflight.checks import Finding, findings_json
 
@@ -42,14 +42,14 @@ def count_reported(folder: Path, *, population: str) -> int | None:
             return None
         return int(record["released"])
 
-    return read_content(folder / PREFLIGHT, parse, Kind.DERIVED, advice="").value
+    return read_content(folder / PREFLIGHT, parse, FileKind.DERIVED, advice="").value
 
 
-def check_alerts(folder: Path) -> tuple[Notice | None, ...]:
+def check_alerts(folder: Path) -> tuple[FileNotice | None, ...]:
     """Rename a damaged record of alerts, so that it begins anew, and return what to warn about."""
     advice = "Put back a copy to keep the earlier alerts."
     names = (ALERTS, EARLIER_ALERTS)
-    return tuple(read_content(folder / name, _parse_alerts, Kind.RECORD, advice=advice).notice for name in names)
+    return tuple(read_content(folder / name, _parse_alerts, FileKind.RECORD, advice=advice).notice for name in names)
 
 
 def _parse_alerts(path: Path) -> list[Mapping[str, Any]]:
@@ -66,7 +66,7 @@ def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at:
         return
     path = folder / ALERTS
     with locks.alone(folder):
-        earlier = read_content(path, _parse_alerts, Kind.RECORD, advice="").value or []
+        earlier = read_content(path, _parse_alerts, FileKind.RECORD, advice="").value or []
         recorded = {_identity(alert) for alert in earlier}
         records = [_record(alert, population, at) for alert in alerts]
         lines = [record for record in records if _identity(record) not in recorded]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agedp_data.errors import PreflightFailed
-from pipelines.preflight.checks import Finding, Rules, check_facts, first_refusal
+from pipelines.preflight.checks import CheckLimits, Finding, check_facts, first_refusal
 from pipelines.preflight.input_facts import InputFacts, collect_facts
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def facts_of(work: Work, delivery: Delivery) -> InputFacts:
     )
 
 
-def rules_for(work: Work) -> Rules:
+def rules_for(work: Work) -> CheckLimits:
     """Return the public keys that findings are judged by."""
     table, schedule = work.run.input, work.run.schedule
-    return Rules(
+    return CheckLimits(
         max_rejected_share=float(table.max_rejected_share),
         refuse_absent_days=getattr(schedule, "absent_days", "") == "refuse",
         period=(schedule.first_day, schedule.last_day),

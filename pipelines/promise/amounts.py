@@ -13,7 +13,7 @@ _LAST: Final = 11 * _DIGITS  # 100,000: more is a slip of the pen
 _GUESSES: Final = 12
 
 
-class _Tried(NamedTuple):
+class _TriedEpsilon(NamedTuple):
     place: int
     noise: float | None
 
@@ -28,9 +28,9 @@ def least_amount(noise: Callable[[Decimal], float | None], target: float, *, gue
     Decimal('6.667')
     """
     at, low, high = _place(guess), -1, _LAST + 1
-    tried: list[_Tried] = []
+    tried: list[_TriedEpsilon] = []
     while high - low > 1:
-        now = _Tried(at, noise(amount_at(at)))
+        now = _TriedEpsilon(at, noise(amount_at(at)))
         if now.noise is not None and now.noise <= target:
             high = at
         elif high > _LAST and tried and _cap_binds(tried[-1], now):
@@ -43,7 +43,7 @@ def least_amount(noise: Callable[[Decimal], float | None], target: float, *, gue
     return None if high > _LAST else amount_at(high)
 
 
-def _wanted(tried: list[_Tried], target: float) -> int:
+def _wanted(tried: list[_TriedEpsilon], target: float) -> int:
     """Return where the target is met if noise is a power of the amount: the last two say which, else 1/amount."""
     place, noise = tried[-1]
     if noise is None or not math.isfinite(noise):
@@ -57,7 +57,7 @@ def _wanted(tried: list[_Tried], target: float) -> int:
     return _place(float(amount_at(place)) * (noise / target) ** (1 / power))
 
 
-def _cap_binds(before: _Tried, now: _Tried) -> bool:
+def _cap_binds(before: _TriedEpsilon, now: _TriedEpsilon) -> bool:
     """Tell whether more did not help: a cap decides, whatever the amount."""
     return before.noise is not None and now.noise is not None and now.noise >= before.noise * (1 - 1e-9)
 

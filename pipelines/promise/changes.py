@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from agedp_data import noise
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 
 YARDSTICK_KWH: Final = 1.0
 _PAIRS: Final = 30
@@ -26,7 +26,7 @@ _ERRORS: Final = 2
 """How many times its standard error an estimate must be."""
 
 
-class Change(NamedTuple):
+class DayToDayChange(NamedTuple):
     """What a mean changes by [kWh a home], and its standard error, None for the yardstick."""
 
     kwh: float
@@ -38,21 +38,21 @@ class Change(NamedTuple):
         return self.error_kwh is not None
 
 
-def change_of(rows: Sequence[Release]) -> Change:
+def change_of(rows: Sequence[ReleaseRecord]) -> DayToDayChange:
     """Return how much the smallest group's mean moves from day to day, or the yardstick if that cannot be told."""
     squares = np.array(_squares(rows))
     if squares.size < _PAIRS:
-        return Change(YARDSTICK_KWH)
+        return DayToDayChange(YARDSTICK_KWH)
     mean, apart = float(squares.mean()), squares - squares.mean()
     # neighbouring differences share the noise of a day
     variance = float(apart @ apart + 2 * max(0.0, float(apart[1:] @ apart[:-1]))) / squares.size
     error = math.sqrt(variance / squares.size)
     if mean <= 0 or mean < _ERRORS * error:
-        return Change(YARDSTICK_KWH)
-    return Change(math.sqrt(mean), error / (2 * math.sqrt(mean)))
+        return DayToDayChange(YARDSTICK_KWH)
+    return DayToDayChange(math.sqrt(mean), error / (2 * math.sqrt(mean)))
 
 
-def _squares(rows: Sequence[Release]) -> list[float]:
+def _squares(rows: Sequence[ReleaseRecord]) -> list[float]:
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: row.day)
     if not released:
         return []
@@ -66,7 +66,7 @@ def _squares(rows: Sequence[Release]) -> list[float]:
     ]
 
 
-def _told(row: Release, group: str) -> tuple[float, float]:
+def _told(row: ReleaseRecord, group: str) -> tuple[float, float]:
     """Return a group's mean [kWh a home], and the variance of its noise."""
     i = row.cells.index(group)
     per_home = 1000.0 * row.households[i]

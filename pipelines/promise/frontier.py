@@ -20,17 +20,17 @@ from datetime import date
 from functools import lru_cache
 
 from agedp_data import noise
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config.run import RunFile
 from agedp_data.config.series import AnySeries
 from agedp_data.errors import RunFileError
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import granted, number
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.notion import Method
-from agedp_data.privacy.planner import Plan, cheapest, frontier
+from agedp_data.privacy.planner import AgePlan, cheapest, frontier
 from agedp_data.roster import Roster
-from pipelines.promise.changes import Change, change_of
+from pipelines.promise.changes import DayToDayChange, change_of
 from pipelines.work import Work
 
 HORIZON_DAYS = 28
@@ -41,7 +41,7 @@ _LEAST_SHARE = 8  # of the day's cap, where the table ends
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SchedulePoint:
     """A schedule: loss of each release [-], age and interval [days], peak risk [-], error and noise [kWh a home].
 
     A risk without a peak is infinite: it grows with every release until `ended_by` ("epsilon_total" or "last_day") ends
@@ -69,12 +69,12 @@ class Choice:
 class Frontier:
     """Choices by ascending error, and what they rest on; `target` is the risk promised or reached by the run file."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[SchedulePoint, ...]
     series: str
     homes: int
     method: Method
     target: float | None
-    change: Change
+    change: DayToDayChange
 
 
 def foresee_frontier(work: Work) -> Frontier:
@@ -90,7 +90,7 @@ def foresee_frontier(work: Work) -> Frontier:
     return search.found()
 
 
-def _rows(work: Work) -> Sequence[Release]:
+def _rows(work: Work) -> Sequence[ReleaseRecord]:
     ledger = work.opened_ledger()
     return () if ledger is None else ledger.rows(work.population)
 
@@ -98,7 +98,7 @@ def _rows(work: Work) -> Sequence[Release]:
 class _Search:
     """Risk and error as functions of age, interval and loss, for one run file."""
 
-    def __init__(self, run: RunFile, envelope: Envelope, roster: Roster, rows: Sequence[Release]) -> None:
+    def __init__(self, run: RunFile, envelope: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]) -> None:
         means = [(name, one) for name, one in run.series.items() if one.statistic == "mean"]
         if not means:
             raise RunFileError("a frontier is of the error of a mean; the run file publishes none")
@@ -173,14 +173,14 @@ class _Search:
         ordered = tuple(sorted(set(choices), key=lambda one: (one.error_kwh, one.risk, one.promised)))
         return Frontier(ordered, self.name, self.homes, self.method, target, self.change)
 
-    def _within(self, risk: float) -> Choice | None:
+    def _within(self, risk: float) -> SchedulePoint | None:
         """Return the daily schedule of least error whose risk is at most this."""
         if not math.isfinite(risk):
             return None
         plan = cheapest(self.risk, self.error, max_risk=risk, horizon=self.horizon, max_loss=self.cap, max_interval=1)
         return None if plan is None else self._choice(plan, cheapest=True)
 
-    def _promised(self) -> Choice | None:
+    def _promised(self) -> SchedulePoint | None:
         """Return what the run file promises now, one release a day; None if it spends no constant loss."""
         promise = self.run.promise
         if not isinstance(promise, AgeDependent):
@@ -195,14 +195,14 @@ class _Search:
             if risk > target * (1 + _ROUNDING):  # the first loss is no daily one: what is released adds up
                 return None
             risk = target
-        return self._choice(Plan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
+        return self._choice(AgePlan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
 
-    def _choice(self, plan: Plan, *, promised: bool = False, cheapest: bool = False) -> Choice:
+    def _choice(self, plan: AgePlan, *, promised: bool = False, cheapest: bool = False) -> SchedulePoint:
         total = self.run.promise.total_cap
         days = None if total is None else int(number(total) / plan.loss) * int(plan.interval)
         age, interval = int(plan.age), int(plan.interval)
         end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
-        return Choice(
+        return SchedulePoint(
             plan.loss,
             age,
             interval,

@@ -17,8 +17,8 @@ from datetime import date
 from fractions import Fraction
 from typing import Final
 
-from agedp_data.chains.envelope import Envelope
-from agedp_data.notions.notion import Notion, Row
+from agedp_data.chains.envelope import LeakageBound
+from agedp_data.notions.notion import HistoryRow, Notion
 
 WHOLE_DAY: Final = Fraction(1)
 OTHER_SERIES: Final = "the other series of the day have spent what it may spend"
@@ -29,7 +29,7 @@ _FAR_OFF: Final = date.max.isoformat()
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class DayBudget:
     """What a series may spend about a day, whole 1e-9 epsilon; if nothing, why only this day gets nothing.
 
     Nothing without a reason means that the series has ended.
@@ -40,40 +40,42 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class EffectivePromise:
     """A promise and every model that binds it: what one of the envelopes does not permit is not permitted."""
 
     notion: Notion
-    envelopes: tuple[Envelope | None, ...]
+    envelopes: tuple[LeakageBound | None, ...]
 
-    def loss(self, history: Sequence[Row], day: str, published_on: str) -> int:
+    def loss(self, history: Sequence[HistoryRow], day: str, published_on: str) -> int:
         """Return what a day may spend, beyond what its rows in `history` have spent, whole 1e-9 epsilon."""
         return min(self.notion.loss(history, day, envelope, published_on) for envelope in self.envelopes)
 
-    def admit(self, history: Sequence[Row], row: Row) -> None:
+    def admit(self, history: Sequence[HistoryRow], row: HistoryRow) -> None:
         """Raise Refused if `row` after `history` would break the promise."""
         for envelope in self.envelopes:
             self.notion.admit(history, row, envelope)
 
-    def review(self, history: Sequence[Row]) -> None:
+    def review(self, history: Sequence[HistoryRow]) -> None:
         """Raise Refused if what is released already breaks the promise under a model that came or comes later."""
         for envelope in self.envelopes if len(self.envelopes) > 1 else ():
             self.notion.review(history, envelope)
 
-    def broken(self, history: Sequence[Row]) -> dict[str, str]:
+    def broken(self, history: Sequence[HistoryRow]) -> dict[str, str]:
         """Return the parameters of the promise that what is released breaks for ever, with what is the case."""
         return {key: said for each in self.envelopes for key, said in self.notion.broken(history, each).items()}
 
-    def grant(self, history: Sequence[Row], day: str, published_on: str, *, share: Fraction = WHOLE_DAY) -> Grant:
+    def grant(
+        self, history: Sequence[HistoryRow], day: str, published_on: str, *, share: Fraction = WHOLE_DAY
+    ) -> DayBudget:
         """Return what a series with this share of each day is granted: its part, or what the others left of it."""
         others = [row for row in history if row.day != day]
         whole = self.loss(others, day, published_on)
         left = whole if len(others) == len(history) else self.loss(history, day, published_on)
         loss = min(int(share * whole), left)
         if loss > 0:
-            return Grant(loss)
+            return DayBudget(loss)
         if whole > 0 and left <= 0:
-            return Grant(0, OTHER_SERIES)
+            return DayBudget(0, OTHER_SERIES)
         if self.notion.slides and int(share * self.loss(history, _FAR_OFF, _FAR_OFF)) > 0:
-            return Grant(0, DAYS_NEAR)
-        return Grant(0)
+            return DayBudget(0, DAYS_NEAR)
+        return DayBudget(0)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config.meanings import meaning_of
 from agedp_data.config.series import AnySeries, series_of
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.model import Model
 
 
-def model_named(contract: Contract) -> str | None:
+def model_named(contract: ContractRecord) -> str | None:
     """Return the id of the model that a contract names, None if it names none."""
     named: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
     return named
 
 
-def binding_models(ledger: Ledger, population: str) -> dict[str, Envelope]:
+def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     """Return the envelope of every model that a contract of the population ever named, by its id, oldest first.
 
     A model binds whether or not a row was charged under it: a promise that stopped under a newer model must not go
@@ -35,12 +35,12 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, Envelope]:
     return {model: Model.of_text(known[model]).envelope for model in needed}
 
 
-def series_by_contract(contracts: Sequence[Contract]) -> dict[str, dict[str, AnySeries]]:
+def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:
     """Return the series of every contract, by its hash."""
     return {known.hash: series_of(meaning_of(known.promise)) for known in contracts}
 
 
-def done_by(rows: Sequence[Release], contracts: Sequence[Contract]) -> set[tuple[str, str]]:
+def done_by(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
     """Return (day, series) of what is released, or never will be: a series begins behind the days released before it.
 
     A series that was ended and came back begins behind the days released before the contract that brought it back.

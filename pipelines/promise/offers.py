@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
-from agedp_data.notions.notion import Figure
-from pipelines.promise.changes import Change
+from agedp_data.notions.notion import LossBound
+from pipelines.promise.changes import DayToDayChange
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ComparisonTarget:
     """What is to be kept: a risk [epsilon] or an error [kWh a home]; `own` if the run file's promise says which."""
 
     risk: Decimal | None = None
@@ -27,7 +27,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Remedies:
     """What would make an unusable series usable, each alone.
 
     `homes` in the smallest group; or `figure`, which the promise would then keep, until `last_day`, both None if the
@@ -41,7 +41,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class SeriesCost:
     """What a promise comes to if every day is released when due: figure reached and losses [1e-9], noise [kWh a home].
 
     `beyond` says that it goes on after the last day looked at; `ended_by` is "epsilon_total" or "promise" if that ends
@@ -67,7 +67,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class NotionOffer:
     """A notion and a method, and what it costs; `lacking` says why it cannot be had.
 
     `figure` (its name, what it is about, whether and what it assumes) is what is kept at or below `amount`; `keys` are
@@ -78,11 +78,11 @@ class Offer:
     notion: str
     method: str
     lacking: str = ""
-    figure: Figure | None = None
+    figure: LossBound | None = None
     amount: Decimal | None = None
     keys: Mapping[str, str | int] | None = None
-    series: Series | None = None
-    needs: Needs | None = None
+    series: SeriesCost | None = None
+    needs: Remedies | None = None
     promised: bool = False
     kept: bool = False
     cheapest: bool = False
@@ -90,25 +90,25 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class NotionComparison:
     """All offers for a target, and what they rest on: the series that decides, its smallest group, the days asked."""
 
-    target: Target
-    offers: tuple[Offer, ...]
+    target: ComparisonTarget
+    offers: tuple[NotionOffer, ...]
     series: str
     homes: int
     groups: str
     days: tuple[date, ...]
     endless: bool
-    change: Change
+    change: DayToDayChange
 
 
-def marked(offers: Sequence[Offer], target: Target) -> Iterator[Offer]:
+def marked(offers: Sequence[NotionOffer], target: ComparisonTarget) -> Iterator[NotionOffer]:
     """Yield the offers, the cheapest that keeps the target marked among those of its kind.
 
     Cheapest is the least noise for a risk, the least figure for an error; of equal ones the first.
     """
-    best: dict[str, Offer] = {}
+    best: dict[str, NotionOffer] = {}
     for one in offers:
         if one.kept and one.figure is not None:
             known = best.get(one.figure.kind)
@@ -118,7 +118,7 @@ def marked(offers: Sequence[Offer], target: Target) -> Iterator[Offer]:
         yield replace(one, cheapest=any(one is each for each in best.values()))
 
 
-def _cost(offer: Offer, target: Target) -> tuple[float, ...]:
+def _cost(offer: NotionOffer, target: ComparisonTarget) -> tuple[float, ...]:
     if offer.series is None:
         return (math.inf,)
     figure = math.inf if offer.amount is None else float(offer.amount)

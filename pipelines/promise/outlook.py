@@ -12,13 +12,13 @@ from typing import Any
 
 from agedp_data import clock, noise
 from agedp_data.errors import Refused
-from agedp_data.ledger import Contract, Release, canonical
+from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.losses import NANO
-from agedp_data.notions.notion import Figure
+from agedp_data.notions.notion import LossBound
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.readers.datasets import layout_of
 from agedp_data.roster import ALL, Roster
-from pipelines.promise.grant import WHOLE_DAY, Binding
+from pipelines.promise.grant import WHOLE_DAY, EffectivePromise
 from pipelines.promise.in_force import done_by
 
 _FURTHEST_DAYS = 3652
@@ -30,7 +30,7 @@ Skip = tuple[date, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Forecast:
     """What a contract permits from here on, and what it says of what was released.
 
     `next_day` is the first day behind the newest in the ledger, None if the series is over; `loss` what it is
@@ -50,29 +50,29 @@ class Outlook:
     skipped: tuple[Skip, ...]
     stopped: str
     beyond: str
-    figures: tuple[Figure, ...]
+    figures: tuple[LossBound, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ForecastContract:
     """One of the two contracts: its text read, its promise and all models that bind it, its own model first."""
 
     contract: Mapping[str, Any]
-    binding: Binding
+    binding: EffectivePromise
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ForecastView:
     """What both are looked at from: everything released so far, who is counted, the date, the contracts so far."""
 
-    rows: tuple[Release, ...]
+    rows: tuple[ReleaseRecord, ...]
     roster: Roster
     today: date
-    contracts: tuple[Contract, ...] = ()
+    contracts: tuple[ContractRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Imagined:
+class SimulatedRelease:
     """A day that is only imagined: what a notion reads of a release."""
 
     population: str
@@ -86,36 +86,36 @@ class Imagined:
 
 
 @dataclass(slots=True)
-class Course:
+class SimulatedSeries:
     """What becomes of the days from here on: those released, those skipped, and whether the series ended.
 
     `beyond` says which bound a day that is granted something would break.
     """
 
-    history: list[Release | Imagined]
-    released: list[Imagined] = field(default_factory=list)
+    history: list[ReleaseRecord | SimulatedRelease]
+    released: list[SimulatedRelease] = field(default_factory=list)
     skipped: list[Skip] = field(default_factory=list)
     ended: bool = False
     stopped: str = ""
     beyond: str = ""
 
 
-def outlook(side: Side, view: View, *, days_ahead: int | None = None) -> Outlook:
+def outlook(side: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
     """Return what a contract permits from here on, looking as many days ahead as it may take, or as asked."""
     figures = tuple(side.binding.notion.figures(view.rows, side.binding.envelopes[0], None))
     days = list(islice(coming_days(side.contract, view.rows), days_ahead))
     course = course_of(side, view, days)
     if not days:
-        return Outlook(None, 0, {}, None, False, tuple(course.skipped), course.stopped, "", figures)
+        return Forecast(None, 0, {}, None, False, tuple(course.skipped), course.stopped, "", figures)
     last = date.fromisoformat(course.released[-1].day) if course.released else None
     first = [row.loss for row in course.released if row.day == days[0].isoformat()]
     granted = first[0] if first else 0
     sd = _noise_sd(side, granted, _homes(side.contract, view.roster, days[0]))
     told = (course.stopped, course.beyond)
-    return Outlook(days[0], granted, sd, last, course.ended, tuple(course.skipped), *told, figures)
+    return Forecast(days[0], granted, sd, last, course.ended, tuple(course.skipped), *told, figures)
 
 
-def coming_days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[date]:
+def coming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
     """Yield the days behind the newest in the ledger, without skip_days, as far as the end is looked for."""
     schedule = terms["schedule"]
     behind = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
@@ -130,9 +130,9 @@ def coming_days(terms: Mapping[str, Any], rows: Sequence[Release]) -> Iterator[d
         day += timedelta(days=1)
 
 
-def course_of(side: Side, view: View, days: Sequence[date]) -> Course:
+def course_of(side: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
     """Return what becomes of half-released days and of `days`, each released when due, up to the first refused."""
-    course = Course(list(view.rows))
+    course = SimulatedSeries(list(view.rows))
     try:
         side.binding.review(view.rows)
     except Refused as refused:
@@ -159,10 +159,10 @@ def course_of(side: Side, view: View, days: Sequence[date]) -> Course:
     return course
 
 
-def _left_over(terms: Mapping[str, Any], view: View) -> Iterator[tuple[date, str]]:
+def _left_over(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
     """Yield the days that some series published and others did not yet: a run was cut off between them."""
     behind = max((row.seq for row in view.rows), default=0) + 1
-    contracts = (*view.contracts, Contract("", canonical(terms), seq=behind))
+    contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=behind))
     done = done_by(view.rows, contracts)
     for day in sorted({row.day for row in view.rows}):
         for series in terms["series"]:
@@ -174,14 +174,16 @@ def _earliest(terms: Mapping[str, Any], today: date) -> str:
     return "" if terms["schedule"]["mode"] == "rehearsal" else today.isoformat()
 
 
-def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> Imagined:
+def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
     ended = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
     due = clock.due_on(ended, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]
-    return Imagined(population, "", day.isoformat(), "released", 0, clock.instant(ended), max(due, not_before))
+    return SimulatedRelease(population, "", day.isoformat(), "released", 0, clock.instant(ended), max(due, not_before))
 
 
-def _refusal(binding: Binding, history: Sequence[Release | Imagined], row: Imagined) -> str:
+def _refusal(
+    binding: EffectivePromise, history: Sequence[ReleaseRecord | SimulatedRelease], row: SimulatedRelease
+) -> str:
     """Return why a row may not follow, "" if it may."""
     try:
         binding.admit(history, row)
@@ -190,12 +192,12 @@ def _refusal(binding: Binding, history: Sequence[Release | Imagined], row: Imagi
     return ""
 
 
-def _share(side: Side, series: str) -> Fraction:
+def _share(side: ForecastContract, series: str) -> Fraction:
     """Return which part of a day's loss a series is granted."""
     return side.binding.notion.part_of_day(series, Fraction(side.contract["series"][series]["share"]))
 
 
-def _noise_sd(side: Side, loss: int, homes: Mapping[str, int]) -> dict[str, float]:
+def _noise_sd(side: ForecastContract, loss: int, homes: Mapping[str, int]) -> dict[str, float]:
     """Return the standard deviation of each daily mean's noise, kWh a home, when the day is granted `loss`."""
     found: dict[str, float] = {}
     for name, series in side.contract["series"].items():

@@ -15,23 +15,23 @@ from itertools import islice
 from typing import Final
 
 from agedp_data import noise
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config import RunFile, contract
 from agedp_data.errors import RunFileError
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import NANO, recorded
 from agedp_data.notions import Promise
 from agedp_data.roster import Roster
 from pipelines.promise.changes import change_of
-from pipelines.promise.grant import Binding
-from pipelines.promise.offers import Series
-from pipelines.promise.outlook import Course, Side, View, coming_days, course_of
+from pipelines.promise.grant import EffectivePromise
+from pipelines.promise.offers import SeriesCost
+from pipelines.promise.outlook import ForecastContract, ForecastView, SimulatedSeries, coming_days, course_of
 from pipelines.work import Work, follow
 
 _AHEAD: Final = 366
 
 
-class PromisedDays:
+class SimulatedDays:
     """The days of a run file, its ledger and roster; `homes` by day are those of the smallest group.
 
     Raises:
@@ -44,10 +44,10 @@ class PromisedDays:
             follow(work, ledger)
         self.run: RunFile = work.run
         self.model = work.model
-        rows: tuple[Release, ...] = () if ledger is None else ledger.rows(work.population)
+        rows: tuple[ReleaseRecord, ...] = () if ledger is None else ledger.rows(work.population)
         contracts = () if ledger is None else ledger.contracts(work.population)
-        self.envelopes: tuple[Envelope | None, ...] = work.terms.envelopes
-        self.view = View(rows, work.roster, work.today, contracts)
+        self.envelopes: tuple[LeakageBound | None, ...] = work.terms.envelopes
+        self.view = ForecastView(rows, work.roster, work.today, contracts)
         self.name = self._noisiest()
         self.homes = dict(self._counted())
         if not self._days():
@@ -91,10 +91,12 @@ class PromisedDays:
             if homes:
                 yield day, homes
 
-    def gone_through(self, run: RunFile, figure: str) -> Series | None:
+    def gone_through(self, run: RunFile, figure: str) -> SeriesCost | None:
         """Return what comes of the days under a run file's promise, None if nothing is ever released."""
         terms = contract(run, model=self.model.id if self.model else None)
-        course = course_of(Side(terms, Binding(run.notion, self.envelopes)), self.view, list(self.homes))
+        course = course_of(
+            ForecastContract(terms, EffectivePromise(run.notion, self.envelopes)), self.view, list(self.homes)
+        )
         if not course.released:
             return None
         figures = run.notion.figures(course.history, self.envelopes[0], None)
@@ -103,7 +105,7 @@ class PromisedDays:
         days = [date.fromisoformat(row.day) for row in course.released]
         noises = [self.noise_of(loss, run) / self.homes[day] for loss, day in zip(losses, days, strict=True)]
         dates = [row.published_on for row in course.released]
-        return Series(
+        return SeriesCost(
             reaches,
             losses,
             math.sqrt(sum(each**2 for each in noises) / len(noises)),
@@ -143,7 +145,7 @@ def smallest_group(roster: Roster, day: date, by: str | None, least: int) -> int
     return min((homes for _, homes in roster.cells(day, by) if homes >= least), default=0)
 
 
-def _ended_by(promise: Promise, course: Course) -> str:
+def _ended_by(promise: Promise, course: SimulatedSeries) -> str:
     if not course.ended:
         return ""
     spent = sum(row.loss for row in course.history)

@@ -28,40 +28,40 @@ from agedp_data.config import RunFile, contract
 from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.losses import NANO, granted
 from agedp_data.notions import NOTIONS, Promise
-from agedp_data.notions.candidate import Candidate, unknown
+from agedp_data.notions.candidate import Alternative, unknown
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
 from pipelines.promise.amounts import least_amount
-from pipelines.promise.offers import Comparison, Needs, Offer, Series, Target, marked
-from pipelines.promise.promised_days import PromisedDays
+from pipelines.promise.offers import ComparisonTarget, NotionComparison, NotionOffer, Remedies, SeriesCost, marked
+from pipelines.promise.promised_days import SimulatedDays
 from pipelines.work import Work
 
 _NEXT_TO_NOTHING: Final = 1000
 
 
-def compare_promises(work: Work, target: Target) -> Comparison:
+def compare_promises(work: Work, target: ComparisonTarget) -> NotionComparison:
     """Return every notion and method for a target; nothing is drawn or written.
 
     Raises:
         RunFileError: no mean is published, or no day is left on which enough homes are counted.
     """
-    return _Going(work).compared(target)
+    return _PromiseSearch(work).compared(target)
 
 
-class _Going:
+class _PromiseSearch:
     """Goes through the days under one promise after the other, for one run file."""
 
     def __init__(self, work: Work) -> None:
         self.run: RunFile = work.run
-        self.days = PromisedDays(work)
-        self._known: dict[tuple[str, str, Decimal], tuple[RunFile, Series | None]] = {}
+        self.days = SimulatedDays(work)
+        self._known: dict[tuple[str, str, Decimal], tuple[RunFile, SeriesCost | None]] = {}
 
-    def compared(self, asked: Target) -> Comparison:
+    def compared(self, asked: ComparisonTarget) -> NotionComparison:
         target = self._target(asked)
         offers = [self._offer(notion, one, target) for notion in NOTIONS for one in notion.candidates(self.run)]
         if not any(one.promised for one in offers):
             offers.insert(0, self._own(target))
         by = self.run.series[self.days.name].by or ""
-        return Comparison(
+        return NotionComparison(
             target,
             tuple(marked(offers, target)),
             self.days.name,
@@ -72,7 +72,7 @@ class _Going:
             self.days.change,
         )
 
-    def _target(self, asked: Target) -> Target:
+    def _target(self, asked: ComparisonTarget) -> ComparisonTarget:
         """Return what was asked for, else what the run file's promise keeps its own figure at.
 
         Where it bounds that figure by its day's loss only, what it comes to; where that is nothing (what is as old as
@@ -88,24 +88,24 @@ class _Going:
             amount = None if series is None else series.reaches
         if amount is None or amount < _NEXT_TO_NOTHING:
             amount = notion.limits[DAY_FIGURE] or 0
-        return Target(risk=Decimal(amount) / NANO, own=True)
+        return ComparisonTarget(risk=Decimal(amount) / NANO, own=True)
 
-    def _first(self) -> Candidate:
+    def _first(self) -> Alternative:
         """Return the candidate that tells what the run file's own promise keeps."""
         return next(iter(type(self.run.promise).candidates(self.run)), unknown(""))
 
-    def _offer(self, notion: type[Promise], candidate: Candidate, target: Target) -> Offer:
+    def _offer(self, notion: type[Promise], candidate: Alternative, target: ComparisonTarget) -> NotionOffer:
         if candidate.lacking:
-            return Offer(notion.name, candidate.method, candidate.lacking)
+            return NotionOffer(notion.name, candidate.method, candidate.lacking)
         try:
             amount = target.risk if target.risk is not None else self._amount(notion, candidate, target.error_kwh or 0)
             if amount is None:
-                return Offer(notion.name, candidate.method, self._too_little(target.error_kwh or 0))
+                return NotionOffer(notion.name, candidate.method, self._too_little(target.error_kwh or 0))
             return self._of(notion, candidate, amount, target)
         except AgedpError as error:
-            return Offer(notion.name, candidate.method, str(error).removeprefix(f"{self.run.name}: "))
+            return NotionOffer(notion.name, candidate.method, str(error).removeprefix(f"{self.run.name}: "))
 
-    def _own(self, target: Target) -> Offer:
+    def _own(self, target: ComparisonTarget) -> NotionOffer:
         """Return the run file's promise as it stands, where no candidate is the same."""
         candidate = self._first()
         series = self.days.gone_through(self.run, _kept_by(self.run.notion, candidate))
@@ -114,19 +114,23 @@ class _Going:
             offer = replace(offer, needs=self._own_needs(candidate, series, offer.amount))
         return replace(offer, method="as the run file says", promised=True)
 
-    def _own_needs(self, candidate: Candidate, series: Series, amount: Decimal | None) -> Needs:
+    def _own_needs(self, candidate: Alternative, series: SeriesCost, amount: Decimal | None) -> Remedies:
         """Return what would mend the run file's own promise: homes, or a larger figure by its notion's first way."""
         with suppress(AgedpError):
             return self._needs(type(self.run.promise), candidate, series, amount)
-        return Needs(self._homes(series), self.days.loss_for(self.days.change.kwh), None, None)
+        return Remedies(self._homes(series), self.days.loss_for(self.days.change.kwh), None, None)
 
-    def _of(self, notion: type[Promise], candidate: Candidate, amount: Decimal, target: Target) -> Offer:
+    def _of(
+        self, notion: type[Promise], candidate: Alternative, amount: Decimal, target: ComparisonTarget
+    ) -> NotionOffer:
         offer = self._told(*self._priced(notion, candidate, amount), candidate, target)
         if offer.series is None or offer.series.noise_kwh <= self.days.change.kwh:
             return offer
         return replace(offer, needs=self._needs(notion, candidate, offer.series, amount))
 
-    def _priced(self, notion: type[Promise], candidate: Candidate, amount: Decimal) -> tuple[RunFile, Series | None]:
+    def _priced(
+        self, notion: type[Promise], candidate: Alternative, amount: Decimal
+    ) -> tuple[RunFile, SeriesCost | None]:
         """Return the run file with a candidate's promise of an amount, and what it comes to; each gone through once."""
         key = notion.name, candidate.method, amount
         if key not in self._known:
@@ -134,11 +138,13 @@ class _Going:
             self._known[key] = run, self.days.gone_through(run, _kept_by(run.notion, candidate))
         return self._known[key]
 
-    def _told(self, run: RunFile, series: Series | None, candidate: Candidate, target: Target) -> Offer:
+    def _told(
+        self, run: RunFile, series: SeriesCost | None, candidate: Alternative, target: ComparisonTarget
+    ) -> NotionOffer:
         notion, promise = run.notion, run.promise
         kept = _kept_by(notion, candidate)
         if series is None:
-            return Offer(notion.name, candidate.method, self._nothing(notion))
+            return NotionOffer(notion.name, candidate.method, self._nothing(notion))
         figure = next(
             one for one in notion.figures(self.days.view.rows, self.days.envelopes[0], None) if one.name == kept
         )
@@ -149,7 +155,7 @@ class _Going:
         limit = self._permitted(notion.limits.get(kept, series.reaches))
         bound = limit if limit is None else max(limit, already)
         amount = None if bound is None else Decimal(bound) / NANO
-        return Offer(
+        return NotionOffer(
             notion.name,
             candidate.method,
             figure=figure,
@@ -177,7 +183,7 @@ class _Going:
         spent = sum(row.loss for row in self.days.view.rows)
         return min(limit, spent + self.run.promise.day_cap * len(self.days.homes))
 
-    def _met(self, series: Series, target: Target, already: int) -> bool:
+    def _met(self, series: SeriesCost, target: ComparisonTarget, already: int) -> bool:
         """Tell whether the target is met; of the run file's own, what is released already cannot be undone."""
         if target.error_kwh is not None:
             return series.noise_kwh <= target.error_kwh
@@ -185,7 +191,7 @@ class _Going:
             return False
         return series.reaches <= max(granted(target.risk), already if target.own else 0)
 
-    def _promising(self, notion: type[Promise], candidate: Candidate, amount: Decimal) -> RunFile:
+    def _promising(self, notion: type[Promise], candidate: Alternative, amount: Decimal) -> RunFile:
         """Return the run file with this promise in place of its own, under its caps.
 
         Raises:
@@ -203,7 +209,7 @@ class _Going:
         return self.run.promising(promise)
 
     def _amount(
-        self, notion: type[Promise], candidate: Candidate, error_kwh: float, *, guess: float | None = None
+        self, notion: type[Promise], candidate: Alternative, error_kwh: float, *, guess: float | None = None
     ) -> Decimal | None:
         """Return the smallest amount of a candidate whose noise is at most this; None if the caps do not permit it.
 
@@ -229,18 +235,20 @@ class _Going:
             raise lacking[0]
         return found
 
-    def _homes(self, series: Series) -> int:
+    def _homes(self, series: SeriesCost) -> int:
         return math.ceil(min(self.days.homes.values()) * series.noise_kwh / self.days.change.kwh)
 
-    def _needs(self, notion: type[Promise], candidate: Candidate, series: Series, amount: Decimal | None) -> Needs:
+    def _needs(
+        self, notion: type[Promise], candidate: Alternative, series: SeriesCost, amount: Decimal | None
+    ) -> Remedies:
         change = self.days.change.kwh
         homes, loss = self._homes(series), self.days.loss_for(change)
         guess = float(amount) * series.noise_kwh / change if amount else None
         larger = self._amount(notion, candidate, change, guess=guess)
         if larger is None:
-            return Needs(homes, loss, None, None)
+            return Remedies(homes, loss, None, None)
         mended = self._priced(notion, candidate, larger)[1]
-        return Needs(homes, mended.epsilon if mended else loss, larger, mended.last_day if mended else None)
+        return Remedies(homes, mended.epsilon if mended else loss, larger, mended.last_day if mended else None)
 
     def _too_little(self, error_kwh: float) -> str:
         """Return why no figure brings the noise so low: the caps, or there is none that is finite."""
@@ -250,7 +258,7 @@ class _Going:
         return f"no finite figure goes with so little noise under these caps: {needed}"
 
 
-def _kept_by(notion: Notion, candidate: Candidate) -> str:
+def _kept_by(notion: Notion, candidate: Alternative) -> str:
     """Return the name of the figure that a candidate keeps: its own, or the first that is neither day nor total."""
     own = (name for name in notion.limits if name not in (DAY_FIGURE, TOTAL_FIGURE))
     return candidate.figure or next(own, DAY_FIGURE)

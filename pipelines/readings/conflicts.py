@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import SLOTS, Ints, Reason
+from agedp_data.readers.layout import SLOTS, Ints, RejectionReason
 from pipelines.readings.days import read_days, settle_month
 from pipelines.readings.months import load
-from pipelines.readings.store import Piece, Store, day_of
+from pipelines.readings.store import PartMonth, Store, day_of
 
 _TIME_BITS = 32
 
@@ -44,7 +44,7 @@ def lost_to_conflicts(
 ) -> dict[date, LostReadings]:
     """Return, for each day of a month that lost readings of these households to conflicts, how many."""
     file, row, reason = settle_month(store, month, contents)
-    conflicting = reason == Reason.CONFLICT
+    conflicting = reason == RejectionReason.CONFLICT
     if not conflicting.any():
         return {}
     place = {household: code for code, household in enumerate(sorted(households))}
@@ -61,7 +61,7 @@ def lost_to_conflicts(
     }
 
 
-def _keys(store: Store, month: str, piece: Piece, rows: Ints, place: dict[str, int]) -> Ints:
+def _keys(store: Store, month: str, piece: PartMonth, rows: Ints, place: dict[str, int]) -> Ints:
     """Return one number per household and time of the rejected rows of a part."""
     if len(rows) == 0:
         return np.zeros(0, np.int64)

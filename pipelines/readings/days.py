@@ -24,8 +24,8 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS, Flags, Ints
 from pipelines import folders
 from pipelines.readings.household_days import among, distinct, packed, totals, unpacked
-from pipelines.readings.months import Alone, alone, contested_rows, load, settle_rows
-from pipelines.readings.store import Piece, Store
+from pipelines.readings.months import MonthIndex, alone, contested_rows, load, settle_rows
+from pipelines.readings.store import PartMonth, Store
 
 Aside = tuple[Ints, Ints, Ints]
 """Rows that settling set aside: file (its place in the files' order), data row of the file, reason."""
@@ -46,7 +46,7 @@ def settle_month(store: Store, month: str, contents: Sequence[str]) -> Aside:
     pieces = store.pieces(month, contents)
     places = np.array(sorted({piece.place for piece in pieces}), np.int64)
     if folders.rows_in(path) is not None and folders.rows_in(aside_path) is not None:
-        with suppress(folders.Removed):
+        with suppress(folders.FolderRemoved):
             table = load(aside_path, tables.SETTLED)
             file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
             return places[file], row, reason
@@ -58,7 +58,7 @@ def settle_month(store: Store, month: str, contents: Sequence[str]) -> Aside:
     return file, row, reason
 
 
-def _settled(store: Store, month: str, pieces: Sequence[Piece]) -> tuple[pa.Table, Aside]:
+def _settled(store: Store, month: str, pieces: Sequence[PartMonth]) -> tuple[pa.Table, Aside]:
     """Return the DAYS of a month and the rows set aside, by file and row."""
     found = alone(store, month, pieces)
     together = settle_rows(store, contested_rows(store, month, pieces, found))
@@ -78,7 +78,7 @@ def _settled(store: Store, month: str, pieces: Sequence[Piece]) -> tuple[pa.Tabl
     return _days(found, np.concatenate(key), energy, readings), _together(aside)
 
 
-def _aside(store: Store, piece: Piece, table: pa.Table, final: Flags) -> Aside:
+def _aside(store: Store, piece: PartMonth, table: pa.Table, final: Flags) -> Aside:
     """Return the rows that a part alone sets aside, of the household-days that nobody else speaks of."""
     rows = table["aside_row"].combine_chunks()
     reasons = table["aside_reason"].combine_chunks()
@@ -99,7 +99,7 @@ def _together(aside: Sequence[Aside]) -> Aside:
     return file[order], row[order], reason[order]
 
 
-def _days(found: Alone, key: Ints, energy: Ints, readings: Ints) -> pa.Table:
+def _days(found: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> pa.Table:
     order = np.argsort(key, kind="stable")
     household, day = unpacked(key[order])
     ids = pa.array(found.ids, pa.string())
@@ -117,6 +117,6 @@ def read_days(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
     path = days_path(store, month, contents)
     try:
         return load(path, tables.DAYS)
-    except folders.Removed:
+    except folders.FolderRemoved:
         settle_month(store, month, contents)
         return load(path, tables.DAYS)

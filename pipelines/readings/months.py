@@ -17,17 +17,17 @@ import pyarrow as pa
 from agedp_data import tables
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS, Flags, Ints
-from agedp_data.readers.settle import Readings, Rows, joined, settle
+from agedp_data.readers.settle import Readings, StoredRows, joined, settle
 from pipelines import folders
-from pipelines.internal_files import Kind, read_content
+from pipelines.internal_files import FileKind, read_content
 from pipelines.readings.household_days import among, firsts, packed
-from pipelines.readings.store import Piece, Store
+from pipelines.readings.store import PartMonth, Store
 
 _NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class MonthIndex:
     """Month tables of the parts' own days, by part: sorted ids and their places, keys; what is contested."""
 
     ids: tuple[str, ...]
@@ -37,7 +37,7 @@ class Alone:
     contested: Ints
 
 
-def alone(store: Store, month: str, pieces: Sequence[Piece]) -> Alone:
+def alone(store: Store, month: str, pieces: Sequence[PartMonth]) -> MonthIndex:
     """Return what the parts of a month say alone, and which household-days more than one of them speaks of."""
     loaded = tuple(load(store.part_days(month) / piece.name, tables.PART_DAYS) for piece in pieces)
     ids = tuple(sorted({name for table in loaded for name in _names(table)}))
@@ -45,10 +45,10 @@ def alone(store: Store, month: str, pieces: Sequence[Piece]) -> Alone:
     keys = tuple(packed(_codes(table, place), _days(table)) for table in loaded)
     every = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
     repeated = every[~firsts(every)]
-    return Alone(ids, place, loaded, keys, repeated[firsts(repeated)])
+    return MonthIndex(ids, place, loaded, keys, repeated[firsts(repeated)])
 
 
-def contested_rows(store: Store, month: str, pieces: Sequence[Piece], found: Alone) -> Rows:
+def contested_rows(store: Store, month: str, pieces: Sequence[PartMonth], found: MonthIndex) -> StoredRows:
     """Return the rows of all contested household-days; `file` is the place of the file among all."""
     concerned = [piece for piece, key in zip(pieces, found.keys, strict=True) if among(key, found.contested).any()]
     parts = []
@@ -80,7 +80,7 @@ def _settled(store: Store, month: str, contents: Sequence[str], *, numbered: boo
         yield settle_rows(store, rows)
 
 
-def settle_rows(store: Store, rows: Rows) -> Readings:
+def settle_rows(store: Store, rows: StoredRows) -> Readings:
     """Settle rows under the store's rules."""
     return settle(rows, complete=store.layout.complete(store.rules), later_wins=store.order.by is not None)
 
@@ -98,7 +98,7 @@ def _in_order(ids: tuple[str, ...], settled: Sequence[Readings]) -> Readings:
     return Readings(ids, household, time, energy, file[order], row[order], reason[order])
 
 
-def rows_of(store: Store, month: str, piece: Piece, found: Alone, numbered: bool = True) -> Rows:
+def rows_of(store: Store, month: str, piece: PartMonth, found: MonthIndex, numbered: bool = True) -> StoredRows:
     """Return the rows of one part in one month, in the order of the file; household codes are places in `found.ids`.
 
     They are numbered from the beginning of the file, or (not `numbered`, which is quicker) by their order alone.
@@ -119,10 +119,10 @@ def rows_of(store: Store, month: str, piece: Piece, found: Alone, numbered: bool
             raise InputError("the confidential store changed while it was read; run again")
         row = _ints(table["row"]) + manifest.first_row(piece.number)
     file = np.full(len(day), piece.place)
-    return Rows(found.ids, _codes(table, found.place), channel, day * SLOTS + slot, file, row, energy)
+    return StoredRows(found.ids, _codes(table, found.place), channel, day * SLOTS + slot, file, row, energy)
 
 
-def _only(rows: Rows, which: Flags) -> Rows:
+def _only(rows: StoredRows, which: Flags) -> StoredRows:
     return rows if which.all() else rows.taken(np.flatnonzero(which))
 
 
@@ -137,11 +137,11 @@ def load(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None)
     def parse(of: Path) -> pa.Table:
         return folders.read_table(of, schema, columns=columns)
 
-    table = read_content(path, parse, Kind.DERIVED, advice="").value
+    table = read_content(path, parse, FileKind.DERIVED, advice="").value
     if table is None:
         path.unlink(missing_ok=True)
         what = "is missing or damaged; run again to make it anew"
-        raise folders.Removed(f"a confidential table {what}", private=f"{path}: {what}")
+        raise folders.FolderRemoved(f"a confidential table {what}", private=f"{path}: {what}")
     return table
 
 

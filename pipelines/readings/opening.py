@@ -18,15 +18,15 @@ import numpy as np
 from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
-from agedp_data.readers.files import Source
+from agedp_data.readers.files import InputFile
 from agedp_data.readers.intervals import interval_of_rows, interval_remedy
-from agedp_data.readers.layout import INTERVAL_MINUTES, Header, Layout, Reason
+from agedp_data.readers.layout import INTERVAL_MINUTES, Header, Layout, RejectionReason
 from agedp_data.readers.parse import parse
 from agedp_data.shown import shown
 from pipelines import folders
 from pipelines.blocks import Engine, map_merge, seen_by_workers
 from pipelines.checksums import checked_json, read_checked_json
-from pipelines.internal_files import Kind, read_content
+from pipelines.internal_files import FileKind, read_content
 from pipelines.readings.store import Store
 
 _DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
@@ -42,7 +42,7 @@ _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 class Identified:
     """A file whose bytes are known by name: their digest and the content id."""
 
-    source: Source
+    source: InputFile
     digest: str
     content: str
 
@@ -56,12 +56,12 @@ class Opened:
     data_start: int
 
     @property
-    def source(self) -> Source:
+    def source(self) -> InputFile:
         """Return the file."""
         return self.file.source
 
 
-def identify(store: Store, sources: Sequence[Source], *, engine: Engine) -> list[Identified]:
+def identify(store: Store, sources: Sequence[InputFile], *, engine: Engine) -> list[Identified]:
     """Return what the files are; only those that are new or were touched are read, in stretches.
 
     Raises:
@@ -82,9 +82,9 @@ def identify(store: Store, sources: Sequence[Source], *, engine: Engine) -> list
     return [Identified(one, known[one.location][1], store.content(known[one.location][1])) for one in sources]
 
 
-def _in_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:
+def _in_batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
     """Yield the files in order, as many at a time as hold `_BATCH_BYTES`; a run that is stopped loses one batch."""
-    batch: list[Source] = []
+    batch: list[InputFile] = []
     for source in sources:
         batch.append(source)
         if sum(file.size for file in batch) >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
@@ -104,7 +104,7 @@ def _remembered(store: Store) -> dict[str, tuple[str, str]]:
         record = read_checked_json(path.read_bytes())
         return {str(name): (str(stamp), str(digest)) for name, (stamp, digest, *_) in record.items()}
 
-    return read_content(store.folder / "names.json", parse, Kind.DERIVED, advice="").value or {}
+    return read_content(store.folder / "names.json", parse, FileKind.DERIVED, advice="").value or {}
 
 
 def open_file(file: Identified, *, store: Store, check_rows: bool = False) -> Opened:
@@ -125,7 +125,7 @@ def open_file(file: Identified, *, store: Store, check_rows: bool = False) -> Op
     return opened
 
 
-def recognised(source: Source, layout: Layout) -> tuple[Header | None, int]:
+def recognised(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
     """Return a file's header under a layout (None: it has no rows), and where its first data row begins.
 
     Only its first lines decide: no row of a household does.
@@ -151,7 +151,7 @@ def recognised(source: Source, layout: Layout) -> tuple[Header | None, int]:
     return header, min(len(head), bom + sum(len(line) + 1 for line in whole[: header.lines]))
 
 
-def _not_text(source: Source, head: bytes) -> InputError | None:
+def _not_text(source: InputFile, head: bytes) -> InputError | None:
     """Return the error about a file without a header whose first bytes say that it is no table, or not of commas."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return source.unreadable("is UTF-16; save it as UTF-8")
@@ -174,21 +174,23 @@ def _check_first_rows(opened: Opened, header: Header, store: Store) -> None:
     rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == files.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
     reason = parse(rows, layout=store.layout, header=header, rules=store.rules).records.reason
-    if (reason == Reason.DATE).any() and np.isin(reason, (Reason.DATE, Reason.HOUSEHOLD)).all():
+    if (reason == RejectionReason.DATE).any() and np.isin(
+        reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD)
+    ).all():
         error = store.layout.wrong_dates(lines, header)
         raise opened.source.unreadable(str(error), private=error.private)
     declared, minutes = store.layout.interval_minutes, interval_of_rows(lines, header)
     if minutes not in (None, declared):
         what = f"readings are {minutes} minutes apart, not {declared}"
         raise opened.source.unreadable(f"{what}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}")
-    off_grid = int((reason[:_FIRST_ROWS] == Reason.OFF_GRID).sum())
+    off_grid = int((reason[:_FIRST_ROWS] == RejectionReason.OFF_GRID).sum())
     if off_grid > max(_FEW_OFF_GRID, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
         what = f"more than a tenth of the first rows lie between the {declared}-minute marks"
         hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
         raise opened.source.unreadable(f"{what}; correct the timestamps, or [input] interval_minutes{hour}")
 
 
-def _unknown_header(source: Source, lines: Sequence[str], layout: Layout) -> InputError:
+def _unknown_header(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:
     """Return the error; what was found stays private: without a header line it is a household's first row."""
     named = [line for line in lines if line.replace(",", "")]
     found = named[0] if named else ""

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from agedp_data import tables
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import SLOTS, Ints, Layout, Reason
-from agedp_data.readers.parse import Parsed
-from agedp_data.readers.settle import Rows, settle
+from agedp_data.readers.layout import SLOTS, Ints, Layout, RejectionReason
+from agedp_data.readers.parse import ParsedChunk
+from agedp_data.readers.settle import StoredRows, settle
 from pipelines import folders
 from pipelines.readings.household_days import distinct, packed, totals, unpacked
 from pipelines.readings.manifest import Part
@@ -38,7 +38,7 @@ Small = np.ndarray[Any, np.dtype[np.int32]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ParsedRows:
     """Rows (n) in the order of the file: household code, day x 48 + slot, channel, energy (n, width), row."""
 
     household: Small
@@ -47,14 +47,14 @@ class Kept:
     energy_wh: Small
     row: Small
 
-    def of(self, which: Ints | slice) -> Kept:
+    def of(self, which: Ints | slice) -> ParsedRows:
         """Return some of the rows."""
-        return Kept(
+        return ParsedRows(
             self.household[which], self.time[which], self.channel[which], self.energy_wh[which], self.row[which]
         )
 
 
-def write_part(store: Store, content: str, number: int, blocks: Iterable[Parsed]) -> Part:
+def write_part(store: Store, content: str, number: int, blocks: Iterable[ParsedChunk]) -> Part:
     """Write a part's readings and days by month, and its quarantine.
 
     Raises:
@@ -65,7 +65,7 @@ def write_part(store: Store, content: str, number: int, blocks: Iterable[Parsed]
     rejected: list[pa.Table] = []
     rows = 0
 
-    def counted() -> Iterator[Parsed]:
+    def counted() -> Iterator[ParsedChunk]:
         nonlocal rows
         for block in blocks:
             _count(counts, notes, block)
@@ -84,14 +84,14 @@ def write_part(store: Store, content: str, number: int, blocks: Iterable[Parsed]
     return Part(rows, len(whole.row), counts | count_reasons(rejected), notes, months)
 
 
-def kept_of(layout: Layout, blocks: Iterable[Parsed]) -> tuple[list[str], Kept]:
+def kept_of(layout: Layout, blocks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
     """Return the household ids of blocks, and the rows that were kept of them.
 
     Raises:
         InputError: more rows than can be numbered.
     """
     ids: dict[str, int] = {}
-    kept: list[Kept] = []
+    kept: list[ParsedRows] = []
     rows = 0
     for block in blocks:
         kept.append(_kept(block, ids, layout, rows))
@@ -101,14 +101,14 @@ def kept_of(layout: Layout, blocks: Iterable[Parsed]) -> tuple[list[str], Kept]:
     return list(ids), _together(kept, layout)
 
 
-def _kept(block: Parsed, ids: dict[str, int], layout: Layout, before: int) -> Kept:
+def _kept(block: ParsedChunk, ids: dict[str, int], layout: Layout, before: int) -> ParsedRows:
     records = block.records
-    good = records.reason == Reason.KEPT
+    good = records.reason == RejectionReason.KEPT
     which = slice(None) if good.all() else np.flatnonzero(good)
     codes = np.array([ids.setdefault(name, len(ids)) for name in records.ids], np.int32)
     household = codes[records.household[which]] if len(codes) else np.zeros(0, np.int32)
     time = (records.day * SLOTS + records.slot if layout.width == 1 else records.day * SLOTS).astype(np.int32)
-    return Kept(
+    return ParsedRows(
         household,
         time[which],
         records.channel[which].astype(np.uint8),
@@ -117,15 +117,15 @@ def _kept(block: Parsed, ids: dict[str, int], layout: Layout, before: int) -> Ke
     )
 
 
-def _count(counts: dict[str, int], notes: dict[str, int], block: Parsed) -> None:
+def _count(counts: dict[str, int], notes: dict[str, int], block: ParsedChunk) -> None:
     for name, number in block.records.notes.items():
         notes[name] = notes.get(name, 0) + number
-    other = int((block.records.reason == Reason.CATEGORY).sum())
+    other = int((block.records.reason == RejectionReason.CATEGORY).sum())
     if other:
-        counts[Reason.CATEGORY.words] = counts.get(Reason.CATEGORY.words, 0) + other
+        counts[RejectionReason.CATEGORY.words] = counts.get(RejectionReason.CATEGORY.words, 0) + other
 
 
-def _together(kept: Sequence[Kept], layout: Layout) -> Kept:
+def _together(kept: Sequence[ParsedRows], layout: Layout) -> ParsedRows:
     if len(kept) == 1:
         return kept[0]
     household, time, row = (
@@ -134,7 +134,7 @@ def _together(kept: Sequence[Kept], layout: Layout) -> Kept:
     )
     channel = np.concatenate([np.zeros(0, np.uint8), *(one.channel for one in kept)])
     energy = np.concatenate([np.zeros((0, layout.width), np.int32), *(one.energy_wh for one in kept)])
-    return Kept(household, time, channel, energy, row)
+    return ParsedRows(household, time, channel, energy, row)
 
 
 def _by_month(time: Small) -> Iterable[tuple[str, Ints]]:
@@ -152,7 +152,7 @@ def _by_month(time: Small) -> Iterable[tuple[str, Ints]]:
             yield month_name(int(months[0]) + i), order[start:stop]
 
 
-def _write_month(store: Store, month: str, name: str, rows: Kept, names: pa.Array) -> tuple[int, int, int]:
+def _write_month(store: Store, month: str, name: str, rows: ParsedRows, names: pa.Array) -> tuple[int, int, int]:
     """Write one month of a part; return its rows, its bytes and the bytes of its days."""
     path, days = store.month(month) / f"{name}.parquet", store.part_days(month) / f"{name}.parquet"
     folders.make_private(path.parent)
@@ -174,7 +174,7 @@ def _encoding(name: str) -> str:
     return "DELTA_BINARY_PACKED" if name in _RISING else "BYTE_STREAM_SPLIT"
 
 
-def _readings(layout: Layout, rows: Kept, names: pa.Array) -> pa.Table:
+def _readings(layout: Layout, rows: ParsedRows, names: pa.Array) -> pa.Table:
     day = rows.time // np.int32(SLOTS)
     slot = rows.time - day * np.int32(SLOTS)
     values: dict[str, Any] = {
@@ -191,14 +191,14 @@ def _readings(layout: Layout, rows: Kept, names: pa.Array) -> pa.Table:
     return tables.columns(tables.readings(width=layout.width, channels=layout.channels), **values)
 
 
-def part_days(store: Store, rows: Kept, names: pa.Array) -> pa.Table:
+def part_days(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:
     """Return what rows say by themselves: one line for each household-day that they touch, with or without a reading.
 
     What a household-day comes to is a function of its own rows: where no other part has any, this is final.
     """
     count = len(rows.row)
     found = settle(
-        Rows(
+        StoredRows(
             tuple(names.to_pylist()),
             rows.household.astype(np.int64),
             rows.channel.astype(np.int64),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from agedp_data import tables
 from agedp_data.errors import UnreadableFile
-from agedp_data.readers.layout import Ints, Reason
+from agedp_data.readers.layout import Ints, RejectionReason
 from pipelines import folders
 from pipelines.readings.days import Aside
 from pipelines.readings.manifest import Manifest
@@ -23,7 +23,7 @@ def by_reason(reason: Ints) -> dict[str, int]:
     if len(reason) == 0:
         return {}
     codes, numbers = np.unique(reason, return_counts=True)
-    return {Reason(int(code)).words: int(number) for code, number in zip(codes, numbers, strict=True)}
+    return {RejectionReason(int(code)).words: int(number) for code, number in zip(codes, numbers, strict=True)}
 
 
 def write_quality(
@@ -80,6 +80,6 @@ def _quarantine(contents: Sequence[str], file: Ints, row: Ints, reason: Ints) ->
         tables.QUARANTINE,
         content=pa.array(contents, pa.string()).take(pa.array(file)),
         row=row,
-        reason=pa.array([each.words for each in Reason], pa.string()).take(pa.array(reason)),
+        reason=pa.array([each.words for each in RejectionReason], pa.string()).take(pa.array(reason)),
         text=pa.array([""], pa.string()).take(pa.array(np.zeros(len(row), np.int64))),
     )

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data import tables
-from agedp_data.readers.layout import Reason
-from agedp_data.readers.parse import Parsed
+from agedp_data.readers.layout import RejectionReason
+from agedp_data.readers.parse import ParsedChunk
 from pipelines import folders
 from pipelines.readings.manifest import Part
 from pipelines.readings.store import Store, month_name, month_of
@@ -31,7 +31,7 @@ _NO_MONTH = -1
 _REJECTED = pa.schema([("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string())])
 
 
-def rejected_rows(block: Parsed, before: int) -> pa.Table:
+def rejected_rows(block: ParsedChunk, before: int) -> pa.Table:
     """Return the rejected rows of a block: month (`UNDATED` without one), row, reason, text.
 
     Args:
@@ -39,7 +39,7 @@ def rejected_rows(block: Parsed, before: int) -> pa.Table:
         before: how many rows of the part come before it.
     """
     # what precedes the category, or has no fields at all, has no day that could be trusted
-    dated = (block.aside_reason > Reason.DATE) & (block.aside_reason != Reason.LINE)
+    dated = (block.aside_reason > RejectionReason.DATE) & (block.aside_reason != RejectionReason.LINE)
     months = np.full(len(dated), _NO_MONTH, np.int64)
     months[dated] = month_of(block.records.day[np.searchsorted(block.row, block.aside_row[dated])])
     values = (months, block.aside_row + before, block.aside_reason, block.aside_text)
@@ -50,13 +50,13 @@ def rejected_rows(block: Parsed, before: int) -> pa.Table:
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
     """Return how many rows were rejected for each reason."""
     counts = Counter(reason for table in rejected for reason in table["reason"].to_pylist())
-    return {Reason(reason).words: number for reason, number in counts.items()}
+    return {RejectionReason(reason).words: number for reason, number in counts.items()}
 
 
 def write_quarantine(store: Store, content: str, number: int, rejected: Sequence[pa.Table]) -> None:
     """Write the rejected rows of a part, numbered from its beginning until `number_quarantined`."""
     rows = pa.concat_tables([_REJECTED.empty_table(), *rejected])
-    words = pa.array([reason.words for reason in Reason], pa.string())
+    words = pa.array([reason.words for reason in RejectionReason], pa.string())
     for month in pc.unique(rows["month"]).to_pylist():
         of_month = rows.filter(pc.equal(rows["month"], month))
         table = tables.columns(

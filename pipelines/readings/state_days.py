@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp_data import tables
-from agedp_data.chains.represented import PublicStates
+from agedp_data.chains.represented import RepresentativeValues
 from agedp_data.readers.layout import SLOTS
 from pipelines import folders
 from pipelines.readings.days import days_path
@@ -26,12 +26,12 @@ from pipelines.readings.months import load, month_in_pieces
 from pipelines.readings.store import Store
 
 
-def states_path(store: Store, month: str, contents: Sequence[str], states: PublicStates) -> Path:
+def states_path(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> Path:
     """Return where the days of a month lie for these files in this order, counted by these states."""
     return days_path(store, month, contents, also=states.to_json())
 
 
-def settle_states(month: str, *, store: Store, contents: Sequence[str], states: PublicStates) -> None:
+def settle_states(month: str, *, store: Store, contents: Sequence[str], states: RepresentativeValues) -> None:
     """Count the days of a month by their states unless that was done."""
     path = states_path(store, month, contents, states)
     if folders.rows_in(path) is None:
@@ -39,18 +39,18 @@ def settle_states(month: str, *, store: Store, contents: Sequence[str], states: 
         folders.write_table(path, _counted(store, month, contents, states), sync=False)
 
 
-def read_state_days(store: Store, month: str, contents: Sequence[str], states: PublicStates) -> pa.Table:
+def read_state_days(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> pa.Table:
     """Return the STATE_DAYS of a month, counted now if nobody did."""
     settle_states(month, store=store, contents=contents, states=states)
     path = states_path(store, month, contents, states)
     try:
         return load(path, tables.STATE_DAYS)
-    except folders.Removed:
+    except folders.FolderRemoved:
         settle_states(month, store=store, contents=contents, states=states)
         return load(path, tables.STATE_DAYS)
 
 
-def _counted(store: Store, month: str, contents: Sequence[str], states: PublicStates) -> pa.Table:
+def _counted(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> pa.Table:
     ids: tuple[str, ...] = ()
     keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for part in month_in_pieces(store, month, contents):  # a household-day lies in one of them as a whole

@@ -28,10 +28,10 @@ import pyarrow as pa
 from agedp_data import tables
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.files import numeric
-from agedp_data.readers.layout import INTERVAL_MINUTES, Ints, Layout, Rules
+from agedp_data.readers.layout import INTERVAL_MINUTES, Ints, Layout, ReadingRules
 from pipelines import folders
 from pipelines.checksums import read_checked_json
-from pipelines.internal_files import Kind, read_content
+from pipelines.internal_files import FileKind, read_content
 from pipelines.readings.manifest import Manifest, content_id
 
 FORMAT = 5
@@ -43,7 +43,7 @@ _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class FileOrder:
     """What "later" means when files disagree, and whether files that are no longer listed still count.
 
     `by` is None (a disagreement is set aside), "name" (numeric-aware) or "modified". A nightly store `remembers`:
@@ -60,8 +60,8 @@ class Store:
 
     folder: Path
     dataset: str
-    rules: Rules
-    order: Order = Order()
+    rules: ReadingRules
+    order: FileOrder = FileOrder()
 
     @property
     def layout(self) -> Layout:
@@ -100,7 +100,7 @@ class Store:
             manifest = Manifest.from_json(read_checked_json(path.read_bytes()))
             return manifest if manifest.adds_up() and content == manifest.content else None
 
-        return read_content(self.folder / "files" / f"{content}.json", parse, Kind.DERIVED, advice="").value
+        return read_content(self.folder / "files" / f"{content}.json", parse, FileKind.DERIVED, advice="").value
 
     def manifests(self) -> dict[str, Manifest]:
         """Return what is known of all files in the store, under whatever rules they were read, by content id."""
@@ -145,7 +145,7 @@ class Store:
             Damaged: nobody can tell; readings that were let go would count as missing ones.
         """
         advice = "put back a copy of it, or name another confidential folder"
-        return read_content(self.folder / "forgotten_before", _parse_month, Kind.SOURCE, advice=advice).value or ""
+        return read_content(self.folder / "forgotten_before", _parse_month, FileKind.SOURCE, advice=advice).value or ""
 
     def write_forgotten_before(self, month: str) -> None:
         """Write the month before which readings are let go."""
@@ -173,7 +173,7 @@ class Store:
             if path.stem.rpartition("-")[0] not in contents:
                 path.unlink(missing_ok=True)
 
-    def pieces(self, month: str, contents: Sequence[str]) -> tuple[Piece, ...]:
+    def pieces(self, month: str, contents: Sequence[str]) -> tuple[PartMonth, ...]:
         """Return the parts of these files that have readings of a month, in the files' order."""
         place = {content: i for i, content in enumerate(contents)}
         try:
@@ -184,11 +184,11 @@ class Store:
             raise folders.unseen(self.month(month), error.errno) from None
         split = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
         found = sorted((place[content], number, content) for content, number in split if content in place)
-        return tuple(Piece(at, content, number) for at, number, content in found)
+        return tuple(PartMonth(at, content, number) for at, number, content in found)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PartMonth:
     """One part in one month: of the file at this place of the order, its content id, the number of the part."""
 
     place: int
@@ -202,7 +202,7 @@ class Piece:
 
 
 @lru_cache(maxsize=64)
-def _read_as(dataset: str, rules: Rules) -> dict[str, Any]:
+def _read_as(dataset: str, rules: ReadingRules) -> dict[str, Any]:
     keys = layout_of(dataset, rules.columns, rules.interval_minutes).keys
     own = rules.own if rules.own is not None or keys is None else keys()
     said = {

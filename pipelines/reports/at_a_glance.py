@@ -9,9 +9,9 @@ from agedp_data import noise
 from agedp_data.pictures.page import in_short, paragraph
 from agedp_data.pictures.scales import plain
 from agedp_data.statement_words import is_over
-from pipelines.reports.figures import Lettered, at_most
+from pipelines.reports.figures import LabelledBound, at_most
 from pipelines.reports.series import percent
-from pipelines.reports.told import Told, counted_homes, released_means, series_names
+from pipelines.reports.told import ReportData, counted_homes, released_means, series_names
 
 _EPSILON = (
     "Epsilon says how much of one household can show: everything released changes the odds of any guess about it by a "
@@ -26,7 +26,7 @@ _ENDED = {
 }
 
 
-def head(told: Told, title: str, figures: Sequence[Lettered]) -> Iterator[str]:
+def head(told: ReportData, title: str, figures: Sequence[LabelledBound]) -> Iterator[str]:
     """Yield the head: title, remarks, facts."""
     claim = told.claim
     days, published = claim["days"], claim["published"]
@@ -46,7 +46,7 @@ def head(told: Told, title: str, figures: Sequence[Lettered]) -> Iterator[str]:
     yield "</header>"
 
 
-def _what(told: Told) -> str:
+def _what(told: ReportData) -> str:
     means, counts = series_names(told, "mean"), series_names(told, "distribution")
     if not means:
         return "How many homes used how much electricity"
@@ -57,7 +57,7 @@ def _span(first: str, last: str) -> str:
     return f"on {first}" if first == last else f"from {first} to {last}"
 
 
-def _facts(told: Told, figures: Sequence[Lettered]) -> Iterator[tuple[str, str, str]]:
+def _facts(told: ReportData, figures: Sequence[LabelledBound]) -> Iterator[tuple[str, str, str]]:
     days = told.claim["days"]
     skipped = f"; {len(days['skipped'])} skipped" if days["skipped"] else ""
     yield (

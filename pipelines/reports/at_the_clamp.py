@@ -20,7 +20,7 @@ MONTHS = 13
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ClampedHousehold:
     """A household at the clamp: on how many of the days looked at it was above, and its largest day, kWh."""
 
     household: str
@@ -29,7 +29,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Clamped:
+class ClampEffect:
     """What the clamp of a series does: the households that it binds, most days first, and what it takes off a mean.
 
     `cut_kwh` is by how much the mean of a day is lower for it, averaged over the days looked at, kWh a home; `days`
@@ -39,11 +39,11 @@ class Clamped:
     series: str
     clamp_kwh: float
     days: int
-    bound: tuple[Bound, ...]
+    bound: tuple[ClampedHousehold, ...]
     cut_kwh: float
 
 
-def at_the_clamp(work: Work, days: Sequence[date]) -> list[Clamped]:
+def at_the_clamp(work: Work, days: Sequence[date]) -> list[ClampEffect]:
     """Return for each series what its clamp does on released days, as far as their readings are kept."""
     if work.delivery is None or not days:
         return []
@@ -70,10 +70,12 @@ class _Above:
         size = len(work.roster.ids)
         return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
 
-    def clamped(self, series: str, clamp_kwh: float, ids: Sequence[str]) -> Clamped:
+    def clamped(self, series: str, clamp_kwh: float, ids: Sequence[str]) -> ClampEffect:
         codes = sorted(np.flatnonzero(self.number).tolist(), key=lambda code: (-self.number[code], ids[code]))
-        bound = tuple(Bound(ids[code], int(self.number[code]), float(self.largest[code]) / 1000.0) for code in codes)
-        return Clamped(series, clamp_kwh, self.days, bound, self.cut_kwh / self.days)
+        bound = tuple(
+            ClampedHousehold(ids[code], int(self.number[code]), float(self.largest[code]) / 1000.0) for code in codes
+        )
+        return ClampEffect(series, clamp_kwh, self.days, bound, self.cut_kwh / self.days)
 
 
 def _count(work: Work, month: str, days: Sequence[date], above: Mapping[str, _Above]) -> None:

@@ -16,21 +16,21 @@ from html import escape
 from typing import Any
 
 from agedp_data import tables
-from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, in_short, paragraph, section, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
 from pipelines import folders
-from pipelines.internal_files import Notice
+from pipelines.internal_files import FileNotice
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_MEANS
-from pipelines.reports.at_the_clamp import Clamped, at_the_clamp
+from pipelines.reports.at_the_clamp import ClampEffect, at_the_clamp
 from pipelines.reports.counted_states import state_parts
 from pipelines.reports.households import clamp_parts, model_parts
 from pipelines.reports.model_files import read_model_files
 from pipelines.reports.series import percent, published
 from pipelines.reports.true_counts import count_parts
-from pipelines.reports.utility import Day, Key, Utility, paired, utility
+from pipelines.reports.utility import CellUtility, Key, Utility, paired, utility
 from pipelines.work import Work
 
 REPORT = "report.html"
@@ -41,7 +41,7 @@ _AGAINST = (
 )
 
 
-def write_confidential_report(work: Work, ledger: Ledger) -> tuple[Notice, ...]:
+def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, ...]:
     """Write the report of everything that was released to the population, for whoever runs agedp.
 
     Returns:
@@ -71,7 +71,7 @@ def write_confidential_report(work: Work, ledger: Ledger) -> tuple[Notice, ...]:
     return files.notices
 
 
-def _paired(work: Work, rows: Sequence[Release]) -> dict[Key, list[Day]]:
+def _paired(work: Work, rows: Sequence[ReleaseRecord]) -> dict[Key, list[CellUtility]]:
     noted = [line for line in TRUE_MEANS.read(work.true_means) if line["population"] == work.population]
     means = {line["series"] for line in noted}
     by_series = {
@@ -86,7 +86,7 @@ def _facts(
     work: Work,
     results: Mapping[Key, Utility],
     lines: Sequence[Mapping[str, Any]],
-    clamped: Sequence[Clamped],
+    clamped: Sequence[ClampEffect],
     released: int,
 ) -> Iterator[tuple[str, str, str]]:
     noted = max((one.days for one in results.values()), default=0)
@@ -105,7 +105,7 @@ def _facts(
         yield "the clamp cuts", f"{plain(clamped[0].cut_kwh)}\u00a0kWh", f"off a mean, {clamped[0].series}"
 
 
-def _means(work: Work, found: Mapping[Key, Sequence[Day]], results: Mapping[Key, Utility]) -> Iterator[str]:
+def _means(work: Work, found: Mapping[Key, Sequence[CellUtility]], results: Mapping[Key, Utility]) -> Iterator[str]:
     if not found:
         if any(one.statistic == "mean" for one in work.run.series.values()):
             yield paragraph("No true mean is noted yet.")
@@ -150,7 +150,7 @@ def _axis(shown: Sequence[date]) -> tuple[Scale, list[float]]:
     return days(min(shown), max(shown)), [float(number) for number in numbers]
 
 
-def _true_chart(of: str, own: Sequence[Day]) -> str:
+def _true_chart(of: str, own: Sequence[CellUtility]) -> str:
     place = {float(one.day.toordinal()): one for one in own}
     x, at = _axis([one.day for one in own])
     known = [place.get(number) for number in at]
@@ -171,8 +171,8 @@ def _true_chart(of: str, own: Sequence[Day]) -> str:
     return chart(f"Published and true mean by day: {of}", about, lines, x=x, y=linear(ends), y_title="kWh a home")
 
 
-def _by_month(of: str, own: Sequence[Day]) -> str:
-    months: dict[str, list[Day]] = {}
+def _by_month(of: str, own: Sequence[CellUtility]) -> str:
+    months: dict[str, list[CellUtility]] = {}
     for one in own:
         months.setdefault(f"{one.day:%Y-%m}", []).append(one)
     rows = []

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import NANO
-from agedp_data.notions.notion import Account, Figure, Forgetting, LossLeft, Method
+from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossAtAge, LossBound, Method
 
 POINTS = 32
 """Days at which a course is worked out: a chart shows no more."""
@@ -24,7 +24,7 @@ _CLOSE = 0.003
 _NOTHING = 1e-12
 
 
-class Key(NamedTuple):
+class BoundKey(NamedTuple):
     """What tells figures apart."""
 
     name: str
@@ -33,26 +33,26 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LossOverTime:
     """A figure by day of the data, whole 1e-9 epsilon; None where it is infinite."""
 
     days: tuple[str, ...]
     values: tuple[int | None, ...]
 
 
-def key_of(figure: Figure) -> Key:
+def key_of(figure: LossBound) -> BoundKey:
     """Return what tells a figure from others."""
-    return Key(figure.name, figure.about, figure.assumption)
+    return BoundKey(figure.name, figure.about, figure.assumption)
 
 
 class _Kept:
     """An envelope that works out each value once: the figures of many days ask for the same ones again and again."""
 
-    def __init__(self, envelope: Forgetting) -> None:
+    def __init__(self, envelope: LeakageBoundLike) -> None:
         self._envelope = envelope
         self._left: dict[tuple[int, float, str, Method], float] = {}
         self._suprema: dict[tuple[int, float, str, Method], float] = {}
-        self._whole: dict[tuple[int, str], LossLeft] = {}
+        self._whole: dict[tuple[int, str], LossAtAge] = {}
         self.steps_per_day, self.assume, self.methods = envelope.steps_per_day, envelope.assume, envelope.methods
         self.looks_ahead, self.ages = envelope.looks_ahead, envelope.ages
 
@@ -62,7 +62,7 @@ class _Kept:
             self._left[key] = float(self._envelope(age, loss, direction=direction, method=method))
         return self._left[key]
 
-    def whole(self, age: int, *, direction: str) -> LossLeft:
+    def whole(self, age: int, *, direction: str) -> LossAtAge:
         key = (age, direction)
         if key not in self._whole:
             self._whole[key] = self._envelope.whole(age, direction=direction)
@@ -76,8 +76,12 @@ class _Kept:
 
 
 def courses(
-    accounts: Sequence[Account], rows: Sequence[Release], envelope: Forgetting | None, *, points: int = POINTS
-) -> dict[Key, Course]:
+    accounts: Sequence[Accountant],
+    rows: Sequence[ReleaseRecord],
+    envelope: LeakageBoundLike | None,
+    *,
+    points: int = POINTS,
+) -> dict[BoundKey, LossOverTime]:
     """Return what the figures of all accounts came to, counting the days up to each of some days, the last included."""
     released = _released(rows)
     days = sorted({row.day for row in released})
@@ -86,25 +90,29 @@ def courses(
     if count == 1:
         chosen = days
     kept = None if envelope is None else _Kept(envelope)
-    values: dict[Key, dict[str, int | None]] = {}
+    values: dict[BoundKey, dict[str, int | None]] = {}
     for day in chosen:
         known = [row for row in released if row.day <= day]
         for account in accounts:
             for figure in account.figures(known, kept, None):
                 values.setdefault(key_of(figure), {})[day] = figure.value
-    return {key: Course(tuple(found), tuple(found.values())) for key, found in values.items()}
+    return {key: LossOverTime(tuple(found), tuple(found.values())) for key, found in values.items()}
 
 
 def noise_times(
-    accounts: Sequence[Account], rows: Sequence[Release], envelope: Forgetting | None, *, goal: int = NANO
-) -> dict[Key, float | None]:
+    accounts: Sequence[Accountant],
+    rows: Sequence[ReleaseRecord],
+    envelope: LeakageBoundLike | None,
+    *,
+    goal: int = NANO,
+) -> dict[BoundKey, float | None]:
     """Return by figure how many times the noise would have been what it was, had the figure been held to `goal`.
 
     All losses are multiplied by the same number, noise is divided by it; that number is found by trying, to .3 %. None
     where no loss of a day up to 100 brings the figure to the goal. Figures that are infinite or 0 are left out.
     """
     released = _released(rows)
-    found: dict[Key, float | None] = {}
+    found: dict[BoundKey, float | None] = {}
     for account in accounts:
         price = _Price(account, released, envelope, goal)
         for key, value in price.figures(1.0).items():
@@ -115,18 +123,18 @@ def noise_times(
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    account: Account
-    rows: Sequence[Release]
-    envelope: Forgetting | None
+    account: Accountant
+    rows: Sequence[ReleaseRecord]
+    envelope: LeakageBoundLike | None
     goal: int
 
-    def figures(self, times: float) -> dict[Key, int | None]:
+    def figures(self, times: float) -> dict[BoundKey, int | None]:
         """Return the figures of these rows with every loss so many times as large."""
         factor = Fraction(times)
         rows = [replace(row, loss=math.ceil(row.loss * factor)) for row in self.rows] if times != 1.0 else self.rows
         return {key_of(figure): figure.value for figure in self.account.figures(rows, self.envelope, None)}
 
-    def of(self, key: Key, value: int) -> float | None:
+    def of(self, key: BoundKey, value: int) -> float | None:
         """Return how many times the noise of the rows brings a figure of this value to the goal."""
         largest = _LARGEST_DAY / max(row.loss for row in self.rows)
         below: tuple[float, float] | None = None
@@ -156,7 +164,7 @@ def _between(below: tuple[float, float] | None, above: tuple[float, float] | Non
     return below[0] * math.exp(width * min(max(share, 0.1), 0.9))
 
 
-def _released(rows: Sequence[Release]) -> list[Release]:
+def _released(rows: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
     return sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.seq))
 
 

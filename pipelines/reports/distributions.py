@@ -13,7 +13,7 @@ from typing import Any
 
 from agedp_data import noise
 from agedp_data.config.series import Distribution, series_in
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.parameters import exact_text
 from agedp_data.pictures.chart import Bars, Line, chart
 from agedp_data.pictures.page import paragraph, table
@@ -35,7 +35,7 @@ _RANGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class GroupHistogram:
     """One group's counts on one day: of how many homes, by range, and the noise of each count [homes]."""
 
     day: str
@@ -45,21 +45,23 @@ class Counted:
     sd: float
 
 
-def counted(rows: Sequence[Release], series: Distribution, *, coverage: Decimal) -> dict[str, list[Counted]]:
+def counted(
+    rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal
+) -> dict[str, list[GroupHistogram]]:
     """Return by group what a distribution said, day by day, of rows that have its bins."""
-    found: dict[str, list[Counted]] = {}
+    found: dict[str, list[GroupHistogram]] = {}
     cells = len(series.ranges_kwh)
     for row in sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision)):
         half, sd = noise.interval(row.scale, coverage), noise.standard_deviation(row.scale)
         for start in range(0, len(row.cells), cells):
             group, _, _ = series.place(row.cells[start])
             values = row.values[start : start + cells]
-            found.setdefault(group, []).append(Counted(row.day, row.households[start], values, half, sd))
+            found.setdefault(group, []).append(GroupHistogram(row.day, row.households[start], values, half, sd))
     return found
 
 
 def distribution_parts(
-    name: str, rows: Sequence[Release], contracts: Mapping[str, Mapping[str, Any]], *, coverage: Decimal
+    name: str, rows: Sequence[ReleaseRecord], contracts: Mapping[str, Mapping[str, Any]], *, coverage: Decimal
 ) -> Iterator[str]:
     """Yield charts and tables of the rows of one distribution that have its newest ranges; `contracts` by hash."""
     every = {key: series_in(each["series"][name]) for key, each in contracts.items() if name in each["series"]}
@@ -79,7 +81,7 @@ def _ranges(series: Distribution) -> tuple[object, ...]:
     return series.form, series.bins_kwh, series.by
 
 
-def _shown(name: str, rows: Sequence[Release], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
+def _shown(name: str, rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
     """Yield a chart for each of its groups on the group's newest day, and one table; of one group with its months."""
     groups = counted(rows, series, coverage=coverage)
     if not groups:
@@ -127,7 +129,7 @@ def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> 
     return Line(text, gaps, apart, band=([v - half for v in apart], [v + half for v in apart]), style=style)
 
 
-def _chart(of: str, one: Counted, series: Distribution, coverage: Decimal, *, small: bool = False) -> str:
+def _chart(of: str, one: GroupHistogram, series: Distribution, coverage: Decimal, *, small: bool = False) -> str:
     names = range_names(series)
     values = [float(value) for value in one.values]
     most = max(range(len(values)), key=values.__getitem__)
@@ -145,9 +147,9 @@ def _chart(of: str, one: Counted, series: Distribution, coverage: Decimal, *, sm
     return chart(title, about, layers, x=places(series), y=y, y_title="homes; ranges of kWh below", height=height)
 
 
-def _of_one(of: str, found: Sequence[Counted], series: Distribution, coverage: Decimal) -> str:
+def _of_one(of: str, found: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return the newest day's counts of one group and the means of its newest months, range by range."""
-    months: dict[str, list[Counted]] = {}
+    months: dict[str, list[GroupHistogram]] = {}
     for one in found:
         months.setdefault(one.day[:7], []).append(one)
     newest = dict(sorted(months.items())[: -_MONTHS - 1 : -1]) if len(found) > 1 else {}
@@ -166,7 +168,7 @@ def _of_one(of: str, found: Sequence[Counted], series: Distribution, coverage: D
     return table(caption, ("kWh", "homes", "low", "high", *newest), rows)
 
 
-def _of_groups(of: str, newest: Mapping[str, Counted], series: Distribution, coverage: Decimal) -> str:
+def _of_groups(of: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return each group's counts of its newest day, side by side."""
     days = {one.day for one in newest.values()}
     rows = [(name, *(f"{one.values[i]:,}" for one in newest.values())) for i, name in enumerate(range_names(series))]
@@ -179,10 +181,10 @@ def _of_groups(of: str, newest: Mapping[str, Counted], series: Distribution, cov
     return table(f"Homes by use{when} ({of}), kWh; every day is in the Parquet file", ("kWh", *newest), rows)
 
 
-def _means(own: Sequence[Counted]) -> Iterator[float]:
+def _means(own: Sequence[GroupHistogram]) -> Iterator[float]:
     for values in zip(*(one.values for one in own), strict=True):
         yield sum(values) / len(own)
 
 
-def _mean_sd(own: Sequence[Counted]) -> float:
+def _mean_sd(own: Sequence[GroupHistogram]) -> float:
     return math.sqrt(sum(one.sd**2 for one in own)) / len(own)

@@ -18,7 +18,7 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, said_table, size_bar, table
 from agedp_data.pictures.scales import days, logarithmic, plain, short
 from agedp_data.statement_words import holds_when
-from pipelines.reports.courses import Course, Key
+from pipelines.reports.courses import BoundKey, LossOverTime
 
 _STYLES = 6
 _PRICED = (
@@ -33,14 +33,14 @@ _DATES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Lettered:
+class LabelledBound:
     """A figure of the statement under the letter by which tables and charts call it; epsilon is `inf` if infinite.
 
     `factor` is that by which odds may change, "" if the figure bounds none; `limit` what the promise bounds it by.
     """
 
     letter: str
-    key: Key
+    key: BoundKey
     text: str
     epsilon: float
     always: bool
@@ -49,12 +49,12 @@ class Lettered:
     limit: str
 
 
-def lettered(claim: Mapping[str, Any]) -> list[Lettered]:
+def lettered(claim: Mapping[str, Any]) -> list[LabelledBound]:
     """Return the figures of a statement in its order."""
     return [
-        Lettered(
+        LabelledBound(
             _letter(place),
-            Key(figure["name"], figure["about"], figure["assumption"]),
+            BoundKey(figure["name"], figure["about"], figure["assumption"]),
             figure["epsilon"],
             math.inf if figure["epsilon"] == "infinite" else float(figure["epsilon"]),
             figure["kind"] == "assumption-free",
@@ -76,7 +76,7 @@ def _letter(place: int) -> str:
 
 
 def figures_table(
-    figures: Sequence[Lettered], times: Mapping[Key, float | None], *, sd_kwh: float | None
+    figures: Sequence[LabelledBound], times: Mapping[BoundKey, float | None], *, sd_kwh: float | None
 ) -> Iterator[str]:
     """Yield the figures side by side with bars on one logarithmic scale, and what each would cost in noise at 1.
 
@@ -110,14 +110,14 @@ def figures_table(
     yield said_table(caption, columns, rows)
 
 
-def _price(one: Lettered, times: Mapping[Key, float | None], sd_kwh: float) -> str:
+def _price(one: LabelledBound, times: Mapping[BoundKey, float | None], sd_kwh: float) -> str:
     if one.key not in times:
         return "–"
     factor = times[one.key]
     return "caps decide" if factor is None else f"{plain(sd_kwh * factor)}\u00a0kWh"
 
 
-def at_most(one: Lettered) -> str:
+def at_most(one: LabelledBound) -> str:
     """Return an epsilon exactly if that is short, else rounded up to four digits."""
     if len(one.text) <= 7 or not 0 < one.epsilon < math.inf:
         return one.text
@@ -125,7 +125,7 @@ def at_most(one: Lettered) -> str:
     return f"{rounded.normalize():f}"
 
 
-def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator[str]:
+def growth(figures: Sequence[LabelledBound], found: Mapping[BoundKey, LossOverTime]) -> Iterator[str]:
     """Yield one chart of all figures as days were released, and a table of some of these days."""
     drawn = [(one, found[one.key]) for one in figures if one.key in found]
     dates = sorted({day for _, course in drawn for day in course.days})
@@ -133,7 +133,7 @@ def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator
         return
     values = {one.letter: [_epsilon(value) for value in course.values] for one, course in drawn}
     y = logarithmic([value for each in values.values() for value in each])
-    alike: dict[Course, list[Lettered]] = {}
+    alike: dict[LossOverTime, list[LabelledBound]] = {}
     for one, course in drawn:
         alike.setdefault(course, []).append(one)
     lines = [
@@ -159,7 +159,7 @@ def growth(figures: Sequence[Lettered], found: Mapping[Key, Course]) -> Iterator
     yield table("The same in numbers: epsilon, counting the days up to", ("figure", *shown), rows)
 
 
-def _named(ones: Sequence[Lettered]) -> str:
+def _named(ones: Sequence[LabelledBound]) -> str:
     """Return the name of a line that several figures share."""
     first, *others = ones
     if_model = "" if first.always else " (if the model holds)"
@@ -171,7 +171,7 @@ def _epsilon(value: int | None) -> float:
     return math.inf if value is None else number(value)
 
 
-def _at(course: Course, day: str) -> str:
+def _at(course: LossOverTime, day: str) -> str:
     known = [value for at, value in zip(course.days, course.values, strict=True) if at <= day]
     return "infinite" if not known or known[-1] is None else short(number(known[-1]))
 

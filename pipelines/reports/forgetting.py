@@ -24,7 +24,7 @@ from pipelines.models.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_H
 from pipelines.quantize import Floats
 
 if TYPE_CHECKING:
-    from pipelines.models.forgetting import Remembered
+    from pipelines.models.forgetting import MemoryCurves
 
 COVERED_DAYS = (1, 2, 7, 14, 28)
 COVERAGE = {
@@ -69,7 +69,7 @@ def report_name(file: str | Path, confidential: Path) -> str:
     return f"{place.name}-{hashlib.sha256(place.as_posix().encode()).hexdigest()[:8]}"
 
 
-def page(found: Remembered) -> str:
+def page(found: MemoryCurves) -> str:
     """Return the confidential report."""
     start, lines, claims = _verdict(found)
     return document(
@@ -87,13 +87,13 @@ def page(found: Remembered) -> str:
     )
 
 
-def verdict(found: Remembered) -> list[str]:
+def verdict(found: MemoryCurves) -> list[str]:
     """Return whether the Markov property was rejected, and what this means for the bounds: counts alone."""
     start, lines, claims = _verdict(found)
     return [start, *lines, *claims]
 
 
-def _verdict(found: Remembered) -> tuple[str, list[str], list[str]]:
+def _verdict(found: MemoryCurves) -> tuple[str, list[str], list[str]]:
     checks = {name: check for name, check in found.checks.items() if check.checked}
     if not checks:
         return f"{_TITLE}: not tested, because no household has enough readings.", [], [_ASSUMPTION_FREE]
@@ -121,7 +121,7 @@ _TITLE = "Goodness of fit of the Markov model"
 _ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
 
 
-def _chain(found: Remembered, name: str) -> str:
+def _chain(found: MemoryCurves, name: str) -> str:
     title, about = _CHAINS[name]
     values = {value: found.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
     low, high = (found.quantile(name, "direct", share) for share in (_LOW, _HIGH))
@@ -146,7 +146,7 @@ def _chain(found: Remembered, name: str) -> str:
     return section(f"{title} ({homes:,} homes)", paragraph(about), figure, _numbers(found, title, rows))
 
 
-def _told(found: Remembered, name: str) -> str:
+def _told(found: MemoryCurves, name: str) -> str:
     title, secret = _TOLD[name]
     left = {share: found.quantile(name, "loss_left", share) for share in (0.5, _LOW, _HIGH)}
     powers = found.quantile(DAY_TOTALS, "powers", 0.5)
@@ -178,7 +178,7 @@ def _from_then_on(values: Floats) -> Floats:
     return np.fmax.accumulate(values[::-1])[::-1]
 
 
-def _figure(found: Remembered, title: str, lines: Mapping[str, Drawn], y_title: str, y_top: float) -> str:
+def _figure(found: MemoryCurves, title: str, lines: Mapping[str, Drawn], y_title: str, y_top: float) -> str:
     places = [float(place) for place in range(len(found.ages_days))]
     layers = [
         Line(
@@ -202,7 +202,7 @@ def _said(values: Sequence[float], ages: Sequence[int]) -> str:
     return ", ".join(known) or "nothing to compare"
 
 
-def _numbers(found: Remembered, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+def _numbers(found: MemoryCurves, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
     return _table(f"{title}, by days apart: medians over homes", found.ages_days, rows, digits=3)
 
 

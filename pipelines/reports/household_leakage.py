@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from agedp_data.config.model import Estimated
-from agedp_data.ledger import Release
+from agedp_data.config.model import EstimatedModel
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import NANO, number
 from agedp_data.notions.fading import by_number
 from agedp_data.notions.notion import day_losses
@@ -28,7 +28,7 @@ _SHARES: Final = (0.5, 0.9, 0.99)
 
 
 def leakage_parts(
-    model: Estimated, forgetful: tuple[list[str], Floats] | None, rows: Sequence[Release]
+    model: EstimatedModel, forgetful: tuple[list[str], Floats] | None, rows: Sequence[ReleaseRecord]
 ) -> Iterator[str]:
     """Yield how much the newest releases say about a day, by household, under chains with one kernel."""
     losses = dict(sorted(by_number(day_losses(rows)).items())[-_NEWEST:])

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.config.model import Estimated
-from agedp_data.ledger import Release
+from agedp_data.config.model import EstimatedModel
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, section, table
 from agedp_data.pictures.scales import linear, named, plain, short
-from pipelines.reports.at_the_clamp import Clamped
+from pipelines.reports.at_the_clamp import ClampEffect
 from pipelines.reports.forgetting import report_name
 from pipelines.reports.household_leakage import leakage_parts
 from pipelines.reports.model_files import ModelFiles
@@ -24,7 +24,7 @@ _SHOWN = 20
 _DISTANCE = "total_variation_"
 
 
-def clamp_parts(clamped: Sequence[Clamped]) -> Iterator[str]:
+def clamp_parts(clamped: Sequence[ClampEffect]) -> Iterator[str]:
     """Yield for each series which households its clamp binds."""
     for one in clamped:
         about = f"{one.series}, clamp {plain(one.clamp_kwh)} kWh, {one.days:,} days whose readings are kept"
@@ -38,10 +38,10 @@ def clamp_parts(clamped: Sequence[Clamped]) -> Iterator[str]:
         yield paragraph(f"The clamp takes {plain(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
 
 
-def model_parts(work: Work, files: ModelFiles, rows: Sequence[Release]) -> Iterator[str]:
+def model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield which households decide an estimated model, and whether its chain is true, as far as that was measured."""
     model = work.run.model
-    if not isinstance(model, Estimated):
+    if not isinstance(model, EstimatedModel):
         return
     parts = [
         *(paragraph(f"Not shown: {notice.private}", "mark") for notice in files.notices),

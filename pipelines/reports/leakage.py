@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from agedp_data.chains.envelope import Envelope
-from agedp_data.ledger import Release
+from agedp_data.chains.envelope import LeakageBound
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import number
 from agedp_data.notions.fading import by_number
-from agedp_data.notions.leaked import DayLeakage, Leaked
+from agedp_data.notions.leaked import DayLeakage, TemporalLosses
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.chart import Level, Line, chart
 from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import days, linear, short
 
 
-def leakage_parts(envelope: Envelope, rows: Sequence[Release], promise: Mapping[str, Any]) -> Iterator[str]:
+def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is said about each day by its own release, by earlier and by later ones, and the same by month."""
     if not envelope.looks_ahead:
         return
-    found = list(Leaked(envelope).of(by_number(day_losses(rows))))
+    found = list(TemporalLosses(envelope).of(by_number(day_losses(rows))))
     if len(found) < 2:
         return
     at = [float(one.day) for one in found]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.chains.spectrum import MIXING_NAMES
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import number
-from agedp_data.notions.aged import Forgotten
+from agedp_data.notions.aged import AgedLeakage
 from agedp_data.notions.notion import Method, day_losses
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import table
@@ -22,14 +22,14 @@ _METHODS: Mapping[str, str] = {
 }
 
 
-def model_parts(envelope: Envelope, rows: Sequence[Release]) -> Iterator[str]:
+def model_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield what is left of one day's loss by age and method, and of all days together by the sharpest method."""
     losses = day_losses(rows)
     if not losses:
         return
     ages = _ages(envelope)
     largest = max(losses.values())
-    by_method = {name: Forgotten(envelope, method=name) for name in _methods(envelope)}
+    by_method = {name: AgedLeakage(envelope, method=name) for name in _methods(envelope)}
     alone = {
         _METHODS.get(name, name): [number(left(age * envelope.steps_per_day, largest)) for age in ages]
         for name, left in by_method.items()
@@ -47,12 +47,12 @@ def model_parts(envelope: Envelope, rows: Sequence[Release]) -> Iterator[str]:
     yield table("The same in numbers: epsilon that is left at an age", columns, rows_of)
 
 
-def _methods(envelope: Envelope) -> list[Method]:
+def _methods(envelope: LeakageBound) -> list[Method]:
     known: tuple[Method, ...] = ("tight", "total_variation", "spectral", "reversibilised")
     return [name for name in known if name in envelope.methods]
 
 
-def _ages(envelope: Envelope) -> list[int]:
+def _ages(envelope: LeakageBound) -> list[int]:
     furthest = -(-int(envelope.ages[-1]) // envelope.steps_per_day)
     return list(range(min(max(furthest, 2) * 5 // 4 + 1, _FURTHEST_DAYS)))
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from agedp_data import tables
 from agedp_data.chains.transitions import transition_matrix
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from pipelines import folders
-from pipelines.internal_files import Kind, Notice, read_columns, read_content
+from pipelines.internal_files import FileKind, FileNotice, read_columns, read_content
 from pipelines.quantize import Floats
 from pipelines.reports.forgetting import report_name
 from pipelines.work import Work
@@ -42,26 +42,26 @@ class ModelFiles:
     households: Mapping[str, Any] | None = None
     chains: tuple[list[str], Floats] | None = None
     forgetting: pa.Table | None = None
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[FileNotice, ...] = ()
 
 
 def read_model_files(work: Work) -> ModelFiles:
     """Return the private files of a run's model; a model that is not estimated has none."""
     model = work.run.model
-    if not isinstance(model, Estimated):
+    if not isinstance(model, EstimatedModel):
         return ModelFiles()
     folder = Path(model.file)
     name = report_name(model.file, work.confidential)
-    households = read_content(folder / "households.parquet", _households, Kind.SUPPLEMENT, advice=_ADVICE)
+    households = read_content(folder / "households.parquet", _households, FileKind.SUPPLEMENT, advice=_ADVICE)
     notices = [households.notice]
     chains = None
     if households.value is not None and model.assume == "markov" and model.chain == "homogeneous":
         parse = partial(_chains, households=households.value)
-        transitions = read_content(folder / "transitions.parquet", parse, Kind.SUPPLEMENT, advice=_ADVICE)
+        transitions = read_content(folder / "transitions.parquet", parse, FileKind.SUPPLEMENT, advice=_ADVICE)
         chains = transitions.value
         notices.append(transitions.notice)
     forgetting = read_content(
-        work.confidential / "forgetting" / f"{name}.parquet", _forgetting, Kind.SUPPLEMENT, advice=_ADVICE
+        work.confidential / "forgetting" / f"{name}.parquet", _forgetting, FileKind.SUPPLEMENT, advice=_ADVICE
     )
     notices.append(forgetting.notice)
     warnings = tuple(notice for notice in notices if notice is not None)

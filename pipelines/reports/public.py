@@ -16,7 +16,7 @@ from typing import Any
 from agedp_data import noise
 from agedp_data.config.contracts import promise_of
 from agedp_data.config.meanings import meaning_of
-from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
@@ -29,13 +29,13 @@ from pipelines.promise.in_force import series_by_contract
 from pipelines.reports.at_a_glance import head
 from pipelines.reports.courses import courses, noise_of, noise_times
 from pipelines.reports.distributions import distribution_parts
-from pipelines.reports.figures import Lettered, figures_table, growth, lettered, schedules_table
+from pipelines.reports.figures import LabelledBound, figures_table, growth, lettered, schedules_table
 from pipelines.reports.leakage import leakage_parts
 from pipelines.reports.model import model_parts
 from pipelines.reports.series import series_parts
 from pipelines.reports.sizes import size_parts
 from pipelines.reports.spending import spending
-from pipelines.reports.told import Told, released_means, rows_of, series_names
+from pipelines.reports.told import ReportData, released_means, rows_of, series_names
 from pipelines.work import Work
 
 _SAME = (
@@ -58,7 +58,11 @@ _HANGING = (
 
 
 def report_of(
-    work: Work, ledger: Ledger, claim: Mapping[str, Any], rows: Sequence[Release], contracts: Sequence[Contract]
+    work: Work,
+    ledger: Ledger,
+    claim: Mapping[str, Any],
+    rows: Sequence[ReleaseRecord],
+    contracts: Sequence[ContractRecord],
 ) -> bytes:
     """Return report.html for a statement and the rows and contracts that it tells of."""
     earlier = series_by_contract(contracts)
@@ -73,10 +77,10 @@ def report_of(
     texts = {model.model: model.envelope for model in ledger.models()}
     envelope = Model.of_text(texts[named]).envelope if named in texts else None
     coverage = work.run.output.interval
-    return page(Told(claim, rows, known, accounts, envelope, coverage, promise, means, run.publication)).encode()
+    return page(ReportData(claim, rows, known, accounts, envelope, coverage, promise, means, run.publication)).encode()
 
 
-def page(told: Told) -> str:
+def page(told: ReportData) -> str:
     """Return the page."""
     claim = told.claim
     title = title_of(claim)
@@ -97,7 +101,7 @@ def page(told: Told) -> str:
     )
 
 
-def _released(told: Told) -> str:
+def _released(told: ReportData) -> str:
     names = series_names(told, "mean")
     parts = [paragraph(_INTERVAL, "soft")]
     for name in names:
@@ -108,7 +112,7 @@ def _released(told: Told) -> str:
     return section("What was released", *parts)
 
 
-def _losses(told: Told, figures: Sequence[Lettered]) -> str:
+def _losses(told: ReportData, figures: Sequence[LabelledBound]) -> str:
     found = courses(told.accounts, told.rows, told.envelope)
     newest = _newest_mean(told)
     sd = None if newest is None else noise.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
@@ -124,11 +128,11 @@ def _losses(told: Told, figures: Sequence[Lettered]) -> str:
     )
 
 
-def _newest_mean(told: Told) -> Release | None:
+def _newest_mean(told: ReportData) -> ReleaseRecord | None:
     return max(released_means(told), key=lambda row: (row.day, -row.seq), default=None)
 
 
-def _schedules(told: Told, newest: Release) -> str:
+def _schedules(told: ReportData, newest: ReleaseRecord) -> str:
     now = told.claim["contract"]["series"]
     series = now.get(newest.series, told.contracts[newest.contract]["series"][newest.series])
     return schedules_table(
@@ -141,19 +145,19 @@ def _schedules(told: Told, newest: Release) -> str:
     )
 
 
-def _full_wh(told: Told) -> int:
+def _full_wh(told: ReportData) -> int:
     """Return the largest change that there can be: the largest clamp that there ever was."""
     series = (each for terms in told.contracts.values() for each in terms["series"].values())
     return max(watt_hours(Decimal(each["clamp_kwh"])) for each in series)
 
 
-def _model(told: Told) -> Iterator[str]:
+def _model(told: ReportData) -> Iterator[str]:
     parts = [*model_parts(told.envelope, told.rows)] if told.envelope is not None else []
     if parts:
         yield section("What the model says of age", paragraph(_LEFT, "soft"), *parts)
 
 
-def _leakage(told: Told) -> Iterator[str]:
+def _leakage(told: ReportData) -> Iterator[str]:
     promise = told.claim["contract"]["promise"]
     parts = [*leakage_parts(told.envelope, told.rows, promise)] if told.envelope is not None else []
     if parts:

@@ -9,7 +9,7 @@ from datetime import date
 from decimal import Decimal
 
 from agedp_data import noise
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.pictures.chart import Line, Marks, chart
 from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
@@ -23,7 +23,7 @@ _FAR = 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class CellMean:
     """One cell of a series on one day: how many homes, mean, noise interval and standard deviation, kWh a home."""
 
     day: date
@@ -35,7 +35,7 @@ class Published:
     loss: int
 
 
-def published(rows: Sequence[Release], *, coverage: Decimal) -> dict[str, list[Published]]:
+def published(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[CellMean]]:
     """Return by cell what one series said, day by day, of the `MOST_CELLS` cells of most homes."""
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
     newest = _households(released)
@@ -43,7 +43,7 @@ def published(rows: Sequence[Release], *, coverage: Decimal) -> dict[str, list[P
     scales = {row.scale for row in released}
     half = {scale: noise.interval(scale, coverage) for scale in scales}
     deviation = {scale: noise.standard_deviation(scale) for scale in scales}
-    found: dict[str, list[Published]] = {}
+    found: dict[str, list[CellMean]] = {}
     for row in released:
         day = date.fromisoformat(row.day)
         for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
@@ -52,16 +52,16 @@ def published(rows: Sequence[Release], *, coverage: Decimal) -> dict[str, list[P
             kwh, wide = 1000.0 * households, half[row.scale]
             ends = (value - wide) / kwh, (value + wide) / kwh
             sd = deviation[row.scale] / kwh
-            found.setdefault(cell, []).append(Published(day, households, value / kwh, *ends, sd, row.loss))
+            found.setdefault(cell, []).append(CellMean(day, households, value / kwh, *ends, sd, row.loss))
     return found
 
 
-def _households(released: Sequence[Release]) -> dict[str, int]:
+def _households(released: Sequence[ReleaseRecord]) -> dict[str, int]:
     """Return by cell how many homes it had when it was released last."""
     return {cell: homes for row in released for cell, homes in zip(row.cells, row.households, strict=True)}
 
 
-def series_parts(name: str, rows: Sequence[Release], *, coverage: Decimal, titled: bool) -> Iterator[str]:
+def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, titled: bool) -> Iterator[str]:
     """Yield charts and tables of one series: a chart for each of its cells, all on one scale."""
     cells = published(rows, coverage=coverage)
     if not cells:
@@ -94,7 +94,7 @@ def series_parts(name: str, rows: Sequence[Release], *, coverage: Decimal, title
 
 def _chart(
     title: str,
-    found: Sequence[Published],
+    found: Sequence[CellMean],
     skipped: Sequence[date],
     x: Scale,
     y: Scale,
@@ -123,7 +123,7 @@ def percent(share: Decimal) -> str:
     return f"{float(100 * share):.6g} %"
 
 
-def _upright(every: Sequence[Published]) -> Scale:
+def _upright(every: Sequence[CellMean]) -> Scale:
     """Return an axis for means and intervals; a few days with far more noise than the others reach beyond it."""
     ends = sorted(end for one in every for end in (one.low, one.high))
     inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
@@ -131,7 +131,7 @@ def _upright(every: Sequence[Published]) -> Scale:
     return linear(inner if wide else ends)
 
 
-def _about(found: Sequence[Published], skipped: Sequence[date], y: Scale) -> str:
+def _about(found: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
     least, most = min(found, key=_mean), max(found, key=_mean)
     middle = sum(one.mean for one in found) / len(found)
     wide = max(one.high - one.mean for one in found)
@@ -148,11 +148,11 @@ def _about(found: Sequence[Published], skipped: Sequence[date], y: Scale) -> str
     return f"{start}; the noise interval reaches at most {plain(wide)} kWh to either side{end}."
 
 
-def _mean(one: Published) -> float:
+def _mean(one: CellMean) -> float:
     return one.mean
 
 
-def _numbers(of: str, found: Sequence[Published], skipped: Sequence[date]) -> str:
+def _numbers(of: str, found: Sequence[CellMean], skipped: Sequence[date]) -> str:
     about = f" ({of})" if of else ""
     if len(found) <= _BY_DAY:
         rows = [
@@ -161,7 +161,7 @@ def _numbers(of: str, found: Sequence[Published], skipped: Sequence[date]) -> st
         ]
         caption = f"The same in numbers, kWh a home{about}"
         return table(caption, ("day", "homes", "mean", "low", "high", "noise sd"), rows)
-    months: dict[str, list[Published]] = {}
+    months: dict[str, list[CellMean]] = {}
     for one in found:
         months.setdefault(f"{one.day:%Y-%m}", []).append(one)
     missed = [f"{day:%Y-%m}" for day in skipped]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import number
-from agedp_data.notions.changes import LossOfChange
-from agedp_data.notions.notion import Account
+from agedp_data.notions.changes import BoundedChangeLoss
+from agedp_data.notions.notion import Accountant
 from agedp_data.notions.parameters import exact_text
 from agedp_data.notions.publication import Publication
 from agedp_data.pictures.chart import Line, Marks, chart
@@ -20,10 +20,10 @@ _FEW = 8
 
 
 def size_parts(
-    accounts: Sequence[Account], rows: Sequence[Release], publication: Publication, *, full_wh: int
+    accounts: Sequence[Accountant], rows: Sequence[ReleaseRecord], publication: Publication, *, full_wh: int
 ) -> Iterator[str]:
     """Yield the loss of a day by size of change up to the full range, if the statement tells of any size."""
-    asked = sorted({one.size_kwh for one in accounts if isinstance(one, LossOfChange)})
+    asked = sorted({one.size_kwh for one in accounts if isinstance(one, BoundedChangeLoss)})
     released = [row for row in rows if row.state == "released"]
     if not asked or not released:
         return
@@ -46,6 +46,6 @@ def size_parts(
     )
 
 
-def _loss(size: Decimal, rows: Sequence[Release], publication: Publication) -> float:
-    [figure] = LossOfChange(size, publication).figures(rows, None, None)
+def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication) -> float:
+    [figure] = BoundedChangeLoss(size, publication).figures(rows, None, None)
     return number(figure.value or 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import number
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.chart import Level, Line, chart
@@ -14,7 +14,7 @@ from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import days, linear, short
 
 
-def spending(rows: Sequence[Release], promise: Mapping[str, Any]) -> Iterator[str]:
+def spending(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
     """Yield what each day cost and what all came to so far, against the caps of the promise."""
     losses = day_losses(rows)
     if not losses:

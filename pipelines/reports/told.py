@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config.series import Distribution, series_in
-from agedp_data.ledger import Release
-from agedp_data.notions.notion import Account, Notion
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.notions.notion import Accountant, Notion
 from agedp_data.notions.publication import Publication
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportData:
     """What a page is made of: the statement, the rows that it is about, and what accounts for them.
 
     `contracts` are the texts of all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
@@ -23,17 +23,17 @@ class Told:
     """
 
     claim: Mapping[str, Any]
-    rows: Sequence[Release]
+    rows: Sequence[ReleaseRecord]
     contracts: Mapping[str, Mapping[str, Any]]
-    accounts: Sequence[Account]
-    envelope: Envelope | None
+    accounts: Sequence[Accountant]
+    envelope: LeakageBound | None
     coverage: Decimal
     promise: Notion
     noise_means: Mapping[str, float]
     publication: Publication = field(default_factory=Publication)
 
 
-def series_names(told: Told, statistic: str) -> list[str]:
+def series_names(told: ReportData, statistic: str) -> list[str]:
     """Return the series that are or were of a statistic, in the order of their first release."""
     known = [
         name
@@ -44,22 +44,22 @@ def series_names(told: Told, statistic: str) -> list[str]:
     return list(dict.fromkeys([*(row.series for row in told.rows if _is(told, row, statistic)), *known]))
 
 
-def _is(told: Told, row: Release, statistic: str) -> bool:
+def _is(told: ReportData, row: ReleaseRecord, statistic: str) -> bool:
     return bool(told.contracts[row.contract]["series"][row.series]["statistic"] == statistic)
 
 
-def rows_of(told: Told, name: str, statistic: str) -> list[Release]:
+def rows_of(told: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
     """Return the rows of a series, while it was of this statistic."""
     return [row for row in told.rows if row.series == name and _is(told, row, statistic)]
 
 
-def released_means(told: Told) -> list[Release]:
+def released_means(told: ReportData) -> list[ReleaseRecord]:
     """Return the releases of the first mean, none if there is no mean."""
     found = series_names(told, "mean")
     return [row for row in rows_of(told, found[0], "mean") if row.state == "released"] if found else []
 
 
-def counted_homes(told: Told) -> Iterator[tuple[int, Release]]:
+def counted_homes(told: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
     """Yield the homes of each release of one series: a mean, or else a distribution, every group of it once."""
     for row in released_means(told):
         yield sum(row.households), row

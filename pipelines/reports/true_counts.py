@@ -8,7 +8,7 @@ from typing import Any
 
 from agedp_data import noise
 from agedp_data.config.series import Distribution
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import linear, plain
@@ -20,7 +20,7 @@ from pipelines.work import Work
 _GROUPS = 12
 
 
-def count_parts(work: Work, rows: Sequence[Release]) -> Iterator[str]:
+def count_parts(work: Work, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield for every distribution of the run file its newest day, true and published, and its errors in all."""
     noted = [line for line in TRUE_COUNTS.read(work.true_counts) if line["population"] == work.population]
     true = {(line["series"], line["day"].isoformat(), line["cell"]): line["true_households"] for line in noted}
@@ -36,7 +36,7 @@ def count_parts(work: Work, rows: Sequence[Release]) -> Iterator[str]:
 
 
 def _newest(
-    work: Work, name: str, series: Distribution, row: Release, true: Mapping[tuple[str, str, str], int]
+    work: Work, name: str, series: Distribution, row: ReleaseRecord, true: Mapping[tuple[str, str, str], int]
 ) -> Iterator[str]:
     ranges = len(series.ranges_kwh)
     half = noise.interval(row.scale, work.run.output.interval)
@@ -57,7 +57,7 @@ def _newest(
 
 
 def _errors(
-    work: Work, name: str, series: Distribution, rows: Sequence[Release], true: Mapping[tuple[str, str, str], int]
+    work: Work, name: str, series: Distribution, rows: Sequence[ReleaseRecord], true: Mapping[tuple[str, str, str], int]
 ) -> str:
     ranges = len(series.ranges_kwh)
     half = {row.scale: noise.interval(row.scale, work.run.output.interval) for row in rows}

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.reports.series import Published
+from pipelines.reports.series import CellMean
 
 Key = tuple[str, str]
 """Series and cell."""
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class CellUtility:
     """A cell of a series on one day: what was true, what was said with which noise, kWh a home."""
 
     day: date
     true: float
-    said: Published
+    said: CellMean
 
     @property
     def error(self) -> float:
@@ -56,20 +56,24 @@ class Utility:
 
 
 def paired(
-    noted: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[Published]]]
-) -> dict[Key, list[Day]]:
+    noted: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
+) -> dict[Key, list[CellUtility]]:
     """Return by series and cell the days whose true mean is noted, with what was released of them."""
     true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in noted}
-    found: dict[Key, list[Day]] = {}
+    found: dict[Key, list[CellUtility]] = {}
     for series, cells in released.items():
         for cell, days in cells.items():
-            known = [Day(one.day, true[series, cell, one.day], one) for one in days if (series, cell, one.day) in true]
+            known = [
+                CellUtility(one.day, true[series, cell, one.day], one)
+                for one in days
+                if (series, cell, one.day) in true
+            ]
             if known:
                 found[series, cell] = known
     return found
 
 
-def utility(days: Sequence[Day], *, age_days: int) -> Utility:
+def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
     """Return what the errors of some days come to."""
     error = np.array([one.error for one in days])
     sd = np.array([one.said.sd for one in days])
@@ -85,12 +89,12 @@ def utility(days: Sequence[Day], *, age_days: int) -> Utility:
     )
 
 
-def _relative(days: Sequence[Day]) -> float:
+def _relative(days: Sequence[CellUtility]) -> float:
     parts = [one.said.sd / math.sqrt(2) / abs(one.true) for one in days if one.true]
     return float(np.mean(parts)) if parts else math.nan
 
 
-def _change(days: Sequence[Day], gap: int) -> float:
+def _change(days: Sequence[CellUtility], gap: int) -> float:
     true = {one.day.toordinal(): one.true for one in days}
     changes = [true[number + gap] - value for number, value in true.items() if number + gap in true]
     return _rms(np.array(changes)) if changes else math.nan

@@ -12,16 +12,16 @@ import pyarrow as pa
 import pytest
 
 from agedp_data import tables
-from agedp_data.notions.notion import Figure
+from agedp_data.notions.notion import LossBound
 from agedp_data.statement import (
     BEYOND_STATES,
     ESTIMATED,
     REHEARSAL,
     REPRESENTED,
     WITH_MODEL,
-    Ending,
-    Facts,
-    Version,
+    SeriesEnd,
+    SoftwareVersion,
+    StatementFacts,
     factor,
     markdown,
     statement,
@@ -35,15 +35,15 @@ CONTRACT = {
 }
 LIMITS = {"day": 4, "total": 9_000_000_000, "risk": 7}
 FIGURES = [
-    Figure("risk", None, "conditional", "the current day", "chains hold"),
-    Figure("day", 5, "assumption-free", "any one day"),
-    Figure("total", 1_500_000_000, "assumption-free", "all days"),
-    Figure("day", 5, "assumption-free", "any one day"),
+    LossBound("risk", None, "conditional", "the current day", "chains hold"),
+    LossBound("day", 5, "assumption-free", "any one day"),
+    LossBound("total", 1_500_000_000, "assumption-free", "all days"),
+    LossBound("day", 5, "assumption-free", "any one day"),
 ]
 
 
 def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-01-01"), **others):
-    made = Facts(
+    made = StatementFacts(
         title={"title": "T", "contact": ""},
         contract={**CONTRACT, "schedule": {"mode": mode}},
         days=days,
@@ -51,12 +51,12 @@ def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-0
         published_on=("2026-01-01",),
         figures=FIGURES,
         limits=LIMITS,
-        ending=Ending("2013-01-05", "promise", 9_000_000_000),
+        ending=SeriesEnd("2013-01-05", "promise", 9_000_000_000),
         model=model,
         notes=["note"],
         ledger_id="ab" * 32,
         head="cd" * 32,
-        versions=[Version("2026-01-01", ())],
+        versions=[SoftwareVersion("2026-01-01", ())],
         software={"agedp": "1"},
     )
     return replace(made, **others)
@@ -147,7 +147,7 @@ def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_th
         "total": "9",
         "risk": "unlimited",  # a figure that is infinite has no limit left
     }
-    unlimited = statement(facts(limits={"day": 9, "total": None}, ending=Ending("", "", None)))
+    unlimited = statement(facts(limits={"day": 9, "total": None}, ending=SeriesEnd("", "", None)))
     assert [one["limit"] for one in unlimited["figures"]] == ["0.000000009", "unlimited", ""]
     assert unlimited["ending"] == {"spent": "1.5", "left": "unlimited", "last_day": "", "because": ""}
     assert unlimited["second_population"]["adds"] == {"day": "0.000000009", "total": "unlimited"}
@@ -163,11 +163,11 @@ def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_th
     ],
 )
 def test_the_words_say_what_ends_the_promise(because, said):
-    assert said in markdown(statement(facts(ending=Ending("2013-01-05", because, None))))
+    assert said in markdown(statement(facts(ending=SeriesEnd("2013-01-05", because, None))))
 
 
 def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there_are():
-    versions = [Version("2026-01-01", ()), Version("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
+    versions = [SoftwareVersion("2026-01-01", ()), SoftwareVersion("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
     words = markdown(statement(facts(versions=versions, others=2)))
     assert "Version 2, of 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in words
     assert "This ledger holds 2 other populations." in words

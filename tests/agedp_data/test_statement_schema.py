@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from agedp_data import statement as statements
-from agedp_data.notions.notion import Figure
-from agedp_data.statement import Ending, Facts, Version, schema, statement
+from agedp_data.notions.notion import LossBound
+from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, schema, statement
 
 CHECK = jsonschema.Draft202012Validator(schema())
 PROMISE = {
@@ -23,24 +23,24 @@ PROMISE = {
     "promise": {"notion": "classical", "max_day_epsilon": "0.5", "epsilon_total": "unlimited"},
     "series": {"use": {"statistic": "mean", "clamp_kwh": "50", "share": "1", "max_missing": 2, "missing_kwh": "0"}},
 }
-FACTS = Facts(
+FACTS = StatementFacts(
     title={"title": "T", "source": "S", "licence": "CC-BY-4.0", "contact": "us"},
     contract=PROMISE,
     days=("2013-01-01",),
     skipped=("2013-01-02",),
     published_on=("2026-01-01",),
     figures=[
-        Figure("day", 5 * 10**8, "assumption-free", "any one day"),
-        Figure("total", 182_500_000_000, "assumption-free", "all days"),
-        Figure("risk", None, "conditional", "the current day", "chains hold"),
+        LossBound("day", 5 * 10**8, "assumption-free", "any one day"),
+        LossBound("total", 182_500_000_000, "assumption-free", "all days"),
+        LossBound("risk", None, "conditional", "the current day", "chains hold"),
     ],
     limits={"day": 5 * 10**8, "total": None},
-    ending=Ending("2013-01-02", "period", None),
+    ending=SeriesEnd("2013-01-02", "period", None),
     model={"source": "declared", "assume": "curve", "basis": "made up", "envelope": {}},
     notes=("note",),
     ledger_id="ab" * 32,
     head="cd" * 32,
-    versions=[Version("2026-01-01", ())],
+    versions=[SoftwareVersion("2026-01-01", ())],
     software={"agedp": "1"},
     others=1,
 )
@@ -58,7 +58,7 @@ def test_it_is_a_schema_of_the_form_that_statements_name():
     "facts",
     [
         FACTS,
-        replace(FACTS, title={}, model=None, notes=(), days=(), published_on=(), ending=Ending("", "", 9)),
+        replace(FACTS, title={}, model=None, notes=(), days=(), published_on=(), ending=SeriesEnd("", "", 9)),
         replace(FACTS, contract={**PROMISE, "schedule": {**PROMISE["schedule"], "mode": "rehearsal"}}),
     ],
 )

@@ -37,7 +37,7 @@ import pyarrow.parquet as pq
 
 from agedp_data import clock
 from agedp_data.errors import AgedpError
-from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from pipelines.amend import amend
 from pipelines.sanitise import run_stages
 from pipelines.work import Work, begin
@@ -175,7 +175,7 @@ class RunningPopulation:
         assert old in text, old
         self.run_file.write_text(text.replace(old, new))
 
-    def amend(self, old: str, new: str, *, now: date) -> Contract:
+    def amend(self, old: str, new: str, *, now: date) -> ContractRecord:
         """Record an edit of the run file in the ledger."""
         self.edit(old, new)
         with standing_clock(now):
@@ -209,7 +209,7 @@ def recorded_rows(ledger: str, population: str) -> list[dict[str, Any]]:
         return [_recorded(row, contracts) for row in opened.rows(population)]
 
 
-def _recorded(row: Release, contracts: list[str]) -> dict[str, Any]:
+def _recorded(row: ReleaseRecord, contracts: list[str]) -> dict[str, Any]:
     plain = {key: value for key, value in asdict(row).items() if key not in _OF_THE_CHAIN}
     return json.loads(json.dumps({**plain, "version": contracts.index(row.contract) + 1}))
 

@@ -139,9 +139,9 @@ def test_every_table_of_a_run_file_stands_on_its_page():
 
 
 def test_a_key_without_a_meaning_is_an_error():
-    from agedp_data.notions.parameters import Block
+    from agedp_data.notions.parameters import Section
 
-    class Bare(Block):
+    class Bare(Section):
         key: int
 
     with pytest.raises(LookupError, match=r"Bare\.key has no text"):

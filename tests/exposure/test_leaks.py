@@ -306,9 +306,9 @@ def test_a_handle_shows_its_label_and_refuses_to_be_pickled() -> None:
 
     import cloudpickle
 
-    from flows.handles import Handle
+    from flows.handles import RunHandle
 
-    handle = Handle("sums of homes", {"MARKhome1": 7.7391})
+    handle = RunHandle("sums of homes", {"MARKhome1": 7.7391})
     assert repr(handle) == "<sums of homes>"
     assert not hasattr(handle, "__dict__")
     for dump in (pickle.dumps, cloudpickle.dumps):

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.rows import Release
+from agedp_data.ledger.rows import ReleaseRecord
 from agedp_data.ledger.witness_file import FileWitness
 from pipelines.handover.signs import signs_in
 from tests.faults.scenes import WITNESS, Scene
@@ -65,7 +65,7 @@ def test_killed_many_times_no_day_has_two_values(scene: Scenes, kills: int, in_b
 
 def _run(trials: Scene, chance: random.Random, lasts: float) -> bool:
     """Run once more, and kill it anywhere; a run that comes to its end begins anew. Return whether it was killed."""
-    stored = {(row.series, row.day) for row in trials.after_death() if isinstance(row, Release)}
+    stored = {(row.series, row.day) for row in trials.after_death() if isinstance(row, ReleaseRecord)}
     drawn, by_time = draws(trials.journal), chance.random() < 0.5
     instant = (
         {"kill_after": chance.uniform(0, lasts)} if by_time else {"kill_at": chance.randint(1, len(trials.passed))}

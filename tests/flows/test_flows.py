@@ -22,9 +22,9 @@ from flows import audit_flow, calibrate_flow, deployed, release_flow, verify_flo
 from flows.artifacts import artifact_key, slug
 from flows.calibrate_artifacts import bounds_table
 from flows.deployments import deployments_of
-from flows.handles import Handle
+from flows.handles import RunHandle
 from flows.public_facts import due_text, released_text
-from flows.serving import Nightly
+from flows.serving import ScheduledRun
 from flows.stage_runs import failed_state, is_unavailable, run_stage
 from pipelines.calibrate import begin_calibration, calibrate
 from pipelines.work import begin
@@ -89,7 +89,7 @@ def test_calibrate_tasks_make_the_model_of_the_plain_function(world: World, monk
     plain = calibrate("run.toml")
     text = (world.folder / "run.toml").read_text().replace('file = "model"', 'file = "model-by-tasks"')
     (world.folder / "tasks.toml").write_text(text)
-    context = Handle("calibration", begin_calibration("tasks.toml"))
+    context = RunHandle("calibration", begin_calibration("tasks.toml"))
     with disable_run_logger():
         loaded = calibrate_flow.load.fn(context)
         edges = calibrate_flow.quantize.fn(context, loaded)
@@ -107,7 +107,7 @@ def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.Monkey
     monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda _: None)
     if not (world.folder / "model" / "public.json").exists():
         calibrate("run.toml")
-    run = Handle("run", begin("run.toml"))
+    run = RunHandle("run", begin("run.toml"))
     with disable_run_logger():
         planned = release_flow.plan.fn(run)
         assert due_text(run.value) == "6 days due: 2013-02-02 to 2013-02-07."
@@ -141,7 +141,7 @@ def test_the_table_of_bounds_is_the_public_part(world: World, monkeypatch: pytes
 
 
 def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:
-    night = Nightly(tmp_path / "run.toml", "homes", "30 6 * * *", "Europe/London", tmp_path, is_calibrated=True)
+    night = ScheduledRun(tmp_path / "run.toml", "homes", "30 6 * * *", "Europe/London", tmp_path, is_calibrated=True)
     made = deployments_of(night)
     assert [(each.flow_name, each.name, len(each.schedules or [])) for each in made] == [
         ("agedp", "homes", 1), ("agedp-calibrate", "homes", 0),

@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agedp_data.readers.layout import NamedColumns, Rules
+from agedp_data.readers.layout import NamedColumns, ReadingRules
 from agedp_data.readers.synthetic.ausgrid import write_ausgrid
 from tests.fuzz import plain_reader
 from tests.fuzz.plain_reader import Long, Read
@@ -34,7 +34,7 @@ class Original:
 
     dataset: str
     data: bytes
-    rules: Rules
+    rules: ReadingRules
     read: Callable[[bytes], Read]
 
 
@@ -84,11 +84,13 @@ def _ausgrid(year: int) -> bytes:
 @cache
 def originals() -> dict[str, Original]:
     """All of them, by name."""
-    found = {f"london {form}": Original("london", _london(form), Rules(), plain_reader.london) for form in _LONDON}
+    found = {
+        f"london {form}": Original("london", _london(form), ReadingRules(), plain_reader.london) for form in _LONDON
+    }
     for year in (2010, 2011, 2012):
-        found[f"ausgrid {year}"] = Original("ausgrid", _ausgrid(year), Rules(), plain_reader.ausgrid)
-    found["long"] = Original("long", _long(), Rules(columns=NAMED), lambda data: plain_reader.long(data, SHAPE))
+        found[f"ausgrid {year}"] = Original("ausgrid", _ausgrid(year), ReadingRules(), plain_reader.ausgrid)
+    found["long"] = Original("long", _long(), ReadingRules(columns=NAMED), lambda data: plain_reader.long(data, SHAPE))
     found["long iso"] = Original(
-        "long", _iso(), Rules(columns=ISO_NAMED), lambda data: plain_reader.long(data, ISO_SHAPE)
+        "long", _iso(), ReadingRules(columns=ISO_NAMED), lambda data: plain_reader.long(data, ISO_SHAPE)
     )
     return found

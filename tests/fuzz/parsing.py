@@ -11,9 +11,9 @@ import numpy as np
 from agedp_data.readers import files
 from agedp_data.readers.cutting import chunks, cut
 from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.layout import Header, Layout, Reason, Rules
+from agedp_data.readers.layout import Header, Layout, ReadingRules, RejectionReason
 from agedp_data.readers.parse import parse
-from agedp_data.readers.settle import Rows, settle
+from agedp_data.readers.settle import StoredRows, settle
 from pipelines.readings.opening import recognised
 
 
@@ -27,7 +27,7 @@ class Found:
     kept: dict[tuple[str, int], int]
 
 
-def found_in(path: Path, dataset: str, rules: Rules, *, block_bytes: int) -> Found:
+def found_in(path: Path, dataset: str, rules: ReadingRules, *, block_bytes: int) -> Found:
     """Read one file as the project does, in blocks."""
     layout = layout_of(dataset, rules.columns)
     source = files.list_sources([str(path)]).sources[0]
@@ -38,7 +38,7 @@ def found_in(path: Path, dataset: str, rules: Rules, *, block_bytes: int) -> Fou
     return found_of((data for block in blocks for data in chunks(block, at_a_time=block_bytes)), layout, header, rules)
 
 
-def found_of(stretches: Iterable[bytes], layout: Layout, header: Header, rules: Rules) -> Found:
+def found_of(stretches: Iterable[bytes], layout: Layout, header: Header, rules: ReadingRules) -> Found:
     """Read stretches of whole lines as the project does, every row accounted for."""
     parts, rows, aside = [], 0, 0
     for data in stretches:
@@ -46,7 +46,7 @@ def found_of(stretches: Iterable[bytes], layout: Layout, header: Header, rules: 
         assert len(found.aside_text) == len(found.aside_row) == len(found.aside_reason)
         assert len(found.records.reason) == len(found.row)
         parts.append((rows, found))
-        quiet = int((found.records.reason == Reason.CATEGORY).sum())
+        quiet = int((found.records.reason == RejectionReason.CATEGORY).sum())
         rows, aside = rows + found.rows_read, aside + len(found.aside_row) + quiet
     stored = _stored(parts, layout.width)
     readings = settle(stored, complete=layout.complete(rules))
@@ -56,14 +56,14 @@ def found_of(stretches: Iterable[bytes], layout: Layout, header: Header, rules: 
     return Found(rows, len(stored.time) - late, aside + late, kept)
 
 
-def _stored(parts, width: int) -> Rows:
+def _stored(parts, width: int) -> StoredRows:
     """The kept rows of all blocks."""
     ids: dict[str, int] = {}
     columns: list[list[np.ndarray]] = [[np.zeros(0, np.int64)] for _ in range(4)]
     energy = [np.zeros((0, width), np.int64)]
     for offset, found in parts:
         records = found.records
-        kept = np.flatnonzero(records.reason == Reason.KEPT)
+        kept = np.flatnonzero(records.reason == RejectionReason.KEPT)
         codes = np.array([ids.setdefault(text, len(ids)) for text in records.ids], np.int64)
         for column, values in zip(
             columns,
@@ -78,4 +78,4 @@ def _stored(parts, width: int) -> Rows:
             column.append(values)
         energy.append(records.energy_wh[kept])
     household, channel, time, row = (np.concatenate(column) for column in columns)
-    return Rows(tuple(ids), household, channel, time, np.zeros_like(row), row, np.concatenate(energy))
+    return StoredRows(tuple(ids), household, channel, time, np.zeros_like(row), row, np.concatenate(energy))

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agedp_data.chains.envelope import LOSS_GRID, Envelope
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.config import parse
 from agedp_data.errors import AgedpError
 from agedp_data.model import model_of, public_text
@@ -73,7 +73,7 @@ def _declared_fuzz(folder: Path, examples: int) -> None:
     assert min(met.values()) > examples / 20, met
 
 
-def _never_below(envelope: Envelope, text: str) -> None:
+def _never_below(envelope: LeakageBound, text: str) -> None:
     """What is promised at each age of a curve is not below what the curve says."""
     rows = [row for row in csv.reader(text.splitlines()) if row]
     titled = any(cell.strip()[:1] not in set("0123456789.+-") for cell in rows[0])
@@ -123,7 +123,7 @@ def test_a_curve_or_kernel_that_is_none_is_refused(tmp_path, kind, text):
 
 
 def _public() -> dict:
-    envelope = Envelope(
+    envelope = LeakageBound(
         np.array([48, 96]), LOSS_GRID, None, None, {"total_variation": np.array([0.9, 0.5])}, 48, "markov"
     )
     facts = {
@@ -191,7 +191,7 @@ def test_a_spoilt_public_part_is_refused_as_damaged_or_made_under_other_settings
         _one_line(error)
         return
     again = json.loads(found.text)["envelope"]
-    assert Envelope.from_json(again) == found.envelope
+    assert LeakageBound.from_json(again) == found.envelope
     assert all(0 <= value <= 1 for values in found.envelope.bounds.values() for value in values)
 
 

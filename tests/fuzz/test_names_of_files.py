@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agedp_data.errors import InputError
 from agedp_data.readers.files import list_sources, numeric
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from pipelines.blocks import Engine
 from pipelines.read import read
 from pipelines.readings.store import Store
@@ -89,7 +89,7 @@ def test_a_pattern_that_names_nothing_usable_is_one_line(folder, pattern):
 def test_one_file_by_several_names_is_read_once(folder, tmp_path):
     (folder / "b.csv").symlink_to(folder / "a.csv")
     (folder / "c.csv").hardlink_to(folder / "a.csv")
-    store = Store(tmp_path / "store", "london", Rules())
+    store = Store(tmp_path / "store", "london", ReadingRules())
     patterns = [str(folder), f"{folder}/*", f"{folder}/a.csv", f"{folder}/../in/a.csv", f"{folder}//a.csv"]
     delivery = read(store, patterns, engine=ONE)
     assert len(delivery.contents) == 1
@@ -113,7 +113,7 @@ def test_one_file_by_several_names_is_read_once(folder, tmp_path):
 def test_a_file_of_any_name_is_read_or_refused_in_one_line(folder, tmp_path, name, content):
     Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(content)
     (folder / "a.csv").unlink()
-    store = Store(tmp_path / "store", "london", Rules())
+    store = Store(tmp_path / "store", "london", ReadingRules())
     try:
         delivery = read(store, [str(folder)], engine=ONE)
     except InputError as refusal:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config.series import Mean
-from agedp_data.readers.layout import NamedColumns, Rules
+from agedp_data.readers.layout import NamedColumns, ReadingRules
 from agedp_data.readers.lines import LONGEST_LINE
 from agedp_data.roster import read_roster
 from pipelines.aggregate import aggregate
@@ -41,7 +41,7 @@ class Layout:
     dataset: str
     header: str
     lines: Callable[[str, date], list[str]]
-    rules: Rules = field(default_factory=Rules)
+    rules: ReadingRules = field(default_factory=ReadingRules)
 
 
 def _london(home: str, day: date) -> list[str]:
@@ -60,7 +60,7 @@ def _ausgrid(home: str, day: date) -> list[str]:
 
 LAYOUTS = {
     "london": Layout("london", "LCLid,stdorToU,DateTime,KWH/hh (per half hour) ", _london),
-    "long": Layout("long", "wh,at,id", _long, Rules(columns=NAMED)),
+    "long": Layout("long", "wh,at,id", _long, ReadingRules(columns=NAMED)),
     "ausgrid": Layout(
         "ausgrid",
         f"Customer,Generator Capacity,Postcode,Consumption Category,date,{LABELS},Row Quality",

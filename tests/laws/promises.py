@@ -16,7 +16,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config.series import Mean
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.publication import Publication
@@ -27,18 +27,18 @@ _GRID = np.concatenate([np.linspace(0.001, 5, 60), [20.0, 64.0]])
 _DAYS = np.arange(1, 41)
 
 
-def envelope(assume: str, forgets: float) -> Envelope:
+def envelope(assume: str, forgets: float) -> LeakageBound:
     """A household forgets as forgets^days, either way; the tight table bounds it by the total variation on a grid."""
     curve = forgets ** _DAYS.astype(float)
     tight = np.log1p(curve[:, None] * np.expm1(_GRID))
-    return Envelope(_DAYS * 48, _GRID, tight, tight, {"total_variation": curve}, 48, assume)
+    return LeakageBound(_DAYS * 48, _GRID, tight, tight, {"total_variation": curve}, 48, assume)
 
 
 _BY_CLOCK = {"data-day": "", "publication-day": " by publication"}
 _MODELS = [envelope(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)]
 
 
-def models(notion: type[Promise]) -> st.SearchStrategy[Envelope]:
+def models(notion: type[Promise]) -> st.SearchStrategy[LeakageBound]:
     """Models that a promise of this notion can be made under."""
     return st.sampled_from([each for each in _MODELS if each.looks_ahead or not notion.composes_ahead])
 

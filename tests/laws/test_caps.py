@@ -9,12 +9,12 @@ import pytest
 
 from agedp_data.errors import Refused
 from agedp_data.notions import NOTIONS, AgeDependent, Classical, Discounted, Neighbourhood, WEvent
-from agedp_data.notions.enforced import Enforced
+from agedp_data.notions.enforced import EnforcedPromise
 from tests.laws.promises import Line, envelope
 
 CAPS = {"max_day_epsilon": Decimal("0.6"), "epsilon_total": Decimal("4.1")}
 AGED = {"notion": "age-dependent", "age_days": 1, "secret": "day"}
-PROMISES: dict[str, tuple[Enforced, str]] = {
+PROMISES: dict[str, tuple[EnforcedPromise, str]] = {
     "classical": (
         Classical(notion="classical", epsilon_per_day=Decimal("0.3"), **CAPS),
         "markov",

@@ -13,18 +13,20 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 
-from agedp_data.ledger import Contract, Release
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 
 _NANO = 10**9
 
 
-def broken(rows: Sequence[Release], contracts: Sequence[Contract], *, kernel: Kernel | None = None) -> list[str]:
+def broken(
+    rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], *, kernel: Kernel | None = None
+) -> list[str]:
     """Return every promise that is broken at the moment of some release, under the contract it was made under."""
     return exceeded(rows, {one.hash: json.loads(one.promise)["promise"] for one in contracts}, kernel=kernel)
 
 
 def exceeded(
-    rows: Sequence[Release], promises: Mapping[str, dict[str, object]], *, kernel: Kernel | None = None
+    rows: Sequence[ReleaseRecord], promises: Mapping[str, dict[str, object]], *, kernel: Kernel | None = None
 ) -> list[str]:
     """Return every promise that is broken, `promises` saying under which each row is judged (by its contract)."""
     found: list[str] = []
@@ -52,7 +54,7 @@ def exceeded(
     return found
 
 
-def _part(row: Release, promise: dict[str, object]) -> Fraction:
+def _part(row: ReleaseRecord, promise: dict[str, object]) -> Fraction:
     """Return which part of the cost of any change a protected one has: of counts all of it, of a sum delta/clamp."""
     delta_wh = int(Fraction(str(promise.get("delta_kwh", 10**6))) * 1000)
     return Fraction(min(delta_wh, row.sensitivity), row.sensitivity)
@@ -91,7 +93,7 @@ def heaviest(losses: Mapping[date, Fraction], day: date, *, rate: Fraction) -> F
     )
 
 
-def _age_days(row: Release) -> int:
+def _age_days(row: ReleaseRecord) -> int:
     """Return how many whole days old a day was at the first instant of its publication date; it ends at midnight."""
     return (date.fromisoformat(row.published_on) - date.fromisoformat(row.day)).days - 1
 

@@ -110,15 +110,15 @@ def test_every_key_of_every_table_is_tried(begun: Place) -> None:
     blocks = {
         "": (RunFile,),
         "input": inputs.INPUTS,
-        "output": (surroundings.Output,),
-        "population": (surroundings.Population,),
+        "output": (surroundings.OutputSection,),
+        "population": (surroundings.PopulationSection,),
         "schedule": (schedule.Archive, schedule.Live, schedule.Rehearsal),
         "series.daily_mean": (series.Mean, series.Distribution),
         "promise": NOTIONS,
-        "model": (model.Declared, model.Estimated),
-        "compare": (surroundings.Compare,),
-        "alerts": (surroundings.Alerts,),
-        "engine": (surroundings.Engine,),
+        "model": (model.DeclaredModel, model.EstimatedModel),
+        "compare": (surroundings.CompareSection,),
+        "alerts": (surroundings.AlertsSection,),
+        "engine": (surroundings.EngineSection,),
     }
     known = {(table, key) for table, kinds in blocks.items() for kind in kinds for key in kind.model_fields}
     known -= {("", table.partition(".")[0]) for table in blocks if table}

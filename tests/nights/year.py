@@ -17,7 +17,7 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
-from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger import Ledger, ReleaseRecord
 from flows.command import main
 from tests.nights.course import FILES, NEVER, STAY, Course, Terms
 from tests.nights.deliveries import FIRST, Customers, Meters
@@ -74,7 +74,7 @@ class House:
     folder: Path
     course: Course
     seed: int = 5
-    rows: tuple[Release, ...] = ()
+    rows: tuple[ReleaseRecord, ...] = ()
     table: list[dict[str, Any]] = field(default_factory=list)
     lost_draws: list[tuple[str, str]] = field(default_factory=list)
     expected: dict[str, int] = field(default_factory=dict)
@@ -183,13 +183,13 @@ class House:
         if rows:
             self._folder_is_sound()
 
-    def _drawn_once(self, rows: tuple[Release, ...]) -> None:
+    def _drawn_once(self, rows: tuple[ReleaseRecord, ...]) -> None:
         wanted = {(row.series, row.day): 1 for row in rows if row.state == "released"}
         for key in self.lost_draws:
             wanted[key] = wanted.get(key, 0) + 1
         assert draws(self.journal) == wanted
 
-    def _as_delivered(self, row: Release) -> None:
+    def _as_delivered(self, row: ReleaseRecord) -> None:
         """Compare a fresh row with what the files that had arrived say, added up by hand."""
         day = (date.fromisoformat(row.day) - FIRST).days
         if row.state == "skipped":

@@ -7,22 +7,22 @@ import pytest
 pytest.importorskip("matplotlib", reason="figures need agedp[papers]")
 
 from pipelines.papers.__main__ import PAPERS
-from pipelines.papers.homes import Data
-from pipelines.papers.results import Claim, Figure, Paper
+from pipelines.papers.homes import PaperReadings
+from pipelines.papers.results import Paper, PaperClaim, PaperFigure
 
 
 @pytest.fixture(scope="session")
 def small() -> dict[str, Paper]:
-    data = Data(small=True)
+    data = PaperReadings(small=True)
     return {name: make(data) for name, make in PAPERS.items()}
 
 
 @pytest.fixture(scope="session")
-def figures(small: dict[str, Paper]) -> dict[str, Figure]:
+def figures(small: dict[str, Paper]) -> dict[str, PaperFigure]:
     """Every figure by paper and name."""
     return {f"{paper.name}-{figure.name}": figure for paper in small.values() for figure in paper.figures}
 
 
 @pytest.fixture(scope="session")
-def claims(small: dict[str, Paper]) -> list[Claim]:
+def claims(small: dict[str, Paper]) -> list[PaperClaim]:
     return [claim for paper in small.values() for claim in paper.claims]

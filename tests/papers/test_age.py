@@ -14,7 +14,7 @@ from pipelines.papers.age.failure import by_start
 from pipelines.papers.age.planning import SQUARE_ERROR, classical_edge, continuous, plans, rate
 from pipelines.papers.age.policies import cycle_peak, kept_by_interval, periodic_and_alternating
 from pipelines.papers.age.two_state import CHAIN, unaged
-from pipelines.papers.results import Figure
+from pipelines.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
@@ -78,7 +78,7 @@ def test_eq_30_has_finite_plans_just_above_the_edge_and_none_at_it() -> None:
     assert (far.age, far.interval) == (0, 2)
 
 
-def test_publishing_zero_beats_noise_and_ageing_up_to_the_loss_in_the_title(figures: dict[str, Figure]) -> None:
+def test_publishing_zero_beats_noise_and_ageing_up_to_the_loss_in_the_title(figures: dict[str, PaperFigure]) -> None:
     figure = figures["age-figure_4"]
     assert "at losses below 0.63" in figure.title
     # By hand: the variance 1/20 of the true mean equals 8/(20 e)^2 at e = sqrt(.4).
@@ -88,7 +88,7 @@ def test_publishing_zero_beats_noise_and_ageing_up_to_the_loss_in_the_title(figu
                 np.testing.assert_array_equal(line.y > 1 / 20, line.x < 0.4**0.5)
 
 
-def test_the_aged_mean_of_a_continuous_state_drifts_to_twice_the_paper_s_limit(figures: dict[str, Figure]) -> None:
+def test_the_aged_mean_of_a_continuous_state_drifts_to_twice_the_paper_s_limit(figures: dict[str, PaperFigure]) -> None:
     rng = np.random.default_rng(8)
     past = rng.normal(0, 1 / 0.6, (40_000, 20))
     present = 0.8**3 * past + rng.normal(0, np.sqrt((1 - 0.8**6) / 0.36), past.shape)
@@ -141,7 +141,7 @@ def test_no_plan_of_figure_6_stands_at_the_horizon_of_the_search() -> None:
     assert near.age + near.interval < 40
 
 
-def test_the_paper_s_curves_are_drawn_beside_ours(figures: dict[str, Figure]) -> None:
+def test_the_paper_s_curves_are_drawn_beside_ours(figures: dict[str, PaperFigure]) -> None:
     for name, panels in (("figure_4", (0, 1, 2)), ("figure_5", (0, 1, 2)), ("figure_7", (0, 1, 2))):
         for place in panels:
             looks = {line.look for line in figures[f"age-{name}"].panels[place].curves}

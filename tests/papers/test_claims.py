@@ -12,7 +12,7 @@ from agedp_data.privacy.ageing import compose
 from agedp_data.privacy.leakage import leakage
 from pipelines.papers.age.claims import EVEN, UNLIKE
 from pipelines.papers.age.two_state import CHAIN
-from pipelines.papers.results import PUBLISHED, Claim, Figure, Paper
+from pipelines.papers.results import PUBLISHED, Paper, PaperClaim, PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
@@ -26,13 +26,13 @@ def found(papers: dict[str, Paper], paper: str, place: str, verdict: str) -> str
     return " | ".join(texts)
 
 
-def test_every_claim_points_to_a_test_that_exists(claims: list[Claim]) -> None:
+def test_every_claim_points_to_a_test_that_exists(claims: list[PaperClaim]) -> None:
     for claim in claims:
         file, _, name = claim.test.partition("::")
         assert re.search(rf"def {name}\(", (TESTS / file).read_text()), claim.test
 
 
-def test_every_claim_says_where_what_and_on_which_data(claims: list[Claim]) -> None:
+def test_every_claim_says_where_what_and_on_which_data(claims: list[PaperClaim]) -> None:
     assert len(claims) > 80
     assert {claim.verdict for claim in claims} == {"reproduced", "sharpened", "refuted", "not judged"}
     for claim in claims:
@@ -78,7 +78,7 @@ def test_reference_values_stand_in_the_table_of_claims(small, paper, place, verd
         assert number in text
 
 
-def test_a_refuted_claim_says_its_number(claims: list[Claim]) -> None:
+def test_a_refuted_claim_says_its_number(claims: list[PaperClaim]) -> None:
     for claim in claims:
         if claim.verdict == "refuted":
             assert re.search(r"\d", claim.found), claim
@@ -99,7 +99,7 @@ def test_what_the_paper_does_not_claim_is_not_refuted(small: dict[str, Paper]) -
             assert "refuted" not in verdicts, place
 
 
-def test_parameters_of_ours_are_not_called_published(figures: dict[str, Figure]) -> None:
+def test_parameters_of_ours_are_not_called_published(figures: dict[str, PaperFigure]) -> None:
     for name in ("age-figure_2", "age-figure_3", "age-figure_8", "temporal-figure_5", "temporal-figure_9"):
         assert "ours" in figures[name].rests_on
         assert figures[name].rests_on != PUBLISHED
@@ -115,7 +115,7 @@ def test_two_kernels_of_one_distance_let_different_losses_through() -> None:
     assert float(leakage(EVEN, 2.0)) == pytest.approx(np.log(1 + 0.5 * gain))
 
 
-def test_the_fifth_publication_is_a_tenth_below_the_peak(figures: dict[str, Figure]) -> None:
+def test_the_fifth_publication_is_a_tenth_below_the_peak(figures: dict[str, PaperFigure]) -> None:
     # By hand: z_1 = .5, z_k = .5 + ln(1 + .8^4 (e^z - 1)), and .8^2 at the end; peak .8236 (MATHS 10).
     fifth = compose(CHAIN, [4, 8, 12, 16, 20], [2] * 5, [0.5] * 5, [20], method="total_variation")[0]
     assert fifth == pytest.approx(0.9 * 0.8236, abs=0.005)

@@ -14,9 +14,9 @@ import pytest
 
 from agedp_data.errors import RunFileError
 from pipelines.papers.__main__ import PAPERS, main
-from pipelines.papers.homes import Data
+from pipelines.papers.homes import PaperReadings
 from pipelines.papers.page import page_of, picture, section, write_page
-from pipelines.papers.results import Figure, Panel, Paper, curve
+from pipelines.papers.results import Panel, Paper, PaperFigure, curve
 from pipelines.papers.style import drawn
 from pipelines.papers.writing import write
 
@@ -77,7 +77,7 @@ def test_the_page_shows_every_figure_with_its_sentence_and_its_picture_is_there(
 
 
 def test_the_same_numbers_give_the_same_bytes() -> None:
-    figure = Figure(
+    figure = PaperFigure(
         "one",
         "Figure 0",
         "A line rises",
@@ -94,13 +94,13 @@ def test_points_that_are_not_finite_are_in_the_table_and_not_drawn() -> None:
     assert some.count(b"<use ") == all_there.count(b"<use ") - 2
 
 
-def figure_with(x: list[float], y: list[float]) -> Figure:
+def figure_with(x: list[float], y: list[float]) -> PaperFigure:
     # The second curve keeps the axes, whose ticks are marks as well, as they are.
     lines = (curve("a", x, y, kind="points"), curve("b", [0, 2], [0, 2]))
-    return Figure("one", "Figure 0", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", lines),))
+    return PaperFigure("one", "Figure 0", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", lines),))
 
 
-def test_axes_have_units_and_titles_findings(figures: dict[str, Figure]) -> None:
+def test_axes_have_units_and_titles_findings(figures: dict[str, PaperFigure]) -> None:
     for name, figure in figures.items():
         assert len(figure.title.split()) >= 5, name
         assert figure.sentence.endswith("."), name
@@ -109,7 +109,7 @@ def test_axes_have_units_and_titles_findings(figures: dict[str, Figure]) -> None
             assert re.search(r"\[[^\]]+\]", panel.y), (name, panel.title)
 
 
-def test_curves_of_a_panel_differ_by_more_than_colour(figures: dict[str, Figure]) -> None:
+def test_curves_of_a_panel_differ_by_more_than_colour(figures: dict[str, PaperFigure]) -> None:
     for name, figure in figures.items():
         for panel in figure.panels:
             marks = [(line.look, line.shade, line.kind) for line in panel.curves]
@@ -222,20 +222,20 @@ def test_ticks_of_an_axis_are_written_in_one_way() -> None:
     for low, whole in ((1e-6, True), (0.01, False)):
         lines = (curve("a", [low, 1e2], [1, 2]),)
         panel = Panel("P", "x [-]", "y [-]", lines, log="x")
-        svg = drawn(Figure("one", "Figure 0", "T", "S", "nothing", (panel,)))["svg"].decode()
+        svg = drawn(PaperFigure("one", "Figure 0", "T", "S", "nothing", (panel,)))["svg"].decode()
         assert ("10⁻" in svg) == whole
         assert "e-0" not in svg
 
 
 def test_whole_numbers_have_whole_ticks() -> None:
     lines = (curve("a", [0.03, 0.05], [1, 2]), curve("b", [0.03, 0.05], [np.nan, 3]))
-    svg = drawn(Figure("one", "F", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", lines),)))["svg"].decode()
+    svg = drawn(PaperFigure("one", "F", "T", "S", "nothing", (Panel("P", "x [-]", "y [-]", lines),)))["svg"].decode()
     assert "1.5" not in re.findall(r">([^<>]+)<", svg)
 
 
 @pytest.mark.long
 def test_the_page_of_the_docs_is_what_the_command_writes_on_the_named_data(real_data: Path) -> None:
-    data = Data(london=(str(real_data / "london" / "kaggle" / "*.csv"),))
+    data = PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),))
     page = (DOCS / "papers.md").read_text()
     pinned = f"matplotlib=={version('matplotlib')}\n" in (DOCS.parent / "constraints.txt").read_text()
     for make in PAPERS.values():

@@ -7,8 +7,8 @@ import pytest
 
 from agedp_data.privacy.discounted import Exponential, Hyperbolic, endless
 from pipelines.papers.discounted.reports import CLAMP_KWH, daily_means, error, figure_1, printed
-from pipelines.papers.homes import Data, Homes
-from pipelines.papers.results import Figure
+from pipelines.papers.homes import PaperHouseholds, PaperReadings
+from pipelines.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
@@ -18,7 +18,7 @@ def test_the_means_are_those_of_a_plain_loop() -> None:
     energy = rng.integers(0, 9000, (7, 5, 48))
     energy[2, 3] = -1
     energy[4, 1, 10:] = -1
-    means, homes = daily_means(Homes("made up", energy, open_data=False))
+    means, homes = daily_means(PaperHouseholds("made up", energy, open_data=False))
     assert homes == 7
     for day in range(5):
         totals = [sum(max(int(value), 0) for value in home[day]) for home in energy if (home[day] >= 0).any()]
@@ -49,25 +49,25 @@ def test_hyperbolic_noise_grows_visibly_within_a_year() -> None:
     assert 1 / losses[0] == pytest.approx(2 * (np.arctanh(3**-0.5) + np.arctanh(11**-0.5)) / 0.11**0.5)
 
 
-def test_stronger_discounting_lowers_the_error(figures: dict[str, Figure]) -> None:
+def test_stronger_discounting_lowers_the_error(figures: dict[str, PaperFigure]) -> None:
     for panel in figures["discounted-figure_3"].panels:
         for line in panel.curves:
             order = np.argsort(line.x)  # 1 - alpha, or beta: more is forgotten to the right
             assert (np.diff(line.y[order]) < 0).all(), line.label
 
 
-def test_the_best_schedule_is_never_above_the_others(figures: dict[str, Figure]) -> None:
+def test_the_best_schedule_is_never_above_the_others(figures: dict[str, PaperFigure]) -> None:
     for panel in figures["discounted-figure_2"].panels[1:] + figures["discounted-figure_3"].panels:
         *others, best = panel.curves
         for other in others:
             assert best.y.mean() <= other.y.mean() * (1 + 1e-6), other.label
 
 
-def test_only_hyperbolic_noise_grows_and_only_there_does_renewal_save(figures: dict[str, Figure]) -> None:
+def test_only_hyperbolic_noise_grows_and_only_there_does_renewal_save(figures: dict[str, PaperFigure]) -> None:
     flat, growing = (
         {line.label: line.y for line in panel.curves} for panel in figures["discounted-figure_2"].panels[1:]
     )
-    means = daily_means(Data(small=True).ausgrid_homes)[0]
+    means = daily_means(PaperReadings(small=True).ausgrid_homes)[0]
     constant = flat["Corollary 12"] * means
     assert np.ptp(constant) < 1e-9 * constant[0]
     assert (np.diff(growing["Corollary 16 as printed"] * means) > 0).all()
@@ -85,9 +85,11 @@ def test_corollary_16_is_worse_than_corollary_8_on_the_first_two_days() -> None:
     np.testing.assert_allclose(classical, 1 / endless(Exponential(0.9), epsilon=1.0, releases=365, method="classical"))
 
 
-def test_200_kwh_is_judged_by_measured_homes_only(figures: dict[str, Figure]) -> None:
+def test_200_kwh_is_judged_by_measured_homes_only(figures: dict[str, PaperFigure]) -> None:
     assert figures["discounted-figure_1"].verdicts == {"200 kWh": "not judged"}
     for half_hour_wh, verdict in ((4_000, "sharpened"), (5_000, "refuted")):  # 192 and 240 kWh a day
-        data = Data()
-        data.__dict__["ausgrid_homes"] = Homes("measured", np.full((20, 90, 48), half_hour_wh), open_data=True)
+        data = PaperReadings()
+        data.__dict__["ausgrid_homes"] = PaperHouseholds(
+            "measured", np.full((20, 90, 48), half_hour_wh), open_data=True
+        )
         assert figure_1(data).verdicts == {"200 kWh": verdict}

@@ -12,8 +12,8 @@ import pytest
 
 from agedp_data.readers.synthetic.london import write_london
 from pipelines.papers.age.homes import CLAMP_WH, HOURS, LOSSES, bound_by_home, error, figure_7, forgetting, title
-from pipelines.papers.homes import Data, Homes
-from pipelines.papers.results import Figure
+from pipelines.papers.homes import PaperHouseholds, PaperReadings
+from pipelines.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
@@ -23,7 +23,7 @@ def test_figure_7_s_error_is_that_of_a_plain_loop() -> None:
     energy = rng.integers(0, 3000, (10, 8, 48))
     energy[3, 2, 5:9] = -1
     energy[:4, 5, 7] = -1  # too few are left there
-    drift, number = error(Homes("made up", energy, open_data=False))
+    drift, number = error(PaperHouseholds("made up", energy, open_data=False))
     assert number == 9
     flat, means = energy.reshape(10, -1), []
     for column in flat.T:
@@ -42,18 +42,18 @@ def test_equation_55_as_printed_is_the_largest_of_all_states_and_homes() -> None
     np.testing.assert_allclose(found, [[1, 3**0.5 * 0.36, 3**0.5 * 0.6**5], [0, 0, 0]], atol=1e-12)
 
 
-def wandering(homes: int, days: int, *, open_data: bool, moves: float = 0.5) -> Homes:
+def wandering(homes: int, days: int, *, open_data: bool, moves: float = 0.5) -> PaperHouseholds:
     """Homes that go round three levels and mostly one way: no chain of theirs is reversible."""
     rng, steps = np.random.default_rng(9), days * 48
     turned = np.where(rng.random((homes, steps)) < moves, 1, 0)
     level = np.cumsum(turned, axis=1) % 3
-    return Homes("made up", (100 + 900 * level).reshape(homes, days, 48), open_data)
+    return PaperHouseholds("made up", (100 + 900 * level).reshape(homes, days, 48), open_data)
 
 
 def test_eq_55_is_counted_home_by_home_against_matrix_powers() -> None:
     homes = wandering(3, 20, open_data=False, moves=0.99)
     steady = np.random.default_rng(4).integers(0, 3, (2, 20, 48)) * 900 + 100
-    both = Homes("made up", np.concatenate([homes.energy_wh, steady]), open_data=False)
+    both = PaperHouseholds("made up", np.concatenate([homes.energy_wh, steady]), open_data=False)
     found = forgetting(both)
     held = 0
     for home in both.steps:  # by hand: counted moves, powers of the reversed chain, largest half distance of rows
@@ -83,7 +83,7 @@ def test_few_homes_or_made_up_ones_judge_nothing() -> None:
     assert not wandering(20, 90, open_data=False).judge
 
 
-def test_figure_7_has_no_verdict_and_no_finding_on_made_up_homes(figures: dict[str, Figure], claims) -> None:
+def test_figure_7_has_no_verdict_and_no_finding_on_made_up_homes(figures: dict[str, PaperFigure], claims) -> None:
     figure = figures["age-figure_7"]
     assert set(figure.verdicts.values()) == {"not judged"}
     assert "do not answer" in figure.title
@@ -94,7 +94,7 @@ def test_figure_7_has_no_verdict_and_no_finding_on_made_up_homes(figures: dict[s
 
 
 def test_the_title_of_figure_7_follows_the_numbers() -> None:
-    homes = Data(small=True).london_homes
+    homes = PaperReadings(small=True).london_homes
     quick, slow = np.full((LOSSES.size, HOURS.size), 0.01), np.full((LOSSES.size, HOURS.size), 1.9)
     base = forgetting(homes)
     for tight, median, expected in (
@@ -109,14 +109,14 @@ def test_homes_are_read_as_they_were_written(tmp_path: Path) -> None:
     from datetime import date
 
     said = write_london(tmp_path, households=3, first_day=date(2013, 1, 1), days=5, seed=3, quirks=False)
-    homes = Data(london=(f"{tmp_path}/*.csv",)).london_homes
+    homes = PaperReadings(london=(f"{tmp_path}/*.csv",)).london_homes
     assert homes.name.endswith("3 homes, 2013-01-01 to 2013-01-05")
     np.testing.assert_array_equal(homes.daily_wh, said.energy_wh)
 
 
 @pytest.mark.long
 def test_eq_55_holds_for_each_of_forty_homes_and_the_figure_judges_by_them(real_data: Path) -> None:
-    figure = figure_7(Data(london=(str(real_data / "london" / "kaggle" / "*.csv"),)))
+    figure = figure_7(PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),)))
     assert figure.parts["eq. 55 held"] == "for 40 of 40 homes at each of 336 lags"
     assert figure.title == "The chains forget within a day, and the homes do not"
     assert figure.verdicts == {
@@ -127,7 +127,7 @@ def test_eq_55_holds_for_each_of_forty_homes_and_the_figure_judges_by_them(real_
 
 @pytest.mark.long
 def test_forty_homes_have_the_reference_distances_and_losses(real_data: Path) -> None:
-    homes = Data(london=(str(real_data / "london" / "kaggle" / "*.csv"),)).london_homes
+    homes = PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),)).london_homes
     found = forgetting(homes)
     at = [HOURS.tolist().index(hour) for hour in (3, 6, 12, 18, 24)]
     np.testing.assert_allclose(found.distance[at], [0.70, 0.37, 0.12, 0.039, 0.0125], rtol=0.06)  # MATHS 10
@@ -148,7 +148,7 @@ def test_the_drift_of_real_homes_is_that_of_a_plain_reading_of_their_files(real_
                 sums.setdefault(datetime.fromisoformat(stamp), []).append(min(float(kwh), CLAMP_WH / 1000))
     most = max(len(seen) for seen in sums.values())
     mean = {stamp: sum(seen) / len(seen) for stamp, seen in sums.items() if len(seen) >= 0.9 * most}
-    figure = figure_7(Data(london=tuple(map(str, files))))
+    figure = figure_7(PaperReadings(london=tuple(map(str, files))))
     for hours in (12, 24):
         pairs = [
             (mean[stamp], later)

@@ -10,7 +10,7 @@ import pytest
 
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.temporal import limit
-from pipelines.papers.results import Figure
+from pipelines.papers.results import PaperFigure
 from pipelines.papers.temporal.claims import crossings
 from pipelines.papers.temporal.courses import TRAP, frozen
 from pipelines.papers.temporal.run_times import random_kernel
@@ -51,7 +51,7 @@ def test_how_long_leakage_rises_is_that_of_a_plain_recursion(loss: float) -> Non
     assert larger < course[-1]
 
 
-def test_only_with_few_states_does_a_small_loss_delay_the_growth(figures: dict[str, Figure]) -> None:
+def test_only_with_few_states_does_a_small_loss_delay_the_growth(figures: dict[str, PaperFigure]) -> None:
     took = {}
     for s, n in CASES:
         for loss in (0.1, 1.0):
@@ -85,7 +85,7 @@ def test_two_pieces_cross_at_most_once() -> None:
     assert crossings() == 0
 
 
-def test_run_times_compare_every_way_with_the_primitive(figures: dict[str, Figure]) -> None:
+def test_run_times_compare_every_way_with_the_primitive(figures: dict[str, PaperFigure]) -> None:
     agree = figures["temporal-figure_6"].parts["agree"]
     gaps = [float(gap) for gap in re.findall(r"within (\S+?)(?:,|$)", agree)]
     assert len(gaps) == 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.roster import Roster, read_roster
 from pipelines.blocks import Engine
 from pipelines.read import Delivery, read
@@ -76,7 +76,7 @@ class House:
     def read(
         self, dataset: str = "london", *, store: str = "store", block_bytes: int = 2**24
     ) -> tuple[Store, Delivery]:
-        found = Store(self.folder / store / "store", dataset, Rules())
+        found = Store(self.folder / store / "store", dataset, ReadingRules())
         engine = Engine(block_bytes=block_bytes)
         return found, read(found, [str(self.folder / "input" / "*.csv")], engine=engine)
 

@@ -13,7 +13,7 @@ from agedp_data import tables
 from agedp_data.config.series import Mean
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import folders
-from pipelines.aggregate import Sum, aggregate, days_of
+from pipelines.aggregate import DailySum, aggregate, days_of
 
 FIRST = date(2012, 12, 28)
 
@@ -87,7 +87,9 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
         expected = 46 if (dataset, day) == ("ausgrid", date(2012, 10, 7)) else 48
         for name, one in COUNTING.items():
             homes, usable, clamped, total = brute(use_of(made), spans, day, one, expected=expected)
-            assert found[day, name] == Sum(one, {"all": (total,)}, {"all": homes}, {"all": usable}, {"all": clamped})
+            assert found[day, name] == DailySum(
+                one, {"all": (total,)}, {"all": homes}, {"all": usable}, {"all": clamped}
+            )
             assert (rows[day, name]["usable"], rows[day, name]["clamped"]) == (usable, clamped)
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from agedp_data import noise
-from agedp_data.privacy.shown_faults import Charged, Streets, streets_for, unseen
-from flows.auditing import Broken, audit_json, audit_lines, require_kept
+from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, streets_for, unseen
+from flows.auditing import PromiseBroken, audit_json, audit_lines, require_kept
 from pipelines import aggregate, audit, publish
-from pipelines.audit import Audit, Measured
-from pipelines.blocks import Told
+from pipelines.audit import AuditResult, MeasuredLoss
+from pipelines.blocks import ProgressReporter
 
-STREETS = Streets(1600, 1)
+STREETS = AuditDatasets(1600, 1)
 CLASSICAL = 'notion = "classical"\nepsilon_per_day = {0}\nmax_day_epsilon = {0}\nepsilon_total = "unlimited"\n'
 WINDOW = (
     'notion = "w-event"\nwindow_days = 2\nepsilon_per_window = 2\nspend = "even"\nmax_day_epsilon = 2\n'
@@ -39,7 +39,7 @@ def large(house):
     return house.run_file
 
 
-def measured(run_file: Path) -> tuple[Measured, Measured]:
+def measured(run_file: Path) -> tuple[MeasuredLoss, MeasuredLoss]:
     one, series = audit.audit(run_file, streets=STREETS).measured
     return one, series
 
@@ -59,7 +59,7 @@ def test_the_real_path_is_passed_and_the_bounds_are_near_what_is_promised(large)
 def test_two_series_that_share_a_window_are_passed(house, large):
     house.write(date(2013, 1, 1), date(2013, 1, 9), promise=WINDOW, rest=TWO)
     large.write_text(large.read_text().replace("clamp_kwh = 50\n", "clamp_kwh = 50\nshare = 0.5\n"))
-    found = audit.audit(large, streets=Streets(800, 4))
+    found = audit.audit(large, streets=AuditDatasets(800, 4))
     one, series = found.measured
     assert (one.promised, series.promised) == (0.5, 2.0)
     assert 0.18 < one.proven <= 0.5  # 4000 simulated ones: 0.255 at least
@@ -116,10 +116,10 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_exposed_at_large_losses_and_at_small_ones(run_file, monkeypatch, fault):
     fault(monkeypatch)
-    found = audit.audit(run_file, streets=Streets(400, 16))
+    found = audit.audit(run_file, streets=AuditDatasets(400, 16))
     assert found.faults
     assert all(FAULTS[fault] in one for one in found.faults)
-    with pytest.raises(Broken, match="the promise is broken"):
+    with pytest.raises(PromiseBroken, match="the promise is broken"):
         require_kept(found)
 
 
@@ -140,24 +140,24 @@ def test_a_sum_beyond_the_clamp_never_reaches_the_noise(large, monkeypatch):
 
 def test_people_are_told_how_far_it_is(large):
     steps = []
-    audit.audit(large, streets=Streets(10, 1), told=Told(lambda *step: steps.append(step)))
+    audit.audit(large, streets=AuditDatasets(10, 1), told=ProgressReporter(lambda *step: steps.append(step)))
     own = [step for step in steps if step[0] == "audit"]
     assert own == [("audit", done, 12) for done in range(1, 13)]  # two nights of six stages
     assert {step[0] for step in steps} > {"audit", "read"}
 
 
-def charged(*days: float, beyond: int = 2_350_000, moved: int = 1) -> list[Charged]:
+def charged(*days: float, beyond: int = 2_350_000, moved: int = 1) -> list[AuditedRelease]:
     """Releases of so many days: of a mean clamped at 50 kWh, or counts."""
     step, cells = (50_000, 1) if beyond else (1, 10)
-    return [Charged(f"2013-01-0{i}", "m", day, moved, step, cells, beyond) for i, day in enumerate(days, 1)]
+    return [AuditedRelease(f"2013-01-0{i}", "m", day, moved, step, cells, beyond) for i, day in enumerate(days, 1)]
 
 
 def test_what_small_losses_hide_is_named_and_larger_ones_hide_nothing():
-    hidden = unseen(charged(0.00001), Streets(1600, 64), unlikely=1e-6)
+    hidden = unseen(charged(0.00001), AuditDatasets(1600, 64), unlikely=1e-6)
     assert hidden == ("a skipped clamp",)
-    assert unseen(charged(0.001), Streets(1600, 64), unlikely=1e-6) == ()
-    assert unseen(charged(50.0, beyond=0, moved=2), Streets(1600, 1), unlikely=1e-6) == ("half the noise",)
-    kept = Audit((Measured("one release", 0.00001, 0.0, 0.01),), Streets(1600, 64), (), hidden)
+    assert unseen(charged(0.001), AuditDatasets(1600, 64), unlikely=1e-6) == ()
+    assert unseen(charged(50.0, beyond=0, moved=2), AuditDatasets(1600, 1), unlikely=1e-6) == ("half the noise",)
+    kept = AuditResult((MeasuredLoss("one release", 0.00001, 0.0, 0.01),), AuditDatasets(1600, 64), (), hidden)
     assert kept.kept
     assert audit_lines(kept)[-1].endswith("not ruled out: a skipped clamp")
     assert audit_json(kept)["cannot_show"] == ["a skipped clamp"]
@@ -170,7 +170,7 @@ def test_streets_have_the_more_homes_the_less_each_may_lose():
 def test_without_a_number_the_losses_of_the_run_file_decide_in_which_streets(large, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        audit, "streets_for", lambda releases: asked.append([each.epsilon for each in releases]) or Streets(30, 2)
+        audit, "streets_for", lambda releases: asked.append([each.epsilon for each in releases]) or AuditDatasets(30, 2)
     )
-    assert audit.audit(large).streets == Streets(30, 2)
+    assert audit.audit(large).streets == AuditDatasets(30, 2)
     assert asked == [[2.0, 2.0]]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.chains.transitions import power, transition_matrix
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.privacy.leakage import leakage
 from agedp_data.roster import Roster
@@ -27,7 +27,7 @@ STICKY = [[9000, 5, 0], [3, 8000, 6], [2, 1, 9000]]  # one long walk, forgotten 
 
 
 def model(folder, *, min_visits=2, ages=(1, 2, 7)):
-    return Estimated(
+    return EstimatedModel(
         source="estimated", assume="markov", file=str(folder / "model"), period=(FIRST, LAST), step="half-hour",
         states=3, edges="quantile", chain="homogeneous", min_visits=min_visits, confidence="plug-in",
         ages_days=ages, publish="envelope",

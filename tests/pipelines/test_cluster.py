@@ -18,7 +18,7 @@ import pytest
 from distributed import Client
 
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.synthetic import write_london
 from pipelines import cluster
 from pipelines.blocks import Engine, map_each
@@ -40,7 +40,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 def told(folder: Path, engine: Engine) -> list[object]:
-    store = Store(folder / "store", "london", Rules())
+    store = Store(folder / "store", "london", ReadingRules())
     delivery = read(store, [str(folder.parent / "in")], engine=engine)
     found: list[object] = [delivery.rows_read, delivery.aside]
     for month in delivery.months:
@@ -173,7 +173,7 @@ def test_an_input_file_that_a_worker_does_not_see_is_one_line(tmp_path: Path, pr
     with pytest.raises(
         InputError, match=r"^input 1 of 1: .* every worker of the cluster must see the input files"
     ) as caught:
-        read(Store(tmp_path / "store", "london", Rules()), [place], engine=Engine(processes.address))
+        read(Store(tmp_path / "store", "london", ReadingRules()), [place], engine=Engine(processes.address))
     assert "MAC000002" not in str(caught.value)
 
 

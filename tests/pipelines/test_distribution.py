@@ -19,7 +19,7 @@ from agedp_data.config import series as statistics
 from agedp_data.errors import ContractChanged, InputError, LedgerError
 from agedp_data.ledger import Ledger
 from agedp_data.privacy.measured import chance_shown
-from agedp_data.privacy.shown_faults import Streets
+from agedp_data.privacy.shown_faults import AuditDatasets
 from flows.planning import plan_lines
 from flows.words import result_lines
 from pipelines import audit, folders
@@ -387,12 +387,12 @@ def test_the_audit_passes_counts_and_exposes_too_small_a_sensitivity(house, monk
     start = text.index("[promise]")
     end = text.index("[series", start) if "[series" in text[start:] else len(text)
     house.run_file.write_text(text[:start] + "[promise]\n" + AUDITED + text[end:])
-    found = audit.audit(house.run_file, streets=Streets(1400, 1))
+    found = audit.audit(house.run_file, streets=AuditDatasets(1400, 1))
     assert found.measured[0].promised == 2.0
     assert found.measured[0].proven > 0.5
     assert found.kept  # false alarms: fewer than one in a hundred thousand
     monkeypatch.setattr(statistics, f"{name}_sensitivity", lambda change, *, edges: 1)
-    found = audit.audit(house.run_file, streets=Streets(1400, 1))
+    found = audit.audit(house.run_file, streets=AuditDatasets(1400, 1))
     assert not found.measured[0].kept  # two parts of 2 each: the next test
     assert "too many for the noise that their loss asks for" in found.faults[0]
 

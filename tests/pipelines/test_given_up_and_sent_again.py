@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from pipelines.agenda import agenda
 from pipelines.blocks import Engine
 from pipelines.read import read
-from pipelines.readings.store import Order, Store
+from pipelines.readings.store import FileOrder, Store
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)
@@ -35,7 +35,7 @@ def test_a_rehearsal_that_catches_up_gives_up_on_the_date_on_which_the_patience_
 
 
 def test_a_file_that_comes_again_under_a_later_name_keeps_its_place():
-    store = Store(Path("store"), "london", Rules(), Order("name", remembers=True))
+    store = Store(Path("store"), "london", ReadingRules(), FileOrder("name", remembers=True))
     places = [("first", "9.csv", 5), ("corrected", "10.csv", 6), ("first", "11.csv", 7)]
     assert store.ordered(places) == ("first", "corrected")
     assert store.ordered(places[1:]) == ("corrected", "first")  # nothing is known of an earlier place
@@ -43,7 +43,7 @@ def test_a_file_that_comes_again_under_a_later_name_keeps_its_place():
 
 @pytest.mark.parametrize("first", ["a.csv", "c.csv"])
 def test_rows_set_aside_stay_those_of_their_file_when_others_come_and_go(tmp_path, first):
-    store = Store(tmp_path / "confidential" / "store", "london", Rules())
+    store = Store(tmp_path / "confidential" / "store", "london", ReadingRules())
     header, doubled = "LCLid,tstp,energy(kWh/hh)\n", "A,2013-02-05 00:30:00,0.1\n"
     (tmp_path / "b.csv").write_text(header + 2 * doubled)
     other = tmp_path / first

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 
 from agedp_data.errors import Refused, RunFileError
-from agedp_data.ledger import Release
+from agedp_data.ledger import ReleaseRecord
 from pipelines.agenda import agenda, last_as_of
-from pipelines.plan import Terms, foresee, planned_release
+from pipelines.plan import ReleaseTerms, foresee, planned_release
 from pipelines.work import begin
 
 D = date(2012, 7, 1)
@@ -37,7 +37,7 @@ def due_of(work, rows=()):
 
 
 def row(number, *, published_on, loss=500_000_000, state="released"):
-    return Release(
+    return ReleaseRecord(
         "homes", "daily_mean", day(number).isoformat(), 0, state, ("all",), (0,), (3,), 50_000, 1e5, "discrete-laplace",
         loss, f"{day(number + 1)}T00:00:00Z", published_on.isoformat(), "c", "",
     )  # fmt: skip
@@ -112,7 +112,7 @@ def test_a_rehearsal_without_as_of_goes_to_the_end(house):
 
 def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
     work = begun(house, today=day(20), least=4)
-    terms = Terms(work.run, work.run.notion, (None,), "c", "")
+    terms = ReleaseTerms(work.run, work.run.notion, (None,), "c", "")
     planned = planned_release(terms, due_of(work)[0], "daily_mean", ())
     assert (planned.row.state, planned.row.loss, planned.loss, planned.row.values) == ("skipped", 0, 0, ())
 
@@ -120,7 +120,7 @@ def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
 def test_the_plan_ends_where_the_total_does_and_says_so(house):
     total = CLASSICAL_OF_THREE
     work = begun(house, today=day(20), promise=total)
-    found = foresee(Terms(work.run, work.run.notion, (None,), "c", ""), due_of(work), ())
+    found = foresee(ReleaseTerms(work.run, work.run.notion, (None,), "c", ""), due_of(work), ())
     assert [one.day for one in found.releases] == [day(i).isoformat() for i in range(3)]
     assert isinstance(found.refused, Refused)
     assert "0.9 is spent, epsilon_total = 1" in str(found.refused)
@@ -132,7 +132,7 @@ CLASSICAL_OF_THREE = 'notion = "classical"\nepsilon_per_day = 0.3\nmax_day_epsil
 
 def test_a_planned_loss_is_never_above_what_was_granted(house):
     work = begun(house, today=day(20), promise=CLASSICAL_OF_THREE.replace("0.3", "0.142857142"), clamp="0.007")
-    terms = Terms(work.run, work.run.notion, (None,), "c", "")
+    terms = ReleaseTerms(work.run, work.run.notion, (None,), "c", "")
     planned = planned_release(terms, due_of(work)[0], "daily_mean", ())
     exact = 7 / planned.row.scale * 1e9
     assert 142_857_141 < exact <= planned.row.loss <= 142_857_142

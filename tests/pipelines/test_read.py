@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.synthetic import write_london
 from pipelines import read as reading
 from pipelines.blocks import Engine
@@ -42,7 +42,7 @@ def write(folder: Path, **contents: bytes) -> Path:
 
 
 def read_all(folder: Path, engine: Engine = ONE, *, has_begun: bool = False) -> tuple[Store, Delivery]:
-    store = Store(folder.parent / f"store-{engine.scheduler}-{engine.block_bytes}", "london", Rules())
+    store = Store(folder.parent / f"store-{engine.scheduler}-{engine.block_bytes}", "london", ReadingRules())
     return store, read(store, [str(folder)], engine=engine, has_begun=has_begun)
 
 
@@ -114,7 +114,7 @@ def test_a_wrong_header_names_what_was_found_and_the_nearest_known_in_private(tm
     for words in ('columns "LCLid,DateTime,KWH" are not those', '"LCLid,DateTime,KWH/hh (per half hour)"'):
         assert words in caught.value.private
     with pytest.raises(InputError, match='did you mean dataset = "london"'):
-        read(Store(tmp_path / "s", "ausgrid", Rules()), [str(write(tmp_path / "b", a=HEADER))], engine=ONE)
+        read(Store(tmp_path / "s", "ausgrid", ReadingRules()), [str(write(tmp_path / "b", a=HEADER))], engine=ONE)
 
 
 @pytest.mark.parametrize("cut", [-1, -9, 30])

@@ -9,15 +9,15 @@ import pytest
 
 from agedp_data.config import RunFile, load
 from agedp_data.config.input import INPUTS, LongColumns
-from agedp_data.config.model import Declared, Estimated
+from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.config.reading import check
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import Output, Population
+from agedp_data.config.surroundings import OutputSection, PopulationSection
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
 from pipelines.init import missing_options
-from pipelines.run_file_draft import DECIDE, Draft, Places, draft
+from pipelines.run_file_draft import DECIDE, DraftPaths, RunFileDraft, draft
 from pipelines.run_file_options import OPTIONS, SERIES, toml_of
 from pipelines.run_file_proposals import FileFacts, KeyLine
 
@@ -31,9 +31,9 @@ COLUMNS = tuple(
 )  # fmt: skip
 LONG = FileFacts("long", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40, COLUMNS)
 TABLES = {
-    "input": INPUTS, "input.columns": (LongColumns,), "output": (Output,), "population": (Population,),
+    "input": INPUTS, "input.columns": (LongColumns,), "output": (OutputSection,), "population": (PopulationSection,),
     "schedule": (Archive, Rehearsal, Live), SERIES: (Mean, Distribution), "promise": NOTIONS,
-    "model": (Declared, Estimated),
+    "model": (DeclaredModel, EstimatedModel),
 }  # fmt: skip
 WITHOUT_OPTION = {
     ("input", "files"): "the arguments of the command",
@@ -67,8 +67,8 @@ NOTIONS_BY_OPTIONS = {
 }  # fmt: skip
 
 
-def drafted(facts: FileFacts = FACTS, **options: str | bool) -> Draft:
-    return draft(facts, toml_of(options), places=Places(), base=Path("/srv"))
+def drafted(facts: FileFacts = FACTS, **options: str | bool) -> RunFileDraft:
+    return draft(facts, toml_of(options), places=DraftPaths(), base=Path("/srv"))
 
 
 def loaded(facts: FileFacts = FACTS, **options: str | bool) -> RunFile:
@@ -101,7 +101,7 @@ def test_every_notion_is_among_them():
 
 def test_an_estimated_model_is_what_its_options_say():
     model = loaded(**{**COMMON, **NOTIONS_BY_OPTIONS["temporal"], "notion": "temporal"}).model
-    assert isinstance(model, Estimated)
+    assert isinstance(model, EstimatedModel)
     assert (model.period, model.states, model.ages_days) == ((date(2013, 1, 1), date(2013, 1, 5)), 4, (1, 2, 7))
     assert [float(edge) for edge in model.edges] == [1, 2, 3]
     assert (float(model.level), model.publish) == (0.95, "envelope")
@@ -137,7 +137,7 @@ def test_a_declared_model_needs_no_estimate():
         **COMMON, notion="age-dependent", age_days="2", epsilon_per_day="0.5", method="total_variation",
         **{"secret": "day"}, **DECLARED,
     )  # fmt: skip
-    assert isinstance(run.model, Declared)
+    assert isinstance(run.model, DeclaredModel)
     assert (run.model.curve, run.model.basis) == ("/srv/curve.csv", "a study")
 
 
@@ -253,7 +253,7 @@ def test_an_option_that_a_run_file_would_refuse_is_refused_by_its_name(options, 
 
 def test_missing_options_name_what_the_notion_still_needs():
     given = toml_of({"notion": "age-dependent", "confidence": "sampling-bound", "min_households": "3"})
-    undecided = draft(FACTS, given, places=Places(), base=Path("/srv")).undecided
+    undecided = draft(FACTS, given, places=DraftPaths(), base=Path("/srv")).undecided
     assert set(missing_options(undecided, given).split(", ")) == {
         "--clamp-kwh", "--age-days", "--epsilon-per-day (or --risk)", "--method", "--secret", "--max-day-epsilon",
         "--epsilon-total", "--assume", "--period", "--step", "--edges", "--chain", "--min-visits", "--level",

@@ -12,7 +12,7 @@ import pytest
 
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.readers import storage
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from pipelines import cluster
 from pipelines.blocks import Engine, default_scheduler, map_each
 from pipelines.read import read
@@ -76,7 +76,7 @@ def test_a_folder_that_workers_do_not_share_stops_the_run_before_anything_is_sen
     monkeypatch.setattr(cluster, "run", sent)
     (tmp_path / "a.csv").write_text("LCLid,tstp,energy(kWh/hh)\n")
     with pytest.raises(InputError, match="workers do not see it"):
-        read(Store(tmp_path / "store", "london", Rules()), [str(tmp_path / "a.csv")], engine=Engine(ADDRESS))
+        read(Store(tmp_path / "store", "london", ReadingRules()), [str(tmp_path / "a.csv")], engine=Engine(ADDRESS))
 
 
 def test_without_the_extra_a_cluster_is_one_line(monkeypatch):

@@ -9,9 +9,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from agedp_data.chains.represented import PublicStates
+from agedp_data.chains.represented import RepresentativeValues
 from agedp_data.config.series import Distribution, Mean
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.synthetic import write_ausgrid
 from pipelines import tally as tallying
 from pipelines.aggregate import aggregate, count_states
@@ -77,10 +77,10 @@ def expected(house, name, day, step):
 
 
 def summed(house, roster, step, *, engine=None, store="store"):
-    of = Store(house.folder / store / "store", "london", Rules())
+    of = Store(house.folder / store / "store", "london", ReadingRules())
     engine = engine or Engine()
     delivery = read(of, [str(house.folder / "input" / "*.csv")], engine=engine)
-    states = PublicStates(step, tuple(EDGES[step]))
+    states = RepresentativeValues(step, tuple(EDGES[step]))
     count_states(of, delivery, EVERY, states, engine=engine)
     path = house.folder / store / "sums.parquet"
     return aggregate(of, delivery, roster, days=EVERY, series=SERIES, path=path, states=states)
@@ -137,7 +137,7 @@ def test_both_roads_of_a_tally_count_days_as_a_plain_reader_does(house, monkeypa
 
 
 def contested(*_):
-    raise tallying._Contested
+    raise tallying._ConflictingParts
 
 
 def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monkeypatch):
@@ -145,13 +145,13 @@ def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monke
     first = summed(house, roster, "half-hour")
     store, delivery = house.read()
     paths = {
-        states_path(store, "2013-01", delivery.contents, PublicStates("half-hour", edges))
+        states_path(store, "2013-01", delivery.contents, RepresentativeValues("half-hour", edges))
         for edges in ((1, 60), (1, 61), (1, 60, 300))
     }
     assert len(paths) == 3
     assert all(path.parent == store.folder / "days" / "month=2013-01" for path in paths)
     with monkeypatch.context() as patch:
-        patch.setattr(PublicStates, "represented", None)
+        patch.setattr(RepresentativeValues, "represented", None)
         assert summed(house, roster, "half-hour") == first
     monkeypatch.setitem(EDGES, "half-hour", [100, 500])
     assert summed(house, roster, "half-hour") != first
@@ -185,7 +185,7 @@ def test_one_households_day_moves_only_that_days_figures_and_by_no_more_than_the
 @pytest.mark.parametrize("day", [date(2012, 10, 6), date(2012, 10, 7), date(2013, 4, 7)])
 def test_days_on_which_sydneys_clock_changes_count_the_half_hours_that_their_columns_hold(house, day):
     made = write_ausgrid(house.folder / "input", households=4, first_day=day, days=1, seed=2, quirks=False)
-    states = PublicStates("half-hour", (10, 100, 400, 900))
+    states = RepresentativeValues("half-hour", (10, 100, 400, 900))
     store, delivery = house.read("ausgrid")
     roster = house.roster([(home, day, None) for home in made.household_ids])
     one = Mean(statistic="mean", values="states", clamp_kwh=40)

@@ -29,7 +29,7 @@ def one_pass(folder: Path, dataset: str, block_bytes: int, monkeypatch: pytest.M
 
 def stored(folder: Path, dataset: str, monkeypatch: pytest.MonkeyPatch) -> Tally:
     def contest(*_: object) -> None:
-        raise tallying._Contested
+        raise tallying._ConflictingParts
 
     with monkeypatch.context() as patch:
         patch.setattr(tallying, "_in_one_pass", contest)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from pipelines import read as reading
 from pipelines.blocks import Engine
 from pipelines.readings.store import Store
@@ -19,7 +19,7 @@ from pipelines.readings.store import Store
 @pytest.mark.parametrize("block_bytes", [2**24, 2**16, 1000])
 def test_the_nine_rows_are_accounted_to_the_row(real_data: Path, tmp_path: Path, block_bytes: int) -> None:
     path = real_data / "ausgrid" / "ausgrid-2012-2013-9rows.csv"
-    store = Store(tmp_path / "store", "ausgrid", Rules())
+    store = Store(tmp_path / "store", "ausgrid", ReadingRules())
     delivery = reading.read(store, [str(path)], engine=Engine(block_bytes=block_bytes))
     with path.open(newline="") as stream:
         rows = list(csv.reader(stream))[2:]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.config.model import Estimated
-from agedp_data.readers.layout import Rules
+from agedp_data.config.model import EstimatedModel
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.roster import read_roster
 from pipelines.blocks import Engine
 from pipelines.bound import bound
@@ -43,7 +43,7 @@ def homes(real_data: Path) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def stored(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Delivery, Path]:
     folder = tmp_path_factory.mktemp("homes")
-    store = Store(folder / "store", "london", Rules())
+    store = Store(folder / "store", "london", ReadingRules())
     return store, read(store, [str(real_data / "london" / "kaggle" / "*.csv")], engine=ENGINE), folder
 
 
@@ -57,7 +57,7 @@ def calibrated(homes: dict[str, np.ndarray], stored: tuple[Store, Delivery, Path
         "edges": "quantile", "chain": "homogeneous", "min_visits": 1, "confidence": "plug-in", "publish": "envelope",
         "ages_days": (1, 2, 7), "file": str(folder / "-".join(map(str, keys.values()))),
     }  # fmt: skip
-    model = Estimated(**given | keys)
+    model = EstimatedModel(**given | keys)
     period = Period(store, delivery, roster, FIRST, LAST, step=model.step)
     edges = quantize(period, edges="quantile", n_states=4, engine=ENGINE)
     counted = estimate(period, edges, n_states=4, engine=ENGINE, n_phases=phases_of(model), every=read_every(model))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config.series import Mean
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.roster import read_roster
 from pipelines.aggregate import aggregate, days_of
 from pipelines.blocks import Engine
@@ -44,7 +44,7 @@ def test_365_daily_sums_equal_a_direct_computation_to_the_watt_hour(
     folder = real_data / "london" / "kaggle"
     init([str(folder / "*.csv")], folder=tmp_path)
     roster = read_roster(tmp_path / "roster.csv")
-    store = Store(tmp_path / "store", "london", Rules())
+    store = Store(tmp_path / "store", "london", ReadingRules())
     engine = Engine(scheduler, 2, block_bytes)
     delivery = read(store, [str(folder / "*.csv")], engine=engine)
     days = days_of(FIRST, LAST)
@@ -69,7 +69,7 @@ def test_365_daily_sums_equal_a_direct_computation_to_the_watt_hour(
 
 
 def test_the_publishers_layout_is_accounted_to_the_row(real_data: Path, tmp_path: Path) -> None:
-    store = Store(tmp_path / "store", "london", Rules())
+    store = Store(tmp_path / "store", "london", ReadingRules())
     delivery = read(store, [str(real_data / "london" / "datastore" / "*.csv")], engine=Engine())
     assert (delivery.rows_read, delivery.rows_kept) == (24_158, 24_140)
     assert delivery.aside == {"exact duplicate": 17, "no reading (Null or empty)": 1}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.chains.represented import PublicStates
+from agedp_data.chains.represented import RepresentativeValues
 from agedp_data.config.series import Mean
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.roster import read_roster
 from pipelines.aggregate import aggregate, count_states, days_of
 from pipelines.blocks import Engine
@@ -28,8 +28,8 @@ def test_365_sums_by_states_equal_a_direct_count_to_the_watt_hour(real_data: Pat
     homes = sorted({home for home, _ in told})
     lines = ["household_id,from,to", *(f"{home},{FIRST},{LAST}" for home in homes)]
     (tmp_path / "roster.csv").write_text("\n".join(lines) + "\n")
-    store, engine, days = Store(tmp_path / "store", "london", Rules()), Engine(), days_of(FIRST, LAST)
-    states = PublicStates("half-hour", tuple(EDGES))
+    store, engine, days = Store(tmp_path / "store", "london", ReadingRules()), Engine(), days_of(FIRST, LAST)
+    states = RepresentativeValues("half-hour", tuple(EDGES))
     delivery = read(store, [str(folder / "*.csv")], engine=engine)
     count_states(store, delivery, days, states, engine=engine)
     series = {"m": Mean(statistic="mean", values="states", clamp_kwh=50)}

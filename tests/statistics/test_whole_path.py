@@ -12,7 +12,7 @@ import pytest
 
 from agedp_data import noise
 from agedp_data.errors import Refused
-from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.losses import NANO
 from pipelines.handover.figure_tables import averages, parquet_bytes
 from pipelines.handover.received import AVERAGES
@@ -24,17 +24,17 @@ DAY = date(2013, 1, 1)
 
 def release(
     ledger: Ledger, contract: str, number: int, true: np.ndarray, *, sensitivity: int, loss: Fraction
-) -> Release:
+) -> ReleaseRecord:
     """Release one throw-away series of many cells, as `pipelines.release` does."""
     scale = noise.laplace_scale(sensitivity=sensitivity, loss=loss)
     day = (DAY + timedelta(days=number)).isoformat()
-    planned = Release(
+    planned = ReleaseRecord(
         "homes", "m", day, 0, "released", tuple(map(str, range(true.size))), (), (7,) * true.size, sensitivity, scale,
         "discrete-laplace", noise.recorded_loss(sensitivity=sensitivity, scale=scale), f"{day}T00:00:00Z", "2014-01-01",
         contract, "",
     )  # fmt: skip
 
-    def draw(_: Release) -> list[int]:
+    def draw(_: ReleaseRecord) -> list[int]:
         return noise.discrete_laplace(true, sensitivity=sensitivity, loss=loss).tolist()
 
     return ledger.release("homes", "m", day, draw=draw, admit=lambda _: planned)
@@ -90,7 +90,7 @@ def test_a_refused_release_draws_nothing(tmp_path, monkeypatch):
     def never(*_: object, **__: object) -> None:
         raise AssertionError("noise was drawn")
 
-    def refuse(_: object) -> Release:
+    def refuse(_: object) -> ReleaseRecord:
         raise Refused("no")
 
     monkeypatch.setattr(noise, "discrete_laplace", never)

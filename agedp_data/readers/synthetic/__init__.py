@@ -1,6 +1,6 @@
 """Made-up households in the publishers' own formats, with the publishers' own flaws, and their roster.
 
-For tests, for trying the project out and for `agedp audit`: every file comes with an `Accounting` that says
+For tests, for trying the project out and for `agedp audit`: every file comes with an `DeliveryAccount` that says
 what a right reader must find in it. The same arguments and seed give the same bytes.
 """
 
@@ -12,11 +12,11 @@ from datetime import date
 from pathlib import Path
 
 from agedp_data.errors import RunFileError
-from agedp_data.readers.synthetic.accounting import Accounting
+from agedp_data.readers.synthetic.accounting import DeliveryAccount
 from agedp_data.readers.synthetic.ausgrid import write_ausgrid
 from agedp_data.readers.synthetic.london import write_london
 
-__all__ = ["Accounting", "write_ausgrid", "write_london", "write_roster"]
+__all__ = ["DeliveryAccount", "write_ausgrid", "write_london", "write_roster"]
 
 
 def write_roster(

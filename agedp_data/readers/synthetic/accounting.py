@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from agedp_data.readers.layout import Ints, Reason
+from agedp_data.readers.layout import Ints, RejectionReason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Accounting:
+class DeliveryAccount:
     """The contents of made-up files and the truth behind them: confidential if the households were real.
 
     `rows_written` counts data rows (headers and title apart) = `rows_kept` + all of `set_aside`. The arrays
@@ -26,7 +26,7 @@ class Accounting:
     files: tuple[Path, ...]
     rows_written: int
     rows_kept: int
-    set_aside: Mapping[Reason, int]
+    set_aside: Mapping[RejectionReason, int]
     household_ids: tuple[str, ...]
     kind: Ints
     first_day: date

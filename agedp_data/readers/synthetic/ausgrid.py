@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from agedp_data.errors import RunFileError
 from agedp_data.readers.civil import ZoneDays
-from agedp_data.readers.layout import SLOTS, Flags, Ints, Reason
-from agedp_data.readers.synthetic.accounting import Accounting
+from agedp_data.readers.layout import SLOTS, Flags, Ints, RejectionReason
+from agedp_data.readers.synthetic.accounting import DeliveryAccount
 from agedp_data.readers.synthetic.files import ChunkFiles, energy_texts
 from agedp_data.readers.synthetic.households import BATCH, MAX_WH, Households, day_factors, draw_homes, energies, stream
 
@@ -76,7 +76,7 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
     quirks: bool = True,
     plain_chain: bool = False,
     profiles: Households | None = None,
-) -> Accounting:
+) -> DeliveryAccount:
     """Write one made-up Ausgrid file into a folder and say what is in it.
 
     `year_layout` is one of 2010-2011 (53 columns, dates `1-Jul-10`), 2011-2012 and 2012-2013 (54 columns,
@@ -115,12 +115,12 @@ def write_ausgrid(  # noqa: PLR0913  (each says something else about the files)
                 before = _before(place, calendar.dates, year_layout)
                 after = _after(unsure[row], year_layout)
                 files.add(_lines(cells[row], written[row], before=before, after=after, texts=texts))
-    return Accounting(
+    return DeliveryAccount(
         dataset="ausgrid",
         files=tuple(files.files),
         rows_written=files.rows,
         rows_kept=int(rows[:_GG].sum()),
-        set_aside={Reason.CATEGORY: int(rows[_GG])},
+        set_aside={RejectionReason.CATEGORY: int(rows[_GG])},
         household_ids=tuple(str(place + 1) for place in range(households)),
         kind=profiles.kind,
         first_day=first_day,

@@ -23,7 +23,7 @@ _STOPPING_A_YEAR = 0.09
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flaws:
+class LondonDefects:
     """The flaws of a batch: lost and noisy half-hours (batch, steps), doubled ones, `Null` rows by household.
 
     `null_seconds` (batch) is where behind 12:31:00 the `Null` row lies, -1 for a household without one.
@@ -45,15 +45,15 @@ def null_day(first_day: date, days: int) -> int:
     return place if 0 <= place < days else days // 2
 
 
-def sound(households: int, steps: int) -> Flaws:
+def sound(households: int, steps: int) -> LondonDefects:
     """Return the absence of flaws."""
     nothing = np.zeros((households, steps), bool)
-    return Flaws(nothing, nothing, nothing, np.full(households, -1))
+    return LondonDefects(nothing, nothing, nothing, np.full(households, -1))
 
 
 def draw_flaws(
     places: slice, energy_wh: Ints, *, first_day: date, duplicates: bool, seed: int, stops: bool = True
-) -> Flaws:
+) -> LondonDefects:
     """Return the flaws of the households at these places; only what is there can be noisy or doubled.
 
     Without `stops` no household ends early.
@@ -73,7 +73,7 @@ def draw_flaws(
         noisy[0, largest] = not lost[0, largest]
     step = null_day(first_day, days) * SLOTS + NULL_SLOT
     seconds = generator.integers(NULL_SECONDS, size=households)
-    return Flaws(lost, noisy, _doubled(days) & ~lost & duplicates, np.where(lost[:, step], -1, seconds))
+    return LondonDefects(lost, noisy, _doubled(days) & ~lost & duplicates, np.where(lost[:, step], -1, seconds))
 
 
 def _stopped(places: slice, households: int, days: int, generator: np.random.Generator) -> Flags:

@@ -2,10 +2,10 @@
 
     energy = size_h x shape(slot) x factor(day) x levels[kind, state],      state ~ kernels[kind]
 
-The chains are a value (`Chains`): `SAMPLE_CHAINS` unless the caller brings other ones. The state is the household's
-activity and the only thing of its own that remembers; size, time of day and the factor of the day (weather, season,
-weekend: the same for everybody) hide the chain as in real data. A plain chain leaves shape and factor out: then the
-readings themselves follow the kernel.
+The chains are a value (`HouseholdChains`): `SAMPLE_CHAINS` unless the caller brings other ones. The state is the
+household's activity and the only thing of its own that remembers; size, time of day and the factor of the day
+(weather, season, weekend: the same for everybody) hide the chain as in real data. A plain chain leaves shape and
+factor out: then the readings themselves follow the kernel.
 
 numpy's generators are good enough here, and only here: made-up data are not a release. The streams are
 numbered, so that the energies of a seed stay the same whatever flaws are added to them.
@@ -86,7 +86,7 @@ LEVELS = _levels()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chains:
+class HouseholdChains:
     """Kinds (c) of 12-state chain that households follow.
 
     `kernels` (c, 12, 12) are row-stochastic [-]; `stationary` (c, 12) are their stationary distributions [-], in which
@@ -98,7 +98,7 @@ class Chains:
     levels: Floats
 
 
-SAMPLE_CHAINS = Chains(KERNELS, STATIONARY, LEVELS)
+SAMPLE_CHAINS = HouseholdChains(KERNELS, STATIONARY, LEVELS)
 """The chains of `agedp sample`, of the audit and of the tests."""
 
 
@@ -108,7 +108,7 @@ class Households:
 
     kind: Ints
     mean_kwh: Floats
-    chains: Chains = SAMPLE_CHAINS
+    chains: HouseholdChains = SAMPLE_CHAINS
 
 
 def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Households:
@@ -122,7 +122,9 @@ def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Households:
     return Households(kind.astype(np.int64), mean_kwh * size * np.where(kind == MOSTLY_ZERO, 0.25, 1.0) / 1.005)
 
 
-def draw_states(kind: Ints, *, steps: int, generator: np.random.Generator, chains: Chains = SAMPLE_CHAINS) -> Ints:
+def draw_states(
+    kind: Ints, *, steps: int, generator: np.random.Generator, chains: HouseholdChains = SAMPLE_CHAINS
+) -> Ints:
     """Return (n, steps) states of households of these kinds (n): stationary start, then a row of P a step."""
     later, first = np.cumsum(chains.kernels, axis=2)[kind], np.cumsum(chains.stationary, axis=1)[kind]
     households = np.arange(len(kind))

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data.errors import RunFileError
-from agedp_data.readers.layout import SLOTS, Ints, Reason
-from agedp_data.readers.synthetic.accounting import Accounting
+from agedp_data.readers.layout import SLOTS, Ints, RejectionReason
+from agedp_data.readers.synthetic.accounting import DeliveryAccount
 from agedp_data.readers.synthetic.files import ChunkFiles, energy_texts, noisy_texts
-from agedp_data.readers.synthetic.flaws import NULL_SECONDS, NULL_SLOT, Flaws, draw_flaws, null_day, sound
+from agedp_data.readers.synthetic.flaws import NULL_SECONDS, NULL_SLOT, LondonDefects, draw_flaws, null_day, sound
 from agedp_data.readers.synthetic.households import MAX_WH, Floats, Households, day_factors, draw_homes, energies
 
 _FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
@@ -34,7 +34,7 @@ _ROWS_A_FILE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _HeaderForm:
     """How one header's files look; files that are not `chunked` are one file unless asked otherwise."""
 
     header: str
@@ -59,11 +59,11 @@ class _Form:
 
 
 _FORMS = {
-    "publisher": _Form(_FOUR, "LCL-June2015v2_{}.csv"),
-    "older": _Form(_SIX, "Power-Networks-LCL-June2015(withAcornGps)v2_{}.csv"),
-    "sample": _Form(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", stamp=_DAY_FIRST, chunked=False),
-    "kaggle": _Form("LCLid,tstp,energy(kWh/hh)", "block_{}.csv", stamp=_ISO, line_end="\n", duplicates=False),
-    "extract": _Form(_THREE, "extract_{}.csv", stamp=_ISO, line_end="\n", chunked=False, final_line_end=False),
+    "publisher": _HeaderForm(_FOUR, "LCL-June2015v2_{}.csv"),
+    "older": _HeaderForm(_SIX, "Power-Networks-LCL-June2015(withAcornGps)v2_{}.csv"),
+    "sample": _HeaderForm(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", stamp=_DAY_FIRST, chunked=False),
+    "kaggle": _HeaderForm("LCLid,tstp,energy(kWh/hh)", "block_{}.csv", stamp=_ISO, line_end="\n", duplicates=False),
+    "extract": _HeaderForm(_THREE, "extract_{}.csv", stamp=_ISO, line_end="\n", chunked=False, final_line_end=False),
 }
 
 
@@ -79,7 +79,7 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
     quirks: bool = True,
     plain_chain: bool = False,
     profiles: Households | None = None,
-) -> Accounting:
+) -> DeliveryAccount:
     """Write made-up London files into a folder and say what is in them.
 
     `header` is one of publisher, older, sample, kaggle, extract. `per_file` rows go into a file; if not
@@ -94,7 +94,9 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
     profiles = profiles or draw_homes(households, mean_kwh=_MEAN_KWH, seed=seed)
     ids = tuple(f"MAC{900_001 + place:06d}" for place in range(households))
     factors = None if plain_chain else _factors(first_day, days, seed)
-    sheet = _Sheet(form, ids, _stamps(first_day, days, form), _texts(), null_day(first_day, days) * SLOTS + NULL_SLOT)
+    sheet = _RowTable(
+        form, ids, _stamps(first_day, days, form), _texts(), null_day(first_day, days) * SLOTS + NULL_SLOT
+    )
     use, there = np.zeros((2, households, days), np.int64)
     doubled = nulls = 0
     rows = per_file or form.rows_a_file(households * days * SLOTS, quirks=quirks)
@@ -111,12 +113,14 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
             nulls += int((flaws.null_seconds >= 0).sum())
         if not form.final_line_end:
             files.drop_last(len(form.line_end))
-    return Accounting(
+    return DeliveryAccount(
         dataset="london",
         files=tuple(files.files),
         rows_written=files.rows,
         rows_kept=int(there.sum()),
-        set_aside={reason: n for reason, n in ((Reason.MISSING, nulls), (Reason.DUPLICATE, doubled)) if n},
+        set_aside={
+            reason: n for reason, n in ((RejectionReason.MISSING, nulls), (RejectionReason.DUPLICATE, doubled)) if n
+        },
         household_ids=ids,
         kind=profiles.kind,
         first_day=first_day,
@@ -127,7 +131,7 @@ def write_london(  # noqa: PLR0913  (each says something else about the files)
     )
 
 
-def _form(header: str, households: int, days: int, per_file: int | None) -> _Form:
+def _form(header: str, households: int, days: int, per_file: int | None) -> _HeaderForm:
     if header not in _FORMS:
         raise RunFileError(f"header {header!r} is not one of {', '.join(_FORMS)}")
     if households < 1 or days < 1 or (per_file is not None and per_file < 1):
@@ -136,10 +140,10 @@ def _form(header: str, households: int, days: int, per_file: int | None) -> _For
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sheet:
+class _RowTable:
     """What all rows share: stamps (steps, then seconds of `Null` rows), energies as text, the `Null` step."""
 
-    form: _Form
+    form: _HeaderForm
     ids: tuple[str, ...]
     stamps: pa.StringArray
     texts: pa.StringArray
@@ -154,7 +158,7 @@ def _texts() -> pa.StringArray:
     return pa.array([*energy_texts(MAX_WH, pad=" "), *noisy_texts(MAX_WH, pad=" "), "Null"])
 
 
-def _stamps(first_day: date, days: int, form: _Form) -> pa.StringArray:
+def _stamps(first_day: date, days: int, form: _HeaderForm) -> pa.StringArray:
     start = datetime.combine(first_day, time())
     null = start + timedelta(days=null_day(first_day, days), hours=12, minutes=31)
     stamps = [start + (step + 1) * _HALF_HOUR for step in range(days * SLOTS)]
@@ -162,7 +166,7 @@ def _stamps(first_day: date, days: int, form: _Form) -> pa.StringArray:
     return pa.array([stamp.strftime(form.stamp) + "," for stamp in stamps])
 
 
-def _write_batch(files: ChunkFiles, sheet: _Sheet, places: slice, energy_wh: Ints, flaws: Flaws) -> None:
+def _write_batch(files: ChunkFiles, sheet: _RowTable, places: slice, energy_wh: Ints, flaws: LondonDefects) -> None:
     times = np.where(flaws.lost, 0, 1 + flaws.doubled)
     for row, place in enumerate(range(places.start, places.stop)):
         stamp = np.repeat(np.arange(times.shape[1]), times[row])

@@ -8,11 +8,11 @@ from pipelines.papers.age.failure import figure_5
 from pipelines.papers.age.homes import figure_7
 from pipelines.papers.age.planning import figure_6a, figure_6b
 from pipelines.papers.age.two_state import figure_2, figure_3, figure_4, motivating
-from pipelines.papers.homes import Data
+from pipelines.papers.homes import PaperReadings
 from pipelines.papers.results import Paper
 
 
-def paper(data: Data) -> Paper:
+def paper(data: PaperReadings) -> Paper:
     """Return every figure and claim of the paper."""
     made = [motivating(), figure_2(), figure_3(), figure_4(), figure_5(), figure_6a(data), figure_6b(data)]
     made += [figure_7(data), figure_8()]

@@ -6,7 +6,7 @@ import numpy as np
 
 from agedp_data.privacy.autoregressive import mean_square_error, noise_scale, risk
 from agedp_data.privacy.leakage import through_distance
-from pipelines.papers.results import OURS, Curve, Figure, Floats, Panel, curve
+from pipelines.papers.results import OURS, Curve, Floats, Panel, PaperFigure, curve
 
 RATE, NOISE, AGENTS = 0.8, 1.0, 20
 WIDTH = 6.0
@@ -39,7 +39,7 @@ def error(age: float, loss: float) -> float:
     return mean_square_error(age, scale, agents=AGENTS, rate=RATE, noise=NOISE)
 
 
-def figure_8() -> Figure:
+def figure_8() -> PaperFigure:
     """Return error, loss and the trade between them of an aged mean of autoregressive states."""
     errors: list[Curve] = []
     risks: list[Curve] = []
@@ -58,7 +58,7 @@ def figure_8() -> Figure:
         f"the mean drifts by 2(1 - ρ^t)σ²/((1 - ρ²)I), {ours:.4f} at t = 3, of which eq. 92 has (1 - ρ^2t),"
         f" {printed:.4f}, and half the limit; the variance of Laplace noise is 2b², not b²"
     )
-    return Figure(
+    return PaperFigure(
         "figure_8",
         "Figure 8",
         "A continuous state ages like a chain, once it is clipped and its distance is exact",

@@ -13,7 +13,7 @@ from scipy.stats import binom, laplace
 from agedp_data.privacy.ageing import risk
 from agedp_data.privacy.two_state import failure_rate, noise_scale
 from pipelines.papers.age.two_state import AGENTS, CHAIN, LOSSES, MOVE, RISK, STEPS, unaged
-from pipelines.papers.results import PUBLISHED, Figure, Floats, Panel, curve
+from pipelines.papers.results import PUBLISHED, Floats, Panel, PaperFigure, curve
 
 RATE = "failure rate [-]"
 _AGES = np.arange(26)
@@ -81,7 +81,7 @@ def averaged() -> tuple[Floats, Floats]:
     return rates[:, 0], rates.min(axis=1)
 
 
-def figure_5() -> Figure:
+def figure_5() -> PaperFigure:
     """Return failure rates by age, pairs of loss and rate, and the best of each loss."""
     rates = [[failure_rate(int(t), e, agents=AGENTS, move=MOVE) for t in _AGES] for e in LOSSES]
     limit = float(binom.cdf(AGENTS // 2 - 1, AGENTS, 0.5))
@@ -94,7 +94,7 @@ def figure_5() -> Figure:
         f" {gain[17]:.0%}"
     )
     mean = f"averaged over all starts the largest gain is {float((1 - aged / alone).max()):.1%}"
-    return Figure(
+    return PaperFigure(
         "figure_5",
         "Figure 5",
         "Ageing lowers the failure rate for lucky starts only; averaged, noise alone is as good",

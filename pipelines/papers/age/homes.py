@@ -17,8 +17,8 @@ from agedp_data.chains.spectrum import spectral_gap, total_variation
 from agedp_data.chains.states import edges_equal_width, merge_rare, states
 from agedp_data.chains.transitions import ascending_powers, count_transitions, reverse, stationary, transition_matrix
 from agedp_data.privacy.leakage import leakage, through_distance
-from pipelines.papers.homes import FEWEST_DAYS, FEWEST_HOMES, Data, Homes
-from pipelines.papers.results import Curve, Figure, Floats, Panel, Verdict, curve
+from pipelines.papers.homes import FEWEST_DAYS, FEWEST_HOMES, PaperHouseholds, PaperReadings
+from pipelines.papers.results import Curve, Floats, Panel, PaperFigure, Verdict, curve
 
 STATES, MIN_VISITS = 12, 200
 CLAMP_WH = 2_000
@@ -35,7 +35,7 @@ _RISK = "loss about the present, ε [-]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forgetting:
+class HouseholdRisk:
     """What is left of each loss at each age: tables (losses, ages), the largest of all homes unless said otherwise.
 
     Attributes:
@@ -68,7 +68,7 @@ def own_states(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack([states(home, edges_equal_width(float(home.max()), STATES)) for home in steps])
 
 
-def forgetting(homes: Homes) -> Forgetting:
+def forgetting(homes: PaperHouseholds) -> HouseholdRisk:
     """Return what is left of every loss at every age, by each way."""
     series, lags = own_states(homes.steps), 2 * HOURS
     follows = np.ones(series.shape[1] - 1, dtype=np.bool_)
@@ -85,7 +85,7 @@ def forgetting(homes: Homes) -> Forgetting:
     counted = np.stack([_each(lag_kernel(merged, merged, int(lag), **known)) for lag in lags], axis=-1)
     moved = np.roll(merged, merged.shape[1] // 2, axis=1)
     floor = np.nanmedian(_each(lag_kernel(merged, moved, 0, **known)), axis=0)
-    return Forgetting(
+    return HouseholdRisk(
         through_distance(spectral, LOSSES[:, None]),
         through_distance(distance, LOSSES[:, None]),
         tight,
@@ -107,7 +107,7 @@ def bound_by_home(chains: Floats, steps: NDArray[np.int64]) -> Floats:
     return np.asarray(np.minimum(1.0, each))
 
 
-def error(homes: Homes, clamp_wh: int = CLAMP_WH) -> tuple[Floats, int]:
+def error(homes: PaperHouseholds, clamp_wh: int = CLAMP_WH) -> tuple[Floats, int]:
     """Return the mean square difference of the clipped mean to itself so many hours later, and how many homes it has.
 
     Of instants at which nine homes of ten have a reading; the mean is over those that have one. Units: [kWh^2].
@@ -121,7 +121,7 @@ def error(homes: Homes, clamp_wh: int = CLAMP_WH) -> tuple[Floats, int]:
     return np.array(drift), int(number[enough].min())
 
 
-def figure_7(data: Data) -> Figure:
+def figure_7(data: PaperReadings) -> PaperFigure:
     """Return error, loss and the trade between them for half-hourly means of homes."""
     homes = data.london_homes
     found, (drift, number) = forgetting(homes), error(homes)
@@ -136,7 +136,7 @@ def figure_7(data: Data) -> Figure:
         gaps.append("counted directly the homes do not forget as their chains do (MATHS 2b)")
     if judged and returns:
         gaps.append("the error does not stay level after its first rise: it falls again towards 24 hours")
-    return Figure(
+    return PaperFigure(
         "figure_7",
         "Figure 7",
         title(found) if judged else "What is asked of chains and of homes; these homes do not answer it",
@@ -158,13 +158,13 @@ def figure_7(data: Data) -> Figure:
     )
 
 
-def lasting(found: Forgetting) -> bool:
+def lasting(found: HouseholdRisk) -> bool:
     """Return whether the median home remembers a day, beyond its noise floor, twice what the chains do."""
     two, day = int(np.flatnonzero(LOSSES == 2.0)[-1]), HOURS.tolist().index(24)
     return bool(found.median[two, day] > 2 * max(found.tight[two, day], found.floor[two, day]))
 
 
-def title(found: Forgetting) -> str:
+def title(found: HouseholdRisk) -> str:
     """Return what these homes, and chains of theirs, remember of a day."""
     left = found.tight[int(np.flatnonzero(LOSSES == 2.0)[-1]), HOURS.tolist().index(24)] / 2.0
     chains, homes = left < _LITTLE, not lasting(found)
@@ -174,7 +174,7 @@ def title(found: Forgetting) -> str:
     )
 
 
-def _verdicts(found: Forgetting, drift: Floats) -> dict[str, Verdict]:
+def _verdicts(found: HouseholdRisk, drift: Floats) -> dict[str, Verdict]:
     """Return what homes that may judge say of what depends on homes."""
     two, at = int(np.flatnonzero(LOSSES == 2.0)[-1]), HOURS.tolist().index
     later = drift[at(12) : at(48) + 1]
@@ -189,7 +189,7 @@ def _verdicts(found: Forgetting, drift: Floats) -> dict[str, Verdict]:
     }
 
 
-def _error_panel(homes: Homes, drift: Floats, noise: Floats) -> Panel:
+def _error_panel(homes: PaperHouseholds, drift: Floats, noise: Floats) -> Panel:
     # The paper clips nothing: then noise has to hide the largest reading there is.
     largest = int(homes.steps.max())
     raw, number = error(homes, largest)
@@ -208,7 +208,7 @@ def _error_panel(homes: Homes, drift: Floats, noise: Floats) -> Panel:
     )
 
 
-def _risk_panel(found: Forgetting, place: int) -> Panel:
+def _risk_panel(found: HouseholdRisk, place: int) -> Panel:
     given: tuple[tuple[str, Floats, str, int], ...] = (
         ("eq. 55 as printed", found.printed, "paper", 0),
         ("Theorem 1, exact chain", found.theorem, "ours", 1),
@@ -224,7 +224,7 @@ def _risk_panel(found: Forgetting, place: int) -> Panel:
     return Panel("(b) Risk of an output of loss 2", "age [h]", _RISK, lines, bottom=0, top=2.1)
 
 
-def _trade_panel(found: Forgetting, drift: Floats, number: int) -> Panel:
+def _trade_panel(found: HouseholdRisk, drift: Floats, number: int) -> Panel:
     targets = np.sort(LOSSES[LOSSES <= 4])
     total = drift + _noise(LOSSES, number)[:, None]
     # An output stays public: what is counted at an age is the largest of all later ages.

@@ -12,11 +12,11 @@ import numpy as np
 from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import peak
 from agedp_data.privacy.geometric import Decay, plan_of_decay
-from agedp_data.privacy.planner import Penalty, Plan, frontier
+from agedp_data.privacy.planner import AgePlan, Penalty, frontier
 from agedp_data.privacy.two_state import failure_rate, mean_square_error
 from pipelines.papers.age.two_state import AGENTS, CHAIN, MOVE
-from pipelines.papers.homes import Data
-from pipelines.papers.results import PUBLISHED, Figure, Floats, Panel, curve
+from pipelines.papers.homes import PaperReadings
+from pipelines.papers.results import PUBLISHED, Floats, Panel, PaperFigure, curve
 
 DECAY = Decay(1.0, 1 - 2 * MOVE)
 _RESTS_ON = f"{PUBLISHED} (p = q = .1, I = 20)"
@@ -30,7 +30,7 @@ def rate(total: float, loss: float) -> float:
     return failure_rate(total, loss, agents=AGENTS, move=MOVE)  # type: ignore[arg-type]
 
 
-def plans(penalty: Penalty, allowed: Floats, *, horizon: int, method: str, max_loss: float) -> list[Plan | None]:
+def plans(penalty: Penalty, allowed: Floats, *, horizon: int, method: str, max_loss: float) -> list[AgePlan | None]:
     """Return the best whole plan for each bound of the error, by one of the ways to compose."""
     remembered = cache(partial(peak, CHAIN, method=method))
     return frontier(
@@ -42,9 +42,9 @@ def plans(penalty: Penalty, allowed: Floats, *, horizon: int, method: str, max_l
     )
 
 
-def continuous(penalty: Penalty, allowed: Floats, *, losses: Floats, longest: float) -> list[Plan | None]:
+def continuous(penalty: Penalty, allowed: Floats, *, losses: Floats, longest: float) -> list[AgePlan | None]:
     """Return the better of Algorithms 1 and 2, repaired, for each bound; None where no candidate keeps it."""
-    found: list[Plan | None] = []
+    found: list[AgePlan | None] = []
     for most in allowed.tolist():
         try:
             given = {"max_penalty": most, "losses": losses.tolist(), "precision": 1e-3, "longest": longest}
@@ -54,7 +54,7 @@ def continuous(penalty: Penalty, allowed: Floats, *, losses: Floats, longest: fl
     return found
 
 
-def figure_6a(data: Data) -> Figure:
+def figure_6a(data: PaperReadings) -> PaperFigure:
     """Return the frontier of the mean square error."""
     # From 2/I on the error bounds no age: the least peak tends to 0, and a search ends at its horizon only.
     allowed = np.linspace(0.03, 0.0995, 5 if data.small else 15)
@@ -71,7 +71,7 @@ def figure_6a(data: Data) -> Figure:
         plans(SQUARE_ERROR, allowed, horizon=horizon, method="tight", max_loss=10.0),
         continuous(SQUARE_ERROR, allowed, losses=losses, longest=60.0),
     ])  # fmt: skip
-    return Figure(
+    return PaperFigure(
         "figure_6a",
         "Figure 6(a), Algorithms 1 and 2",
         "More error allowed does buy a smaller peak risk: there is a trade-off",
@@ -85,7 +85,7 @@ def figure_6a(data: Data) -> Figure:
     )
 
 
-def figure_6b(data: Data) -> Figure:
+def figure_6b(data: PaperReadings) -> PaperFigure:
     """Return the frontier of the failure rate."""
     edge = classical_edge()
     # Just above the edge stands a point, or the grid would hide where finite plans begin.
@@ -102,7 +102,7 @@ def figure_6b(data: Data) -> Figure:
         f"Allowing failures in {allowed[last]:.0%} of the cases the least peak is {classic[last]:.2f} by eq. 30 and"
         f" {tight[last]:.2f} by the tight composition; at {edge:.2%} and below eq. 30 has no finite plan."
     )
-    return Figure(
+    return PaperFigure(
         "figure_6b",
         "Figure 6(b), Algorithms 1 and 2",
         "A lower peak risk costs a higher failure rate, and less of it by the tight composition",
@@ -122,7 +122,7 @@ def classical_edge() -> float:
     return min(rate(total, -total * float(np.log(1 - 2 * MOVE))) for total in range(1, 31))
 
 
-def _panels(error: str, allowed: Floats, found: list[list[Plan | None]]) -> tuple[Panel, ...]:
+def _panels(error: str, allowed: Floats, found: list[list[AgePlan | None]]) -> tuple[Panel, ...]:
     names = (("eq. 30, whole steps", "paper", 1), ("tight, whole steps", "ours", 0),
              ("Algorithms 1, 2, repaired", "reference", 0))  # fmt: skip
     kept = found[1]
@@ -157,5 +157,5 @@ def _panels(error: str, allowed: Floats, found: list[list[Plan | None]]) -> tupl
     )
 
 
-def _risk(plan: Plan | None) -> float:
+def _risk(plan: AgePlan | None) -> float:
     return plan.risk if plan else float("nan")

@@ -6,7 +6,7 @@ import numpy as np
 
 from agedp_data.privacy.ageing import age_of_information, compose, peak, risk
 from agedp_data.privacy.two_state import mean_square_error, shrunk_error
-from pipelines.papers.results import OURS, PUBLISHED, Curve, Figure, Floats, Panel, curve
+from pipelines.papers.results import OURS, PUBLISHED, Curve, Floats, Panel, PaperFigure, curve
 
 MOVE, AGENTS = 0.1, 20
 CHAIN = ((1 - MOVE, MOVE), (MOVE, 1 - MOVE))
@@ -23,14 +23,14 @@ def success(loss: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-loss)))
 
 
-def motivating() -> Figure:
+def motivating() -> PaperFigure:
     """Return the attack on the billionaire who changes town with probability .1 a day ([A] eqs. 7 and 8)."""
     ages = np.arange(16)
     exact = 0.5 + (success(np.array(2.0)) - 0.5) * (1 - 2 * MOVE) ** ages
     tight = success(risk(CHAIN, 2.0, ages, method="tight"))
     classic = success(risk(CHAIN, 2.0, ages, method="total_variation"))
     equal = float(risk(CHAIN, 2.0, [6], method="tight")[0])
-    return Figure(
+    return PaperFigure(
         "motivating_example",
         "Motivating example, eqs. 7 and 8",
         "An attack on an old output is soon no better than a guess",
@@ -69,13 +69,13 @@ def motivating() -> Figure:
     )
 
 
-def figure_2() -> Figure:
+def figure_2() -> PaperFigure:
     """Return loss and age of information of three publications at irregular times."""
     published, ages, at = [4, 7, 13], [1, 3, 2], np.arange(21)
     tight = compose(CHAIN, published, ages, [1.0] * 3, at, method="tight")
     classic = compose(CHAIN, published, ages, [1.0] * 3, at, method="total_variation")
     old = age_of_information(published, ages, 20)
-    return Figure(
+    return PaperFigure(
         "figure_2",
         "Figure 2",
         "Every publication makes the loss spike and the information fresh",
@@ -102,7 +102,7 @@ def figure_2() -> Figure:
     )
 
 
-def figure_3() -> Figure:
+def figure_3() -> PaperFigure:
     """Return how a periodic schedule reaches its peak ([A] eq. 30)."""
     published, at = INTERVAL * np.arange(1, 41), np.arange(4 * 41)
     given = [AGE] * published.size, [LOSS] * published.size
@@ -111,7 +111,7 @@ def figure_3() -> Figure:
     near = {method: int(np.argmax(each[published] > 0.99 * top[method])) + 1 for method, each in course.items()}
     fifth = course["total_variation"][published[4]] / top["total_variation"]
     at, shown = at[:44], {method: each[:44] for method, each in course.items()}
-    return Figure(
+    return PaperFigure(
         "figure_3",
         "Figure 3, eq. 30",
         "Repeated outputs reach a peak, and the tight one is much lower",
@@ -132,7 +132,7 @@ def figure_3() -> Figure:
     )
 
 
-def figure_4() -> Figure:
+def figure_4() -> PaperFigure:
     """Return error and loss of one aged mean, and the trade between them."""
     error = [[mean_square_error(t, loss, agents=AGENTS, move=MOVE) for t in AGES] for loss in LOSSES]
     classic = [risk(CHAIN, loss, AGES, method="total_variation") for loss in LOSSES]
@@ -145,7 +145,7 @@ def figure_4() -> Figure:
         losses += [curve(f"Theorem 1, loss {e:g}", AGES, classic[i], "paper", shade=i)]
         losses += [curve(f"tight, loss {e:g}", AGES, tight[i], shade=i)]
     even = (8 / AGENTS) ** 0.5
-    return Figure(
+    return PaperFigure(
         "figure_4",
         "Figure 4",
         f"Ageing bounds the error where noise alone does not; publishing 0 beats both at losses below {even:.2f}",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pipelines.papers.discounted.claims import claims
 from pipelines.papers.discounted.constants import corollary_16
 from pipelines.papers.discounted.reports import figure_1, figure_2, figure_3
-from pipelines.papers.homes import Data
+from pipelines.papers.homes import PaperReadings
 from pipelines.papers.results import Paper
 
 
-def paper(data: Data) -> Paper:
+def paper(data: PaperReadings) -> Paper:
     """Return every figure and claim of the paper."""
     made = [figure_1(data), figure_2(data), figure_3(data), corollary_16()]
     return Paper("discounted", "Temporally discounted differential privacy", tuple(made), claims(made))

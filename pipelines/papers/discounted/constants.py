@@ -6,7 +6,7 @@ import numpy as np
 
 from agedp_data.privacy.discounted import Hyperbolic, certified_constant, discounted_loss, schedule
 from pipelines.papers.discounted.reports import printed
-from pipelines.papers.results import PUBLISHED, Figure, Panel, curve
+from pipelines.papers.results import PUBLISHED, Panel, PaperFigure, curve
 
 TURNS = 3.65384757680581916
 """The rate from which on the constant of Corollary 16 is below 1, too small for the very first release (MATHS 10)."""
@@ -25,12 +25,12 @@ def broken(beta: float) -> float:
     return certified_constant(beta) / printed_constant(beta)
 
 
-def corollary_16() -> Figure:
+def corollary_16() -> PaperFigure:
     """Return both constants by rate, and the sums of a series that breaks its promise."""
     at = np.arange(1, 61)
     fast, losses = Hyperbolic(_SHOWN), printed(Hyperbolic(_SHOWN), at.size)
     kept = schedule(fast, epsilon=1.0, horizon=at.size, method="renewal")
-    return Figure(
+    return PaperFigure(
         "constants",
         "Corollary 16",
         "Corollary 16's constant is too large for usual rates, and too small for high and tiny ones",

@@ -12,8 +12,8 @@ import numpy as np
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.discounted import Discount, Exponential, Hyperbolic, endless, schedule
-from pipelines.papers.homes import Data, Homes
-from pipelines.papers.results import Figure, Floats, Look, Panel, Verdict, curve
+from pipelines.papers.homes import PaperHouseholds, PaperReadings
+from pipelines.papers.results import Floats, Look, Panel, PaperFigure, Verdict, curve
 
 CLAMP_KWH, EPSILON = 200.0, 1.0
 ALPHA, BETA = 0.9, 0.1
@@ -31,7 +31,7 @@ def _named(name: str, discount: type[Discount]) -> str:
     return name.format("12" if discount is Exponential else "16, certified constant")
 
 
-def daily_means(homes: Homes) -> tuple[Floats, int]:
+def daily_means(homes: PaperHouseholds) -> tuple[Floats, int]:
     """Return the mean of each day over the homes that have one [kWh], clamped, and how many homes there are."""
     daily = homes.daily_wh
     kept = (daily >= 0).any(axis=0)
@@ -57,7 +57,7 @@ def printed(discount: Hyperbolic, releases: int) -> Floats:
     return np.asarray(EPSILON / (constant * np.sqrt(np.arange(1.0, releases + 1))))
 
 
-def figure_1(data: Data) -> Figure:
+def figure_1(data: PaperReadings) -> PaperFigure:
     """Return how much homes use in a day, and the mean to be published."""
     homes = data.ausgrid_homes
     daily = homes.daily_wh[homes.daily_wh >= 0] / 1000
@@ -65,7 +65,7 @@ def figure_1(data: Data) -> Figure:
     edges = np.linspace(0, max(100.0, float(daily.max())), 41)
     counts, _ = np.histogram(daily, edges)
     quantile = float(np.quantile(daily, 0.999))
-    return Figure(
+    return PaperFigure(
         "figure_1",
         "Figure 1",
         "A bound read off the largest day of all is far above what most homes use",
@@ -96,14 +96,14 @@ def figure_1(data: Data) -> Figure:
     )
 
 
-def _bound_verdict(homes: Homes, largest_kwh: float) -> Verdict:
+def _bound_verdict(homes: PaperHouseholds, largest_kwh: float) -> Verdict:
     """Return whether the paper's bound holds, which only measured homes can say."""
     if not homes.judge:
         return "not judged"
     return "sharpened" if largest_kwh <= CLAMP_KWH else "refuted"
 
 
-def figure_2(data: Data) -> Figure:
+def figure_2(data: PaperReadings) -> PaperFigure:
     """Return the expected relative error of each day under the three notions."""
     means, number = daily_means(data.ausgrid_homes)
     at, count = np.arange(1, means.size + 1), means.size
@@ -131,7 +131,7 @@ def figure_2(data: Data) -> Figure:
         for discount in (gentle, slow)
         for method, *_ in METHODS
     }
-    return Figure(
+    return PaperFigure(
         "figure_2",
         "Figure 2",
         "Exponential discounting keeps the error level, hyperbolic does not; there the renewal schedule saves"
@@ -148,7 +148,7 @@ def figure_2(data: Data) -> Figure:
     )
 
 
-def figure_3(data: Data) -> Figure:
+def figure_3(data: PaperReadings) -> PaperFigure:
     """Return the error averaged over the year, by how strongly losses are discounted."""
     means, number = daily_means(data.ausgrid_homes)
     alphas = _ALPHAS[2::3] if data.small else _ALPHAS
@@ -176,7 +176,7 @@ def figure_3(data: Data) -> Figure:
     first = [float(error(printed(Hyperbolic(b), means.size), means, number).mean()) for b in betas]
     of_beta.insert(0, curve("Corollary 16 as printed", betas, first, "paper"))
     gain = first[-1] / float(of_beta[-1].y[-1])
-    return Figure(
+    return PaperFigure(
         "figure_3",
         "Figure 3",
         "Stronger discounting lowers the error, and better schedules lower it further",

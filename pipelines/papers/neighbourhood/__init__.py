@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.papers.homes import Data
+from pipelines.papers.homes import PaperReadings
 from pipelines.papers.neighbourhood.claims import claims
 from pipelines.papers.neighbourhood.distances import edit_distances
 from pipelines.papers.neighbourhood.histograms import one_dimension
@@ -11,7 +11,7 @@ from pipelines.papers.neighbourhood.sustained import sustained_release
 from pipelines.papers.results import Paper
 
 
-def paper(data: Data) -> Paper:
+def paper(data: PaperReadings) -> Paper:
     """Return every figure and claim of the slides."""
     made = [edit_distances(), one_dimension(data), two_dimensions(data), sustained_release(data)]
     return Paper("neighbourhood", "δ-neighbourhood", tuple(made), claims(made))

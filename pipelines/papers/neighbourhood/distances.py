@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.privacy.neighbourhood import distance, loss_of_change, moves, standard_distance
-from pipelines.papers.results import PUBLISHED, Figure, Panel, curve
+from pipelines.papers.results import PUBLISHED, Panel, PaperFigure, curve
 
 DELTA = 5
 CLAMP_KWH, PROTECTED_KWH, EPSILON = 50.0, 2.0, 0.1
@@ -25,14 +25,14 @@ def rows() -> list[tuple[int, int, int]]:
     ]
 
 
-def edit_distances() -> Figure:
+def edit_distances() -> PaperFigure:
     """Return the steps of one change by its size, and what the same noise says about it."""
     whole, size = np.arange(21), np.linspace(0, 20, 201)
     change = np.linspace(0, CLAMP_KWH, 201)
     exact = [float(loss_of_change(x, epsilon=EPSILON, delta=PROTECTED_KWH, full=CLAMP_KWH)) for x in change.tolist()]
     full = float(loss_of_change(CLAMP_KWH, epsilon=EPSILON, delta=PROTECTED_KWH, full=CLAMP_KWH))
     table = rows()
-    return Figure(
+    return PaperFigure(
         "edit_distances",
         "Table and Scenario 3",
         "Small changes are protected well, larger ones in proportion",

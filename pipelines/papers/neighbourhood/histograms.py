@@ -10,9 +10,9 @@ import numpy as np
 
 from agedp_data.privacy.counts import cell_count, cumulative_counts, grid, row_lengths, shifted_histograms
 from agedp_data.privacy.ranges import range_variance, reconstruct
-from agedp_data.privacy.sensitivity import Change, Move, cumulative_sensitivity, shifted_sensitivity
-from pipelines.papers.homes import Data
-from pipelines.papers.results import Figure, Floats, Panel, curve
+from agedp_data.privacy.sensitivity import Change, UseChange, cumulative_sensitivity, shifted_sensitivity
+from pipelines.papers.homes import PaperReadings
+from pipelines.papers.results import Floats, Panel, PaperFigure, curve
 
 DELTA, LOW, HIGH, EPSILON = 2, 0, 50, 1.0
 CELLS = cell_count(delta=DELTA, low=LOW, high=HIGH)
@@ -48,13 +48,13 @@ def cumulative(change: Change) -> Floats:
     return np.asarray(np.sqrt(2 * np.array(noisy)) * scale)
 
 
-def one_dimension(data: Data) -> Figure:
+def one_dimension(data: PaperReadings) -> PaperFigure:
     """Return errors against range length, as derived and as simulated on homes, and against the number of shifts."""
     homes = data.ausgrid_homes
     daily = homes.daily_wh
     day = int((daily >= 0).sum(axis=0).argmax())
     use = daily[daily[:, day] >= 0, day] / 1000
-    move, replaced = Move(DELTA), _REPLACED
+    move, replaced = UseChange(DELTA), _REPLACED
     tries = 40 if data.small else 1500
     lines = [curve("one histogram, either notion", LENGTHS, deviation(1, move), "reference")]
     lines += [
@@ -75,7 +75,7 @@ def one_dimension(data: Data) -> Figure:
         for i, n in enumerate(picked)
     ]
     wide = 16
-    return Figure(
+    return PaperFigure(
         "histograms_1d",
         "Proposed method, one dimension",
         "Shifted histograms help long ranges, and cumulative counts help all of them",
@@ -98,7 +98,7 @@ def simulate(use: Floats, rows: int, tries: int) -> tuple[Floats, Floats]:
     """Return lengths, and the root mean square error of reconstructed range counts of so many noisy draws."""
     given = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
     true = shifted_histograms(use, **given)
-    scale = shifted_sensitivity(Move(DELTA), **given) / EPSILON
+    scale = shifted_sensitivity(UseChange(DELTA), **given) / EPSILON
     rng = np.random.default_rng(11)
     noisy = true + rng.laplace(0, scale, (tries, *true.shape))
     for row, length in enumerate(row_lengths(rows, CELLS).tolist()):

@@ -11,8 +11,8 @@ import numpy as np
 
 from agedp_data.privacy.counts import cell_count, row_lengths, shifted_histograms
 from agedp_data.privacy.ranges import range_variance, reconstruct
-from pipelines.papers.homes import Data, Homes
-from pipelines.papers.results import Figure, Floats, Panel, curve
+from pipelines.papers.homes import PaperHouseholds, PaperReadings
+from pipelines.papers.results import Floats, Panel, PaperFigure, curve
 
 DELTA, LOW, HIGH, EPSILON = 1, 0, 16, 1.0
 CELLS = cell_count(delta=DELTA, low=LOW, high=HIGH)
@@ -41,7 +41,7 @@ def deviation(rows: int) -> Floats:
     return np.asarray(np.sqrt(2 * np.array(found)) * sensitivity(rows) / EPSILON)
 
 
-def points(homes: Homes) -> Floats:
+def points(homes: PaperHouseholds) -> Floats:
     """Return use before and from 3 p.m. of each home on the day with the most readings [kWh], cut off at the grid."""
     there = np.asarray((homes.energy_wh >= 0).all(axis=2))
     day = int(there.sum(axis=0).argmax())
@@ -49,7 +49,7 @@ def points(homes: Homes) -> Floats:
     return np.minimum(np.stack([halves[:, :30].sum(axis=1), halves[:, 30:].sum(axis=1)], axis=1) / 1000, HIGH)
 
 
-def two_dimensions(data: Data) -> Figure:
+def two_dimensions(data: PaperReadings) -> PaperFigure:
     """Return errors against the side of a square, as derived and as simulated on homes."""
     homes = data.ausgrid_homes
     place, tries = points(homes), 20 if data.small else 400
@@ -64,7 +64,7 @@ def two_dimensions(data: Data) -> Figure:
     best = every.argmin(axis=0)
     lines.append(curve("best number of shifts", SIDES, every.min(axis=0)))
     side = 12
-    return Figure(
+    return PaperFigure(
         "histograms_2d",
         "Experiment with points of two dimensions",
         "In the plane shifted histograms pay for large squares only",

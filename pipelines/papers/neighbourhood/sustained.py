@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.privacy.windows import window_budgets
-from pipelines.papers.homes import Data
-from pipelines.papers.results import Figure, Floats, Panel, curve
+from pipelines.papers.homes import PaperReadings
+from pipelines.papers.results import Floats, Panel, PaperFigure, curve
 
 WINDOW, DAYS, EPSILON = 7.0, 364, 1.0
 _RATES = (1, 2, 3, 5, 7, 10, 14)
@@ -37,7 +37,7 @@ def chosen_fraction(rate: float, samples: int, *, days: int = DAYS) -> float:
     return _FRACTIONS[int(np.argmin(cost))]
 
 
-def sustained_release(data: Data) -> Figure:
+def sustained_release(data: PaperReadings) -> PaperFigure:
     """Return the losses of one series of requests, and the noise by how often they come."""
     days, samples = (56, 2) if data.small else (DAYS, 8)
     rates = _RATES[1:4] if data.small else _RATES
@@ -69,7 +69,7 @@ def sustained_release(data: Data) -> Figure:
     }
     at = rates.index(_SHOWN)
     online = min(ways[name][at] for name in list(ways)[2:])
-    return Figure(
+    return PaperFigure(
         "sustained_release",
         "Dynamic datasets, offline and online",
         f"A bound by window sustains release; to know the checkpoints spares {1 - ways['offline'][at] / online:.0%} of"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.papers.homes import Data
+from pipelines.papers.homes import PaperReadings
 from pipelines.papers.results import Paper
 from pipelines.papers.temporal.budgets import figure_8, figure_9
 from pipelines.papers.temporal.claims import claims
@@ -11,7 +11,7 @@ from pipelines.papers.temporal.run_times import figure_6
 from pipelines.papers.temporal.smoothing import figure_7
 
 
-def paper(data: Data) -> Paper:
+def paper(data: PaperReadings) -> Paper:
     """Return every figure and claim of the paper."""
     made = [figure_3(), figure_4(), figure_5(), figure_6(data), figure_7(data), figure_8(), figure_9(data)]
     return Paper("temporal", "Temporal privacy leakage", tuple(made), claims(made))

@@ -6,8 +6,8 @@ import numpy as np
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.temporal import allocate, temporal
-from pipelines.papers.homes import Data
-from pipelines.papers.results import PUBLISHED, Curve, Figure, Floats, Look, Panel, curve
+from pipelines.papers.homes import PaperReadings
+from pipelines.papers.results import PUBLISHED, Curve, Floats, Look, Panel, PaperFigure, curve
 from pipelines.papers.temporal.smoothing import smoothed
 
 BEHIND, AHEAD = ((0.8, 0.2), (0.2, 0.8)), ((0.8, 0.2), (0.1, 0.9))
@@ -22,7 +22,7 @@ STATES = 50
 _STAY = ((0.98, 0.02), (0.02, 0.98))
 
 
-def figure_8() -> Figure:
+def figure_8() -> PaperFigure:
     """Return the losses of 30 releases under leakage of at most 1, and the leakage they come to."""
     at = np.arange(1, _RELEASES + 1)
     plans = {method: allocate(BEHIND, AHEAD, alpha=1.0, horizon=_RELEASES, method=method) for method, *_ in METHODS}
@@ -37,7 +37,7 @@ def figure_8() -> Figure:
         f" Algorithm 8, {cost['even']:.2f} by even shares, {cost['best']:.2f} for the best plan found; none leaks more"
         " than 1"
     )
-    return Figure(
+    return PaperFigure(
         "figure_8",
         "Figure 8, Algorithms 7 and 8",
         "Algorithm 8 uses up what Algorithm 7 leaves at both ends of the series",
@@ -54,7 +54,7 @@ def figure_8() -> Figure:
     )  # fmt: skip
 
 
-def figure_9(data: Data) -> Figure:
+def figure_9(data: PaperReadings) -> PaperFigure:
     """Return the noise that a leakage of at most 2 asks for, by the length of the series and by the correlation."""
     states = 10 if data.small else STATES
     horizons = (2, 5) if data.small else (2, 3, 5, 8, 12, 20, 35, 60, 100)
@@ -67,7 +67,7 @@ def figure_9(data: Data) -> Figure:
         f"two sticky states (stay .98, T = 10, α = 1): {sticky['exact']:.1f} by Algorithm 8, {sticky['even']:.1f} by"
         f" even shares, {sticky['best']:.1f} at best"
     )
-    return Figure(
+    return PaperFigure(
         "figure_9",
         "Figure 9",
         "Short series gain from knowing their end, and strong correlation makes even shares the better plan",

@@ -6,7 +6,7 @@ import numpy as np
 
 from agedp_data.privacy.leakage import LeakageFunction, leakage
 from agedp_data.privacy.temporal import backward, forward, kernels, limit, pairwise, temporal
-from pipelines.papers.results import PUBLISHED, Curve, Figure, Panel, curve
+from pipelines.papers.results import PUBLISHED, Curve, Panel, PaperFigure, curve
 
 DRIFT = ((0.8, 0.2), (0.0, 1.0))
 EXAMPLE_4 = ((0.1, 0.2, 0.7), (0.3, 0.3, 0.4), (0.5, 0.3, 0.2))
@@ -25,7 +25,7 @@ _CASES = (
 )
 
 
-def figure_3() -> Figure:
+def figure_3() -> PaperFigure:
     """Return leakage of ten releases of loss .1 under the strongest, a moderate and no correlation."""
     at, losses = np.arange(1, 11), [0.1] * 10
     given = (("strongest", np.eye(2), "reference"), ("moderate", DRIFT, "ours"), ("none", None, "reference"))
@@ -52,7 +52,7 @@ def figure_3() -> Figure:
     ]
     title = "A chain of three states, loss .5"
     panels.append(Panel(title, "release [-]", f"TPL, {LEAKAGE}", tuple(lines), bottom=0, top=3.5))
-    return Figure(
+    return PaperFigure(
         "figure_3",
         "Figure 3",
         "What all releases tell of one grows with time in both directions",
@@ -67,7 +67,7 @@ def figure_3() -> Figure:
     )
 
 
-def figure_4() -> Figure:
+def figure_4() -> PaperFigure:
     """Return L of Example 4 and of each pair of its rows."""
     kernel, losses = np.array(EXAMPLE_4), np.linspace(0.0, 6.0, 121)
     function = LeakageFunction(kernel)
@@ -79,7 +79,7 @@ def figure_4() -> Figure:
     turns = function.breakpoints[(function.breakpoints > 1e-9) & np.isfinite(function.breakpoints)]
     lines.append(curve("one piece takes over from another", turns, function(turns), "paper", kind="points"))
     values = function(np.array([0.1, 0.5, 1.0, 2.0, 5.0]))
-    return Figure(
+    return PaperFigure(
         "figure_4",
         "Figure 4, Example 4",
         "What passes through a kernel is the largest of a few smooth pieces",
@@ -101,7 +101,7 @@ def figure_4() -> Figure:
     )
 
 
-def figure_5() -> Figure:
+def figure_5() -> PaperFigure:
     """Return BPL over many releases beside its supremum, and where Theorem 11 as printed misses it."""
     at = np.arange(1, 101)
     lines: list[Curve] = [
@@ -109,7 +109,7 @@ def figure_5() -> Figure:
         for i, (name, kernel, loss) in enumerate(_CASES)
     ]
     grown, printed = backward(TRAP, [1.0] * at.size), frozen(TRAP, 1.0)
-    return Figure(
+    return PaperFigure(
         "figure_5",
         "Figure 5, Theorem 11",
         "Whether leakage has a limit is decided by all pairs and sets, not by the worst of today",

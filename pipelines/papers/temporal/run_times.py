@@ -15,8 +15,8 @@ import numpy as np
 
 from agedp_data.privacy.leakage import LeakageFunction, leakage
 from agedp_data.privacy.temporal import backward
-from pipelines.papers.homes import Data
-from pipelines.papers.results import Figure, Floats, Panel, curve
+from pipelines.papers.homes import PaperReadings
+from pipelines.papers.results import Floats, Panel, PaperFigure, curve
 from pipelines.papers.temporal.solvers import algorithm_1, programme
 
 _SECONDS = "run time [s]"
@@ -28,7 +28,7 @@ _FEW = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TimingSizes:
     """How much is timed: states, releases and losses, and pairs of rows given to the solver each time."""
 
     states: tuple[int, ...] = (10, 25, 50, 100, 200)
@@ -39,7 +39,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class SeparateTimings:
     """How far from the primitive the others were, each time."""
 
     algorithm: list[float]
@@ -47,14 +47,14 @@ class Apart:
     programmes: list[float]
 
 
-SMALL = Asked((5, 10), (1, 5), (0.1, 1.0), pairs=2, many=10)
+SMALL = TimingSizes((5, 10), (1, 5), (0.1, 1.0), pairs=2, many=10)
 
 
-def figure_6(data: Data) -> Figure:
+def figure_6(data: PaperReadings) -> PaperFigure:
     """Return run times by the number of states, of releases, and by the loss before."""
-    asked, rng = SMALL if data.small else Asked(), np.random.default_rng(0)
+    asked, rng = SMALL if data.small else TimingSizes(), np.random.default_rng(0)
     kernels = {n: random_kernel(n, rng) for n in (*asked.states, asked.many)}
-    apart = Apart([], [], [])
+    apart = SeparateTimings([], [], [])
     once = {n: _once(kernels[n], _LOSS, asked.pairs, rng, apart) for n in asked.states}
     by_loss = [_once(kernels[asked.many], loss, asked.pairs, rng, apart) for loss in asked.losses]
     series = [_series(kernels[asked.many], count, asked.pairs, rng, apart) for count in asked.releases]
@@ -74,7 +74,7 @@ def figure_6(data: Data) -> Figure:
         f"from a loss of {asked.losses[0]:g} to {asked.losses[-1]:g} run times change by these factors: Algorithm 1"
         f" {growth[1]:.1f}, the primitive {growth[0]:.1f}, a solver {growth[2]:.1f}"
     )
-    return Figure(
+    return PaperFigure(
         "figure_6",
         "Figure 6",
         "One sort for each pair of rows replaces a linear programme, thousands of times quicker",
@@ -106,7 +106,7 @@ def random_kernel(n: int, rng: np.random.Generator) -> Floats:
 
 
 def _once(
-    kernel: Floats, loss: float, pairs: int, rng: np.random.Generator, apart: Apart
+    kernel: Floats, loss: float, pairs: int, rng: np.random.Generator, apart: SeparateTimings
 ) -> tuple[float, float, float]:
     """Return seconds of one evaluation by the primitive, by Algorithm 1 and by all programmes."""
     mine, exact = _best_of(lambda: leakage(kernel, loss)), float(leakage(kernel[:_FEW], loss))
@@ -117,7 +117,7 @@ def _once(
 
 
 def _series(
-    kernel: Floats, count: int, pairs: int, rng: np.random.Generator, apart: Apart
+    kernel: Floats, count: int, pairs: int, rng: np.random.Generator, apart: SeparateTimings
 ) -> tuple[float, float, float]:
     """Return seconds of BPL of a series: the primitive, Algorithm 1 and HiGHS at three of its steps, extrapolated."""
     course = backward(kernel, [_LOSS] * count)
@@ -128,7 +128,7 @@ def _series(
     return mine, float(np.mean(theirs)) * count, float(np.mean(solved)) * count
 
 
-def _solver(kernel: Floats, loss: float, pairs: int, rng: np.random.Generator, apart: Apart) -> float:
+def _solver(kernel: Floats, loss: float, pairs: int, rng: np.random.Generator, apart: SeparateTimings) -> float:
     """Return seconds of the programmes of all pairs, from a sample; note how far they are from the primitive."""
     n = len(kernel)
     chosen = [rng.choice(n, 2, replace=False) for _ in range(pairs)]

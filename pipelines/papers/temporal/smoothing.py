@@ -10,8 +10,8 @@ import numpy as np
 
 from agedp_data.chains.transitions import transition_matrix
 from agedp_data.privacy.temporal import backward, limit
-from pipelines.papers.homes import Data
-from pipelines.papers.results import PUBLISHED, Figure, Floats, Panel, curve
+from pipelines.papers.homes import PaperReadings
+from pipelines.papers.results import PUBLISHED, Floats, Panel, PaperFigure, curve
 
 CASES = ((0.005, 50), (0.005, 200), (0.05, 50), (1.0, 50))
 _SERIES = ((1.0, 16), (0.1, 160))
@@ -22,7 +22,7 @@ def smoothed(s: float, n: int) -> Floats:
     return transition_matrix(np.eye(n), smoothing=s)
 
 
-def figure_7(data: Data) -> Figure:
+def figure_7(data: PaperReadings) -> PaperFigure:
     """Return BPL over time for several smoothings, sizes and losses."""
     cases = tuple((s, n) for s, n in CASES if n <= 50 or not data.small)
     panels = []
@@ -39,7 +39,7 @@ def figure_7(data: Data) -> Figure:
     rises = "; ".join(f"{slow} and {fast} for s = {s:g}, n = {n}" for (s, n), (fast, slow) in near.items())
     delayed = [case for case, (fast, slow) in near.items() if slow > fast]
     later = ", ".join(f"s = {s:g}, n = {n}" for s, n in delayed)
-    return Figure(
+    return PaperFigure(
         "figure_7",
         "Figure 7",
         "Leakage grows to a limit, which is higher for stronger correlation",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.chains.envelope import LOSS_GRID, Envelope, envelope
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound, envelope
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import compose_through
@@ -30,7 +30,7 @@ def truth(age, loss):
 
 def made(grid=GRID, **more):
     backward = np.array([envelope(power(BACKWARD, t), grid) for t in AGES])
-    return Envelope(AGES, grid, backward, bounds={"total_variation": DISTANCE}, assume="markov", **more)
+    return LeakageBound(AGES, grid, backward, bounds={"total_variation": DISTANCE}, assume="markov", **more)
 
 
 def tight(known, age, loss):
@@ -78,7 +78,7 @@ def test_it_rises_with_the_loss_and_falls_with_age(loss, more):
 
 
 def test_on_the_grid_it_is_the_table_and_between_the_sharp_interpolation():
-    known = Envelope([1], [1.0, 2.0, 4.0], [[0.5, 0.75, 2.0]], assume="markov")
+    known = LeakageBound([1], [1.0, 2.0, 4.0], [[0.5, 0.75, 2.0]], assume="markov")
     np.testing.assert_array_equal(
         tight(known, 1, [0.25, 0.5, 1.0, 1.125, 1.5, 2.0, 3.0, 4.0, 5.0, np.inf]),
         [0.25, 0.5, 0.5, 0.625, 0.75, 0.75, 1.75, 2.0, 3.0, np.inf],
@@ -86,7 +86,7 @@ def test_on_the_grid_it_is_the_table_and_between_the_sharp_interpolation():
 
 
 def test_an_infinite_grid_point_bounds_all_losses_beyond():
-    known = Envelope([1], [1.0, np.inf], [[0.5, 0.9]], assume="markov")
+    known = LeakageBound([1], [1.0, np.inf], [[0.5, 0.9]], assume="markov")
     np.testing.assert_array_equal(tight(known, 1, [1.0, 1.25, 7.0, np.inf]), [0.5, 0.75, 0.9, 0.9])
 
 
@@ -107,13 +107,13 @@ def test_a_distance_gives_theorem_1_rounded_up():
 
 
 def test_tables_are_made_monotone_and_capped_on_the_safe_side():
-    known = Envelope([1, 2], [1.0, 2.0], [[0.2, 0.1], [0.5, 3.0]], bounds={"total_variation": [0.1, 0.4]})
+    known = LeakageBound([1, 2], [1.0, 2.0], [[0.2, 0.1], [0.5, 3.0]], bounds={"total_variation": [0.1, 0.4]})
     np.testing.assert_array_equal(known.backward, [[0.5, 2.0], [0.5, 2.0]])
     np.testing.assert_array_equal(known.bounds["total_variation"], [0.4, 0.4])
 
 
 def test_stored_numbers_are_whole_nanos_on_the_safe_side():
-    known = Envelope([1], [1 / 3], [[2 / 9]], bounds={"total_variation": [1 / 3]})
+    known = LeakageBound([1], [1 / 3], [[2 / 9]], bounds={"total_variation": [1 / 3]})
     assert known.losses[0] == 0.333333333
     assert known.backward[0, 0] == 0.222222223
     assert known.bounds["total_variation"][0] == 0.333333334
@@ -133,7 +133,7 @@ def test_the_text_holds_integers_and_strings_and_comes_back_exactly(grid):
     known = made(grid, forward=np.array([envelope(power(CHAINS, t), grid) for t in AGES]))
     text = json.dumps(known.to_json(), allow_nan=False)
     assert "." not in text.replace("assume", "")
-    again = Envelope.from_json(json.loads(text))
+    again = LeakageBound.from_json(json.loads(text))
     for name in ("ages", "losses", "backward", "forward"):
         np.testing.assert_array_equal(getattr(again, name), getattr(known, name))
     np.testing.assert_array_equal(again.bounds["total_variation"], known.bounds["total_variation"])
@@ -144,9 +144,9 @@ def test_the_text_holds_integers_and_strings_and_comes_back_exactly(grid):
 
 
 def test_a_curve_alone_has_no_tables_in_its_text():
-    known = Envelope([48], GRID, bounds={"total_variation": [0.5]})
+    known = LeakageBound([48], GRID, bounds={"total_variation": [0.5]})
     assert set(known.to_json()) == {"ages", "losses", "bounds", "steps_per_day", "assume"}
-    assert Envelope.from_json(known.to_json()) == known
+    assert LeakageBound.from_json(known.to_json()) == known
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,11 @@ def test_a_curve_alone_has_no_tables_in_its_text():
     ],
 )
 def test_a_text_that_is_no_envelope_is_refused(change):
-    good = Envelope([48, 96], [0.5, 1.0], bounds={"total_variation": [0.5, 0.2]}).to_json()
+    good = LeakageBound([48, 96], [0.5, 1.0], bounds={"total_variation": [0.5, 0.2]}).to_json()
     with pytest.raises(ChainError):
-        Envelope.from_json({**good, **change})
+        LeakageBound.from_json({**good, **change})
     with pytest.raises(ChainError):
-        Envelope.from_json({"ages": [1]})
+        LeakageBound.from_json({"ages": [1]})
 
 
 def test_what_was_not_tabulated_is_named_with_what_was():
@@ -182,7 +182,7 @@ def test_what_was_not_tabulated_is_named_with_what_was():
 
 
 def test_a_declared_curve_serves_both_directions_and_no_tight_one():
-    known = Envelope([48], GRID, bounds={"total_variation": [0.5]})
+    known = LeakageBound([48], GRID, bounds={"total_variation": [0.5]})
     for direction in ("backward", "forward"):
         assert known(48, 1.0, direction=direction, method="total_variation") == pytest.approx(
             np.log1p(0.5 * np.expm1(1))
@@ -220,7 +220,7 @@ def test_the_supremum_bounds_the_exact_one_and_is_near_it_on_a_fine_grid(loss):
 
 
 def test_what_grows_for_ever_is_infinite():
-    known = Envelope([1], [1.0, 2.0], [[1.0, 2.0]], bounds={"total_variation": [0.8]}, assume="markov")
+    known = LeakageBound([1], [1.0, 2.0], [[1.0, 2.0]], bounds={"total_variation": [0.8]}, assume="markov")
     assert known.supremum(1, 0.1, direction="backward", method="tight") == np.inf
     assert known.supremum(0, 0.1, direction="backward", method="tight") == np.inf
     assert known.supremum(1, np.log(1.25), direction="backward", method="total_variation") == np.inf
@@ -272,4 +272,4 @@ def test_the_public_grid_is_dense_where_losses_are():
 )
 def test_an_envelope_that_is_none_is_refused(arguments):
     with pytest.raises(ChainError):
-        Envelope(**{"ages": [1], "losses": [0.5, 1.0], **arguments})
+        LeakageBound(**{"ages": [1], "losses": [0.5, 1.0], **arguments})

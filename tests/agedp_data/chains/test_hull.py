@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from agedp_data.chains import hull
-from agedp_data.chains.envelope import LOSS_GRID, Envelope
-from agedp_data.chains.hull import UNIT, Hull
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
+from agedp_data.chains.hull import UNIT, PiecewiseLeakage
 from agedp_data.chains.rounding import NANO
 from agedp_data.chains.tabulation import tabulate
 from agedp_data.errors import ChainError
@@ -48,7 +48,7 @@ def normed(kernel):
 
 def test_it_is_the_largest_over_all_sets_of_columns_and_at_most_two_billionths_above_it():
     for kernel in map(normed, kernels(6)):
-        left = Hull.of(*frontier_of(kernel[None]))
+        left = PiecewiseLeakage.of(*frontier_of(kernel[None]))
         for loss in LOSSES:
             exact = in_fifty_digits(kernel, loss) * NANO
             # rows of floats add up to one up to 1e-16 only, which e^a makes more of where a set has nearly nothing else
@@ -56,7 +56,7 @@ def test_it_is_the_largest_over_all_sets_of_columns_and_at_most_two_billionths_a
 
 
 def test_what_lies_next_to_a_whole_billionth_is_computed_in_decimals_and_comes_out_alike(monkeypatch):
-    left = Hull([9 * UNIT // 10, 99 * UNIT // 100], [UNIT // 10, UNIT // 5])
+    left = PiecewiseLeakage([9 * UNIT // 10, 99 * UNIT // 100], [UNIT // 10, UNIT // 5])
     losses = np.random.default_rng(1).integers(1, 60 * NANO, 500).tolist()
     quick = [left(loss) for loss in losses]
     monkeypatch.setattr(hull, "_NEAR", 1.0)  # always
@@ -65,7 +65,7 @@ def test_what_lies_next_to_a_whole_billionth_is_computed_in_decimals_and_comes_o
 
 def test_its_supremum_is_a_loss_that_the_recursion_never_passes_and_hardly_above_the_limit():
     for kernel in map(normed, kernels(30)):
-        left = Hull.of(*frontier_of(kernel[None]))
+        left = PiecewiseLeakage.of(*frontier_of(kernel[None]))
         for loss in (10**6, 10**8, NANO, 3 * NANO):
             limit, found = float(supremum(kernel, loss / NANO)), left.supremum(loss)
             if found is None:
@@ -83,7 +83,7 @@ def test_its_supremum_is_a_loss_that_the_recursion_never_passes_and_hardly_above
 @pytest.mark.parametrize(("over", "under"), [([1], []), ([1], [2]), ([UNIT + 1], [0]), ([1], [-1])])
 def test_sums_that_are_none_of_probabilities_are_refused(over, under):
     with pytest.raises(ChainError, match="pieces are pairs of sums"):
-        Hull(over, under)
+        PiecewiseLeakage(over, under)
 
 
 class TestOfAnEnvelope:
@@ -96,7 +96,7 @@ class TestOfAnEnvelope:
 
     def test_it_is_kept_beside_the_grid_and_read_again(self):
         sharp = self.made(pieces=True)
-        again = Envelope.from_json(json.loads(json.dumps(sharp.to_json())))
+        again = LeakageBound.from_json(json.loads(json.dumps(sharp.to_json())))
         assert again == sharp
         assert again != self.made()
         assert {k: v for k, v in sharp.to_json().items() if k != "hulls"} == self.made().to_json()
@@ -119,8 +119,8 @@ class TestOfAnEnvelope:
         text = self.made(pieces=True).to_json()
         text["hulls"]["backward"].pop()
         with pytest.raises(ChainError, match="pieces of L for all ages"):
-            Envelope.from_json(text)
+            LeakageBound.from_json(text)
         text = self.made(pieces=True).to_json()
         del text["forward"]
         with pytest.raises(ChainError, match="pieces of L for all ages"):
-            Envelope.from_json(text)
+            LeakageBound.from_json(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.maxima import Maxima, largest_reversibilised, maxima
+from agedp_data.chains.maxima import UpperHulls, largest_reversibilised, maxima
 from agedp_data.chains.spectrum import reversibilised_bound, total_variation_ahead
 from agedp_data.chains.transitions import ascending_powers, power
 from agedp_data.privacy.leakage import leakage
@@ -51,7 +51,7 @@ def test_a_kernel_is_left_out_only_if_it_adds_nothing():
     # The second has the smaller distance and the larger ratio: it decides at large losses.
     wide, steep = np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.999, 0.001], [0.9, 0.1]])
     for order in ([wide, steep], [steep, wide]):
-        hull = Maxima(1)
+        hull = UpperHulls(1)
         for kernel in order:
             hull.add(0, kernel[None])
         for loss in LOSSES:
@@ -62,7 +62,7 @@ def test_a_kernel_is_left_out_only_if_it_adds_nothing():
 
 def test_kernels_need_not_be_square():
     rows = np.random.default_rng(1).dirichlet(np.ones(7), size=(50, 3))
-    hull = Maxima(1)
+    hull = UpperHulls(1)
     hull.add(0, rows)
     assert gain(*hull.hulls[0], np.array(1.0)) == pytest.approx(float(leakage(rows, 1.0).max()), rel=1e-12)
 

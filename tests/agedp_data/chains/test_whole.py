@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.chains.envelope import LOSS_GRID, Envelope
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.chains.tabulation import tabulate
 from agedp_data.chains.transitions import reverse
-from agedp_data.chains.whole import WholeLoss
+from agedp_data.chains.whole import TabulatedLeakage
 from agedp_data.errors import ChainError
 
 NANO = 10**9
@@ -47,7 +47,7 @@ def test_the_supremum_is_the_least_point_that_iteration_never_passes(side, loss)
 
 
 def test_below_the_smallest_age_nothing_is_forgotten():
-    known = Envelope([48], [1.0], [[0.5]], [[0.25]], assume="markov", steps_per_day=48)
+    known = LeakageBound([48], [1.0], [[0.5]], [[0.25]], assume="markov", steps_per_day=48)
     for age, left in ((47, 800_000_000), (48, 250_000_000)):
         assert known.whole(age, direction="forward")(800_000_000) == left
     assert known.whole(47, direction="backward").supremum(1) is None
@@ -56,11 +56,11 @@ def test_below_the_smallest_age_nothing_is_forgotten():
 
 def test_what_is_not_tabulated_has_no_whole_losses():
     with pytest.raises(ChainError, match="no forward figures"):
-        Envelope([48], [1.0], [[0.5]]).whole(48, direction="forward")
+        LeakageBound([48], [1.0], [[0.5]]).whole(48, direction="forward")
 
 
 def test_infinity_on_the_grid_bounds_large_losses():
-    left = WholeLoss([100, "inf"], [40, 60])
+    left = TabulatedLeakage([100, "inf"], [40, 60])
     assert [left(loss) for loss in (100, 105, 10**15)] == [40, 45, 60]
-    assert WholeLoss([100, "inf"], [40, "inf"])(10**15) == 10**15 - 60
-    assert WholeLoss([100, "inf"], [100, "inf"]).supremum(1) is None
+    assert TabulatedLeakage([100, "inf"], [40, "inf"])(10**15) == 10**15 - 60
+    assert TabulatedLeakage([100, "inf"], [100, "inf"]).supremum(1) is None

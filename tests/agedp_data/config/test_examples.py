@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config import load, parse
-from agedp_data.config.model import Declared, Estimated
+from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
 
@@ -85,7 +85,7 @@ def test_every_kind_of_chain_can_be_estimated_but_days_have_no_hours(step, chain
         )
     else:
         model = parse(text, base=Path("/house"), name="r.toml").model
-        assert isinstance(model, Estimated)
+        assert isinstance(model, EstimatedModel)
         assert (model.step, model.chain, model.confidence) == (step, chain, confidence)
 
 
@@ -104,5 +104,5 @@ def test_states_of_public_edges_can_be_counted(statistic):
 def test_a_declared_kernel_of_days_has_steps_of_a_day():
     model = '[model]\nsource = "declared"\nbasis = "open"\nassume = "markov"\nkernel = "k.csv"\nstep = "day"\n'
     found = parse(LONDON + model, base=Path("/house"), name="r.toml").model
-    assert isinstance(found, Declared)
+    assert isinstance(found, DeclaredModel)
     assert (found.kernel, found.step) == ("/house/k.csv", "day")

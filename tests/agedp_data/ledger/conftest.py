@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger import Ledger, ReleaseRecord
 from tests.agedp_data.ledger.texts import ENVELOPE, claim, promise
 from tests.postgresql import ROLE, PostgreSQL
 
@@ -40,7 +40,7 @@ class Book:
     def day(self, number: int) -> str:
         return (date(2025, 1, 1) + timedelta(days=number)).isoformat()
 
-    def planned(self, number: int, **changed: object) -> Release:
+    def planned(self, number: int, **changed: object) -> ReleaseRecord:
         fields: dict[str, object] = {
             "population": self.homes,
             "series": "mean",
@@ -59,21 +59,21 @@ class Book:
             "contract": self.contract,
             "model": "",
         }
-        return Release(**(fields | changed))  # type: ignore[arg-type]
+        return ReleaseRecord(**(fields | changed))  # type: ignore[arg-type]
 
-    def add(self, ledger: Ledger, number: int, **changed: object) -> Release:
+    def add(self, ledger: Ledger, number: int, **changed: object) -> ReleaseRecord:
         row = self.planned(number, **changed)
         values = [100 + number, -number]
         return ledger.release(row.population, row.series, row.day, draw=lambda _: values, admit=lambda _: row)
 
-    def skip(self, ledger: Ledger, number: int) -> Release:
+    def skip(self, ledger: Ledger, number: int) -> ReleaseRecord:
         return self.add(ledger, number, state="skipped", cells=(), households=(), loss=0, scale=0.0)
 
     def claim(self, title: str = "") -> str:
         """A claim whose head is the contract, told apart by its title."""
         return claim(self.promise, head=self.contract, title=title)
 
-    def never(self, *_: object) -> Release:
+    def never(self, *_: object) -> ReleaseRecord:
         raise LookupError("this must not be called")
 
 

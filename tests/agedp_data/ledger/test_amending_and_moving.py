@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import Ledger, Release, Statement
-from agedp_data.ledger.marks import OF_LEDGER, Closed, Recovered, claim_of, mark_of
+from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
+from agedp_data.ledger.marks import OF_LEDGER, ClosedLedger, RecoveryRecord, claim_of, mark_of
 from agedp_data.ledger.moves import lines, published_rows, read_lines, recovered, whole_of
 from tests.agedp_data.ledger.texts import promise
 
@@ -18,7 +18,7 @@ TIGHTER = promise(epsilon="0.4")
 
 def statement(book, **changed):
     fields = {"population": book.homes, "claim": book.claim(), "files": (("a.parquet", book.digest),), "software": "1"}
-    return Statement(**(fields | changed), at=book.day(9))
+    return StatementRecord(**(fields | changed), at=book.day(9))
 
 
 def into(tmp_path, rows, name="new.sqlite"):
@@ -179,10 +179,10 @@ def test_a_recovered_ledger_begins_with_its_seam_and_knows_the_old_heads(full, t
         assert ledger.seam() is None
     with into(tmp_path, recovered(found, statement(full), at=full.day(20))) as copy:
         assert copy.verify() == ()
-        assert copy.seam() == Recovered(lost_id, rows[-1].hash, tuple(row.hash for row in found.rows))
+        assert copy.seam() == RecoveryRecord(lost_id, rows[-1].hash, tuple(row.hash for row in found.rows))
         assert copy.everything()[0].files == (("a.parquet", full.digest),)
 
-        def said(row: Release) -> Release:
+        def said(row: ReleaseRecord) -> ReleaseRecord:
             return replace(row, seq=0, hash="", contract="")
 
         assert [said(row) for row in copy.rows()] == [said(row) for row in rows]
@@ -200,7 +200,7 @@ def test_a_recovered_ledger_begins_with_its_seam_and_knows_the_old_heads(full, t
 def test_rows_with_a_loss_below_their_noise_are_not_recovered(full):
     with full.open() as ledger:
         found = published_rows(ledger, full.homes, head=ledger.rows()[-1].hash)
-    less = tuple(replace(row, loss=1) if isinstance(row, Release) and row.loss else row for row in found.rows)
+    less = tuple(replace(row, loss=1) if isinstance(row, ReleaseRecord) and row.loss else row for row in found.rows)
     with pytest.raises(LedgerError, match="below sensitivity"):
         recovered(replace(found, rows=less), statement(full), at=full.day(20))
 
@@ -214,9 +214,9 @@ def test_rows_with_a_loss_below_their_noise_are_not_recovered(full):
         '{"closed":{}}',
         '{"opened":{"head":"a","rows":1}}',
         json.dumps({"recovered": {"ledger": "a", "head": "b", "hashes": "c"}}),
-        claim_of(Closed("0" * 64, 0)),
-        claim_of(Closed("0" * 64, 7)),
-        claim_of(Recovered("", "0" * 64, ())),
+        claim_of(ClosedLedger("0" * 64, 0)),
+        claim_of(ClosedLedger("0" * 64, 7)),
+        claim_of(RecoveryRecord("", "0" * 64, ())),
     ],
 )
 def test_a_mark_that_is_none_or_comes_at_the_wrong_place_is_refused(full, claim):
@@ -225,4 +225,4 @@ def test_a_mark_that_is_none_or_comes_at_the_wrong_place_is_refused(full, claim)
 
 
 def test_a_statement_to_people_is_no_mark(full):
-    assert mark_of(statement(full, claim=claim_of(Closed("0" * 64, 7)))) is None
+    assert mark_of(statement(full, claim=claim_of(ClosedLedger("0" * 64, 7)))) is None

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from agedp_data.errors import LedgerBehind, LedgerError
-from agedp_data.ledger import Ledger, Release, postgresql, transactions
+from agedp_data.ledger import Ledger, ReleaseRecord, postgresql, transactions
 from agedp_data.ledger.storage import database_at
 from agedp_data.ledger.transactions import transaction
 from pipelines.handover.ledger_moves import export_ledger, import_ledger
@@ -62,12 +62,12 @@ def test_of_several_writers_at_once_one_draws_each_day_and_all_read_the_same(
         monkeypatch.setattr(transactions, "PAUSES", (0.01,) * 50)
     days, drawn = range(6), []
 
-    def write(_: int) -> list[Release]:
+    def write(_: int) -> list[ReleaseRecord]:
         with book.open() as ledger:
             return [released(ledger, number) for number in days]
 
-    def released(ledger: Ledger, number: int) -> Release:
-        def draw(row: Release) -> list[int]:
+    def released(ledger: Ledger, number: int) -> ReleaseRecord:
+        def draw(row: ReleaseRecord) -> list[int]:
             drawn.append(row.day)
             return [len(drawn), 0]
 

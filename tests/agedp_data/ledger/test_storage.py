@@ -21,7 +21,7 @@ from agedp_data.ledger.transactions import transaction
 CHILD = """
 import os, sys, time
 from pathlib import Path
-from agedp_data.ledger import Ledger, Release
+from agedp_data.ledger import Ledger, ReleaseRecord
 
 url, contract, how, days = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 
@@ -38,7 +38,7 @@ def draw(planned):
 ledger = Ledger.open(url)
 for number in range(days):
     day = f"2025-01-{number + 1:02d}"
-    planned = Release("london-homes", "mean", day, 0, "released", ("all",), (), (3,), 1, 2.0,
+    planned = ReleaseRecord("london-homes", "mean", day, 0, "released", ("all",), (), (3,), 1, 2.0,
                       "discrete-laplace", 500_000_000, f"{day}T23:30:00Z", "2025-02-10", contract, "")
     stored = ledger.release("london-homes", "mean", day, draw=draw, admit=lambda history: planned)
     print(day, stored.values[0])
@@ -214,7 +214,7 @@ def test_the_tables_are_ready_for_postgresql():
 
 
 def test_every_connection_waits_for_the_disk(full):
-    with transaction(sqlite.File(full.path), write=True) as connection:
+    with transaction(sqlite.SQLiteDatabase(full.path), write=True) as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 3
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError
 
 from agedp_data.errors import LedgerError, Refused
-from agedp_data.ledger import Release
-from agedp_data.ledger.database import Database
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.ledger.database import LedgerDatabase
 from agedp_data.ledger.storage import database_at
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_what_is_released_together_is_read_inside_and_seen_by_others_at_its_end(
 
 
 def test_a_refusal_keeps_what_was_released_before_it(book: Book) -> None:
-    def refuse(_: object) -> Release:
+    def refuse(_: object) -> ReleaseRecord:
         raise Refused("no more")
 
     def two_days() -> None:
@@ -77,7 +77,7 @@ def test_when_the_disk_fails_nothing_of_it_stays_and_the_next_one_goes_on(
     kind = type(database_at(book.url))
     sound, asked = kind.require_writable, []
 
-    def fails_late(database: Database, connection: Connection) -> None:
+    def fails_late(database: LedgerDatabase, connection: Connection) -> None:
         asked.append(connection)
         if len(asked) > 4:
             raise DatabaseError("INSERT", {}, OSError("the disk is full"))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agedp_data.statement import Ending, Facts, Version, statement
+from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, statement
 
 ENVELOPE = json.dumps(
     {
@@ -41,7 +41,7 @@ def promise(
 
 def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
     """What is claimed to the people of a contract before anything was released."""
-    said = Facts(
+    said = StatementFacts(
         title={"title": title},
         contract=contract,
         days=(),
@@ -49,12 +49,12 @@ def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
         published_on=(),
         figures=(),
         limits={"day": 10**9, "total": 9 * 10**9},
-        ending=Ending("", "", None),
+        ending=SeriesEnd("", "", None),
         model=None,
         notes=(),
         ledger_id=head,
         head=head,
-        versions=[Version("2013-01-01", ())],
+        versions=[SoftwareVersion("2013-01-01", ())],
         software={"agedp": "0"},
     )
     return json.dumps(statement(said), sort_keys=True, ensure_ascii=True)

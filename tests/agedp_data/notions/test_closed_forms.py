@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import NANO, granted
 from agedp_data.notions import AgeDependent, Classical, WEvent
-from agedp_data.notions.aged import AgedLoss, Forgotten
+from agedp_data.notions.aged import AgedLeakage, AgedLoss
 from agedp_data.notions.w_event import WindowLoss, fullest_window, largest_window
 
 CAPS = {"max_day_epsilon": Decimal(2), "epsilon_total": "unlimited"}
@@ -42,9 +42,9 @@ def line(day: int, loss: float, *, age: int = 1, zone: str = "00:00:00") -> Line
     return Line(at.isoformat(), granted(loss), (ended + timedelta(days=age)).isoformat(), f"{ended}T{zone}Z")
 
 
-def forgetting(curve: list[float], *, assume: str = "markov", steps: int = 48) -> Envelope:
+def forgetting(curve: list[float], *, assume: str = "markov", steps: int = 48) -> LeakageBound:
     ages = np.arange(1, len(curve) + 1) * steps
-    return Envelope(ages, np.array([1.0]), None, None, {"total_variation": np.array(curve)}, steps, assume)
+    return LeakageBound(ages, np.array([1.0]), None, None, {"total_variation": np.array(curve)}, steps, assume)
 
 
 def age_dependent(**keys) -> AgeDependent:
@@ -135,7 +135,7 @@ class TestAgeDependent:
 
     def test_risk_composes_by_input_time_whatever_the_order_of_publication(self):
         curve = [0.5, 0.3, 0.2, 0.1]
-        forgotten = Forgotten(forgetting(curve), method="total_variation")
+        forgotten = AgedLeakage(forgetting(curve), method="total_variation")
         expected = through(0.5, 0.4 + through(0.3, 0.7 + through(0.5, 0.6)))
         for order in itertools.permutations([line(1, 0.6), line(2, 0.7), line(4, 0.4)]):
             losses = {row.day: row.loss for row in order}
@@ -151,7 +151,7 @@ class TestAgeDependent:
     def test_of_a_curve_alone_the_losses_of_all_but_one_release_add_in_full(self):
         draw = Random(3)  # noqa: S311 - made-up rows
         curve = [0.9 ** (day + 1) for day in range(40)]
-        forgotten = Forgotten(forgetting(curve, assume="curve"), method="total_variation")
+        forgotten = AgedLeakage(forgetting(curve, assume="curve"), method="total_variation")
         for _ in range(50):
             days = sorted(draw.sample(range(1, 30), 6))
             losses = [draw.choice([0.1, 0.2, 0.5, 1.0]) for _ in days]
@@ -216,7 +216,7 @@ class TestAgeDependent:
         grid = np.linspace(0.01, 3, 300)
         curve = np.array([0.5])
         tight = np.log1p(0.5 * np.expm1(grid)) * 0.9
-        envelope = Envelope(np.array([48]), grid, tight[None], None, {"total_variation": curve}, 48, "markov")
+        envelope = LeakageBound(np.array([48]), grid, tight[None], None, {"total_variation": curve}, 48, "markov")
         bound = granted(Decimal("0.3"))
         sharp, loose = (
             age_dependent(risk=Decimal("0.3"), method=method).loss([], "2013-01-01", envelope)

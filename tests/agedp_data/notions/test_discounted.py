@@ -16,7 +16,7 @@ from agedp_data.errors import Refused, RunFileError
 from agedp_data.losses import NANO
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.discounted import Discounted
-from agedp_data.notions.fading import Fading
+from agedp_data.notions.fading import DiscountWeights
 from tests.laws.promises import Line
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -176,7 +176,7 @@ class TestKept:
         for late in range(1, 6):  # every other day has taken all that was left, to 1e-9
             rows = released(made, [day for day in range(7) if day != late])
             day = FIRST + timedelta(days=late)
-            assert Fading(name, rate).left(numbered(rows), day.toordinal(), NANO) < 20
+            assert DiscountWeights(name, rate).left(numbered(rows), day.toordinal(), NANO) < 20
             assert made.loss(rows, str(day), None, str(FIRST + timedelta(days=9))) == 0
 
     def test_the_caps_bind_first_and_what_they_leave_stays_for_later_days(self):
@@ -217,12 +217,12 @@ class TestFigures:
         fading=st.sampled_from(RATES),
     )
     def test_the_largest_of_many_days_is_that_of_each_taken_alone(self, losses, fading):
-        made = Fading(fading[0], Decimal(fading[1]))
+        made = DiscountWeights(fading[0], Decimal(fading[1]))
         assert made.largest(losses) == max(-(-made.total(losses, day) >> 64) for day in losses)
 
     @pytest.mark.parametrize("fading", RATES)
     def test_weights_are_rounded_up_never_grow_and_stay_above_zero(self, fading):
-        made, keys = Fading(fading[0], Decimal(fading[1])), {"discount": fading[0], "rate": Decimal(fading[1])}
+        made, keys = DiscountWeights(fading[0], Decimal(fading[1])), {"discount": fading[0], "rate": Decimal(fading[1])}
         weights = [made.weight(age) for age in range(400)]
         assert weights == sorted(weights, reverse=True)
         for age, each in enumerate(weights):

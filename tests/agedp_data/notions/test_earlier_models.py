@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 
-from agedp_data.chains.envelope import LOSS_GRID, Envelope
-from agedp_data.ledger import Release
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import NANO
 from agedp_data.notions.aged import AgedLoss
 
 
 def test_a_curve_is_read_by_its_total_variation_though_a_newer_kernel_is_read_tightly():
-    curve = Envelope(np.array([48]), LOSS_GRID, None, None, {"total_variation": np.array([0.5])}, 48, "curve")
-    row = Release(
+    curve = LeakageBound(np.array([48]), LOSS_GRID, None, None, {"total_variation": np.array([0.5])}, 48, "curve")
+    row = ReleaseRecord(
         "homes", "daily_mean", "2013-01-01", 0, "released", ("all",), (0,), (3,), 1, 1.0, "discrete-laplace",
         NANO, "2013-01-02T00:00:00Z", "2013-01-03", "c", "",
     )  # fmt: skip

@@ -18,7 +18,7 @@ from agedp_data.config.series import Distribution, Mean
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO
 from agedp_data.notions import Neighbourhood
-from agedp_data.notions.changes import LossOfChange
+from agedp_data.notions.changes import BoundedChangeLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.privacy.windows import window_budgets
 
@@ -216,7 +216,7 @@ def test_a_row_counts_by_the_terms_under_which_it_was_charged():
         Line(day(2), 10_000, series="unknown"),
         Line(day(3), 10_000, contract="unknown"),  # not by the clamp of another
     ]
-    figures = [LossOfChange(Decimal(2), promise._publication).figures([row], None, None)[0].value for row in rows]
+    figures = [BoundedChangeLoss(Decimal(2), promise._publication).figures([row], None, None)[0].value for row in rows]
     assert figures == [1000, 400, 10_000, 10_000]
 
 
@@ -233,7 +233,7 @@ def test_the_limit_of_a_day_holds_after_an_amendment_that_raises_the_clamp():
     ("size", "part"), [("0.001", "0.00002"), ("1", "0.02"), ("2", "0.04"), ("50", "1"), ("99", "1")]
 )
 def test_a_change_of_x_costs_x_over_the_clamp_of_what_any_change_costs(size, part):
-    account = LossOfChange(Decimal(size), Publication({"mean": MEAN}))
+    account = BoundedChangeLoss(Decimal(size), Publication({"mean": MEAN}))
     [figure] = account.figures([Line(day(0), 500_000_000), Line(day(1), 7)], None, None)
     assert figure.value == 500_000_000 * Fraction(part)
     assert (figure.name, figure.kind) == (f"change of {size} kWh", "assumption-free")
@@ -245,7 +245,9 @@ def test_a_change_of_x_costs_counts_by_the_edges_that_it_may_cross(size):
     crossed = max(
         sum(low < edge <= low + Decimal(size) for edge in BINS[1:-1]) for low in (Decimal(i) / 2 - 1 for i in range(99))
     )
-    [figure] = LossOfChange(Decimal(size), Publication({"c": series})).figures([Line(day(0), 4000, "c")], None, None)
+    [figure] = BoundedChangeLoss(Decimal(size), Publication({"c": series})).figures(
+        [Line(day(0), 4000, "c")], None, None
+    )
     assert figure.value == 1000 * crossed
 
 

@@ -11,14 +11,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from agedp_data.chains.envelope import LOSS_GRID, Envelope
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.chains.tabulation import steps_of_days, tabulate
 from agedp_data.chains.transitions import reverse
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import NANO, epsilon
 from agedp_data.notions import Temporal
 from agedp_data.notions.allocated import allocated
-from agedp_data.notions.leaked import Leaked
+from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.longer_memory import leaping
@@ -118,20 +118,20 @@ def test_what_is_said_about_each_day_is_the_recursion_of_the_kernels_and_hardly_
         chain = CHAINS[day][0]
         exact = leapt(chain, (losses / NANO).tolist(), days, day)
         said = dict(zip(days, losses.tolist(), strict=True))
-        found = [one.total / NANO for one in Leaked(envelope(chain, day)).of(said)]
+        found = [one.total / NANO for one in TemporalLosses(envelope(chain, day)).of(said)]
         assert (found >= exact - 1e-15).all()
         np.testing.assert_allclose(found, exact, rtol=0.1)
         assert (exact <= blocks(chain, losses / NANO, gaps, steps_per_day=day)[2] + 1e-12).all()
 
 
 def test_with_nothing_but_one_release_it_is_its_loss_and_without_forgetting_the_sum():
-    assert Leaked(KNOWN[48]).largest({5: 7}) == 7
-    never = Envelope([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
-    assert Leaked(never).largest({1: 100, 2: 20, 9: 3}) == 123
-    assert Leaked(never).limit(1) is None
-    at_once = Envelope([1], [1.0, np.inf], [[0.0, 0.0]], [[0.0, 0.0]], assume="markov", steps_per_day=1)
-    assert Leaked(at_once).largest({1: 100, 2: 20, 9: 3}) == 100
-    assert Leaked(at_once).limit(70) == 70
+    assert TemporalLosses(KNOWN[48]).largest({5: 7}) == 7
+    never = LeakageBound([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
+    assert TemporalLosses(never).largest({1: 100, 2: 20, 9: 3}) == 123
+    assert TemporalLosses(never).limit(1) is None
+    at_once = LeakageBound([1], [1.0, np.inf], [[0.0, 0.0]], [[0.0, 0.0]], assume="markov", steps_per_day=1)
+    assert TemporalLosses(at_once).largest({1: 100, 2: 20, 9: 3}) == 100
+    assert TemporalLosses(at_once).limit(70) == 70
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -139,13 +139,13 @@ def test_a_day_without_a_release_is_told_about_by_its_neighbours_and_counts(seed
     chain, losses = dense(2, seed, weight=0.4), [0.9, 0.0, 0.7]
     # A mechanism of loss 0 says nothing: enumerated over whole days, the middle one is only told about by the others.
     exact = enumerated(joint_of_days(chain, stationary(chain), [0, 1, 2], 2), losses)[1]
-    found = Leaked(envelope(chain, 2)).largest({0: 900_000_000, 2: 700_000_000})
+    found = TemporalLosses(envelope(chain, 2)).largest({0: 900_000_000, 2: 700_000_000})
     assert found / NANO >= exact
 
 
 def test_between_two_days_the_largest_of_all_days_counts_however_long_the_gap():
     for day, known in KNOWN.items():
-        leaked = Leaked(known)
+        leaked = TemporalLosses(known)
         for gap in (2, 3, 9, 40, 200):
             said = {0: 800_000_000, gap: 500_000_000}
             each = [
@@ -156,13 +156,13 @@ def test_between_two_days_the_largest_of_all_days_counts_however_long_the_gap():
             ends = [one.total for one in leaked.of(said)]
             assert leaked.largest(said) == max(*each, *ends)
     # of half-hours, what touches a day tells of it: here the day between is told most
-    assert Leaked(KNOWN[48]).largest({0: NANO, 2: NANO}) > 1.5 * NANO
+    assert TemporalLosses(KNOWN[48]).largest({0: NANO, 2: NANO}) > 1.5 * NANO
 
 
 def register(days):
     """A register of so many fair bits that moves on by one a day: a state tells all of those it shares a bit with."""
     tables = [[1.0, np.inf], [1.0, np.inf], [0.0, 0.0]]
-    return Envelope([1, 2, days], [1.0, np.inf], tables, tables, assume="markov", steps_per_day=1)
+    return LeakageBound([1, 2, days], [1.0, np.inf], tables, tables, assume="markov", steps_per_day=1)
 
 
 def told(losses, days):
@@ -176,12 +176,12 @@ def told(losses, days):
 def test_between_days_the_largest_counts_where_a_leap_lasts_shorter_than_a_step():
     losses = dict.fromkeys((0, 1, 2, 8, 9, 10), 100_000_000)
     # all six can read days 4 and 5
-    assert Leaked(register(6)).largest(losses) == told(losses, 6) == 600_000_000
+    assert TemporalLosses(register(6)).largest(losses) == told(losses, 6) == 600_000_000
     chance = np.random.default_rng(6)
     for _ in range(300):
         days = np.cumsum(chance.choice([1, 1, 1, 2, 3, 6, 7, 8, 11], size=9)).tolist()
         losses = dict(zip(days, chance.integers(1, NANO, 9).tolist(), strict=True))
-        assert Leaked(register(6)).largest(losses) >= told(losses, 6)
+        assert TemporalLosses(register(6)).largest(losses) >= told(losses, 6)
 
 
 def everywhere(through, losses, steps_per_day, leaps):
@@ -224,12 +224,16 @@ def test_the_largest_of_a_ledger_with_gaps_is_that_of_all_its_days(day, ages):
             days = np.cumsum(chance.choice([1, 1, 1, 2, 3, 8, 12, 20], size=8)).tolist()
             spent = chance.integers(1, NANO, 8) if chance.random() < 0.5 else np.full(8, 100_000_000)
             losses = dict(zip(days, spent.tolist(), strict=True))
-            assert Leaked(known).largest(losses) == everywhere(through, losses, day, {1, *ages} & set(range(8)))
+            assert TemporalLosses(known).largest(losses) == everywhere(through, losses, day, {1, *ages} & set(range(8)))
 
 
 def test_it_may_leap_over_as_many_days_as_are_tabulated_whole():
-    assert Leaked(envelope(STAY, 48, [1, 2, 7])).leaps == {1, 2, 7}  # 289 steps are the beginning of day 7, not day 6
-    assert Leaked(envelope(STAY, 1, [1, 2, 7, 14])).leaps == {1, 2, 7}
+    assert TemporalLosses(envelope(STAY, 48, [1, 2, 7])).leaps == {
+        1,
+        2,
+        7,
+    }  # 289 steps are the beginning of day 7, not day 6
+    assert TemporalLosses(envelope(STAY, 1, [1, 2, 7, 14])).leaps == {1, 2, 7}
 
 
 def test_an_amended_alpha_holds_on_the_days_between_releases_too():
@@ -258,7 +262,7 @@ def test_an_endless_series_stays_below_alpha_and_comes_near_it(day):
 
 @pytest.mark.parametrize("day", [1, 48])
 def test_what_days_to_come_for_ever_add_is_what_very_many_add(day):
-    leaked = Leaked(KNOWN[day])
+    leaked = TemporalLosses(KNOWN[day])
     for said in ({0: NANO}, {0: 300_000_000, 1: 900_000_000, 4: 800_000_000}):
         for loss in (100_000_000, 300_000_000):
             newest = max(said)
@@ -271,7 +275,7 @@ def test_what_days_to_come_for_ever_add_is_what_very_many_add(day):
 def test_days_to_come_for_ever_count_where_a_day_tells_of_all_that_its_bits_reach():
     # a release of 500, then 10 a day for ever: day 5 is told by it, by those of days 1 to 10, and by no other
     many = told({0: 500, **dict.fromkeys(range(1, 61), 10)}, 6)
-    assert Leaked(register(6)).largest({0: 500}, endless=10) == many == 600
+    assert TemporalLosses(register(6)).largest({0: 500}, endless=10) == many == 600
 
 
 def test_a_late_day_leaves_what_all_days_to_come_need():
@@ -383,7 +387,7 @@ def test_days_further_apart_get_the_same_losses_and_say_less():
     close, apart = released(made, range(9), known), released(made, range(0, 27, 3), known)
     assert [row.loss for row in apart] == [row.loss for row in close]
     assert truth(apart, CHAINS[48], 48) < truth(close, CHAINS[48], 48)
-    assert Leaked(known).largest({i: row.loss for i, row in enumerate(apart)}) <= 1_200_000_000
+    assert TemporalLosses(known).largest({i: row.loss for i, row in enumerate(apart)}) <= 1_200_000_000
 
 
 def test_a_day_that_comes_late_gets_what_is_left_and_the_days_to_come_keep_theirs():
@@ -419,7 +423,7 @@ def test_a_smaller_alpha_binds_days_that_are_released_and_those_to_come():
 def test_a_day_next_to_one_that_says_all_is_left_nothing_and_a_later_one_something():
     # All of a day shows in the next one, nothing two days later: a day is told of by itself and both its neighbours.
     tables = [[1.0, np.inf], [0.0, 0.0]]
-    made, known = promise("1"), Envelope([1, 2], [1.0, np.inf], tables, tables, assume="markov", steps_per_day=1)
+    made, known = promise("1"), LeakageBound([1, 2], [1.0, np.inf], tables, tables, assume="markov", steps_per_day=1)
     rows = [line(0, NANO - 1)]
     assert made.loss([], line(0).day, known) == NANO // 3
     assert made.loss(rows, line(1).day, known) == 0
@@ -445,9 +449,9 @@ def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
 
 def test_what_is_told_most_is_the_largest_and_its_day_may_be_one_without_a_release():
     losses = dict.fromkeys((0, 1, 2, 8, 9, 10), 100_000_000)
-    day, said = Leaked(register(6)).told_most(losses)
+    day, said = TemporalLosses(register(6)).told_most(losses)
     assert (2 < day < 8, said) == (True, 600_000_000)
-    assert Leaked(register(6)).told_most({3: 5, 20: 7}) == (20, 7)
+    assert TemporalLosses(register(6)).told_most({3: 5, 20: 7}) == (20, 7)
     made, rows = promise("0.5"), [line(day, loss) for day, loss in losses.items()]
     said = f"alpha = 0.5 is below 0.6, which is already said about 2013-01-0{day + 1}"
     assert made.broken(rows, register(6)) == {"alpha": said}
@@ -457,7 +461,7 @@ def test_what_is_told_most_is_the_largest_and_its_day_may_be_one_without_a_relea
 def test_no_release_may_say_more_than_alpha_about_any_day_and_the_refusal_says_by_how_much():
     made, known = promise("1"), KNOWN[1]
     rows = [line(0, 600_000_000)]
-    said = Leaked(known).largest({0: 600_000_000, 1: 700_000_000})
+    said = TemporalLosses(known).largest({0: 600_000_000, 1: 700_000_000})
     with pytest.raises(Refused) as caught:
         made.admit(rows, line(1, 700_000_000), known)
     assert f"{epsilon(said - NANO)} more than alpha = 1;" in str(caught.value)
@@ -485,7 +489,7 @@ def test_series_that_share_a_day_count_their_sum():
 )
 def test_where_days_are_too_much_alike_nothing_is_granted_and_what_would_help_is_said(made, said):
     known = envelope(np.eye(2) * 0.5 + 0.25, 1, days=(7,))
-    never = Envelope([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
+    never = LeakageBound([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
     assert made.loss([], line(0).day, never) == 0
     with pytest.raises(AssertionError, match=said):
         raise AssertionError(made.obstacle(never))
@@ -495,7 +499,7 @@ def test_where_days_are_too_much_alike_nothing_is_granted_and_what_would_help_is
 
 
 def test_without_forgetting_the_best_plan_is_alpha_shared_out():
-    never = Envelope([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
+    never = LeakageBound([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
     rows = released(promise("1", 8, "best"), range(9), never)
     assert [row.loss for row in rows] == [125_000_000] * 8
 
@@ -556,7 +560,7 @@ def test_where_the_past_says_more_than_alpha_one_look_is_enough():
     night, made = Counted(KNOWN[48]), promise("0.5", 300, "even")
     made.loss([], line(0).day, night)
     night.calls = 0
-    Leaked(night).largest(dict.fromkeys(range(100), 200_000_000))
+    TemporalLosses(night).largest(dict.fromkeys(range(100), 200_000_000))
     once = night.calls
     assert made.loss(rows, line(100).day, night) == 0
     assert night.calls == 2 * once
@@ -566,5 +570,5 @@ def test_a_thousand_days_with_gaps_are_weighed_in_a_few_hundred_steps_each():
     night = Counted(envelope(STAY, 1, (*range(1, 8), 14, 30)))
     chance = np.random.default_rng(1)
     days = np.cumsum(chance.choice([1, 2, 5, 9, 40], size=1000)).tolist()
-    assert Leaked(night).largest(dict.fromkeys(days, 50_000_000)) > 50_000_000
+    assert TemporalLosses(night).largest(dict.fromkeys(days, 50_000_000)) > 50_000_000
     assert night.calls < 300 * 1000

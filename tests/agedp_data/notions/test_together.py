@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.losses import NANO
-from agedp_data.notions.aged import AgedLoss, Forgotten
-from agedp_data.notions.notion import DayLosses, day_losses
-from agedp_data.notions.together import Together
+from agedp_data.notions.aged import AgedLeakage, AgedLoss
+from agedp_data.notions.notion import ReleaseHistory, day_losses
+from agedp_data.notions.together import ComposedLoss
 from tests.laws.promises import Line
 
 FIRST = date(2013, 1, 1)
@@ -62,7 +62,7 @@ added = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 10**6)), min_size=1
 class TestTogether:
     @given(story=added, age=st.integers(0, 3))
     def test_days_added_in_any_order_come_to_what_is_written_out(self, assume, story, age):
-        together, losses = Together(Halving(assume), {}), dict[int, int]()
+        together, losses = ComposedLoss(Halving(assume), {}), dict[int, int]()
         assert together.risk(0) == 0
         for day, loss in story:
             together.add(text(day), loss)
@@ -72,25 +72,25 @@ class TestTogether:
     @given(story=added, day=st.integers(0, 9), loss=st.integers(0, 10**6), age=st.integers(0, 3))
     def test_a_loss_that_is_only_tried_comes_to_what_it_would_if_added(self, assume, story, day, loss, age):
         losses = {text(each): its for each, its in story}
-        tried, added = Together(Halving(assume), losses), Together(Halving(assume), losses)
+        tried, added = ComposedLoss(Halving(assume), losses), ComposedLoss(Halving(assume), losses)
         added.add(text(day), loss)
         assert tried.with_day(text(day))(loss, 48 * age) == added.risk(48 * age)
-        assert tried.risk(48 * age) == Together(Halving(assume), losses).risk(48 * age)
+        assert tried.risk(48 * age) == ComposedLoss(Halving(assume), losses).risk(48 * age)
 
     @given(stories=st.lists(added, max_size=4), age=st.integers(0, 3))
     def test_what_is_kept_from_one_question_never_shows_in_the_next(self, assume, stories, age):
         curve = np.array([0.5, 0.25])
-        known = Envelope(np.array([48, 96]), np.array([1.0]), None, None, {"total_variation": curve}, 48, assume)
-        keeping = Forgotten(known, method="total_variation")
+        known = LeakageBound(np.array([48, 96]), np.array([1.0]), None, None, {"total_variation": curve}, 48, assume)
+        keeping = AgedLeakage(known, method="total_variation")
         for story in stories:
             losses = dict[str, int]()
             for day, loss in story:
                 losses[text(day)] = losses.get(text(day), 0) + loss
-                fresh = Forgotten(known, method="total_variation")
+                fresh = AgedLeakage(known, method="total_variation")
                 assert keeping.of(losses).risk(48 * age) == fresh.of(losses).risk(48 * age)
 
     def test_a_series_of_10_000_days_takes_one_pass(self, assume):
-        model, together = Halving(assume), Together(Halving(assume), {})
+        model, together = Halving(assume), ComposedLoss(Halving(assume), {})
         together._left = model
         for day in range(10_000):
             together.add(text(day), NANO)
@@ -129,7 +129,7 @@ def test_enormous_losses_are_added_to_the_last_unit(epsilon):
 
 
 def test_the_losses_of_days_are_those_of_the_history_in_hand_whatever_was_asked_before():
-    keeping = DayLosses()
+    keeping = ReleaseHistory()
     a, b, c = (Line(text(day), loss, text(9)) for day, loss in ((0, 1), (1, 2), (0, 4)))
     skipped = Line(text(2), 8, text(9), state="skipped")
     for history in ([a], [a, b], [a, b, c], (a, b, c, skipped), [a, b], [b, a], [], [c, c], [replace(a, loss=9), b]):

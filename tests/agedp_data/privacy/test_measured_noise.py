@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from agedp_data.privacy.measured_noise import Law, chance_too_far, chance_too_near, too_far, too_near
+from agedp_data.privacy.measured_noise import NoiseLaw, chance_too_far, chance_too_near, too_far, too_near
 
 UNLIKELY = 1e-6
-LAWS = [Law(50_000, 0.001), Law(3, 0.2), Law(2, 9.0)]
+LAWS = [NoiseLaw(50_000, 0.001), NoiseLaw(3, 0.2), NoiseLaw(2, 9.0)]
 
 
-def brute(law: Law, times: float = 1.0, off: int = 0) -> float:
+def brute(law: NoiseLaw, times: float = 1.0, off: int = 0) -> float:
     """P(|X + off| <= width), summed over the law."""
     q = np.exp(-times * law.loss / law.sensitivity)
     k = np.arange(-law.width - off, law.width - off + 1)
@@ -56,10 +56,10 @@ def test_the_chance_to_be_told_is_that_of_the_counts_that_tell(law):
 
 @pytest.mark.parametrize("loss", [1e-5, 0.001, 0.07, 2.0])
 def test_half_the_noise_is_told_at_any_loss(loss):
-    assert chance_too_near(Law(50_000, loss), 2, 1_600, unlikely=UNLIKELY / 8) > 1 - 1e-9
-    assert chance_too_near(Law(50_000, loss), 1, 1_600, unlikely=UNLIKELY / 8) < UNLIKELY
+    assert chance_too_near(NoiseLaw(50_000, loss), 2, 1_600, unlikely=UNLIKELY / 8) > 1 - 1e-9
+    assert chance_too_near(NoiseLaw(50_000, loss), 1, 1_600, unlikely=UNLIKELY / 8) < UNLIKELY
 
 
 def test_a_recorded_loss_that_was_rounded_up_accuses_nobody():
-    assert Law(1, 1e-6).least_near < Law(1, 1e-6).near()
-    assert Law(1, 1e-9).least_near > 0
+    assert NoiseLaw(1, 1e-6).least_near < NoiseLaw(1, 1e-6).near()
+    assert NoiseLaw(1, 1e-9).least_near > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.envelope import LOSS_GRID, Envelope
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.chains.tabulation import tabulate
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
@@ -166,7 +166,7 @@ def envelope_of(chains):
 class Passing:
     """How a model's envelope passes a loss over a gap: what a promise made of its public part uses."""
 
-    def __init__(self, model: Envelope, gap: int, direction: str):
+    def __init__(self, model: LeakageBound, gap: int, direction: str):
         self.model, self.gap, self.direction = model, gap, direction
 
     def __call__(self, loss):

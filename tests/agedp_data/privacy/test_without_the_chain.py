@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.envelope import Envelope
+from agedp_data.chains.envelope import LeakageBound
 from agedp_data.chains.spectrum import largest_distance, total_variation
 from agedp_data.chains.transitions import transition_matrix
 from agedp_data.errors import ChainError
@@ -53,7 +53,7 @@ def test_a_measured_curve_holds_for_every_later_instant():
     at_18, at_24 = (np.expm1(risk) / np.expm1(2.0) for risk in (0.69, 1.48))
     with pytest.raises(ChainError, match="increase"):
         risk_of_curve([at_18, at_24], 2.0, [36, 48])
-    known = Envelope(np.array([36, 48]), np.array([2.0]), None, None, {"total_variation": np.array([at_18, at_24])})
+    known = LeakageBound(np.array([36, 48]), np.array([2.0]), None, None, {"total_variation": np.array([at_18, at_24])})
     assert known(36, 2.0, direction="backward", method="total_variation") == pytest.approx(1.48, abs=1e-6)
 
 

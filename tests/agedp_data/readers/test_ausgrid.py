@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from agedp_data.readers.ausgrid import Ausgrid, AusgridKeys
-from agedp_data.readers.layout import Reason, Rules
-from agedp_data.readers.parse import Parsed, parse
+from agedp_data.readers.layout import ReadingRules, RejectionReason
+from agedp_data.readers.parse import ParsedChunk, parse
 
 AUSGRID = Ausgrid()
 LABELS = [*[f"{hour}:{minute}" for hour in range(24) for minute in ("00", "30")][1:], "0:00"]
@@ -27,15 +27,15 @@ def row(
     return ",".join([customer, "3.78", "2076", category, day, *cells, *([] if quality is None else [quality])])
 
 
-def read(lines: Sequence[str], *, rules: Rules | None = None, of: int = 1) -> Parsed:
+def read(lines: Sequence[str], *, rules: ReadingRules | None = None, of: int = 1) -> ParsedChunk:
     """Parse a file whose first `of` lines are title and header."""
     header = AUSGRID.recognise(lines)
     assert header is not None
     assert header.lines == of
-    return parse("\r\n".join(lines[of:]).encode(), layout=AUSGRID, header=header, rules=rules or Rules())
+    return parse("\r\n".join(lines[of:]).encode(), layout=AUSGRID, header=header, rules=rules or ReadingRules())
 
 
-def reasons(parsed: Parsed) -> list[int]:
+def reasons(parsed: ParsedChunk) -> list[int]:
     found: list[int] = parsed.records.reason.tolist()
     return found
 
@@ -88,24 +88,27 @@ def test_each_date_is_read_by_itself_whatever_the_others_are(dates: tuple[str, s
     alone = [reasons(read([QUALITY, row("GC", day)])) for day in dates]
     assert reasons(read([QUALITY, *(row("GC", day) for day in dates)])) == [reason for (reason,) in alone]
     readable = {"1/07/2010", "2-Jul-10", "1/07/2012"}
-    assert [reason == Reason.KEPT for (reason,) in alone] == [day in readable for day in dates]
+    assert [reason == RejectionReason.KEPT for (reason,) in alone] == [day in readable for day in dates]
 
 
 @pytest.mark.parametrize(
     "day", ["", "31/06/2012", "0/07/2012", "1/13/12", "never", "1/07/0001", "31/12/1969", "1/07/9999"]
 )
 def test_an_impossible_date_sets_its_row_aside(day: str) -> None:
-    assert reasons(read([QUALITY, row("GC", "1/07/2012"), row("GC", day)])) == [Reason.KEPT, Reason.DATE]
+    assert reasons(read([QUALITY, row("GC", "1/07/2012"), row("GC", day)])) == [
+        RejectionReason.KEPT,
+        RejectionReason.DATE,
+    ]
 
 
 def test_general_consumption_and_controlled_load_are_channels_and_generation_is_counted() -> None:
     lines = [QUALITY, *(row(category, "1/07/2012") for category in ("GC", "CL", "GG", "XX", ""))]
     parsed = read(lines)
-    assert reasons(parsed) == [Reason.KEPT, Reason.KEPT] + [Reason.CATEGORY] * 3
+    assert reasons(parsed) == [RejectionReason.KEPT, RejectionReason.KEPT] + [RejectionReason.CATEGORY] * 3
     assert parsed.records.channel.tolist()[:2] == [0, 1]
     assert parsed.aside_row.tolist() == []
-    generation = reasons(read(lines, rules=Rules(own=AusgridKeys(categories=("GG",)))))
-    assert generation == [Reason.CATEGORY] * 2 + [Reason.KEPT] + [Reason.CATEGORY] * 2
+    generation = reasons(read(lines, rules=ReadingRules(own=AusgridKeys(categories=("GG",)))))
+    assert generation == [RejectionReason.CATEGORY] * 2 + [RejectionReason.KEPT] + [RejectionReason.CATEGORY] * 2
 
 
 def test_the_spring_hour_that_does_not_exist_is_no_reading_and_the_autumn_sums_stay() -> None:
@@ -121,25 +124,30 @@ def test_the_spring_hour_that_does_not_exist_is_no_reading_and_the_autumn_sums_s
 def test_row_quality_na_is_kept_and_counted_and_blank_is_not() -> None:
     marked = [row(category, "1/07/2012", quality=na) for category, na in (("GC", "NA"), ("CL", " NA "))]
     parsed = read([QUALITY, *marked, row("GC", "2/07/2012")])
-    assert reasons(parsed) == [Reason.KEPT] * 3
+    assert reasons(parsed) == [RejectionReason.KEPT] * 3
     assert parsed.records.notes == {"rows with Row Quality NA (kept)": 2}
     assert read([HEADER, row("GC", "1/07/2012", quality=None)]).records.notes == {}
 
 
 @pytest.mark.parametrize(
     ("cell", "reason"),
-    [("x", Reason.TEXT), ("-0.1", Reason.NEGATIVE), ("inf", Reason.NOT_FINITE), ("51", Reason.ABOVE_BOUND)],
+    [
+        ("x", RejectionReason.TEXT),
+        ("-0.1", RejectionReason.NEGATIVE),
+        ("inf", RejectionReason.NOT_FINITE),
+        ("51", RejectionReason.ABOVE_BOUND),
+    ],
 )
-def test_one_bad_cell_sets_its_row_aside_and_so_do_48_of_them(cell: str, reason: Reason) -> None:
+def test_one_bad_cell_sets_its_row_aside_and_so_do_48_of_them(cell: str, reason: RejectionReason) -> None:
     one = [*STEPS[:17], cell, *STEPS[18:]]
     parsed = read([QUALITY, row("GC", "1/07/2012", one), row("GC", "2/07/2012", [cell] * 48), row("GC", "3/07/2012")])
-    assert reasons(parsed) == [reason, reason, Reason.KEPT]
+    assert reasons(parsed) == [reason, reason, RejectionReason.KEPT]
     assert parsed.aside_text == (row("GC", "1/07/2012", one), row("GC", "2/07/2012", [cell] * 48))
 
 
 def test_empty_cells_are_missing_readings_and_a_row_of_them_is_set_aside() -> None:
     parsed = read([QUALITY, row("GC", "1/07/2012", ["", *STEPS[1:]]), row("GC", "2/07/2012", [""] * 48)])
-    assert reasons(parsed) == [Reason.KEPT, Reason.MISSING]
+    assert reasons(parsed) == [RejectionReason.KEPT, RejectionReason.MISSING]
     assert parsed.records.energy_wh[0].tolist() == [-1, *range(2, 49)]
 
 
@@ -148,4 +156,4 @@ def test_rows_with_too_few_or_too_many_fields_are_set_aside() -> None:
     parsed = read([QUALITY, short, row("GC", "1/07/2012"), long])
     assert parsed.aside_row.tolist() == [0, 2]
     assert parsed.aside_text == (short, long)
-    assert reasons(parsed) == [Reason.KEPT]
+    assert reasons(parsed) == [RejectionReason.KEPT]

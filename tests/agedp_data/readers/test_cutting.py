@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from agedp_data.readers import cutting
 from agedp_data.readers.cutting import chunks, cut
-from agedp_data.readers.files import Source, list_sources
+from agedp_data.readers.files import InputFile, list_sources
 
 
-def source(path: Path, content: bytes) -> Source:
+def source(path: Path, content: bytes) -> InputFile:
     path.write_bytes(content)
     (listed,) = list_sources([str(path)]).sources
     return listed

@@ -11,14 +11,14 @@ import pytest
 from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.cutting import cut
-from agedp_data.readers.files import Source, digest_leaf, digest_of, leaves, list_sources, read_head
+from agedp_data.readers.files import InputFile, digest_leaf, digest_of, leaves, list_sources, read_head
 
 TEXT = b"LCLid,DateTime,KWH/hh (per half hour)\n" + b"".join(
     b"MAC%06d,2013-01-01 00:30:00,0.%03d\n" % (i, i * 37 % 1000) for i in range(3000)
 )
 
 
-def source(path: Path, content: bytes) -> Source:
+def source(path: Path, content: bytes) -> InputFile:
     path.write_bytes(content)
     (found,) = list_sources([str(path)]).sources
     return found

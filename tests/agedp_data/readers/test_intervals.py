@@ -13,35 +13,35 @@ import pytest
 from agedp_data.errors import InputError
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.intervals import interval_of_rows
-from agedp_data.readers.layout import NamedColumns, Reason, Rules, expected_readings
-from agedp_data.readers.parse import Parsed, parse
-from agedp_data.readers.settle import Rows, settle
+from agedp_data.readers.layout import NamedColumns, ReadingRules, RejectionReason, expected_readings
+from agedp_data.readers.parse import ParsedChunk, parse
+from agedp_data.readers.settle import StoredRows, settle
 
 COLUMNS = NamedColumns("meter", "at", "%Y-%m-%d %H:%M", "start", "UTC", "Europe/London", "wh", "Wh", ("",))
 EPOCH = date(1970, 1, 1)
 PLAIN, SPRING, AUTUMN = date(2013, 5, 7), date(2013, 3, 31), date(2013, 10, 27)
 
 
-def records(columns: NamedColumns, minutes: int, lines: list[str], *, max_wh: int = 50_000) -> Parsed:
+def records(columns: NamedColumns, minutes: int, lines: list[str], *, max_wh: int = 50_000) -> ParsedChunk:
     layout = layout_of("long", columns, minutes)
     header = layout.recognise(["meter,at,wh", *lines])
     assert header is not None
-    rules = Rules(max_half_hour_wh=max_wh, columns=columns, interval_minutes=minutes)
+    rules = ReadingRules(max_half_hour_wh=max_wh, columns=columns, interval_minutes=minutes)
     return parse("\n".join(lines).encode(), layout=layout, header=header, rules=rules)
 
 
-def reasons(parsed: Parsed) -> list[Reason]:
-    return [Reason(code) for code in parsed.records.reason.tolist()]
+def reasons(parsed: ParsedChunk) -> list[RejectionReason]:
+    return [RejectionReason(code) for code in parsed.records.reason.tolist()]
 
 
 def settled(columns: NamedColumns, minutes: int, lines: list[str]) -> dict[tuple[date, int], int]:
     """Return the readings of one household by day and slot."""
     found = records(columns, minutes, lines).records
-    kept = found.reason == Reason.KEPT
+    kept = found.reason == RejectionReason.KEPT
     layout, number = layout_of("long", columns, minutes), np.arange(kept.sum())
     time_of = found.day[kept] * 48 + found.slot[kept]
-    rows = Rows(("A",), 0 * number, found.channel[kept], time_of, 0 * number, number, found.energy_wh[kept])
-    readings = settle(rows, complete=layout.complete(Rules(columns=columns, interval_minutes=minutes)))
+    rows = StoredRows(("A",), 0 * number, found.channel[kept], time_of, 0 * number, number, found.energy_wh[kept])
+    readings = settle(rows, complete=layout.complete(ReadingRules(columns=columns, interval_minutes=minutes)))
     assert not len(readings.aside_row)
     pairs = zip(readings.time.tolist(), readings.energy_wh.tolist(), strict=True)
     return {(EPOCH + timedelta(days=step // 48), step % 48): wh for step, wh in pairs}
@@ -93,26 +93,26 @@ def test_offsets_of_a_quarter_of_an_hour_are_placed_by_readings_of_15_minutes():
     wh = {start: i + 1 for i, start in enumerate(starts)}
     lines = [f"A,{start:%Y-%m-%d %H:%M},{energy}" for start, energy in wh.items()]
     assert settled(columns, 15, lines) == by_hand(starts, wh, 15, "Asia/Kathmandu")
-    assert set(reasons(records(columns, 30, lines[1::2]))) == {Reason.OFF_GRID}  # those at :00 and :30 UTC
+    assert set(reasons(records(columns, 30, lines[1::2]))) == {RejectionReason.OFF_GRID}  # those at :00 and :30 UTC
 
 
 def test_an_hour_that_begins_at_half_past_is_off_the_grid():
     """Of hours in UTC, every one begins at half past in Kolkata, and one of them lies in two days."""
     columns = replace(COLUMNS, day_zone="Asia/Kolkata")
     lines = [f"A,{PLAIN} {hour:02d}:00,10" for hour in range(24)]
-    assert set(reasons(records(columns, 60, lines))) == {Reason.OFF_GRID}
+    assert set(reasons(records(columns, 60, lines))) == {RejectionReason.OFF_GRID}
 
 
 @pytest.mark.parametrize(("minutes", "most"), [(15, 500), (30, 1000), (60, 2000)])
 def test_the_bound_of_a_reading_is_that_of_its_power(minutes, most):
     lines = [f"A,2013-05-07 01:00,{most}", f"A,2013-05-07 02:00,{most + 1}"]
-    assert reasons(records(COLUMNS, minutes, lines, max_wh=1000)) == [Reason.KEPT, Reason.ABOVE_BOUND]
+    assert reasons(records(COLUMNS, minutes, lines, max_wh=1000)) == [RejectionReason.KEPT, RejectionReason.ABOVE_BOUND]
 
 
 @pytest.mark.parametrize("minutes", [15, 30, 60])
 def test_a_reading_between_two_intervals_is_off_the_grid(minutes):
     parsed = records(COLUMNS, minutes, ["A,2013-05-07 01:00,1", f"A,2013-05-07 01:{minutes // 2:02d},1"])
-    assert reasons(parsed) == [Reason.KEPT, Reason.OFF_GRID]
+    assert reasons(parsed) == [RejectionReason.KEPT, RejectionReason.OFF_GRID]
 
 
 @pytest.mark.parametrize("minutes", [1, 5, 15, 30, 60, 240])

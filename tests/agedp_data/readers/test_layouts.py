@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from agedp_data.readers.datasets import DATASETS, layout_of
-from agedp_data.readers.layout import NamedColumns, Reason, Rules, expected_readings
+from agedp_data.readers.layout import NamedColumns, ReadingRules, RejectionReason, expected_readings
 from agedp_data.roster import read_roster
 from pipelines.blocks import Engine
 from pipelines.estimate import estimate
@@ -55,8 +55,8 @@ class Case:
     columns: NamedColumns | None = None
 
     @property
-    def rules(self) -> Rules:
-        return Rules(columns=self.columns)
+    def rules(self) -> ReadingRules:
+        return ReadingRules(columns=self.columns)
 
     def halves(self, day: date, *homes: str) -> list[Half]:
         """Return the half-hours from midnight to midnight of the zone; every one of another size."""
@@ -209,13 +209,18 @@ class TestEveryLayout:
 
     def test_what_is_no_reading_is_none_and_every_row_is_kept_or_has_its_reason(self, case, read_lines):
         halves = case.halves(date(2013, 2, 1), "good")
-        bad = {"abc": Reason.TEXT, "-1": Reason.NEGATIVE, "inf": Reason.NOT_FINITE, "60000": Reason.ABOVE_BOUND}
+        bad = {
+            "abc": RejectionReason.TEXT,
+            "-1": RejectionReason.NEGATIVE,
+            "inf": RejectionReason.NOT_FINITE,
+            "60000": RejectionReason.ABOVE_BOUND,
+        }
         lines = case.lines(halves)
         for i, text in enumerate(bad):
             lines += case.lines([replace(case.halves(date(2013, 2, 1), f"bad {i}")[9], wh=text)])
         found, delivery, _ = read_lines([*lines, "x"])
         assert found == case.told(halves)
-        assert delivery.aside == {reason.words: 1 for reason in (*bad.values(), Reason.FIELDS)}
+        assert delivery.aside == {reason.words: 1 for reason in (*bad.values(), RejectionReason.FIELDS)}
         assert delivery.rows_read == len(lines) + 1 == delivery.rows_kept + len(bad) + 1
 
     def test_an_empty_cell_is_a_missing_reading(self, case, read_lines):
@@ -239,11 +244,11 @@ class TestEveryLayout:
         lines, again = case.lines(halves), case.lines(of_a)
         found, delivery, _ = read_lines(lines + again, [*again, ""])
         assert found == case.told(halves)
-        assert delivery.aside == {Reason.DUPLICATE.words: 2 * len(again), Reason.LINE.words: 1}
+        assert delivery.aside == {RejectionReason.DUPLICATE.words: 2 * len(again), RejectionReason.LINE.words: 1}
         other = case.lines([replace(half, wh=int(half.wh) + 1) for half in of_a])
         found, delivery, _ = read_lines(lines, other)
         assert found == case.told(half for half in halves if half.home == "B")
-        assert delivery.aside == {Reason.CONFLICT.words: 2 * len(again)}
+        assert delivery.aside == {RejectionReason.CONFLICT.words: 2 * len(again)}
 
     @pytest.mark.parametrize("change", ["spring", "autumn"])
     def test_transitions_are_those_between_neighbours_none_of_which_holds_two_half_hours(

@@ -6,9 +6,9 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from agedp_data.readers.layout import Header, Reason, Rules
+from agedp_data.readers.layout import Header, ReadingRules, RejectionReason
 from agedp_data.readers.london import London
-from agedp_data.readers.parse import Parsed, parse
+from agedp_data.readers.parse import ParsedChunk, parse
 
 LONDON = London()
 FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
@@ -24,13 +24,13 @@ def recognise(*lines: str) -> Header:
     return found
 
 
-def read(header: str, *rows: str) -> Parsed:
-    return parse("\n".join(rows).encode(), layout=LONDON, header=recognise(header, *rows), rules=Rules())
+def read(header: str, *rows: str) -> ParsedChunk:
+    return parse("\n".join(rows).encode(), layout=LONDON, header=recognise(header, *rows), rules=ReadingRules())
 
 
-def only(parsed: Parsed) -> tuple[str, date, int, int]:
+def only(parsed: ParsedChunk) -> tuple[str, date, int, int]:
     of = parsed.records
-    assert of.reason.tolist() == [Reason.KEPT]
+    assert of.reason.tolist() == [RejectionReason.KEPT]
     return of.ids[0], EPOCH + timedelta(days=int(of.day[0])), int(of.slot[0]), int(of.energy_wh[0, 0])
 
 
@@ -101,12 +101,12 @@ def test_the_48_stamps_of_a_day_are_its_48_slots_on_the_days_of_british_clock_ch
 )
 def test_a_day_first_stamp_that_no_calendar_has_is_set_aside_not_rolled_over(stamp: str) -> None:
     of = read(THREE, "MAC000002,28/02/2013 00:30:00,1", f"MAC000002,{stamp},1").records
-    assert of.reason.tolist() == [Reason.KEPT, Reason.DATE]
+    assert of.reason.tolist() == [RejectionReason.KEPT, RejectionReason.DATE]
 
 
 @pytest.mark.parametrize("stamp", ["02/28/2013 00:30:00", "2/28/2013 00:30:00", "2013-02-28 00:30:00"])
 def test_stamps_of_another_form_reject_their_own_rows_and_no_others(stamp: str) -> None:
     rows = ("MAC000002,01/02/2013 00:30:00,1", f"MAC000002,{stamp},1", "MAC000002,2013-02-01 01:00:00,1")
-    expected = Reason.KEPT if stamp.startswith("2013") else Reason.DATE
-    assert read(THREE, *rows).records.reason.tolist() == [Reason.KEPT, expected, Reason.KEPT]
-    assert read(THREE, *rows[::-1]).records.reason.tolist() == [Reason.KEPT, expected, Reason.KEPT]
+    expected = RejectionReason.KEPT if stamp.startswith("2013") else RejectionReason.DATE
+    assert read(THREE, *rows).records.reason.tolist() == [RejectionReason.KEPT, expected, RejectionReason.KEPT]
+    assert read(THREE, *rows[::-1]).records.reason.tolist() == [RejectionReason.KEPT, expected, RejectionReason.KEPT]

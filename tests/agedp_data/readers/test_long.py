@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from agedp_data.errors import InputError
 from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.layout import NamedColumns, Reason, Rules
-from agedp_data.readers.parse import Parsed, parse
-from agedp_data.readers.settle import Rows, settle
+from agedp_data.readers.layout import NamedColumns, ReadingRules, RejectionReason
+from agedp_data.readers.parse import ParsedChunk, parse
+from agedp_data.readers.settle import StoredRows, settle
 
 LONDON = NamedColumns(
     household="meter", time="at", time_format="%Y-%m-%d %H:%M:%S", stamp="end", zone="Europe/London",
@@ -26,11 +26,11 @@ EPOCH = date(1970, 1, 1)
 SPRING, AUTUMN = date(2013, 3, 31), date(2013, 10, 27)
 
 
-def read(columns: NamedColumns, *rows: str, header: str = "meter,at,kwh") -> Parsed:
+def read(columns: NamedColumns, *rows: str, header: str = "meter,at,kwh") -> ParsedChunk:
     layout = layout_of("long", columns)
     found = layout.recognise([header, *rows])
     assert found is not None
-    return parse("\n".join(rows).encode(), layout=layout, header=found, rules=Rules(columns=columns))
+    return parse("\n".join(rows).encode(), layout=layout, header=found, rules=ReadingRules(columns=columns))
 
 
 def told(columns: NamedColumns, *files: list[str]) -> dict[tuple[str, date, int], int]:
@@ -40,12 +40,12 @@ def told(columns: NamedColumns, *files: list[str]) -> dict[tuple[str, date, int]
     for file, rows in enumerate(files):
         parsed = read(columns, *rows)
         of = parsed.records
-        kept = of.reason == Reason.KEPT
+        kept = of.reason == RejectionReason.KEPT
         code = np.array([ord(of.ids[i][0]) for i in of.household[kept]], np.int64)
         numbers = code, of.channel[kept], of.day[kept] * 48 + of.slot[kept], 0 * code + file, parsed.row[kept]
         parts.append((*numbers, of.energy_wh[kept]))
-    rows = Rows(tuple(map(chr, range(128))), *(np.concatenate([part[i] for part in parts]) for i in range(6)))
-    found = settle(rows, complete=layout.complete(Rules(columns=columns)))
+    rows = StoredRows(tuple(map(chr, range(128))), *(np.concatenate([part[i] for part in parts]) for i in range(6)))
+    found = settle(rows, complete=layout.complete(ReadingRules(columns=columns)))
     keys = zip(found.household.tolist(), found.time.tolist(), strict=True)
     return {
         (chr(home), EPOCH + timedelta(days=step // 48), step % 48): wh
@@ -53,8 +53,8 @@ def told(columns: NamedColumns, *files: list[str]) -> dict[tuple[str, date, int]
     }
 
 
-def reasons(parsed: Parsed) -> list[Reason]:
-    return [Reason(code) for code in parsed.records.reason.tolist()]
+def reasons(parsed: ParsedChunk) -> list[RejectionReason]:
+    return [RejectionReason(code) for code in parsed.records.reason.tolist()]
 
 
 ONE = {("A", date(2013, 1, 5), 1): 250}
@@ -76,7 +76,7 @@ def test_the_columns_stand_in_any_order_among_others_and_are_found_by_their_exac
     found = layout.recognise([header, row])
     assert found is not None
     assert found.lines == 1
-    of = parse(row.encode(), layout=layout, header=found, rules=Rules(columns=LONDON)).records
+    of = parse(row.encode(), layout=layout, header=found, rules=ReadingRules(columns=LONDON)).records
     assert (of.ids[of.household[0]], of.day[0], of.slot[0], of.energy_wh[0, 0]) == ("A", 15710, 1, 250)
 
 
@@ -108,7 +108,7 @@ def test_a_stamp_of_another_format_than_declared_rejects_its_own_row(odd: str) -
     columns = replace(LONDON, time_format="%d.%m.%Y %H:%M")
     for rows in ([f"A,{odd},1", "A,05.01.2013 01:00,1"], ["A,05.01.2013 01:00,1", f"A,{odd},1"]):
         found = reasons(read(columns, *rows))
-        assert found == [Reason.DATE if row == f"A,{odd},1" else Reason.KEPT for row in rows]
+        assert found == [RejectionReason.DATE if row == f"A,{odd},1" else RejectionReason.KEPT for row in rows]
 
 
 def test_an_iso_stamp_with_an_offset_is_an_instant_whatever_the_zone_of_the_others() -> None:
@@ -119,8 +119,8 @@ def test_an_iso_stamp_with_an_offset_is_an_instant_whatever_the_zone_of_the_othe
         assert told(columns, [f"A,{stamp},0.1"]) == {("A", day, 2): 100}, stamp
     for stamp in ("2013-07-01 00+01:00", "2013-07-01 00:30+24:00", "2013-07-01 00:30 Z", "2013-07-01Z"):
         for others in ([], ["B,2013-07-01T00:30Z,1"], ["B,2013-07-01 00:30,1"]):
-            assert reasons(read(columns, f"A,{stamp},0.1", *others))[0] is Reason.DATE, stamp
-    assert reasons(read(LONDON, "A,2013-07-01 00:30:00Z,0.1")) == [Reason.DATE]
+            assert reasons(read(columns, f"A,{stamp},0.1", *others))[0] is RejectionReason.DATE, stamp
+    assert reasons(read(LONDON, "A,2013-07-01 00:30:00Z,0.1")) == [RejectionReason.DATE]
 
 
 def test_an_offset_tells_the_passes_of_a_repeated_hour_apart() -> None:
@@ -177,7 +177,7 @@ def test_a_stamp_is_read_by_its_pattern(pattern: str, stamp: str) -> None:
 def test_half_a_second_past_is_off_the_half_hour() -> None:
     columns = replace(UTC, time_format="%Y-%m-%dT%H:%M:%S.%f")
     rows = ["A,2013-01-05T01:00:00.5,1", "A,2013-01-05T01:00:00.0,1", "A,2013-01-05T01:15:00.0,1"]
-    assert reasons(read(columns, *rows)) == [Reason.OFF_GRID, Reason.KEPT, Reason.OFF_GRID]
+    assert reasons(read(columns, *rows)) == [RejectionReason.OFF_GRID, RejectionReason.KEPT, RejectionReason.OFF_GRID]
 
 
 def test_watt_hours_and_kilowatt_hours_are_rounded_to_the_nearest_watt_hour() -> None:
@@ -185,7 +185,7 @@ def test_watt_hours_and_kilowatt_hours_are_rounded_to_the_nearest_watt_hour() ->
     cells = ("250", "1452.9999", "0", "50001")
     rows = [f"{stamp},{cell}" for stamp, cell in zip(stamps, cells, strict=True)]
     assert list(told(replace(LONDON, unit="Wh"), rows).values()) == [250, 1453, 0]
-    assert reasons(read(replace(LONDON, unit="Wh"), *rows))[3] is Reason.ABOVE_BOUND
+    assert reasons(read(replace(LONDON, unit="Wh"), *rows))[3] is RejectionReason.ABOVE_BOUND
     assert list(told(LONDON, [f"{stamps[0]},1.4529999"]).values()) == [1453]
 
 
@@ -196,13 +196,13 @@ def test_a_word_for_missing_is_missing_however_it_is_padded_whatever_else_stands
 ) -> None:
     columns = replace(LONDON, missing=("-9", " n/a", "nan"))
     parsed = read(columns, f"A,2013-01-05 01:00:00,{cell}", *odd, "B,2013-01-05 01:00:00,1")
-    assert reasons(parsed)[0] is Reason.MISSING
-    assert reasons(parsed)[-1] is Reason.KEPT
+    assert reasons(parsed)[0] is RejectionReason.MISSING
+    assert reasons(parsed)[-1] is RejectionReason.KEPT
 
 
 def test_an_empty_cell_is_text_where_the_run_file_does_not_call_it_missing() -> None:
     found = reasons(read(replace(LONDON, missing=("Null",)), "A,2013-01-05 01:00:00,", "A,2013-01-05 01:00:00,Null"))
-    assert found == [Reason.TEXT, Reason.MISSING]
+    assert found == [RejectionReason.TEXT, RejectionReason.MISSING]
 
 
 def test_utc_stamps_fall_into_the_civil_day_and_its_passes_add_up() -> None:
@@ -244,7 +244,7 @@ def test_a_civil_clocks_repeated_half_hour_is_the_sum_of_its_two_rows_and_of_not
 
 def test_where_the_passes_belong_to_different_slots_nothing_tells_them_apart() -> None:
     rows = [f"A,2013-10-27 {clock}:00,0.1" for clock in ("01:00", "01:30", "02:00", "02:30")]
-    expected = [Reason.KEPT, Reason.DATE, Reason.DATE, Reason.KEPT]
+    expected = [RejectionReason.KEPT, RejectionReason.DATE, RejectionReason.DATE, RejectionReason.KEPT]
     found = reasons(read(replace(LONDON, day_zone="UTC"), *rows))
     assert found == expected
 
@@ -257,17 +257,22 @@ def test_clocks_that_go_back_together_share_their_repeated_hour() -> None:
 def test_stamps_that_the_clock_never_shows_are_set_aside() -> None:
     clocks = ("01:00", "01:30", "02:00", "02:30")  # ends; 01:00 to 02:00 does not exist
     rows = [f"A,2013-03-31 {clock}:00,0.1" for clock in clocks]
-    assert reasons(read(LONDON, *rows)) == [Reason.KEPT, Reason.DATE, Reason.DATE, Reason.KEPT]
+    assert reasons(read(LONDON, *rows)) == [
+        RejectionReason.KEPT,
+        RejectionReason.DATE,
+        RejectionReason.DATE,
+        RejectionReason.KEPT,
+    ]
     starts = reasons(read(replace(LONDON, stamp="start"), *rows))
-    assert starts == [Reason.DATE, Reason.DATE, Reason.KEPT, Reason.KEPT]
-    assert reasons(read(UTC, *rows)) == [Reason.KEPT] * 4
+    assert starts == [RejectionReason.DATE, RejectionReason.DATE, RejectionReason.KEPT, RejectionReason.KEPT]
+    assert reasons(read(UTC, *rows)) == [RejectionReason.KEPT] * 4
 
 
 def test_a_clock_a_quarter_off_has_its_half_hours_at_the_quarters_of_utc() -> None:
     columns = replace(UTC, stamp="start", day_zone="Asia/Kathmandu")  # UTC + 5:45
     rows = ["A,2013-01-04 18:15:00,0.1", "A,2013-01-04 18:30:00,0.1", "A,2013-01-04 18:14:59,0.1"]
     parsed = read(columns, *rows)
-    assert reasons(parsed) == [Reason.KEPT, Reason.OFF_GRID, Reason.OFF_GRID]
+    assert reasons(parsed) == [RejectionReason.KEPT, RejectionReason.OFF_GRID, RejectionReason.OFF_GRID]
     assert told(columns, rows) == {("A", date(2013, 1, 5), 0): 100}
 
 
@@ -276,7 +281,7 @@ def test_a_stamp_before_1970_or_after_2199_is_an_impossible_date(stamp: str) -> 
     rows = (f"A,{stamp},0.1", "A,1970-01-01 00:30:00,0.1", "A,2199-12-31 23:30:00,0.1")
     for zone in ("UTC", "Asia/Tokyo"):
         columns = replace(LONDON, zone=zone, day_zone=zone)
-        assert reasons(read(columns, *rows)) == [Reason.DATE, Reason.KEPT, Reason.KEPT]
+        assert reasons(read(columns, *rows)) == [RejectionReason.DATE, RejectionReason.KEPT, RejectionReason.KEPT]
 
 
 ZONES = ("UTC", "Europe/London", "Australia/Sydney", "Australia/Lord_Howe", "America/Havana", "Asia/Kathmandu")
@@ -291,7 +296,7 @@ def test_instants_are_never_lost_and_never_meet_but_in_a_repeated_slot(day_zone:
     rows = [f"A,{start + i * timedelta(minutes=30)},0.1" for i in range(steps + 1)]
     columns = replace(UTC, stamp="start", day_zone=day_zone)
     of = read(columns, *rows).records
-    assert set(of.reason.tolist()) == {Reason.KEPT}
+    assert set(of.reason.tolist()) == {RejectionReason.KEPT}
     places = list(zip(of.day.tolist(), of.slot.tolist(), of.channel.tolist(), strict=True))
     assert len(set(places)) == len(rows)
     layout = layout_of("long", columns)
@@ -301,8 +306,8 @@ def test_instants_are_never_lost_and_never_meet_but_in_a_repeated_slot(day_zone:
 
 
 def test_columns_travel_to_workers_and_the_same_columns_are_the_same_layout() -> None:
-    rules = pickle.loads(pickle.dumps(Rules(columns=LONDON)))  # noqa: S301  (our own bytes)
-    assert rules == Rules(columns=LONDON)
+    rules = pickle.loads(pickle.dumps(ReadingRules(columns=LONDON)))  # noqa: S301  (our own bytes)
+    assert rules == ReadingRules(columns=LONDON)
     keys = {name: getattr(LONDON, name) for name in LONDON.__slots__} | {"missing": ["Null", ""]}
     assert layout_of("long", rules.columns) is layout_of("long", keys)
     assert layout_of("long", LONDON).day_zone == "Europe/London"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from agedp_data.errors import InputError
-from agedp_data.readers.files import Source, list_sources
+from agedp_data.readers.files import InputFile, list_sources
 from agedp_data.readers.packing import unpacked
 
 TEXT = b"LCLid,DateTime,KWH/hh (per half hour)\n" + b"".join(
@@ -20,13 +20,13 @@ TEXT = b"LCLid,DateTime,KWH/hh (per half hour)\n" + b"".join(
 )
 
 
-def source(path: Path, content: bytes) -> Source:
+def source(path: Path, content: bytes) -> InputFile:
     path.write_bytes(content)
     (found,) = list_sources([str(path)]).sources
     return found
 
 
-def whole(one: Source) -> bytes:
+def whole(one: InputFile) -> bytes:
     with unpacked(one) as stream:
         return stream.read()
 

@@ -8,36 +8,40 @@ from pathlib import Path
 import pytest
 
 from agedp_data.readers.datasets import LAYOUTS
-from agedp_data.readers.layout import Reason, Rules
+from agedp_data.readers.layout import ReadingRules, RejectionReason
 from agedp_data.readers.parse import parse
-from agedp_data.readers.settle import Rows, settle
+from agedp_data.readers.settle import StoredRows, settle
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 COUNTS = {
-    "london_publisher.csv": ("publisher", 33, {Reason.MISSING: 3, Reason.DUPLICATE: 1}),
-    "london_older.csv": ("older", 33, {Reason.MISSING: 3, Reason.DUPLICATE: 1}),
-    "london_sample.csv": ("older", 33, {Reason.MISSING: 3, Reason.DUPLICATE: 1}),
-    "london_kaggle.csv": ("kaggle", 33, {Reason.MISSING: 3}),
-    "ausgrid_2010_2011.csv": ("without Row Quality", 13, {Reason.CATEGORY: 10}),
-    "ausgrid_2012_2013.csv": ("with Row Quality", 13, {Reason.CATEGORY: 10}),
+    "london_publisher.csv": ("publisher", 33, {RejectionReason.MISSING: 3, RejectionReason.DUPLICATE: 1}),
+    "london_older.csv": ("older", 33, {RejectionReason.MISSING: 3, RejectionReason.DUPLICATE: 1}),
+    "london_sample.csv": ("older", 33, {RejectionReason.MISSING: 3, RejectionReason.DUPLICATE: 1}),
+    "london_kaggle.csv": ("kaggle", 33, {RejectionReason.MISSING: 3}),
+    "ausgrid_2010_2011.csv": ("without Row Quality", 13, {RejectionReason.CATEGORY: 10}),
+    "ausgrid_2012_2013.csv": ("with Row Quality", 13, {RejectionReason.CATEGORY: 10}),
 }
 
 
 def read(name):
     layout, data = LAYOUTS[name.split("_")[0]], (DATA / name).read_bytes()
     header = layout.recognise(data.decode().splitlines()[:20])
-    return layout, header, parse(data.split(b"\n", header.lines)[-1], layout=layout, header=header, rules=Rules())
+    return (
+        layout,
+        header,
+        parse(data.split(b"\n", header.lines)[-1], layout=layout, header=header, rules=ReadingRules()),
+    )
 
 
 def settled(layout, parsed):
-    kept = parsed.records.reason == Reason.KEPT
+    kept = parsed.records.reason == RejectionReason.KEPT
     records = parsed.records
     time = records.day[kept] * 48 + records.slot[kept]
-    rows = Rows(
+    rows = StoredRows(
         records.ids, records.household[kept], records.channel[kept], time,
         records.household[kept] * 0, parsed.row[kept], records.energy_wh[kept],
     )  # fmt: skip
-    return settle(rows, complete=layout.complete(Rules()))
+    return settle(rows, complete=layout.complete(ReadingRules()))
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -48,7 +52,7 @@ def test_a_sample_holds_the_rows_that_the_dictionary_says(name):
     found = Counter(parsed.records.reason.tolist()) + Counter(readings.aside_reason.tolist())
     doubled = len(readings.aside_row)
     assert header.variant == variant
-    assert found.pop(int(Reason.KEPT)) - doubled == kept
+    assert found.pop(int(RejectionReason.KEPT)) - doubled == kept
     assert found == {int(reason): number for reason, number in aside.items()}
     row = next(line for line in (DATA / "README.md").read_text().splitlines() if line.startswith(f"| `{name}`"))
     assert [cell.strip() for cell in row.split("|")][3:5] == [str(parsed.rows_read), str(kept)]

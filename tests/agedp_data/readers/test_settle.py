@@ -8,21 +8,21 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.readers.layout import ALONE, Reason
-from agedp_data.readers.settle import Readings, Rows, settle
+from agedp_data.readers.layout import ALONE, RejectionReason
+from agedp_data.readers.settle import Readings, StoredRows, settle
 
 IDS = ("a", "b", "c")
 Row = tuple[int, int, int, tuple[int, ...]]  # household, channel, time, energies
 
 
-def rows_of(found: list[Row], files: list[int], order: list[int], width: int) -> Rows:
+def rows_of(found: list[Row], files: list[int], order: list[int], width: int) -> StoredRows:
     """Return the rows in this order; a row's number within its file is its place in `found`."""
     chosen = [(found[i], files[i], i) for i in order]
     numbers = [np.array([row[part] for row, _, _ in chosen], np.int64) for part in range(3)]
     energy = np.array([row[3] for row, _, _ in chosen], np.int64).reshape(len(chosen), width)
     file = np.array([f for _, f, _ in chosen], np.int64)
     row = np.array([i for _, _, i in chosen], np.int64)
-    return Rows(IDS, *numbers, file, row, energy)
+    return StoredRows(IDS, *numbers, file, row, energy)
 
 
 def brute(found: list[Row], files: list[int], absent_is_zero: bool, channels: int, width: int) -> tuple[dict, dict]:
@@ -30,14 +30,14 @@ def brute(found: list[Row], files: list[int], absent_is_zero: bool, channels: in
     groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for i, (household, channel, time, _) in enumerate(found):
         groups[household, channel, time].append(i)
-    aside: dict[tuple[int, int], Reason] = {}
+    aside: dict[tuple[int, int], RejectionReason] = {}
     good: dict[tuple[int, int, int], tuple[int, ...]] = {}
     for key, members in groups.items():
         members.sort(key=lambda i: (files[i], i))
         if len({found[i][3] for i in members}) > 1:
-            aside |= {(files[i], i): Reason.CONFLICT for i in members}
+            aside |= {(files[i], i): RejectionReason.CONFLICT for i in members}
         else:
-            aside |= {(files[i], i): Reason.DUPLICATE for i in members[1:]}
+            aside |= {(files[i], i): RejectionReason.DUPLICATE for i in members[1:]}
             good[key] = found[members[0]][3]
     readings: dict[tuple[int, int], int] = {}
     for household, channel, time in good:
@@ -58,7 +58,7 @@ def told(found: Readings) -> tuple[dict, dict]:
     lost = zip(found.aside_file.tolist(), found.aside_row.tolist(), strict=True)
     return (
         dict(zip(keys, found.energy_wh.tolist(), strict=True)),
-        dict(zip(lost, map(Reason, found.aside_reason.tolist()), strict=True)),
+        dict(zip(lost, map(RejectionReason, found.aside_reason.tolist()), strict=True)),
     )
 
 
@@ -91,7 +91,10 @@ def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_orde
 def test_a_disagreement_sets_both_aside_and_its_copies_too() -> None:
     found: list[Row] = [(0, 0, 7, (5,)), (0, 0, 7, (5,)), (0, 0, 7, (6,)), (0, 0, 8, (9,))]
     settled = settle(rows_of(found, [0, 0, 1, 1], [0, 1, 2, 3], 1), complete=ALONE)
-    assert told(settled) == ({(0, 8): 9}, {(0, 0): Reason.CONFLICT, (0, 1): Reason.CONFLICT, (1, 2): Reason.CONFLICT})
+    assert told(settled) == (
+        {(0, 8): 9},
+        {(0, 0): RejectionReason.CONFLICT, (0, 1): RejectionReason.CONFLICT, (1, 2): RejectionReason.CONFLICT},
+    )
 
 
 def test_no_rows_are_no_readings() -> None:

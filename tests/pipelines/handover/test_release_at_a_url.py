@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
-from pipelines.handover.outbox import Outbox
+from pipelines.handover.outbox import RemoteFolder
 from pipelines.handover.received import SUMS, ReleaseFolder
 from pipelines.publish import project
 from pipelines.sanitise import sanitise
@@ -152,6 +152,6 @@ def test_who_is_written_over_meanwhile_looks_at_the_ledger_again_and_puts_it_rig
     monkeypatch.setattr(MemoryFileSystem, "pipe_file", with_another)
     house.run()
     assert spoilt
-    outbox = Outbox(f"memory://{house.folder.name}/open", house.folder / "fetched")
+    outbox = RemoteFolder(f"memory://{house.folder.name}/open", house.folder / "fetched")
     outbox.fetch()
     ReleaseFolder(house.folder / "fetched").verify()

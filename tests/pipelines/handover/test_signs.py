@@ -15,7 +15,7 @@ from agedp_data.errors import InputError, LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger
 from pipelines.amend import foresee_amendment, record
 from pipelines.handover.received import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
-from pipelines.handover.signs import Sign, published_in, require_not_behind, signs_in
+from pipelines.handover.signs import ReleaseOrigin, published_in, require_not_behind, signs_in
 from pipelines.publish import project
 from pipelines.work import begin
 
@@ -43,7 +43,7 @@ def test_where_nothing_was_published_nothing_is_said(homes):
 @pytest.mark.parametrize("spared", TELL)
 def test_each_file_tells_the_origin_when_the_others_are_damaged_or_gone(homes, spared):
     release = homes.folder / "release"
-    said = {Sign("" if spared == REPORT else "homes", head_of(release))}
+    said = {ReleaseOrigin("" if spared == REPORT else "homes", head_of(release))}
     for name in {*TELL} - {spared}:
         (release / name).write_bytes((release / name).read_bytes()[:20])
     assert signs_in(release) == said
@@ -55,7 +55,7 @@ def test_each_file_tells_the_origin_when_the_others_are_damaged_or_gone(homes, s
 
 def test_a_spoilt_footer_is_a_damaged_file_whichever_byte_of_it_it_is(homes):
     release = homes.folder / "release"
-    said, sound = {Sign("homes", head_of(release))}, (release / AVERAGES).read_bytes()
+    said, sound = {ReleaseOrigin("homes", head_of(release))}, (release / AVERAGES).read_bytes()
     for back in range(9, 2000, 7):
         spoilt = bytearray(sound)
         spoilt[-back] ^= 0xFF
@@ -66,7 +66,7 @@ def test_a_spoilt_footer_is_a_damaged_file_whichever_byte_of_it_it_is(homes):
 def test_a_cut_off_list_of_rows_still_tells_its_head_and_an_older_ledger_is_behind_it(homes):
     release = homes.folder / "release"
     lines = (release / ROWS).read_text().splitlines()
-    said = {Sign("", head_of(release))}
+    said = {ReleaseOrigin("", head_of(release))}
     for path in release.iterdir():
         path.unlink()
     for kept in (lines[0], f"{lines[0]}\n{lines[1][:30]}"):
@@ -79,7 +79,9 @@ def test_a_cut_off_list_of_rows_still_tells_its_head_and_an_older_ledger_is_behi
 def test_an_older_file_beside_newer_ones_is_asked_too(homes):
     release = homes.folder / "release"
     shutil.copy(homes.folder / "older" / AVERAGES, release / AVERAGES)
-    assert signs_in(release) == {Sign("homes", head_of(folder)) for folder in (release, homes.folder / "older")}
+    assert signs_in(release) == {
+        ReleaseOrigin("homes", head_of(folder)) for folder in (release, homes.folder / "older")
+    }
     with Ledger.open(f"sqlite:///{homes.folder / 'older.sqlite'}") as older, pytest.raises(LedgerBehind):
         require_not_behind(older, signs_in(release))
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as whole:
@@ -167,7 +169,7 @@ def test_what_its_user_keeps_in_the_folder_stays_and_tells_nothing(homes):
         (release / name).write_bytes(content)
     shutil.copy(release / AVERAGES, release / "daily_averages_kept.parquet")
     pq.write_table(pa.table({"x": [1]}), release / "daily_averages_x.parquet")
-    assert signs_in(release) == {Sign("homes", head)}
+    assert signs_in(release) == {ReleaseOrigin("homes", head)}
     homes.run(today=date(2013, 1, 5))
     assert {name: (release / name).read_bytes() for name in mine} == mine
     assert (release / "daily_averages_kept.parquet").exists()

@@ -13,7 +13,7 @@ import pytest
 
 from agedp_data.chains.envelope import LOSS_GRID
 from agedp_data.chains.sampling import sampling_bound
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.privacy.leakage import leakage
 from agedp_data.roster import Roster
 from pipelines.bound import bound
@@ -30,7 +30,7 @@ def model(folder, **keys):
         "step": "half-hour", "states": 2, "edges": "quantile", "chain": "homogeneous", "min_visits": 2,
         "confidence": "plug-in", "ages_days": (1, 2, 7), "publish": "envelope",
     }  # fmt: skip
-    return Estimated(**given | keys)
+    return EstimatedModel(**given | keys)
 
 
 def made(folder, counts, every=None, **keys):

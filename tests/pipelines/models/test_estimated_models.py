@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.spectrum import MIXING_NAMES
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.model import facts_of
@@ -117,7 +117,7 @@ def test_from_readings_to_a_verified_release(write, kind):
     folder.verify()
     said = folder.statement["model"]
     asked = begin(house.run_file).run.model
-    assert isinstance(asked, Estimated)
+    assert isinstance(asked, EstimatedModel)
     assert said == facts_of(asked)
     assert said["confidence"] == ("sampling-bound" if "bounded" in kind else "plug-in")
     assert said.get("level") == ("0.9" if "bounded" in kind else None)

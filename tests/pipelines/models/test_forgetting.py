@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp_data.config.model import Estimated
+from agedp_data.config.model import EstimatedModel
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines.blocks import Engine
-from pipelines.models.forgetting import SAMPLE, Check, Remembered, remember
-from pipelines.models.memory import Asked, Held, _days_wh, hold, parts_of_calendar
+from pipelines.models.forgetting import SAMPLE, GoodnessOfFit, MemoryCurves, remember
+from pipelines.models.memory import MemoryRequest, PeriodReadings, _days_wh, hold, parts_of_calendar
 from pipelines.quantize import Period
 from pipelines.read import readings
 from pipelines.reports.forgetting import report_name
@@ -32,7 +32,7 @@ def asked(folder, **given):
         "period": (FIRST, LAST), "step": "half-hour", "states": 3, "edges": "quantile", "chain": "homogeneous",
         "min_visits": 5, "confidence": "plug-in", "ages_days": AGES, "publish": "envelope",
     }  # fmt: skip
-    return Asked(Estimated(**(settings | given)), CLAMP_WH, MAX_MISSING, 0.5)
+    return MemoryRequest(EstimatedModel(**(settings | given)), CLAMP_WH, MAX_MISSING, 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +248,7 @@ def test_a_chain_with_a_longer_memory_is_not_judged_by_one_without(made, tmp_pat
 )
 def test_the_verdict_asks_for_clearly_more_than_twice_what_chance_explains(checked, rejected, contradicted):
     # Binomial(40, .1): 11 or more with probability .0015, 12 or more with .0004; Binomial(2, .1): both with .01.
-    assert Check(checked, rejected).contradicted is contradicted
+    assert GoodnessOfFit(checked, rejected).contradicted is contradicted
 
 
 def test_weekends_and_halves_of_the_year_are_what_the_calendar_says():
@@ -261,7 +261,7 @@ def test_weekends_and_halves_of_the_year_are_what_the_calendar_says():
 
 def test_medians_are_over_those_that_have_a_value(tmp_path):
     values = np.array([[1.0, np.nan, 3.0], [2.0, np.nan, np.nan], [6.0, np.nan, 5.0]])
-    found = Remembered((1, 2, 3), 0.5, {"x": {"direct": values}}, tmp_path)
+    found = MemoryCurves((1, 2, 3), 0.5, {"x": {"direct": values}}, tmp_path)
     np.testing.assert_array_equal(found.median("x", "direct"), [2.0, np.nan, 4.0])
     assert replace(found, loss=1.0).figures is found.figures
 
@@ -271,8 +271,8 @@ def test_a_day_counts_as_a_release_counts_it_clamped_and_missing_where_too_few_r
     total = np.array([[5_000, 20_000, 17_000, 9_000, 9_000]])
     number = np.array([[48, 48, 45, 44, 43]])
     expected = np.array([48, 48, 48, 48, 46])  # the last is the day on which the clock goes forward
-    held = Held(np.zeros((1, 5, 48), np.uint16), total, number, days, expected)
+    held = PeriodReadings(np.zeros((1, 5, 48), np.uint16), total, number, days, expected)
     assert _days_wh(np.array([0]), held, asked(tmp_path)).tolist() == [[5_000, CLAMP_WH, 17_000, -1, 9_000]]
-    empty = Held(held.readings, total, number * 0, days, expected)
+    empty = PeriodReadings(held.readings, total, number * 0, days, expected)
     lenient = replace(asked(tmp_path), max_missing=48)
     assert (_days_wh(np.array([0]), empty, lenient) == -1).all()

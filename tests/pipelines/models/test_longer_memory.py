@@ -11,7 +11,7 @@ import pytest
 
 from agedp_data.chains.transitions import transition_matrix
 from agedp_data.losses import NANO
-from agedp_data.notions.leaked import Leaked
+from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.temporal import kernels, temporal
 from pipelines.blocks import Engine
@@ -155,7 +155,7 @@ def test_pairs_forget_nothing_in_a_day_and_a_promise_for_ever_leaps_over_it(deli
     losses = [row["loss"] for row in _rows(house)]
     assert len(set(losses)) == 1
     assert len(losses) == 7
-    said = Leaked(envelope).limit(losses[0])
+    said = TemporalLosses(envelope).limit(losses[0])
     assert 0.95 * NANO < said <= NANO
     step_by_step = envelope.whole(1, direction="backward").supremum(losses[0])
     assert step_by_step is None

@@ -69,7 +69,7 @@ def test_a_table_is_read_as_it_was_declared_and_no_otherwise(name, tmp_path):
     assert folders.read_table(path, schema, columns=[schema.names[0]]).equals(table.select([0]))
     for change in CHANGES.values():
         pq.write_table(change(table), path)
-        with pytest.raises(folders.Damaged) as caught:
+        with pytest.raises(folders.DamagedFile) as caught:
             folders.read_table(path, schema, helps="weep")
         assert str(caught.value).endswith("; weep")
         assert "home A" not in str(caught.value)
@@ -85,7 +85,7 @@ def test_what_the_system_does_not_let_be_read_is_not_called_damaged(tmp_path, mo
     monkeypatch.setattr(pq, "ParquetFile", refusing)
     with pytest.raises(InputError, match=r"cannot be read.*Permission denied.*let this user read it") as caught:
         folders.read_table(path, tables.SUMS)
-    assert not isinstance(caught.value, folders.Damaged)
+    assert not isinstance(caught.value, folders.DamagedFile)
     assert "home A" not in str(caught.value)
 
 
@@ -152,7 +152,7 @@ def test_notes_that_are_not_what_was_written_stop_the_run(homes, change):
     edited(homes, NOTES, change)
     (homes.folder / "ledger.sqlite").rename(homes.folder / "older.sqlite")  # the notes alone know what was released
     (homes.folder / "release").rename(homes.folder / "elsewhere")
-    with pytest.raises(folders.Damaged, match=f"{NOTES}.* is damaged; put back a copy of it, or remove it"):
+    with pytest.raises(folders.DamagedFile, match=f"{NOTES}.* is damaged; put back a copy of it, or remove it"):
         run(homes, 4)
     assert not (homes.folder / "ledger.sqlite").exists()
     (homes.folder / "confidential" / NOTES).write_bytes(good)

@@ -13,10 +13,10 @@ import pytest
 from agedp_data import noise
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.chain import Chain
+from agedp_data.ledger.chain import HashChain
 from agedp_data.roster import Roster
 from pipelines.amend import amend
-from pipelines.notes.released_rosters import Counted, Notes
+from pipelines.notes.released_rosters import RosterDigest, RosterHistory
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)
@@ -144,7 +144,7 @@ def die_in_draw(monkeypatch, number):
         return real(*args, **options)
 
     monkeypatch.setattr(noise, "discrete_laplace", dying)
-    monkeypatch.setattr(Notes, "settle", lambda *_: None)
+    monkeypatch.setattr(RosterHistory, "settle", lambda *_: None)
 
 
 def killed(homes, number, *, until):
@@ -198,8 +198,8 @@ def test_of_two_runs_with_other_rosters_the_second_does_not_go_on_with_the_first
     run_file(homes, second=True)
     work = begin(homes.run_file)
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}", create=True):
-        mine, theirs = Counted(work.roster), Counted(other_roster(homes))
-    notes = Notes(homes.folder / "confidential" / "released_rosters.parquet", "homes", "id", rehearsal=False)
+        mine, theirs = RosterDigest(work.roster), RosterDigest(other_roster(homes))
+    notes = RosterHistory(homes.folder / "confidential" / "released_rosters.parquet", "homes", "id", rehearsal=False)
     first, second = (notes.before_draw(one, [], DAYS[:3]) for one in (mine, theirs))
     first(DAYS[0], ())
     killed(homes, 2, until=1)
@@ -271,7 +271,7 @@ def test_two_populations_share_a_confidential_folder(homes):
 
 def test_a_stretch_between_two_changes_of_the_roster_is_looked_at_once(homes, monkeypatch):
     split(homes, date(2014, 6, 1))
-    counted, looked = Counted(begin(homes.run_file).roster), Counter()
+    counted, looked = RosterDigest(begin(homes.run_file).roster), Counter()
     on = Roster.on
 
     def counting(self, day):
@@ -287,13 +287,13 @@ def test_a_stretch_between_two_changes_of_the_roster_is_looked_at_once(homes, mo
 
 def test_a_run_reads_its_ledger_once(homes, monkeypatch):
     homes.run(today=day_before(6))
-    read, add = Counter(), Chain.add
+    read, add = Counter(), HashChain.add
 
     def counting(self, table, columns):
         read[columns["seq"]] += 1
         return add(self, table, columns)
 
-    monkeypatch.setattr(Chain, "add", counting)
+    monkeypatch.setattr(HashChain, "add", counting)
     homes.run(today=day_before(6))
     assert set(read.values()) == {1}
     assert len(read) == 8  # a contract, six releases, a statement
@@ -304,7 +304,7 @@ def test_digests_tell_rosters_apart_by_who_is_in_which_group():
         ids = tuple(sorted({home for home, _ in rows}))
         code = {home: i for i, home in enumerate(ids)}
         many = np.array([code[home] for home, _ in rows]), np.zeros(len(rows), np.int64), np.full(len(rows), 99999)
-        return Counted(Roster(ids, *many, {"g": tuple(group for _, group in rows)}))
+        return RosterDigest(Roster(ids, *many, {"g": tuple(group for _, group in rows)}))
 
     one = of([("A", "x"), ("B", "y")])
     for rows, members, groups in (

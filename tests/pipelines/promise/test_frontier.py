@@ -15,7 +15,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.privacy.ageing import peak
 from flows.command import main
 from flows.frontier import frontier_lines
-from pipelines.promise.changes import Change, change_of
+from pipelines.promise.changes import DayToDayChange, change_of
 from pipelines.promise.frontier import foresee_frontier
 from pipelines.work import begin
 
@@ -203,7 +203,7 @@ def test_the_change_from_day_to_day_is_the_published_series_less_its_noise():
     assert change_of(swing) == (pytest.approx(0.5, rel=1e-5), pytest.approx(0.0, abs=1e-9))
     # Noise of two days hides a change: 100 homes, a standard deviation of sqrt 2 x scale / 1e5 kWh each.
     noisy = [Row(day, row.values, scale=30_000.0) for day, row in zip(days, swing, strict=True)]
-    assert change_of(noisy) == Change(1.0)
+    assert change_of(noisy) == DayToDayChange(1.0)
     partly = [Row(day, row.values, scale=10_000.0) for day, row in zip(days, swing, strict=True)]
     assert change_of(partly).kwh == pytest.approx(math.sqrt(0.25 - 2 * 2 * 0.1**2), rel=1e-5)
 
@@ -239,6 +239,6 @@ def test_an_estimate_within_two_errors_of_nothing_leaves_the_yardstick_and_the_e
 
 def test_a_short_or_broken_series_leaves_the_yardstick():
     days = [str(FIRST + timedelta(days=2 * i)) for i in range(60)]
-    assert change_of([Row(day, (i * 1000,)) for i, day in enumerate(days)]) == Change(1.0)
-    assert change_of([Row(str(FIRST + timedelta(days=i)), (1000 * i,)) for i in range(20)]) == Change(1.0)
-    assert change_of([]) == Change(1.0)
+    assert change_of([Row(day, (i * 1000,)) for i, day in enumerate(days)]) == DayToDayChange(1.0)
+    assert change_of([Row(str(FIRST + timedelta(days=i)), (1000 * i,)) for i in range(20)]) == DayToDayChange(1.0)
+    assert change_of([]) == DayToDayChange(1.0)

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import pytest
 
 from agedp_data.errors import Refused
-from agedp_data.ledger import Contract, Ledger, Release
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from flows.amending import amendment_lines
 from pipelines.amend import amend, foresee_amendment
 from pipelines.handover.received import open_release
@@ -125,11 +125,11 @@ def test_the_warning_of_the_last_thirty_days_knows_the_earlier_models(homes):
 
 
 def promised(seq, *series):
-    return Contract("homes", json.dumps({"series": {name: {} for name in series}}), seq=seq)
+    return ContractRecord("homes", json.dumps({"series": {name: {} for name in series}}), seq=seq)
 
 
 def row(seq, number, series):
-    return Release(
+    return ReleaseRecord(
         "homes", series, day(number).isoformat(), 0, "released", ("all",), (0,), (3,), 1, 1.0, "discrete-laplace",
         1, f"{day(number + 1)}T00:00:00Z", day(number + 3).isoformat(), "c", "", seq=seq,
     )  # fmt: skip

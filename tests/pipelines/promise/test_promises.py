@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
-from agedp_data.notions.candidate import Candidate
+from agedp_data.notions.candidate import Alternative
 from agedp_data.privacy.ageing import peak
 from flows.promising import promises_lines, target_of
 from pipelines.promise.amounts import amount_at, least_amount
-from pipelines.promise.changes import Change
-from pipelines.promise.offers import Target
+from pipelines.promise.changes import DayToDayChange
+from pipelines.promise.offers import ComparisonTarget
 from pipelines.promise.promises import compare_promises
 from pipelines.work import begin
 from tests.flows.in_process import agedp
@@ -54,7 +54,7 @@ def begun(
 
 
 def offers(work, **target):
-    found = compare_promises(work, Target(**target))
+    found = compare_promises(work, ComparisonTarget(**target))
     return found, {(one.notion, one.method): one for one in found.offers}
 
 
@@ -98,8 +98,8 @@ def test_for_a_risk_each_row_has_the_losses_and_noise_of_its_closed_form(house):
         constant, rel=0.05
     )  # the envelope rounds up between its grid's points
     assert aged.losses[-1] / 1e9 <= constant + 1e-4
-    assert (found.homes, found.change) == (HOMES, Change(1.0))
-    assert found.target == Target(risk=Decimal("0.6"))
+    assert (found.homes, found.change) == (HOMES, DayToDayChange(1.0))
+    assert found.target == ComparisonTarget(risk=Decimal("0.6"))
 
 
 def recomputed(name, days):
@@ -195,14 +195,14 @@ def test_so_large_a_figure_as_it_says_makes_it_usable_under_the_same_caps_or_non
 
 def test_without_a_target_the_run_files_own_figure_is_it_and_its_row_is_marked(house):
     found, rows = offers(begun(house))
-    assert found.target == Target(risk=Decimal(1), own=True)
+    assert found.target == ComparisonTarget(risk=Decimal(1), own=True)
     assert [key for key, one in rows.items() if one.promised] == [("w-event", "5 days, even")]
     found, rows = offers(begun(house, promise=AGED))
     own = rows["age-dependent", "as the run file says"]
     assert own.promised
     assert set(own.series.losses) == {200_000_000}
     # an archive of 2013 says nothing of today: what is left to compare by is the day's loss
-    assert (found.target, own.series.reaches) == (Target(risk=Decimal("0.2"), own=True), 0)
+    assert (found.target, own.series.reaches) == (ComparisonTarget(risk=Decimal("0.2"), own=True), 0)
     begun(house, mode="live", promise=AGED)
     found, rows = offers(begin(house.run_file, now=datetime(2013, 1, 1, tzinfo=UTC)))
     risk = float(peak(CHAIN, 0.2, age=1, interval=1, method="tight"))
@@ -291,10 +291,10 @@ def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promi
     work = begun(house, homes=None, promise=DAILY.format(day=0.1, cap=1, total=18), days=6)
     found, rows = offers(work)
     own = next(one for one in found.offers if one.promised)
-    assert found.target == Target(risk=Decimal("0.1"), own=True)
+    assert found.target == ComparisonTarget(risk=Decimal("0.1"), own=True)
     assert (own.method, own.amount, own.ahead, own.kept) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
     assert rows["classical", "each day"] is own
-    lines = promises_lines(work, Target())
+    lines = promises_lines(work, ComparisonTarget())
     assert "   classical, each day: released days carry 0.5 already; it binds those to come to 0.1" in lines
     asked = offers(work, risk=Decimal("0.1"))[1]
     assert not asked["classical", "each day"].kept  # no promise undoes what is released
@@ -313,7 +313,7 @@ def test_the_mark_of_the_run_file_is_explained_only_where_a_row_bears_it(house):
     begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3, rest=FEW)
     house.run(today=FIRST + timedelta(days=4))
     weekly = WEEKLY.replace("window = 1", "window = 0.2").replace("{cap}", "1").replace("{total}", "18")
-    lines = promises_lines(begun(house, homes=None, promise=weekly, days=5, rest=FEW), Target())
+    lines = promises_lines(begun(house, homes=None, promise=weekly, days=5, rest=FEW), ComparisonTarget())
     assert not any(line.startswith("=") for line in lines)
     assert any("w-event" in line and "releases no day: under these caps and what is" in line for line in lines)
 
@@ -339,7 +339,7 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatc
 )
 def test_an_unusable_promise_of_the_run_file_has_its_line_among_what_would_mend_it(house, promise, asked):
     work = begun(house, promise=promise, homes=100, rest=FEW + KERNEL, days=10, mode="rehearsal")
-    target = Target(risk=None if asked is None else Decimal(asked))
+    target = ComparisonTarget(risk=None if asked is None else Decimal(asked))
     own = next(one for one in compare_promises(work, target).offers if one.promised)
     assert own.method == "as the run file says"
     assert own.series.noise_kwh > 1
@@ -378,7 +378,7 @@ def test_a_series_that_is_usable_on_the_whole_says_on_how_many_days_it_is_not(ho
     assert (
         f"   discounted, hyperbolic 1, renewal: usable on the whole, but {unusable} of 10 days have more noise than "
         "the mean changes by"
-    ) in promises_lines(work, Target(risk=Decimal("0.5")))
+    ) in promises_lines(work, ComparisonTarget(risk=Decimal("0.5")))
 
 
 @pytest.mark.parametrize("written", ["1_000", "\u0663", " 1", "1e", "-1", "nan", ".", "1\n"])
@@ -396,7 +396,7 @@ class Doubled(Classical):
 
     @classmethod
     def candidates(cls, run):
-        return (Candidate("halves", lambda amount: {"epsilon_per_day": amount / 2}, "day"),)
+        return (Alternative("halves", lambda amount: {"epsilon_per_day": amount / 2}, "day"),)
 
 
 def test_a_notion_that_nothing_else_knows_is_a_row(house, monkeypatch):

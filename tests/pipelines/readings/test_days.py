@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.settle import Readings
-from agedp_data.readers.synthetic import Accounting, write_ausgrid, write_london
+from agedp_data.readers.synthetic import DeliveryAccount, write_ausgrid, write_london
 from pipelines.blocks import Engine
 from pipelines.read import read
 from pipelines.readings.days import days_path, read_days
@@ -52,8 +52,8 @@ def test_days_of_made_up_ausgrid_files_are_their_accounting_in_every_year(tmp_pa
     check(tmp_path, "ausgrid", truth)
 
 
-def check(folder: Path, dataset: str, truth: Accounting) -> None:
-    store = Store(folder / "store", dataset, Rules())
+def check(folder: Path, dataset: str, truth: DeliveryAccount) -> None:
+    store = Store(folder / "store", dataset, ReadingRules())
     delivery = read(store, [str(folder / "in")], engine=Engine("synchronous", 1))
     found = {}
     counts = {}
@@ -69,7 +69,7 @@ def check(folder: Path, dataset: str, truth: Accounting) -> None:
 
 
 def test_days_belong_to_the_parts_that_they_were_settled_from(tmp_path: Path) -> None:
-    store = Store(tmp_path, "london", Rules())
+    store = Store(tmp_path, "london", ReadingRules())
     for content in ("a", "b"):
         store.month("2013-01").mkdir(parents=True, exist_ok=True)
         (store.month("2013-01") / f"{content}-0.parquet").write_bytes(b"")

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.errors import InputError
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from pipelines.blocks import Engine
 from pipelines.read import Delivery, read
 from pipelines.readings.retention import forget
-from pipelines.readings.store import Order, Store
+from pipelines.readings.store import FileOrder, Store
 
 PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 60\n'
 JANUARY, APRIL = date(2013, 1, 1), date(2013, 4, 1)
@@ -29,7 +29,7 @@ GOOD, NEGATIVE, NO_DATE, NO_FIELDS = (
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """An empty store that remembers files."""
-    return Store(tmp_path / "confidential" / "store", "london", Rules(), Order(remembers=True))
+    return Store(tmp_path / "confidential" / "store", "london", ReadingRules(), FileOrder(remembers=True))
 
 
 def deliver(store: Store, *lines: str, name: str = "a.csv", modified: date | None = None) -> Delivery:

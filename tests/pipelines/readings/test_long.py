@@ -14,7 +14,7 @@ import pytest
 
 from agedp_data.config.series import Mean
 from agedp_data.errors import ContractChanged, InputError, RunFileError
-from agedp_data.readers.layout import NamedColumns, Rules
+from agedp_data.readers.layout import NamedColumns, ReadingRules
 from agedp_data.readers.synthetic import write_london, write_roster
 from agedp_data.roster import read_roster
 from pipelines.aggregate import aggregate
@@ -72,7 +72,7 @@ class Found:
     gaps: np.ndarray
 
 
-def stages(folder: Path, files: Path, dataset: str, rules: Rules, *, days: int, engine: Engine) -> Found:
+def stages(folder: Path, files: Path, dataset: str, rules: ReadingRules, *, days: int, engine: Engine) -> Found:
     store = Store(folder / f"of-{files.name}" / "store", dataset, rules)
     delivery = read(store, [str(files)], engine=engine)
     roster = read_roster(folder / "roster.csv")
@@ -107,8 +107,8 @@ PROCESSES = pytest.param(Engine("processes", 2, 100_000), marks=pytest.mark.long
 def test_a_folder_in_long_form_says_what_the_publishers_form_says(tmp_path: Path, engine: Engine) -> None:
     truth = made_up(tmp_path, households=12, days=6, per_file=1000)
     as_table(tmp_path / "london", tmp_path / "long")
-    publisher = stages(tmp_path, tmp_path / "london", "london", Rules(), days=6, engine=engine)
-    long = stages(tmp_path, tmp_path / "long", "long", Rules(columns=COLUMNS), days=6, engine=engine)
+    publisher = stages(tmp_path, tmp_path / "london", "london", ReadingRules(), days=6, engine=engine)
+    long = stages(tmp_path, tmp_path / "long", "long", ReadingRules(columns=COLUMNS), days=6, engine=engine)
     assert_same(publisher, long)
     assert publisher.rows == (truth.rows_written, truth.rows_kept)
     assert [each.sum_wh["all"] for each in long.sums.values()] == whole_days(truth).tolist()
@@ -129,8 +129,8 @@ def nightly(tmp_path: Path, *, households: int, days: int) -> None:
     truth = made_up(tmp_path, households=households, days=days)
     as_table(tmp_path / "london", tmp_path / "long", by_time=True)
     engine = Engine(block_bytes=2**20)
-    publisher = stages(tmp_path, tmp_path / "london", "london", Rules(), days=days, engine=engine)
-    night = stages(tmp_path, tmp_path / "long", "long", Rules(columns=COLUMNS), days=days, engine=engine)
+    publisher = stages(tmp_path, tmp_path / "london", "london", ReadingRules(), days=days, engine=engine)
+    night = stages(tmp_path, tmp_path / "long", "long", ReadingRules(columns=COLUMNS), days=days, engine=engine)
     assert_same(publisher, night)
     assert [each.sum_wh["all"] for each in night.sums.values()] == whole_days(truth).tolist()
     gaps = night.gaps.sum()
@@ -192,10 +192,10 @@ def test_the_day_of_a_zone_is_due_when_its_midnight_has_passed(house) -> None:
 
 def test_another_description_of_the_columns_never_meets_old_parts(tmp_path: Path) -> None:
     digest = "0" * 64
-    stores = [Store(tmp_path, "long", Rules(columns=COLUMNS)), Store(tmp_path, "london", Rules())]
+    stores = [Store(tmp_path, "long", ReadingRules(columns=COLUMNS)), Store(tmp_path, "london", ReadingRules())]
     others = [("stamp", "start"), ("zone", "GMT"), ("day_zone", "Europe/London"), ("unit", "Wh"), ("missing", ("x",))]
     for key, value in others:
-        stores.append(Store(tmp_path, "long", Rules(columns=replace(COLUMNS, **{key: value}))))
+        stores.append(Store(tmp_path, "long", ReadingRules(columns=replace(COLUMNS, **{key: value}))))
     assert len({store.content(digest) for store in stores}) == len(stores)
 
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.readers.datasets import LAYOUTS
-from agedp_data.readers.layout import Reason, Rules
+from agedp_data.readers.layout import ReadingRules, RejectionReason
 from agedp_data.readers.parse import parse
-from agedp_data.readers.settle import Readings, Rows, settle
+from agedp_data.readers.settle import Readings, StoredRows, settle
 from pipelines.blocks import Engine
 from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days, settle_month
 from pipelines.readings.months import month_readings
-from pipelines.readings.store import Order, Store
+from pipelines.readings.store import FileOrder, Store
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
 FIRST = datetime(2013, 1, 30, 23)
@@ -41,14 +41,14 @@ def together(store: Store, files: list[bytes]) -> Readings:
         assert header is not None
         whole = parse(data[len(HEADER) :], layout=layout, header=header, rules=store.rules)
         records = whole.records
-        for i in np.flatnonzero(records.reason == Reason.KEPT):
+        for i in np.flatnonzero(records.reason == RejectionReason.KEPT):
             time = int(records.day[i] * 48 + records.slot[i])
             home = records.ids[records.household[i]]
             found.append((home, time, number, int(whole.row[i]), int(records.energy_wh[i, 0])))
     ids = tuple(sorted({one[0] for one in found}))
     household = np.array([ids.index(one[0]) for one in found], np.int64)
     time, file, place, energy = (np.array([one[i] for one in found], np.int64) for i in range(1, 5))
-    rows = Rows(ids, household, np.zeros_like(time), time, file, place, energy.reshape(-1, 1))
+    rows = StoredRows(ids, household, np.zeros_like(time), time, file, place, energy.reshape(-1, 1))
     return settle(rows, complete=layout.complete(store.rules), later_wins=store.order.by is not None)
 
 
@@ -69,12 +69,12 @@ def told(store: Store, delivery: Delivery) -> list[set[tuple[object, ...]]]:
     return [readings, days, aside]
 
 
-@pytest.mark.parametrize("order", [Order(), Order("name")])
+@pytest.mark.parametrize("order", [FileOrder(), FileOrder("name")])
 @given(rows=deliveries, size=st.sampled_from([1, 90, 300, 10**6]), blocks=st.integers(1, 3))
 @settings(max_examples=60, deadline=None)
 def test_parts_settled_apart_say_what_all_rows_settled_together_say(
     tmp_path_factory: pytest.TempPathFactory,
-    order: Order,
+    order: FileOrder,
     rows: list[list[tuple[str, int, str]]],
     size: int,
     blocks: int,
@@ -83,7 +83,7 @@ def test_parts_settled_apart_say_what_all_rows_settled_together_say(
     files = list(dict.fromkeys(text(one) + b"\n" * (i == 0) for i, one in enumerate(rows)))
     for i, data in enumerate(files):
         (folder / f"{i}.csv").write_bytes(data)
-    store = Store(folder / "c" / "store", "london", Rules(), order)
+    store = Store(folder / "c" / "store", "london", ReadingRules(), order)
     # random rows have no interval: as on a night after the first release
     delivery = read(store, [str(folder)], engine=Engine("synchronous", 1, size, blocks), has_begun=True)
     whole = together(store, files)
@@ -103,7 +103,7 @@ def test_only_contested_household_days_are_read_again(tmp_path: Path, monkeypatc
     corrected = [("A", 48 * 2 + 5, "0.2")]
     for i, rows in enumerate([*nights, corrected]):
         (tmp_path / f"{i}.csv").write_bytes(text(rows))
-    store = Store(tmp_path / "c" / "store", "london", Rules(), Order("name"))
+    store = Store(tmp_path / "c" / "store", "london", ReadingRules(), FileOrder("name"))
     asked: list[str] = []
     from pipelines.readings import months
 

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.readers.layout import ALONE, Header, Reason, Records, first_reason, household_ids, whole_wh
+from agedp_data.readers.layout import ALONE, Header, RejectionReason, Records, first_reason, household_ids, whole_wh
 
 
 class Mine:
@@ -54,8 +54,9 @@ class Mine:
             ("day", pa.int32()), ("slot", pa.int64()), ("energy", pa.float64()))]
         day, slot, energy = (one.to_numpy(zero_copy_only=False) for one in numbers)
         wh, why = whole_wh(energy, rules, unit_wh=1.0)
-        marks = [(Reason.HOUSEHOLD, nobody), (Reason.DATE, columns.bad("day")), (Reason.TEXT, columns.bad("energy"))]
-        marks += [(kind, why == kind) for kind in (Reason.NEGATIVE, Reason.ABOVE_BOUND)]
+        marks = [(RejectionReason.HOUSEHOLD, nobody), (RejectionReason.DATE, columns.bad("day")),
+                 (RejectionReason.TEXT, columns.bad("energy"))]
+        marks += [(kind, why == kind) for kind in (RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)]
         reason = first_reason(columns.rows, marks)
         zero = np.zeros(columns.rows, np.int64)
         return Records(ids, household, zero, day.astype(np.int64), slot, wh.reshape(-1, 1), reason, {})
@@ -75,11 +76,12 @@ class Mine:
 KEYED = (
     PLAIN.replace(
         "from agedp_data.readers.layout",
-        "from typing import Literal\n\nfrom agedp_data.notions.parameters import Block\nfrom agedp_data.readers.layout",
+        "from typing import Literal\n\nfrom agedp_data.notions.parameters import Section\n"
+        "from agedp_data.readers.layout",
         1,
     )
     .replace(
-        "class Mine:", 'class MineKeys(Block):\n    unit: Literal["Wh", "tenth of a Wh"] = "Wh"\n\n\nclass Mine:', 1
+        "class Mine:", 'class MineKeys(Section):\n    unit: Literal["Wh", "tenth of a Wh"] = "Wh"\n\n\nclass Mine:', 1
     )
     .replace("keys = None", "keys = MineKeys")
     .replace("unit_wh=1.0", 'unit_wh=0.1 if rules.own and rules.own.unit != "Wh" else 1.0')

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from pipelines.blocks import Engine
 from pipelines.read import read
 from pipelines.readings import retention
-from pipelines.readings.store import Order, Store
+from pipelines.readings.store import FileOrder, Store
 
 SPOILT = "A,2013-01-05 soon,0.1"
 FILES = {
@@ -62,9 +62,9 @@ def test_cut_off_before_any_removal_the_next_run_lets_go_of_the_rest(
 ) -> None:
     for name, rows in FILES.items():
         (tmp_path / name).write_text("\n".join(["LCLid,tstp,energy(kWh/hh)", *rows]) + "\n")
-    kept = Store(tmp_path / "kept" / "store", "london", Rules(), Order("name", remembers=True))
+    kept = Store(tmp_path / "kept" / "store", "london", ReadingRules(), FileOrder("name", remembers=True))
     read(kept, [str(tmp_path / "*.csv")], engine=Engine())
-    store = Store(tmp_path / "confidential" / "store", "london", Rules(), kept.order)
+    store = Store(tmp_path / "confidential" / "store", "london", ReadingRules(), kept.order)
     shutil.copytree(kept.folder, store.folder)
     left = let_go(store)
     assert len({path.name for path in kept.folder.glob("quarantine/**/*.parquet")}) == 2

@@ -18,7 +18,7 @@ import pytest
 from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.ausgrid import AusgridKeys
-from agedp_data.readers.layout import Rules
+from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import folders, read
 from pipelines.blocks import Engine
@@ -40,7 +40,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         write_ausgrid(
             tmp_path / "input", households=4, first_day=date(2012, 9, 20), days=20, seed=1, year_layout="2012-2013"
         )
-    return Store(tmp_path / "out" / "confidential" / "store", request.param, Rules())
+    return Store(tmp_path / "out" / "confidential" / "store", request.param, ReadingRules())
 
 
 def deliver(store: Store) -> Delivery:
@@ -218,9 +218,9 @@ def test_what_a_killed_run_left_beside_a_file_does_not_stand_in_the_way(
 
 
 def test_other_rules_another_dataset_or_other_bytes_are_another_content(tmp_path: Path) -> None:
-    one = Store(tmp_path, "ausgrid", Rules())
-    others = [replace(one, dataset="london"), replace(one, rules=Rules(max_half_hour_wh=1))]
-    others.append(replace(one, rules=Rules(own=AusgridKeys(categories=("GG",)))))
+    one = Store(tmp_path, "ausgrid", ReadingRules())
+    others = [replace(one, dataset="london"), replace(one, rules=ReadingRules(max_half_hour_wh=1))]
+    others.append(replace(one, rules=ReadingRules(own=AusgridKeys(categories=("GG",)))))
     assert len({one.content("a"), one.content("b"), *(other.content("a") for other in others)}) == 5
 
 
@@ -236,7 +236,7 @@ def test_a_run_that_is_stopped_keeps_the_digests_so_far(tmp_path: Path, monkeypa
     for number in range(4):
         text = f"LCLid,tstp,energy(kWh/hh)\nA,2013-01-0{number + 1} 00:30:00,1\n"
         (tmp_path / "input" / f"{number}.csv").write_text(text)
-    store = Store(tmp_path / "out" / "confidential" / "store", "london", Rules())
+    store = Store(tmp_path / "out" / "confidential" / "store", "london", ReadingRules())
     monkeypatch.setattr(opening, "_BATCH_FILES", 1)
     monkeypatch.setattr(opening, "_UNSURE_NS", 0)
     digest, hashed = files.digest_of, []

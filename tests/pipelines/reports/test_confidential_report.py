@@ -16,8 +16,8 @@ from pipelines import folders
 from pipelines.calibrate import calibrate
 from pipelines.notes.coverage import COVERAGE
 from pipelines.reports.at_the_clamp import at_the_clamp
-from pipelines.reports.series import Published
-from pipelines.reports.utility import Day, paired, utility
+from pipelines.reports.series import CellMean
+from pipelines.reports.utility import CellUtility, paired, utility
 from pipelines.sanitise import run_stages
 from pipelines.work import begin
 from tests.minimal import of_three_states
@@ -194,14 +194,14 @@ def test_the_household_that_decides_an_estimated_model_is_named_age_by_age(house
 
 
 def published(day, mean, half, sd):
-    return Published(FIRST + timedelta(days=day), 10, mean, mean - half, mean + half, sd, 1)
+    return CellMean(FIRST + timedelta(days=day), 10, mean, mean - half, mean + half, sd, 1)
 
 
 def test_utility_measures_errors_against_the_noise_day_by_day():
     days = [
-        Day(FIRST, 10.0, published(0, 13.0, 2.0, 1.0)),
-        Day(FIRST + timedelta(days=1), 12.0, published(1, 8.0, 5.0, 2.0)),
-        Day(FIRST + timedelta(days=3), 15.0, published(3, 15.0, 1.0, 2.0)),
+        CellUtility(FIRST, 10.0, published(0, 13.0, 2.0, 1.0)),
+        CellUtility(FIRST + timedelta(days=1), 12.0, published(1, 8.0, 5.0, 2.0)),
+        CellUtility(FIRST + timedelta(days=3), 15.0, published(3, 15.0, 1.0, 2.0)),
     ]
     found = utility(days, age_days=2)
     assert found.rms_kwh == pytest.approx(math.sqrt((9 + 16 + 0) / 3))

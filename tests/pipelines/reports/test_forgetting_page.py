@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.models.forgetting import Remembered
+from pipelines.models.forgetting import MemoryCurves
 from pipelines.models.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, VALUES
 from pipelines.reports.forgetting import COVERAGE, COVERED_DAYS, _from_then_on, page
 
@@ -35,7 +35,7 @@ class Checked(HTMLParser):
         assert self.open.pop() == tag
 
 
-def remembered(**changes: np.ndarray) -> Remembered:
+def remembered(**changes: np.ndarray) -> MemoryCurves:
     rng = np.random.default_rng(1)
     figures = {
         name: {value: rng.random((30, 3)) for value in VALUES}
@@ -43,7 +43,7 @@ def remembered(**changes: np.ndarray) -> Remembered:
     }
     for values in figures.values():
         values["rejected"] = np.zeros((30, 3)) + changes.get("rejected", 0)
-    return Remembered((1, 7, 28), 0.5, figures, Path("x.html"))
+    return MemoryCurves((1, 7, 28), 0.5, figures, Path("x.html"))
 
 
 def test_the_page_asks_the_network_for_nothing_and_every_figure_has_its_numbers():

@@ -26,7 +26,7 @@ from pipelines.publish import project
 from pipelines.reports.courses import courses, key_of, noise_times
 from pipelines.reports.public import page
 from pipelines.reports.series import published, series_parts
-from pipelines.reports.told import Told
+from pipelines.reports.told import ReportData
 from pipelines.work import begin
 from tests.pipelines.reports.html import Page, faults_of
 
@@ -83,7 +83,7 @@ def told(made):
     promise = promise_of(contracts[-1].promise)
     accounts = [promise, WindowLoss(7)]
     known = {one.hash: json.loads(one.promise) for one in contracts}
-    return Told(claim, rows, known, accounts, work.model.envelope, Decimal("0.95"), promise, {})
+    return ReportData(claim, rows, known, accounts, work.model.envelope, Decimal("0.95"), promise, {})
 
 
 def report(house) -> str:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from agedp_data.errors import RunFileError
-from agedp_data.readers.layout import Reason, Rules
+from agedp_data.readers.layout import ReadingRules, RejectionReason
 from agedp_data.readers.london import London
 from agedp_data.readers.parse import parse
 from agedp_data.readers.synthetic import write_london, write_roster
@@ -79,8 +79,8 @@ def test_a_plain_count_of_the_rows_agrees_with_the_accounting(written):
     rows = rows_of(account.files)
     days, aside = naive(rows)
     assert len(rows) == account.rows_written == account.rows_kept + sum(account.set_aside.values())
-    assert account.set_aside.get(Reason.MISSING, 0) == aside["Null"] > 0
-    assert account.set_aside.get(Reason.DUPLICATE, 0) == aside["duplicate"]
+    assert account.set_aside.get(RejectionReason.MISSING, 0) == aside["Null"] > 0
+    assert account.set_aside.get(RejectionReason.DUPLICATE, 0) == aside["duplicate"]
     assert (aside["duplicate"] == 0) == (header == "kaggle")
     assert account.rows_kept == sum(number for _, number in days.values()) == account.readings.sum()
 
@@ -100,9 +100,9 @@ def test_the_reader_recognises_the_files_and_keeps_what_is_neither_null_nor_doub
     for path in account.files:
         data = path.read_bytes()
         found = London().recognise(data.decode().splitlines()[:20])
-        parsed = parse(data.split(b"\n", 1)[1], layout=London(), header=found, rules=Rules())
-        kept += int((parsed.records.reason == Reason.KEPT).sum())
-    assert kept == account.rows_kept + account.set_aside.get(Reason.DUPLICATE, 0)
+        parsed = parse(data.split(b"\n", 1)[1], layout=London(), header=found, rules=ReadingRules())
+        kept += int((parsed.records.reason == RejectionReason.KEPT).sum())
+    assert kept == account.rows_kept + account.set_aside.get(RejectionReason.DUPLICATE, 0)
 
 
 def test_the_null_row_stands_on_the_known_day_beside_the_real_half_past_twelve(tmp_path):
