@@ -4,7 +4,7 @@ Arithmetic on recorded losses is integer arithmetic: sums are exact, order-free 
 taken at its exact binary value, a `Decimal` (how the run file is read) at its written one; what is no number
 (a NaN, an infinity) raises as `Fraction` does.
 
->>> granted(Decimal("0.5")), recorded(1 / 3), epsilon(500_000_000)
+>>> floor_nano(Decimal("0.5")), ceil_nano(1 / 3), format_epsilon(500_000_000)
 (500000000, 333333334, '0.5')
 """
 
@@ -19,30 +19,30 @@ NANO = 10**9
 Amount = int | float | Decimal | Fraction
 
 
-def granted(amount: Amount) -> int:
+def floor_nano(amount: Amount) -> int:
     """Return `amount` of epsilon in whole 1e-9, rounded down."""
     exact = _exact(amount) * NANO
     return exact.numerator // exact.denominator
 
 
-def recorded(amount: Amount) -> int:
+def ceil_nano(amount: Amount) -> int:
     """Return `amount` of epsilon in whole 1e-9, rounded up."""
-    return -granted(-_exact(amount))
+    return -floor_nano(-_exact(amount))
 
 
-def nearest(amount: float | Decimal) -> int:
+def round_nano(amount: float | Decimal) -> int:
     """Return the whole 1e-9 that were told as a number.
 
-    >>> nearest(0.1 + 0.2)
+    >>> round_nano(0.1 + 0.2)
     300000000
     """
     return round(amount * NANO)
 
 
-def epsilon(loss: int) -> str:
+def format_epsilon(loss: int) -> str:
     """Return a loss as exact decimal text.
 
-    >>> epsilon(1), epsilon(182_500_000_000), epsilon(0)
+    >>> format_epsilon(1), format_epsilon(182_500_000_000), format_epsilon(0)
     ('0.000000001', '182.5', '0')
     """
     whole, rest = divmod(abs(loss), NANO)
@@ -50,7 +50,7 @@ def epsilon(loss: int) -> str:
     return f"{'-' if loss < 0 else ''}{whole}{'.' + digits if digits else ''}"
 
 
-def number(loss: int) -> float:
+def to_float(loss: int) -> float:
     """Return a loss as the float nearest to it, for formulas that round their own result up."""
     return loss / NANO
 

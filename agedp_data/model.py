@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
-from agedp_data.chains.tabulation import steps_of_days, tabulate
+from agedp_data.chains.tabulation import leakage_bound, steps_of_days
 from agedp_data.chains.transitions import reverse, stationary
 from agedp_data.config import RunFile
 from agedp_data.config.model import DeclaredModel, EstimatedModel
@@ -221,7 +221,7 @@ def kernel_envelope(matrix: np.ndarray[Any, np.dtype[np.float64]], *, assume: st
     # Only losses that may be composed have a use for what lies ahead.
     composed = assume == "markov"
     days = np.array(_KERNEL_AGES)
-    found = tabulate(
+    found = leakage_bound(
         reverse(matrix)[None],
         steps_of_days(days.tolist(), steps_per_day=steps_per_day) if composed else days * steps_per_day,
         LOSS_GRID,

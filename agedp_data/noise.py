@@ -59,7 +59,7 @@ def discrete_laplace(values: ArrayLike, *, sensitivity: int, loss: losses.Amount
     return np.asarray(measurement(vector.tolist()), dtype=np.int64)
 
 
-def coins(number: int) -> NDArray[np.bool_]:
+def fair_bits(number: int) -> NDArray[np.bool_]:
     """Return so many fair coins, True for heads, from the system's cryptographic source; shape (number,)."""
     return np.array([secrets.randbits(1) for _ in range(number)], np.bool_)
 
@@ -106,7 +106,7 @@ def recorded_loss(*, sensitivity: int, scale: float) -> int:
     Raises:
         ChainError: a sensitivity below 1 or a scale that is not a positive number.
     """
-    return losses.recorded(_whole(sensitivity) / _positive(scale, "noise scale"))
+    return losses.ceil_nano(_whole(sensitivity) / _positive(scale, "noise scale"))
 
 
 def standard_deviation(scale: float) -> float:

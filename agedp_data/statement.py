@@ -19,7 +19,7 @@ from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from importlib.resources import files
 from typing import Any
 
-from agedp_data.losses import NANO, epsilon
+from agedp_data.losses import NANO, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE, LossBound
 from agedp_data.statement_words import markdown
 
@@ -205,7 +205,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
     for one in _ordered(facts.figures) if len(facts.versions) > 1 else ():
         bound = facts.limits.get(one.name)
         if bound is not None and one.value is not None and one.value > bound:
-            yield BEYOND.format(name=one.name, said=epsilon(one.value), bound=epsilon(bound))
+            yield BEYOND.format(name=one.name, said=format_epsilon(one.value), bound=format_epsilon(bound))
 
 
 def schema() -> dict[str, Any]:
@@ -241,7 +241,7 @@ def figure_told(figure: LossBound, limits: Mapping[str, int | None]) -> dict[str
     """Return a figure as a statement tells it."""
     return {
         "name": figure.name,
-        "epsilon": "infinite" if figure.value is None else epsilon(figure.value),
+        "epsilon": "infinite" if figure.value is None else format_epsilon(figure.value),
         "factor": _factor(figure),
         "limit": _limit(figure, limits) if figure.name in limits else "",
         "kind": figure.kind,
@@ -265,15 +265,15 @@ def _limit(figure: LossBound, limits: Mapping[str, int | None]) -> str:
     bound = limits[figure.name]
     if bound is None or figure.value is None:
         return "unlimited"
-    return epsilon(max(bound, figure.value))
+    return format_epsilon(max(bound, figure.value))
 
 
 def _ending(facts: StatementFacts) -> dict[str, str]:
     spent = max((one.value or 0 for one in facts.figures if one.name == TOTAL_FIGURE), default=0)
     cap = facts.ending.total
     return {
-        "spent": epsilon(spent),
-        "left": "unlimited" if cap is None else epsilon(max(0, cap - spent)),
+        "spent": format_epsilon(spent),
+        "left": "unlimited" if cap is None else format_epsilon(max(0, cap - spent)),
         "last_day": facts.ending.last_day,
         "because": facts.ending.because,
     }
@@ -284,7 +284,7 @@ def _second(facts: StatementFacts) -> dict[str, Any]:
     adds = {"day": day, "total": total}
     return {
         "in_ledger": facts.others,
-        "adds": {name: "unlimited" if bound is None else epsilon(bound) for name, bound in adds.items()},
+        "adds": {name: "unlimited" if bound is None else format_epsilon(bound) for name, bound in adds.items()},
         "text": SECOND_POPULATION,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agedp_data.losses import epsilon
+from agedp_data.losses import format_epsilon
 from agedp_data.notions.notion import LossBound
 from flows.words import skips_json, skips_text
 from pipelines.amend import Amendment
@@ -25,7 +25,7 @@ def amendment_json(found: Amendment, *, recorded: bool) -> dict[str, Any]:
 def _side(found: Forecast) -> dict[str, Any]:
     return {
         "next_day": _text(found.next_day),
-        "epsilon": epsilon(found.loss),
+        "epsilon": format_epsilon(found.loss),
         "noise_sd_kwh": dict(found.noise_sd_kwh),
         "last_day": _text(found.last_day),
         "ended_by_promise": found.ended_by_promise,
@@ -52,7 +52,7 @@ def amendment_lines(found: Amendment) -> list[str]:
 def _figures(found: Amendment) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each figure and what it is before and after."""
     before, after = found.before, found.after
-    yield "epsilon of that day", epsilon(before.loss), epsilon(after.loss)
+    yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
     for name in sorted({*before.noise_sd_kwh, *after.noise_sd_kwh}):
         old, new = (_sd(each, name) for each in (before, after))
         yield f"noise of {name}, kWh a home (standard deviation)", old, new
@@ -74,7 +74,7 @@ def _end(found: Forecast) -> str:
 
 
 def _amount(figure: LossBound) -> str:
-    return "infinite" if figure.value is None else epsilon(figure.value)
+    return "infinite" if figure.value is None else format_epsilon(figure.value)
 
 
 def _text(day: object) -> str:

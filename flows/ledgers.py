@@ -10,9 +10,9 @@ from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
-from agedp_data.ledger import Ledger, RecordFault, StatementRecord
+from agedp_data.ledger import Fault, Ledger, StatementRecord
 from agedp_data.ledger.database import MEND
-from agedp_data.losses import epsilon
+from agedp_data.losses import format_epsilon
 from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import export_ledger
 from pipelines.handover.received import ReleaseFolder
@@ -41,7 +41,7 @@ def shown(place: str) -> list[dict[str, Any]]:
             "day": row.day,
             "series": row.series,
             "state": row.state,
-            "epsilon": epsilon(row.loss),
+            "epsilon": format_epsilon(row.loss),
             "published_on": row.published_on,
             "households": list(row.households),
             "values": list(row.values),
@@ -127,7 +127,7 @@ def _require_sound(ledger: Ledger) -> None:
         raise LedgerError(f"the ledger is not as it was written: {said}{more}; {MEND}")
 
 
-def _fault(found: RecordFault) -> str:
+def _fault(found: Fault) -> str:
     where = f"row {found.seq} ({found.table}):" if found.seq else found.table
     return f"{where} {found.what}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from agedp_data.losses import epsilon
+from agedp_data.losses import format_epsilon
 from agedp_data.notions.notion import LossBound
 from agedp_data.notions.parameters import exact_text
 from flows.words import change_json
@@ -55,7 +55,7 @@ def _offer_json(one: NotionOffer, found: NotionComparison) -> dict[str, Any]:
 def _figure_json(figure: LossBound, series: SeriesCost) -> dict[str, Any]:
     return {
         "name": figure.name,
-        "epsilon": None if series.reaches is None else epsilon(series.reaches),
+        "epsilon": None if series.reaches is None else format_epsilon(series.reaches),
         "about": figure.about,
         "class": figure.kind,
         "assumption": figure.assumption,
@@ -64,10 +64,10 @@ def _figure_json(figure: LossBound, series: SeriesCost) -> dict[str, Any]:
 
 def _series_json(series: SeriesCost, found: NotionComparison) -> dict[str, Any]:
     return {
-        "epsilon_first_day": epsilon(series.losses[0]),
-        "epsilon_least_day": epsilon(min(series.losses)),
-        "epsilon_largest_day": epsilon(max(series.losses)),
-        "epsilon_mean_day": epsilon(series.epsilon),
+        "epsilon_first_day": format_epsilon(series.losses[0]),
+        "epsilon_least_day": format_epsilon(min(series.losses)),
+        "epsilon_largest_day": format_epsilon(max(series.losses)),
+        "epsilon_mean_day": format_epsilon(series.epsilon),
         "noise_sd_kwh": _finite(series.noise_kwh),
         "noise_sd_worst_day_kwh": _finite(series.worst_kwh),
         "noise_of_change": _finite(series.noise_kwh / found.change.kwh),
@@ -86,7 +86,7 @@ def _series_json(series: SeriesCost, found: NotionComparison) -> dict[str, Any]:
 def _needs_json(needs: Remedies) -> dict[str, Any]:
     return {
         "households": needs.homes,
-        "epsilon_a_day": epsilon(needs.epsilon),
+        "epsilon_a_day": format_epsilon(needs.epsilon),
         "bounds": None if needs.figure is None else exact_text(needs.figure),
         "last_day": None if needs.last_day is None else needs.last_day.isoformat(),
     }

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from agedp_data.errors import RunFileError
-from agedp_data.losses import epsilon
+from agedp_data.losses import format_epsilon
 from agedp_data.notions import Promise
 from agedp_data.statement import figure_told
 from flows.offers_json import promises_json
@@ -44,7 +44,7 @@ def plan_json(work: Work) -> dict[str, Any]:
         "skipped_ahead": skips_json(_skipped_ahead(found)),
         "waiting": [day.isoformat() for day in found.waiting],
         "refused": "" if found.now.refused is None else str(found.now.refused),
-        "spent": epsilon(found.spent),
+        "spent": format_epsilon(found.spent),
         "last_possible_day": _newest(work) if ended else _last_day(found),
         "ended": ended,
         **({"mean_noise_by_schedule": means} if (means := _alternatives(work, found)) else {}),
@@ -74,7 +74,7 @@ def _row(work: Work, planned: PlannedRelease) -> dict[str, Any]:
         "state": row.state,
         "publish_on": row.published_on,
         "households": series.by_group(row.cells, row.households),
-        "epsilon": epsilon(row.loss),
+        "epsilon": format_epsilon(row.loss),
     }
     if row.state != "released":
         return line | {"why": planned.why}
@@ -142,7 +142,7 @@ def _due_line(work: Work, planned: PlannedRelease) -> str:
     if row.state != "released":
         return f"{start}skipped: {planned.why}"
     sd, unit = deviation(row, series)
-    return start + f"{epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
+    return start + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
 
 
 def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
@@ -175,8 +175,8 @@ def _spent_lines(work: Work, found: RunOutlook) -> list[str]:
     total = work.run.promise.epsilon_total
     of_total = "no total cap" if total == "unlimited" else f"of epsilon_total = {total:f}"
     lines = [
-        f"about one household, all days together: epsilon {epsilon(found.spent)} is spent, these releases add "
-        f"{epsilon(planned)}; {of_total}",
+        f"about one household, all days together: epsilon {format_epsilon(found.spent)} is spent, these releases add "
+        f"{format_epsilon(planned)}; {of_total}",
         *_promised_lines(work, found),
     ]
     lines += _end_lines(work, found)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import epsilon
+from agedp_data.losses import format_epsilon
 from flows.words import counted, deviation, shown, waiting_lines
 from pipelines.internal_reports import reports_text
 from pipelines.plan import RELEASED
@@ -32,7 +32,7 @@ def released_text(work: Work) -> str:
     text = f"{counted(days, 'day')} released, {skipped} skipped."
     if not rows:
         return text
-    loss, noise = epsilon(_largest_day(rows)), _noise_text(work, rows)
+    loss, noise = format_epsilon(_largest_day(rows)), _noise_text(work, rows)
     return f"{text} Epsilon per day: at most {loss}. Noise standard deviation: at most {noise}."
 
 

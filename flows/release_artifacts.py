@@ -17,7 +17,7 @@ from prefect.assets import Asset, AssetProperties
 from prefect.events import emit_event
 
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import epsilon
+from agedp_data.losses import format_epsilon
 from agedp_data.readers import storage
 from flows import words
 from flows.artifacts import artifact_key, record, slug
@@ -88,7 +88,7 @@ def _lines(work: Work, row: ReleaseRecord) -> list[dict[str, Any]]:
     series = work.run.series[row.series]
     noise, unit = deviation(row, series)
     day: Mapping[str, Any] = {"day": row.day, "series": row.series}
-    cost = {"epsilon": epsilon(row.loss), "published on": row.published_on}
+    cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
     if series.statistic != "mean":
         households = sum(series.by_group(row.cells, row.households).values())
         return [{**day, "group": "all", "households": households, "mean kWh": "", f"noise sd {unit}": noise, **cost}]

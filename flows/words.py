@@ -17,7 +17,7 @@ from typing import Any
 from agedp_data import noise
 from agedp_data.config.series import AnySeries
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import epsilon
+from agedp_data.losses import format_epsilon
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
 from agedp_data.readers.storage import is_url, told
 from agedp_data.statement import markdown
@@ -55,7 +55,7 @@ def result(work: Work) -> dict[str, Any]:
     return {
         "population": work.run.population.name,
         "mode": work.run.schedule.mode,
-        "released": [{"series": row.series, "day": row.day, "epsilon": epsilon(row.loss)} for row in done],
+        "released": [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in done],
         "waiting": [day.isoformat() for day in work.agenda.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
         "folder": shown(work.run.output.release),

@@ -32,7 +32,7 @@ from agedp_data.config.surroundings import OutputSection, PopulationSection
 from agedp_data.errors import Refused
 from agedp_data.model import model_of
 from agedp_data.privacy.kernel import Floats, Mask
-from agedp_data.privacy.measured import noticed_loss, proven_loss
+from agedp_data.privacy.measured import detectable_epsilon, epsilon_lower_bound
 from agedp_data.privacy.measured_noise import too_far, too_near
 from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, parts_of, streets_for, unseen
 from agedp_data.readers.layout import SLOTS, Ints
@@ -125,9 +125,9 @@ def audit(
     run = load(Path(run_file))
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
         if streets is None:
-            probe, _ = next(_nights(run, Path(folder) / "probe", _PROBED, noise.coins(_PROBED.number), SILENT))
+            probe, _ = next(_nights(run, Path(folder) / "probe", _PROBED, noise.fair_bits(_PROBED.number), SILENT))
             streets = streets_for([one.charged for one in probe])
-        coins = noise.coins(streets.number)
+        coins = noise.fair_bits(streets.number)
         nights = list(_nights(run, Path(folder) / "streets", streets, coins, told))
     charged = [one.charged for one in nights[0][0]]
     of_counts = (1 - CONFIDENCE) / (2 * len(charged))  # two counts of each release
@@ -153,9 +153,9 @@ def _measured(nights: list[_Night], streets: AuditDatasets, coins: Mask) -> Iter
         (f"all releases of {_DAYS} days", slice(None), total / losses.NANO),
     ):
         shown = weights[which] @ ways[which] / weights[which].sum()
-        proven = proven_loss(shown, coins, confidence=CONFIDENCE) / streets.homes
+        proven = epsilon_lower_bound(shown, coins, confidence=CONFIDENCE) / streets.homes
         parts = parts_of([one.charged for one in releases[which]], streets.homes)
-        noticed = noticed_loss(promised * streets.homes, streets.number, parts=parts, confidence=CONFIDENCE)
+        noticed = detectable_epsilon(promised * streets.homes, streets.number, parts=parts, confidence=CONFIDENCE)
         yield MeasuredLoss(about, float(promised), proven, float(noticed) / streets.homes)
 
 
@@ -165,11 +165,11 @@ def _faults(nights: list[_Night]) -> Iterator[str]:
     for published, _ in later:
         if any(not np.array_equal(one.figures, other.figures) for one, other in zip(releases, published, strict=True)):
             yield "a second run published other figures of the same days: each draw spends a loss of its own"
-    spent = sum(losses.nearest(one.charged.epsilon) for one in releases)
+    spent = sum(losses.round_nano(one.charged.epsilon) for one in releases)
     if total < spent:
         yield (
-            f"the statement tells a total of {losses.epsilon(total)}, what was released is charged "
-            f"{losses.epsilon(spent)}"
+            f"the statement tells a total of {losses.format_epsilon(total)}, what was released is charged "
+            f"{losses.format_epsilon(spent)}"
         )
 
 
@@ -203,7 +203,7 @@ def _nights(
             _run(work, told, night)
         released = ReleaseFolder(folder / "release")
         told_total = {figure["name"]: figure["epsilon"] for figure in released.statement["figures"]}["total"]
-        yield tuple(_published(released, fitted, streets, much_wh)), losses.nearest(Decimal(told_total))
+        yield tuple(_published(released, fitted, streets, much_wh)), losses.round_nano(Decimal(told_total))
 
 
 def _run(work: Work, told: ProgressReporter, night: int) -> None:

@@ -17,7 +17,7 @@ from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config import RunFile
 from agedp_data.errors import Refused
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import NANO, epsilon
+from agedp_data.losses import NANO, format_epsilon
 from agedp_data.notions.notion import Notion
 from pipelines.agenda import DueDay
 from pipelines.promise.grant import EffectivePromise
@@ -117,9 +117,8 @@ def ended_because(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
         ]
         beside_it = f" with {' and '.join(beside)}" if beside else ""
         return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{beside_it}'
-    return (
-        f"the promise permits no further release: {epsilon(spent)} is spent, epsilon_total = {promise.epsilon_total:f}"
-    )
+    total = f"epsilon_total = {promise.epsilon_total:f}"
+    return f"the promise permits no further release: {format_epsilon(spent)} is spent, {total}"
 
 
 def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:

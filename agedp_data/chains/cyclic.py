@@ -24,7 +24,7 @@ from agedp_data.privacy.leakage import leakage
 Ints = NDArray[np.int64]
 
 
-def count_cyclic(
+def count_cyclic_transitions(
     states: ArrayLike, phases: ArrayLike, contiguous: ArrayLike, n_states: int, *, n_phases: int = 48
 ) -> Ints:
     """Return how often each state follows each, by the phase of the earlier one.
@@ -35,7 +35,7 @@ def count_cyclic(
     Raises:
         ChainError: lengths that do not fit, or a state or phase out of range.
 
-    >>> count_cyclic([0, 1, 1, 0], [0, 1, 0, 1], [True, True, True], 2, n_phases=2).tolist()
+    >>> count_cyclic_transitions([0, 1, 1, 0], [0, 1, 0, 1], [True, True, True], 2, n_phases=2).tolist()
     [[[0, 1], [1, 0]], [[0, 0], [0, 1]]]
     """
     state, phase, follows = (np.asarray(each) for each in (states, phases, contiguous))
@@ -50,7 +50,7 @@ def count_cyclic(
     return np.bincount(cell, minlength=n_phases * n_states**2).reshape(n_phases, n_states, n_states).astype(np.int64)
 
 
-def merged_phases(counts: ArrayLike, *, min_visits: int) -> tuple[Ints, bool]:
+def merge_phases(counts: ArrayLike, *, min_visits: int) -> tuple[Ints, bool]:
     """Return the group of each phase, and whether every state seen in a group has enough visits there.
 
     The group with the rarest state is merged with that neighbour on the clock whose own rarest state is rarer, until
@@ -60,7 +60,7 @@ def merged_phases(counts: ArrayLike, *, min_visits: int) -> tuple[Ints, bool]:
     Shapes: (p, k, k) -> (p,), bool. Units: [transitions].
 
     >>> by_phase = [[[9, 9], [9, 9]], [[1, 1], [1, 1]], [[9, 9], [9, 9]], [[8, 8], [8, 8]]]
-    >>> merged_phases(by_phase, min_visits=10)
+    >>> merge_phases(by_phase, min_visits=10)
     (array([0, 1, 1, 2]), True)
     """
     number = np.asarray(counts, dtype=np.int64)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agedp_data.chains.cyclic import count_cyclic, merged_phases
+from agedp_data.chains.cyclic import count_cyclic_transitions, merge_phases
 from agedp_data.chains.direct import Ints, checked_lags, checked_states, rows_of
 from agedp_data.chains.markov_check import Table, allowed_above, beyond, table_of
 from agedp_data.chains.redrawn import Small, one_of, pairs_counted, random_numbers, smallest
@@ -24,7 +24,7 @@ _LEAST = 20
 _SHIFTS = 8
 
 
-def check_cyclic(
+def cyclic_goodness_of_fit(
     states: Ints,
     lags_days: Ints,
     rng: np.random.Generator,
@@ -106,8 +106,8 @@ def _redrawn(series: Small, k: int, phases: int, replicates: int, min_visits: in
 def _followers(one: Small, k: int, phases: int, min_visits: int) -> tuple[Ints, Ints]:
     """Return how often each state follows, k rows for each group of phases, then one of each phase; and the groups."""
     state, phase = np.where(one < k, one.astype(np.int64), -1), np.arange(one.size) % phases
-    counts = count_cyclic(state, phase, np.ones(max(one.size - 1, 0), dtype=np.bool_), k, n_phases=phases)
-    group, _ = merged_phases(counts, min_visits=min_visits)
+    counts = count_cyclic_transitions(state, phase, np.ones(max(one.size - 1, 0), dtype=np.bool_), k, n_phases=phases)
+    group, _ = merge_phases(counts, min_visits=min_visits)
     pooled, visits = np.zeros_like(counts), np.zeros((phases, k), dtype=np.int64)
     np.add.at(pooled, group, counts)
     np.add.at(visits, (phase[state >= 0], state[state >= 0]), 1)

@@ -11,7 +11,7 @@ from agedp_data.chains.cyclic import ascending_products
 from agedp_data.chains.envelope import LeakageBound
 from agedp_data.chains.maxima import UpperHulls
 from agedp_data.chains.rounding import guarded
-from agedp_data.chains.spectrum import largest_distance
+from agedp_data.chains.spectrum import max_total_variation
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
 from agedp_data.privacy.pieces import gain
@@ -20,7 +20,7 @@ HOUSEHOLDS = 16
 """How many households' kernels are held at a time: 48 phases of 12 states each."""
 
 
-def tabulate_cyclic(
+def cyclic_leakage_bound(
     backward: ArrayLike,
     ages: ArrayLike,
     losses: ArrayLike,
@@ -66,7 +66,7 @@ def cyclic_maxima(chains: Iterable[Floats], steps: NDArray[np.int64], *, directi
             some = ~np.isnan(flat).all(axis=(-1, -2))
             rows = filled(flat[some])
             apart = np.zeros(len(flat))
-            apart[some] = largest_distance(rows)
+            apart[some] = max_total_variation(rows)
             own[:, age] = apart.reshape(len(block), -1).max(axis=1)
             found.add(age, rows)
         distances.append(own)

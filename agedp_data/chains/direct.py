@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.transitions import ascending_powers, closed, transition_matrix
+from agedp_data.chains.transitions import ascending_powers, recurrent_part, transition_matrix
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_steps
 
@@ -126,7 +126,7 @@ def rows_of(counts: ArrayLike) -> Floats:
 def can_be_followed(chain: Floats) -> bool:
     """Return whether a chain (k, k) has a state left once those without rows are."""
     try:
-        closed(chain)
+        recurrent_part(chain)
     except ChainError:
         return False
     return True

@@ -27,7 +27,7 @@ from agedp_data.chains.rounding import NANO, from_integers, guarded, rounded_dow
 from agedp_data.chains.whole import TabulatedLeakage
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
-from agedp_data.privacy.leakage import through_distance
+from agedp_data.privacy.leakage import leakage_from_total_variation
 from agedp_data.privacy.pieces import fixed_point, frontier_of, gain
 
 Document = dict[str, object]
@@ -46,7 +46,7 @@ LOSS_GRID: Floats = np.concatenate(
 LOSS_GRID.flags.writeable = False
 
 
-def envelope(kernels: ArrayLike, losses: ArrayLike) -> Floats:
+def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
     """Return the largest L_K(a) over households at each loss, in whole 1e-9 rounded up, never above the loss.
 
     Shapes: (h, k, n), (m,) -> (m,). Units: [-]. Rows of NaN are left out.
@@ -54,7 +54,7 @@ def envelope(kernels: ArrayLike, losses: ArrayLike) -> Floats:
     Raises:
         ChainError: as `leakage`.
 
-    >>> envelope([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()
+    >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()
     [0.5, 2.0]
     """
     rows, loss = filled(kernels), checked_loss(losses)
@@ -129,7 +129,11 @@ class LeakageBound:
         table = self._table(direction, method)
         if at < 0:
             return losses[()]
-        value = self._between(table[at], losses) if method == "tight" else guarded(through_distance(table[at], losses))
+        value = (
+            self._between(table[at], losses)
+            if method == "tight"
+            else guarded(leakage_from_total_variation(table[at], losses))
+        )
         if method == "tight" and direction in self.hulls:
             value = np.minimum(value, guarded(self.hulls[direction][at].left_of(losses)))
         result: Floats = np.minimum(rounded_up(value), losses)[()]

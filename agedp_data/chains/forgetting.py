@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agedp_data.chains.direct import checked_lags, checked_states, lag_counts, powers_of, rows_of, spread
-from agedp_data.chains.markov_check import check_markov
+from agedp_data.chains.markov_check import markov_goodness_of_fit
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 
-__all__ = ["check_markov", "forgetting", "lag_kernel"]
+__all__ = ["empirical_total_variation", "lag_kernel", "markov_goodness_of_fit"]
 
 
 def lag_kernel(
@@ -62,7 +62,7 @@ def lag_kernel(
     return rows_of(lag_counts(secret, read, lag, n_secret=n_secret, n_read=n_read, part=part))
 
 
-def forgetting(
+def empirical_total_variation(
     states: ArrayLike,
     lags: ArrayLike,
     *,
@@ -87,9 +87,9 @@ def forgetting(
     Raises:
         ChainError: as `lag_kernel`, or an unknown way.
 
-    >>> forgetting([0, 0, 1, 1] * 50, [1, 2, 4], n_states=2, by="direct").round(1).tolist()
+    >>> empirical_total_variation([0, 0, 1, 1] * 50, [1, 2, 4], n_states=2, by="direct").round(1).tolist()
     [0.0, 1.0, 1.0]
-    >>> forgetting([0, 0, 1, 1] * 50, [1, 2, 4], n_states=2, by="powers").round(1).tolist()
+    >>> empirical_total_variation([0, 0, 1, 1] * 50, [1, 2, 4], n_states=2, by="powers").round(1).tolist()
     [0.0, 0.0, 0.0]
     """
     series, steps = checked_states(states, n_states), checked_lags(lags)

@@ -33,7 +33,7 @@ _STATES = 2**24  # drawn at a time
 _ROUNDING = 1e-12  # an excess that varies less does not vary
 
 
-def check_markov(
+def markov_goodness_of_fit(
     states: ArrayLike,
     lags: ArrayLike,
     rng: np.random.Generator,
@@ -65,7 +65,7 @@ def check_markov(
     References: MATHS 2b; Davison and Hinkley, Bootstrap methods and their application, 1997, 5.2 and 4.2.
 
     >>> day = np.arange(364) % 7 >= 5  # at home on two days of each week
-    >>> found = check_markov(day.astype(int), [1, 7], np.random.default_rng(1), n_states=2)
+    >>> found = markov_goodness_of_fit(day.astype(int), [1, 7], np.random.default_rng(1), n_states=2)
     >>> found.direct.round(1).tolist(), found.powers.round(1).tolist(), found.rejected.tolist()
     ([0.3, 1.0], [0.3, 0.0], [False, True])
     """

@@ -18,10 +18,10 @@ from agedp_data.chains.spectrum import (
     deflated,
     fill_bound,
     is_reversible,
-    largest_distance,
+    max_total_variation,
     second_singular,
     spectral_bound,
-    total_variation_ahead,
+    total_variation_forward,
 )
 from agedp_data.chains.transitions import ascending_powers, power, stationary
 from agedp_data.privacy.kernel import Floats, Mask, filled
@@ -56,7 +56,7 @@ class UpperHulls:
         may = self._may(age, shared, ratio)
         rows, ratio = rows[may], ratio[may]
         if rows.size:
-            rows = rows[self._may(age, largest_distance(rows), ratio)]
+            rows = rows[self._may(age, max_total_variation(rows), ratio)]
         if rows.size:
             self.hulls[age] = frontier_of(rows, self.hulls[age])
 
@@ -121,7 +121,7 @@ def _telling_first(chains: Floats, steps: Steps) -> Iterator[Floats]:
     """Yield the chains in blocks, those that forget slowest at the first, middle and last step before the others."""
     marks = np.unique(steps[[0, len(steps) // 2, -1]]) if len(steps) else steps
     leads = np.zeros(len(chains), np.bool_)
-    distances = [total_variation_ahead(block, marks) for block in _blocks(chains)]
+    distances = [total_variation_forward(block, marks) for block in _blocks(chains)]
     for column in np.concatenate(distances).T if distances else ():
         leads[np.argsort(-column, kind="stable")[:_LEADERS]] = True
     yield chains[leads]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agedp_data.chains.direct import Ints, can_be_followed, lag_counts
-from agedp_data.chains.transitions import closed, transition_matrix
+from agedp_data.chains.transitions import recurrent_part, transition_matrix
 
 Small = NDArray[np.unsignedinteger[Any]]
 
@@ -71,7 +71,7 @@ def _followers(series: Ints, k: int) -> tuple[Ints, Ints, Ints]:
     size = len(series)
     counts = np.swapaxes(lag_counts(series, series, 1, n_secret=k, n_read=k), 1, 2)
     for i, chain in enumerate(transition_matrix(counts, smoothing=0)):
-        kept = closed(chain)[1] if can_be_followed(chain) else np.zeros(k, dtype=np.bool_)
+        kept = recurrent_part(chain)[1] if can_be_followed(chain) else np.zeros(k, dtype=np.bool_)
         counts[i] *= kept[:, None] & kept
     number = counts.sum(axis=2)
     start = np.concatenate(([0], number.ravel().cumsum()))[:-1].reshape(size, k)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.chains.sampling import sampling_bound
-from agedp_data.chains.transitions import ascending_powers, closed, reverse, stationary
+from agedp_data.chains.transitions import ascending_powers, recurrent_part, reverse, stationary
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, Mask, checked_steps, filled
 
@@ -23,14 +23,14 @@ __all__ = [
     "deflated",
     "fill_bound",
     "is_reversible",
-    "largest_distance",
+    "max_total_variation",
     "reversibilised_bound",
     "sampling_bound",
     "second_singular",
     "spectral_bound",
     "spectral_gap",
     "total_variation",
-    "total_variation_ahead",
+    "total_variation_forward",
 ]
 
 MIXING_NAMES = {
@@ -60,15 +60,15 @@ def total_variation(transition: ArrayLike, steps: ArrayLike) -> Floats:
     >>> total_variation([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2]).round(12).tolist()
     [1.0, 0.8, 0.64]
     """
-    return total_variation_ahead(reverse(transition), steps)
+    return total_variation_forward(reverse(transition), steps)
 
 
-def total_variation_ahead(transition: ArrayLike, steps: ArrayLike) -> Floats:
+def total_variation_forward(transition: ArrayLike, steps: ArrayLike) -> Floats:
     """Return the same of the chain as given, not reversed: for chains that are reversed already, or look ahead."""
-    return _per_step(steps, np.asarray(transition, dtype=np.float64), largest_distance)
+    return _per_step(steps, np.asarray(transition, dtype=np.float64), max_total_variation)
 
 
-def largest_distance(kernel: ArrayLike) -> Floats:
+def max_total_variation(kernel: ArrayLike) -> Floats:
     """Return the largest total variation between two rows: (..., k, n) -> (...). Rows of NaN are left out."""
     rows = filled(kernel)
     stack = rows.reshape((-1, *rows.shape[-2:]))
@@ -155,7 +155,7 @@ def spectral_gap(transition: ArrayLike) -> Floats:
 def is_reversible(transition: ArrayLike) -> Mask:
     """Return whether pi(x) P(x, y) = pi(y) P(y, x) within 1e-9 of the larger side: (..., k, k) -> (...)."""
     law = stationary(transition)
-    flow = law[..., :, None] * closed(transition)[0]
+    flow = law[..., :, None] * recurrent_part(transition)[0]
     back = np.swapaxes(flow, -1, -2)
     same = np.abs(flow - back) <= REVERSIBLE_TOLERANCE * np.maximum(flow, back)
     return np.asarray(same.all(axis=(-1, -2)))
@@ -185,7 +185,7 @@ def _symmetrised(matrix: Floats, law: Floats) -> Floats:
 
 
 def _second_eigenvalue(transition: ArrayLike, law: Floats) -> Floats:
-    matrix = _symmetrised(closed(transition)[0], law)
+    matrix = _symmetrised(recurrent_part(transition)[0], law)
     # The eigenvalue one removed: its left and right vector is sqrt(pi) in this form.
     matrix = matrix - np.sqrt(law[..., :, None] * law[..., None, :])
     largest: Floats = np.abs(np.linalg.eigvals(matrix)).max(axis=-1)

@@ -13,7 +13,7 @@ from agedp_data.chains.maxima import UpperHulls, largest_reversibilised, largest
 from agedp_data.chains.rounding import guarded
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
-from agedp_data.privacy.leakage import through_distance
+from agedp_data.privacy.leakage import leakage_from_total_variation
 from agedp_data.privacy.pieces import gain
 
 METHODS = ("total_variation", "reversibilised", "spectral")
@@ -34,7 +34,7 @@ def steps_of_days(days: Iterable[int], *, steps_per_day: int) -> NDArray[np.int6
     return np.array(sorted({steps_per_day * gap for gap in gaps} | begins), dtype=np.int64)
 
 
-def tabulate(
+def leakage_bound(
     backward: ArrayLike,
     ages: ArrayLike,
     losses: ArrayLike,
@@ -126,7 +126,7 @@ def tabulate_distances(
 
 
 def _table(distances: Floats, grid: Floats) -> Floats:
-    return np.minimum(guarded(through_distance(distances[:, None], grid)), grid)
+    return np.minimum(guarded(leakage_from_total_variation(distances[:, None], grid)), grid)
 
 
 def _remembers(steps: NDArray[np.int64], grid: Floats, ahead: bool, steps_per_day: int) -> LeakageBound:

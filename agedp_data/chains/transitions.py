@@ -85,7 +85,7 @@ def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
     return chain if smoothing == 0 else (chain + smoothing) / (1 + n_states * smoothing)
 
 
-def closed(transition: ArrayLike) -> tuple[Floats, Mask]:
+def recurrent_part(transition: ArrayLike) -> tuple[Floats, Mask]:
     """Return the chains on the states that have rows (zeros elsewhere), and which states these are.
 
     Shapes: (..., k, k) -> (..., k, k), (..., k). Raises ChainError if no state remains in a chain.
@@ -115,7 +115,7 @@ def stationary(transition: ArrayLike) -> Floats:
     >>> stationary([[0.9, 0.1], [0.3, 0.7]]).round(12).tolist()
     [0.75, 0.25]
     """
-    matrix, kept = closed(transition)
+    matrix, kept = recurrent_part(transition)
     member = _recurrent(matrix, kept)
     # Members first: then each elimination but the first state's has somewhere to go.
     order = np.argsort(~member, axis=-1, kind="stable")
@@ -166,7 +166,7 @@ def reverse(transition: ArrayLike) -> Floats:
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     law = stationary(transition)
-    matrix, _ = closed(transition)
+    matrix, _ = recurrent_part(transition)
     flow = np.swapaxes(law[..., :, None] * matrix, -1, -2)
     total = flow.sum(axis=-1, keepdims=True)
     return np.where(law[..., None] > 0, flow / np.where(total > 0, total, 1.0), np.nan)
@@ -179,12 +179,12 @@ def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
     after each product, or rounding would grow in proportion to t.
 
     Raises:
-        ChainError: steps that are no whole non-negative numbers, or as `closed`.
+        ChainError: steps that are no whole non-negative numbers, or as `recurrent_part`.
 
     >>> power([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2])[:, 0, 1].round(12).tolist()
     [0.0, 0.1, 0.18]
     """
-    matrix, kept = closed(transition)
+    matrix, kept = recurrent_part(transition)
     step = checked_steps(steps)
     shape = np.broadcast_shapes(kept.shape[:-1], step.shape)
     each = np.broadcast_to(step, shape)
@@ -208,7 +208,7 @@ def ascending_powers(transition: ArrayLike, steps: ArrayLike) -> Iterator[tuple[
     >>> [(t, kernel[0, 1].round(12).item()) for t, kernel in ascending_powers([[0.9, 0.1], [0.1, 0.9]], [2, 1, 2])]
     [(1, 0.1), (2, 0.18)]
     """
-    matrix, kept = closed(transition)
+    matrix, kept = recurrent_part(transition)
     absent = ~kept[..., None]
     before, gap, leap = 0, -1, matrix
     now = np.eye(matrix.shape[-1]) * kept[..., None]

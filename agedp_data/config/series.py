@@ -35,7 +35,7 @@ from agedp_data.notions.parameters import (
 from agedp_data.privacy.counts import cumulative, histogram
 from agedp_data.privacy.sensitivity import (
     Change,
-    UseChange,
+    Move,
     cumulative_sensitivity,
     histogram_sensitivity,
     sum_sensitivity,
@@ -94,7 +94,7 @@ class Series(Section):
 
         Half-hours that add up to the same day, or nearly, may lie in any states (MATHS 7).
         """
-        return "replacement" if self.values == "states" and isinstance(change, UseChange) else change
+        return "replacement" if self.values == "states" and isinstance(change, Move) else change
 
     def counted(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
         """Return what each household's day counts as: its energy, at most the clamp; `missing_wh` if not usable."""

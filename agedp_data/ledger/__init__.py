@@ -5,8 +5,8 @@ from __future__ import annotations
 from agedp_data.ledger.ledger import Ledger
 from agedp_data.ledger.rows import (
     ContractRecord,
+    Fault,
     ModelRecord,
-    RecordFault,
     ReleaseRecord,
     StatementRecord,
     canonical,
@@ -15,9 +15,9 @@ from agedp_data.ledger.rows import (
 
 __all__ = [
     "ContractRecord",
+    "Fault",
     "Ledger",
     "ModelRecord",
-    "RecordFault",
     "ReleaseRecord",
     "StatementRecord",
     "canonical",

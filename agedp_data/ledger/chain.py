@@ -65,13 +65,11 @@ class HashChain:
         """Return the hash that a row has as the next one of this chain."""
         return rows.sha256(self.head + rows.text_of(row))
 
-    def add(self, table: str, columns: Mapping[str, Any]) -> tuple[rows.RecordFault, ...]:
+    def add(self, table: str, columns: Mapping[str, Any]) -> tuple[rows.Fault, ...]:
         """Take the next row as the database holds it; return everything that is wrong with it."""
         seq = columns["seq"]
         if not schema.has_place(seq):
-            return (
-                rows.RecordFault(seq if isinstance(seq, int) else 0, table, "a row that was put in: it has no place"),
-            )
+            return (rows.Fault(seq if isinstance(seq, int) else 0, table, "a row that was put in: it has no place"),)
         what = list(self._place(seq))
         row: rows.Row | None = None
         try:
@@ -84,7 +82,7 @@ class HashChain:
             self._keep(row)
         self.length, self.head = seq, str(columns["hash"])
         self.heads[self.head] = seq
-        return tuple(rows.RecordFault(seq, table, each) for each in what)
+        return tuple(rows.Fault(seq, table, each) for each in what)
 
     def flaws(self, row: rows.Row) -> tuple[str, ...]:
         """Return what is wrong with a row's meaning, given the rows before it."""
@@ -267,9 +265,9 @@ def _draw(row: rows.ReleaseRecord) -> Iterator[str]:
         yield f"{len(row.cells)} cells, {len(row.values)} values, {len(row.households)} numbers of households"
     if not 0 < row.scale <= LARGEST_SCALE:
         yield "scale is not positive, or beyond 2^55"
-    elif not losses.recorded(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
+    elif not losses.ceil_nano(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
         yield (
-            f"loss {losses.epsilon(row.loss)} is below sensitivity {row.sensitivity} / scale {row.scale!r},"
+            f"loss {losses.format_epsilon(row.loss)} is below sensitivity {row.sensitivity} / scale {row.scale!r},"
             " or beyond 64 bits"
         )
 

@@ -21,8 +21,8 @@ from agedp_data.ledger.marks import OF_LEDGER, RecoveryRecord, Takeover, mark_of
 from agedp_data.ledger.rows import (
     NO_HASH,
     ContractRecord,
+    Fault,
     ModelRecord,
-    RecordFault,
     ReleaseRecord,
     Row,
     StatementRecord,
@@ -148,7 +148,7 @@ class LedgerReader:
         self._read()
         return self._everything()
 
-    def verify(self) -> tuple[RecordFault, ...]:
+    def verify(self) -> tuple[Fault, ...]:
         """Return everything that is wrong with the database, and with all rows, recomputed from their columns.
 
         Rows cut off at the end leave a valid, shorter chain: `contains` a published head shows that.
@@ -158,7 +158,7 @@ class LedgerReader:
         """
         return carried_out(self._database, self._faults, write=False)
 
-    def _faults(self, connection: Connection) -> tuple[RecordFault, ...]:
+    def _faults(self, connection: Connection) -> tuple[Fault, ...]:
         return (*_faults_of_rows(self._database, connection), *_faults_of_parts(self._database, connection))
 
     def _read(self) -> HashChain:
@@ -215,31 +215,31 @@ def _behind() -> LedgerBehind:
     return LedgerBehind("the ledger was replaced or shortened while it was open; put back the newest copy")
 
 
-def _faults_of_rows(database: LedgerDatabase, connection: Connection) -> list[RecordFault]:
-    chain, found, faults = HashChain(), list[schema.Found](), list[RecordFault]()
+def _faults_of_rows(database: LedgerDatabase, connection: Connection) -> list[Fault]:
+    chain, found, faults = HashChain(), list[schema.Found](), list[Fault]()
     for name in schema.TABLES:
         try:
             with connection.begin_nested():  # or one table that cannot be read would hide the others
                 found += schema.rows_of(connection, name, 0)
         except DBAPIError as error:
-            faults.append(RecordFault(0, f"table {name}", f"cannot be read: {_lasting(database, error)}"))
+            faults.append(Fault(0, f"table {name}", f"cannot be read: {_lasting(database, error)}"))
     for table, columns in schema.in_order(found):
         faults += chain.add(table, columns)
     return faults
 
 
-def _faults_of_parts(database: LedgerDatabase, connection: Connection) -> list[RecordFault]:
+def _faults_of_parts(database: LedgerDatabase, connection: Connection) -> list[Fault]:
     """Return what is wrong with anything but the rows: triggers, indices, tables, the schema version, the pages."""
     try:
-        faults = [RecordFault(0, what, how) for what, how in database.oddities(connection)]
+        faults = [Fault(0, what, how) for what, how in database.oddities(connection)]
         whole = database.is_whole(connection)
         meta = [(name, content) for name, content in connection.execute(select(schema.META))]
     except DBAPIError as error:
-        return [RecordFault(0, "file", _lasting(database, error))]
+        return [Fault(0, "file", _lasting(database, error))]
     if not whole:
-        faults.append(RecordFault(0, "file", "the database is damaged"))
+        faults.append(Fault(0, "file", "the database is damaged"))
     if dict(meta).get("version") not in schema.READS or not {name for name, _ in meta} <= {"version", "needs"}:
-        faults.append(RecordFault(0, "table meta", "holds something other than the schema version"))
+        faults.append(Fault(0, "table meta", "holds something other than the schema version"))
     return faults
 
 

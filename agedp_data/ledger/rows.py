@@ -91,7 +91,7 @@ class StatementRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFault:
+class Fault:
     """One thing that is wrong with a row of a ledger (`seq` 0: with the ledger as a whole)."""
 
     seq: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import ChainError, Refused
-from agedp_data.losses import epsilon, granted
+from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
 from agedp_data.notions.allocated import largest
 from agedp_data.notions.candidate import Alternative, amount_in
@@ -68,15 +68,15 @@ class AgeDependent(EnforcedPromise):
         if self.epsilon_per_day is not None and self.risk is not None:
             raise wrong("stands beside risk; write exactly one of the two", "epsilon_per_day")
         if self.epsilon_per_day is not None:
-            refuse_day_above_caps(self, granted(self.epsilon_per_day))
+            refuse_day_above_caps(self, floor_nano(self.epsilon_per_day))
         return self
 
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`, or the solved loss, or what `losses` leave of it under the bound."""
         if self.risk is None:
-            return granted(self.epsilon_per_day or 0)
+            return floor_nano(self.epsilon_per_day or 0)
         constant, forgotten = self._constant(envelope)
-        bound, age = granted(self.risk), self.age_days * forgotten.envelope.steps_per_day
+        bound, age = floor_nano(self.risk), self.age_days * forgotten.envelope.steps_per_day
 
         risk = forgotten.of(losses).with_day(day)
 
@@ -92,23 +92,23 @@ class AgeDependent(EnforcedPromise):
         self._refuse_young(next)
         if self.epsilon_per_day is not None:
             spent = self.losses_with(history, next)[next.day]
-            refuse_above(next.day, "the day", spent, ("epsilon_per_day", granted(self.epsilon_per_day)))
+            refuse_above(next.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
         if self.risk is not None:
             rows = [row for row in (*history, next) if row.state == "released"]
             _, forgotten = self._constant(envelope)
             risk = self._account.risk_at(rows, forgotten, next.published_on)
-            refuse_above(next.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", granted(self.risk)))
+            refuse_above(next.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the released days exceed `risk` at any instant under this envelope."""
         if self.risk is None:
             return
         found = self._account.figures(history, envelope, None)[0]
-        if found.value is None or found.value > granted(self.risk):
-            known = "no finite risk" if found.value is None else f"a risk of {epsilon(found.value)}"
+        if found.value is None or found.value > floor_nano(self.risk):
+            known = "no finite risk" if found.value is None else f"a risk of {format_epsilon(found.value)}"
             raise Refused(
                 f"by a model that its contracts name what is released already carries {known}, more than risk = "
-                f"{epsilon(granted(self.risk))}; releases stop, nothing is rewritten"
+                f"{format_epsilon(floor_nano(self.risk))}; releases stop, nothing is rewritten"
             )
 
     def figures(
@@ -145,8 +145,8 @@ class AgeDependent(EnforcedPromise):
     @property
     def limits(self) -> dict[str, int | None]:
         """Return the caps, `epsilon_per_day` where it is less, and `risk` if that is what is promised."""
-        day = min(self.day_cap, granted(self.epsilon_per_day)) if self.epsilon_per_day is not None else self.day_cap
-        risk = {} if self.risk is None else {RISK: granted(self.risk)}
+        day = min(self.day_cap, floor_nano(self.epsilon_per_day)) if self.epsilon_per_day is not None else self.day_cap
+        risk = {} if self.risk is None else {RISK: floor_nano(self.risk)}
         return {**super().limits, DAY_FIGURE: day, **risk}
 
     @property
@@ -172,7 +172,7 @@ class AgeDependent(EnforcedPromise):
 
     def _solve(self, forgotten: AgedLeakage) -> int:
         age = self.age_days * forgotten.envelope.steps_per_day
-        bound = granted(self.risk or 0)
+        bound = floor_nano(self.risk or 0)
 
         def keeps(loss: int) -> bool:
             if forgotten.envelope.assume != "markov":

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import ClassVar, Final, Literal, SupportsFloat
 
 from agedp_data.chains.rounding import to_integers
-from agedp_data.losses import NANO, number
+from agedp_data.losses import NANO, to_float
 from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, Method, day_losses
 from agedp_data.notions.together import ComposedLoss
 
@@ -43,7 +43,7 @@ _NOTHING_CREDITED: Final = 1000 * NANO
 def whole(loss: SupportsFloat) -> int | None:
     """Return a float loss in whole 1e-9, rounded up; None if infinite.
 
-    The float nearest to a whole number of 1e-9 stands for that number (`losses.recorded` would take its
+    The float nearest to a whole number of 1e-9 stands for that number (`losses.ceil_nano` would take its
     binary value and go one further).
 
     >>> whole(0.1), whole(0.1000000001), whole(float("inf"))
@@ -68,7 +68,7 @@ class AgedLeakage:
             return loss
         key = (age_steps, loss)
         if key not in self._known:
-            left = self.envelope(age_steps, number(loss), direction="backward", method=self.method)
+            left = self.envelope(age_steps, to_float(loss), direction="backward", method=self.method)
             rounded = whole(left)
             self._known[key] = loss if rounded is None else min(rounded, loss)
         return self._known[key]
@@ -76,7 +76,7 @@ class AgedLeakage:
     def peak(self, loss: int, age_steps: int) -> int | None:
         """Return the largest risk if every day, for ever, spends `loss` and is published at `age_steps`."""
         composed = self.envelope.supremum(
-            self.envelope.steps_per_day, number(loss), direction="backward", method=self.method
+            self.envelope.steps_per_day, to_float(loss), direction="backward", method=self.method
         )
         at_age = whole(self.envelope(age_steps, composed, direction="backward", method=self.method))
         return at_age if age_steps > 0 else whole(composed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from agedp_data.losses import granted
+from agedp_data.losses import floor_nano
 from agedp_data.notions.candidate import Alternative, Keys, part
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -37,24 +37,24 @@ class Classical(EnforcedPromise):
 
     @model_validator(mode="after")
     def _within_caps(self) -> Self:
-        refuse_day_above_caps(self, granted(self.epsilon_per_day))
+        refuse_day_above_caps(self, floor_nano(self.epsilon_per_day))
         return self
 
     @property
     def limits(self) -> dict[str, int | None]:
         """Return the caps, the day's no larger than `epsilon_per_day`."""
-        return {**super().limits, DAY_FIGURE: min(self.day_cap, granted(self.epsilon_per_day))}
+        return {**super().limits, DAY_FIGURE: min(self.day_cap, floor_nano(self.epsilon_per_day))}
 
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`, whatever was published before."""
         del losses, day, envelope
-        return granted(self.epsilon_per_day)
+        return floor_nano(self.epsilon_per_day)
 
     def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the day would spend more than `epsilon_per_day`."""
         del envelope
         spent = self.losses_with(history, next)[next.day]
-        refuse_above(next.day, "the day", spent, ("epsilon_per_day", granted(self.epsilon_per_day)))
+        refuse_above(next.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None

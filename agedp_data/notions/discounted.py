@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import Refused
-from agedp_data.losses import NANO, granted
+from agedp_data.losses import NANO, floor_nano
 from agedp_data.notions.candidate import Alternative, amount_in, unknown
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, counted_as, fading_of
@@ -40,7 +40,7 @@ from agedp_data.notions.notion import (
     spent_figures,
 )
 from agedp_data.notions.parameters import Amount, Days, Epsilon, wrong
-from agedp_data.privacy.discounted import Exponential, Hyperbolic, endless, schedule
+from agedp_data.privacy.discounted import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
 from agedp_data.privacy.kernel import Floats
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Discounted(EnforcedPromise):
     def _first_day_fits(self) -> Self:
         quick = self.discount == "exponential" or (self.horizon_days or 0) <= _SOON_SOLVED
         if self.schedule != "optimal" or quick:
-            first = min(self._wanted(0), granted(self.epsilon), self.day_cap)
+            first = min(self._wanted(0), floor_nano(self.epsilon), self.day_cap)
             if first == 0:
                 raise wrong("is too little for the schedule: the first day's part rounds to nothing", "epsilon")
             refuse_day_above_caps(self, first, "epsilon")
@@ -133,7 +133,7 @@ class Discounted(EnforcedPromise):
 
         By publication the cap alone bounds a day: its series may be published on several dates, discounted apart.
         """
-        bound = granted(self.epsilon)
+        bound = floor_nano(self.epsilon)
         sums = dict.fromkeys(DiscountedLoss(self.discount, self.rate, self.clock).names, bound)
         day = self.day_cap if self.clock == "publication-day" else min(self.day_cap, bound)
         return {**super().limits, DAY_FIGURE: day, **sums}
@@ -157,7 +157,7 @@ class Discounted(EnforcedPromise):
             for row in history:
                 if row.day == day and row.state == "released":
                     others[self._tick(row)] -= row.loss
-        bound, now = granted(self.epsilon), number_of(day)
+        bound, now = floor_nano(self.epsilon), number_of(day)
         if self.clock == "publication-day":
             now = max([*ticks, *([number_of(published_on)] if published_on else [])], default=now)
         left = self._fading.left(others, now, bound)
@@ -181,7 +181,7 @@ class Discounted(EnforcedPromise):
         ticks, now = self._ticks(history), self._tick(next)
         ticks[now] = ticks.get(now, 0) + next.loss
         value = self._fading.largest(ticks, since=now)
-        refuse_above(next.day, "the discounted sum", value, ("epsilon", granted(self.epsilon)))
+        refuse_above(next.day, "the discounted sum", value, ("epsilon", floor_nano(self.epsilon)))
         if self.horizon_days is not None and next.loss > 0:
             released = sum(loss > 0 for loss in self.losses_with(history, next).values())
             if released > self.horizon_days:
@@ -261,7 +261,7 @@ class Discounted(EnforcedPromise):
     def _wanted(self, released: int) -> int:
         """Return what the schedule has for the next release, whole 1e-9 epsilon."""
         if self.schedule == "renewal":
-            return granted(self.epsilon)
+            return floor_nano(self.epsilon)
         if self.horizon_days is None:
             count = max(64, 1 << released.bit_length())
             losses = _endless(self._discounting, float(self.epsilon), count, self.schedule)
@@ -277,7 +277,7 @@ class Discounted(EnforcedPromise):
         """
         rate = Fraction(self.rate)
         part = 1 - rate if self.discount == "exponential" else rate / (1 + rate)
-        return granted(part * Fraction(self.epsilon))
+        return floor_nano(part * Fraction(self.epsilon))
 
     @property
     def _discounting(self) -> _Named:
@@ -317,9 +317,9 @@ def _closed(discount: _Named, epsilon: float, horizon: int, method: str) -> _Pla
 
 @lru_cache(maxsize=64)
 def _endless(discount: _Named, epsilon: float, releases: int, method: str) -> _Planned:
-    return _whole(endless(discount, epsilon=epsilon, releases=releases, method=method))
+    return _whole(infinite_horizon_schedule(discount, epsilon=epsilon, releases=releases, method=method))
 
 
 def _whole(losses: Floats) -> _Planned:
     """Return losses in whole 1e-9 epsilon, rounded down."""
-    return tuple(granted(loss) for loss in losses.tolist())
+    return tuple(floor_nano(loss) for loss in losses.tolist())

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import PrivateAttr
 
 from agedp_data.errors import Refused
-from agedp_data.losses import epsilon
+from agedp_data.losses import format_epsilon
 from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, Promise, ReleaseHistory
 
 _Answer = TypeVar("_Answer")
@@ -94,9 +94,9 @@ def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int])
     """Raise Refused if `what` would come to more than the bound (its key and amount); None is infinite."""
     key, limit = bound
     if value is None:
-        raise Refused(f"{day}: {what} would be infinite, {key} = {epsilon(limit)}; nothing was drawn")
+        raise Refused(f"{day}: {what} would be infinite, {key} = {format_epsilon(limit)}; nothing was drawn")
     if value > limit:
         raise Refused(
-            f"{day}: {what} would come to {epsilon(value)}, {epsilon(value - limit)} more than "
-            f"{key} = {epsilon(limit)}; nothing was drawn"
+            f"{day}: {what} would come to {format_epsilon(value)}, {format_epsilon(value - limit)} more than "
+            f"{key} = {format_epsilon(limit)}; nothing was drawn"
         )

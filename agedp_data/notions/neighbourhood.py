@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.losses import NANO, epsilon, granted
+from agedp_data.losses import NANO, floor_nano, format_epsilon
 from agedp_data.notions.candidate import Alternative, amount_in, unknown
 from agedp_data.notions.changes import BoundedChangeLoss, BoundedChangeLosses
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
@@ -111,7 +111,7 @@ class Neighbourhood(EnforcedPromise):
             raise wrong('is missing; spend = "fraction" needs one such as 0.2', "fraction")
         if self.spend != "fraction" and self.fraction is not None:
             raise wrong('is used by spend = "fraction" only; remove it', "fraction")
-        if self._wanted("2000-01-01", granted(self.epsilon_per_window)) == 0:
+        if self._wanted("2000-01-01", floor_nano(self.epsilon_per_window)) == 0:
             raise wrong("is too little for the window: a day's part rounds to nothing", "epsilon_per_window")
         return self
 
@@ -121,7 +121,7 @@ class Neighbourhood(EnforcedPromise):
 
         What it says about a change of any size goes with the clamp, which an amendment may raise: the cap bounds it.
         """
-        window = granted(self.epsilon_per_window)
+        window = floor_nano(self.epsilon_per_window)
         of_day = self._own
         return {**super().limits, of_day.window_figure: window, of_day.day_figure: min(window, self.day_cap)}
 
@@ -139,15 +139,16 @@ class Neighbourhood(EnforcedPromise):
     @property
     def remark(self) -> str:
         """Return which cap leaves small changes less than the window does, if one does."""
-        wanted = self._wanted("", granted(self.epsilon_per_window))
+        wanted = self._wanted("", floor_nano(self.epsilon_per_window))
         any_size = int(wanted * self._publication.times(self.delta_wh))
         if any_size <= self.day_cap:
             return ""
         left = ceil(self.day_cap / self._publication.times(self.delta_wh))
         return (
-            f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {epsilon(wanted)} a day for changes of "
-            f"{exact_text(self.delta_kwh)} kWh would be {epsilon(any_size)} for changes of any size; small changes "
-            f"cost {epsilon(left)} instead, with more noise"
+            f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {format_epsilon(wanted)} a day for changes of "
+            f"{exact_text(self.delta_kwh)} kWh would be {format_epsilon(any_size)} for changes of any size; "
+            f"small changes "
+            f"cost {format_epsilon(left)} instead, with more noise"
         )
 
     @classmethod
@@ -178,13 +179,13 @@ class Neighbourhood(EnforcedPromise):
         del envelope
         others = dict(losses)
         others.pop(day, None)
-        window = granted(self.epsilon_per_window)
+        window = floor_nano(self.epsilon_per_window)
         left = max(0, window - fullest_window(others, day, days=self.window_days))
         return int(self._wanted(day, left) * self._publication.times(self.delta_wh))
 
     def _wanted(self, day: str, left: int) -> int:
         """Return what a day may say about small changes of what is left to it, rounded down."""
-        window = granted(self.epsilon_per_window)
+        window = floor_nano(self.epsilon_per_window)
         if self.fraction is not None:
             return int(Fraction(self.fraction) * left)
         first, last = self._publication.first_day, self._publication.last_day
@@ -199,7 +200,7 @@ class Neighbourhood(EnforcedPromise):
         del envelope
         spent = fullest_window(self._small.with_next(history, next), next.day, days=self.window_days)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
-        refuse_above(next.day, what, spent, ("epsilon_per_window", granted(self.epsilon_per_window)))
+        refuse_above(next.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -242,7 +243,7 @@ class Neighbourhood(EnforcedPromise):
 
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over so many days by spend, its own first, as a multiple of the clamp."""
-        times, window = float(self._publication.times(self.delta_wh)), granted(self.epsilon_per_window)
+        times, window = float(self._publication.times(self.delta_wh)), floor_nano(self.epsilon_per_window)
         names = [self.spend, *(name for name in _SPENDS if name != self.spend)]
         share = float(self.fraction or _FRACTION)
         found = {}
@@ -264,5 +265,5 @@ class Neighbourhood(EnforcedPromise):
 def _plan(days: int, window: int, epsilon: Decimal) -> tuple[int, ...]:
     """Return the offline plan of so many days, whole 1e-9 epsilon, rounded down."""
     found = window_budgets(np.arange(days), window=window, epsilon=float(epsilon), method="offline")
-    most = granted(epsilon)
-    return tuple(min(most, granted(loss)) for loss in found.tolist())
+    most = floor_nano(epsilon)
+    return tuple(min(most, floor_nano(loss)) for loss in found.tolist())

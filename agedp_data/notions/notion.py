@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
 
-from agedp_data.losses import granted
+from agedp_data.losses import floor_nano
 from agedp_data.notions.candidate import Alternative
 from agedp_data.notions.parameters import AgeDays, Epsilon, Section, Total
 from agedp_data.notions.publication import Publication
@@ -204,12 +204,12 @@ class Promise(Section):
     @property
     def day_cap(self) -> int:
         """Return the cap of any one day, whole 1e-9 epsilon."""
-        return granted(self.max_day_epsilon)
+        return floor_nano(self.max_day_epsilon)
 
     @property
     def total_cap(self) -> int | None:
         """Return the sum at which the series ends, whole 1e-9 epsilon; None if unlimited."""
-        return None if self.epsilon_total == "unlimited" else granted(self.epsilon_total)
+        return None if self.epsilon_total == "unlimited" else floor_nano(self.epsilon_total)
 
     @property
     def limits(self) -> dict[str, int | None]:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
-from agedp_data.privacy.sensitivity import Change, UseChange
+from agedp_data.privacy.sensitivity import Change, Move
 
 if TYPE_CHECKING:
     from agedp_data.notions.notion import HistoryRow
@@ -74,4 +74,4 @@ def _share(one: Statistic) -> Fraction:
 
 
 def _times(one: Statistic, size_wh: int) -> Fraction:
-    return Fraction(one.sensitivity("replacement"), one.sensitivity(UseChange(size_wh)))
+    return Fraction(one.sensitivity("replacement"), one.sensitivity(Move(size_wh)))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import Refused
-from agedp_data.losses import epsilon, granted
+from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.notions.aged import ASSUMED
 from agedp_data.notions.allocated import Budget, Plan, allocated, endless, largest
 from agedp_data.notions.candidate import Alternative, amount_in
@@ -102,13 +102,13 @@ class Temporal(EnforcedPromise):
     @property
     def limits(self) -> dict[str, int | None]:
         """Return the caps and alpha, which no day's own loss exceeds either."""
-        alpha = granted(self.alpha)
+        alpha = floor_nano(self.alpha)
         return {**super().limits, DAY_FIGURE: min(self.day_cap, alpha), LEAKAGE: alpha}
 
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, or as much of it as days in another order or a larger past leave."""
         leaked, plan = self._under(envelope)
-        alpha, spent, now = granted(self.alpha), by_number(losses), number_of(day)
+        alpha, spent, now = floor_nano(self.alpha), by_number(losses), number_of(day)
         wanted, later = self._next(plan, len(spent))
         if wanted == 0 or self._as_planned(spent, now, plan):
             return wanted
@@ -135,7 +135,7 @@ class Temporal(EnforcedPromise):
                 "nothing was drawn"
             )
         said = self._under(envelope)[0].largest(by_number(losses))
-        refuse_above(next.day, "what all releases say about one day", said, ("alpha", granted(self.alpha)))
+        refuse_above(next.day, "what all releases say about one day", said, ("alpha", floor_nano(self.alpha)))
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if under this envelope what is released says more than alpha about some day."""
@@ -148,10 +148,10 @@ class Temporal(EnforcedPromise):
         if not any(losses.values()):
             return {}
         day, said = self._under(envelope)[0].told_most(losses)
-        if said <= granted(self.alpha):
+        if said <= floor_nano(self.alpha):
             return {}
         about = date.fromordinal(day).isoformat()
-        return {"alpha": f"alpha = {self.alpha:f} is below {epsilon(said)}, which is already said about {about}"}
+        return {"alpha": f"alpha = {self.alpha:f} is below {format_epsilon(said)}, which is already said about {about}"}
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -183,7 +183,7 @@ class Temporal(EnforcedPromise):
         return f"alpha = {self.alpha:f} over {self.horizon_days} days leaves a day less than 0.000000001"
 
     def _part(self, days: int) -> str:
-        return f"epsilon {epsilon(granted(self.alpha) // days)}"
+        return f"epsilon {format_epsilon(floor_nano(self.alpha) // days)}"
 
     @property
     def _endless(self) -> bool:
@@ -217,7 +217,7 @@ class Temporal(EnforcedPromise):
         return self._known[id(envelope)][1:]
 
     def _plan(self, envelope: LeakageBoundLike) -> Plan:
-        alpha = granted(self.alpha)
+        alpha = floor_nano(self.alpha)
         if self.horizon_days == "unlimited":
             constant = min(endless(envelope, alpha), self.day_cap)
             return (constant,) if constant else ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
-from agedp_data.losses import granted
+from agedp_data.losses import floor_nano
 from agedp_data.notions.candidate import Alternative, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
@@ -56,14 +56,14 @@ class WEvent(EnforcedPromise):
     @property
     def limits(self) -> dict[str, int | None]:
         """Return the caps and the window's amount, which no day exceeds either."""
-        window = granted(self.epsilon_per_window)
+        window = floor_nano(self.epsilon_per_window)
         of_window = WindowLoss(self.window_days).figure
         return {**super().limits, DAY_FIGURE: min(self.day_cap, window), of_window: window}
 
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return a window_days-th of the window's amount, or half of what the fullest window has left."""
         del envelope
-        window = granted(self.epsilon_per_window)
+        window = floor_nano(self.epsilon_per_window)
         left = max(0, window - fullest_window(losses, day, days=self.window_days))
         if self.spend == "remaining":
             return left // 2
@@ -73,7 +73,7 @@ class WEvent(EnforcedPromise):
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del envelope
         spent = fullest_window(self.losses_with(history, next), next.day, days=self.window_days)
-        bound = ("epsilon_per_window", granted(self.epsilon_per_window))
+        bound = ("epsilon_per_window", floor_nano(self.epsilon_per_window))
         refuse_above(next.day, f"a window of {self.window_days} days", spent, bound)
 
     def figures(

@@ -26,7 +26,7 @@ from agedp_data.privacy.composition import (
     sum_rule,
 )
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
-from agedp_data.privacy.leakage import leakage, supremum, through_distance
+from agedp_data.privacy.leakage import leakage, leakage_from_total_variation, supremum
 from agedp_data.privacy.pieces import fixed_point
 
 __all__ = [
@@ -72,7 +72,7 @@ def risk(transition: ArrayLike, loss: ArrayLike, age_steps: ArrayLike, *, method
     """
     steps, losses = line(age_steps, "ages"), checked_loss(loss)
     if method != "tight":
-        return through_distance(_distance(method)(transition, steps), losses[..., None])
+        return leakage_from_total_variation(_distance(method)(transition, steps), losses[..., None])
     backward = reverse(transition)
     result = np.zeros((*np.broadcast_shapes(backward.shape[:-2], losses.shape), steps.size))
     for step, kernel in ascending_powers(backward, steps):
@@ -96,7 +96,7 @@ def risk_of_curve(curve: ArrayLike, loss: ArrayLike, ages: ArrayLike) -> Floats:
         raise ChainError(f"a curve has one value per age: {steps.size} ages, got shape {distances.shape}")
     if (np.diff(distances[np.lexsort((distances, steps))]) > 0).any():
         raise ChainError("a declared curve must not increase with age; the promise holds for every later instant")
-    return through_distance(distances, loss)
+    return leakage_from_total_variation(distances, loss)
 
 
 def compose(
@@ -185,7 +185,7 @@ def peak(transition: ArrayLike, loss: ArrayLike, *, age: int, interval: int, met
     distances = _distance(method)(transition, [int(apart), int(before)])
     each, between = np.broadcast_arrays(losses, distances[..., 0])
     limit = fixed_point(between[..., None], np.zeros_like(between)[..., None], each)
-    return through_distance(distances[..., 1], limit)
+    return leakage_from_total_variation(distances[..., 1], limit)
 
 
 def age_artificially(
@@ -238,7 +238,7 @@ def _through(transition: ArrayLike, method: str) -> Through:
         return lambda gap, loss: leakage(kernel(gap), loss)
     figure = _distance(method)
     distance = lru_cache(_GAPS)(lambda gap: figure(transition, [gap])[..., 0])
-    return lambda gap, loss: through_distance(distance(gap), loss)
+    return lambda gap, loss: leakage_from_total_variation(distance(gap), loss)
 
 
 def _distance(method: str) -> Callable[[ArrayLike, ArrayLike], Floats]:

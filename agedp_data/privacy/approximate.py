@@ -19,7 +19,7 @@ from agedp_data.chains.spectrum import total_variation
 from agedp_data.errors import ChainError
 from agedp_data.privacy.composition import courses, line
 from agedp_data.privacy.kernel import Floats, checked_loss
-from agedp_data.privacy.leakage import through_distance
+from agedp_data.privacy.leakage import leakage_from_total_variation
 
 _GAPS = 8
 
@@ -41,7 +41,10 @@ def approximate_risk(
     losses, deltas = checked_loss(loss)[..., None], _probability(delta)[..., None]
     distance = total_variation(transition, line(age_steps, "ages"))
     shape = np.broadcast_shapes(losses.shape, deltas.shape, distance.shape)
-    aged = np.broadcast_to(through_distance(distance, losses), shape), np.broadcast_to(distance * deltas, shape)
+    aged = (
+        np.broadcast_to(leakage_from_total_variation(distance, losses), shape),
+        np.broadcast_to(distance * deltas, shape),
+    )
     return aged[0].copy(), aged[1].copy()
 
 
@@ -75,7 +78,9 @@ def compose_approximate(
 
     def through(gap: int, pair: Floats) -> Floats:
         held = distance(gap)
-        return np.stack(np.broadcast_arrays(through_distance(held, pair[..., 0]), held * pair[..., 1]), axis=-1)
+        return np.stack(
+            np.broadcast_arrays(leakage_from_total_variation(held, pair[..., 0]), held * pair[..., 1]), axis=-1
+        )
 
     figures = courses(published, ages, np.stack((each, small), axis=-1), at, through=through)
     table = np.stack(np.broadcast_arrays(*figures), axis=-1) if figures else np.zeros((2, 0))

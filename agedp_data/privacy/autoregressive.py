@@ -13,7 +13,7 @@ from scipy.special import erf
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss
-from agedp_data.privacy.leakage import through_distance
+from agedp_data.privacy.leakage import leakage_from_total_variation
 
 
 def total_variation(age: ArrayLike, *, apart: float, rate: float, noise: float) -> Floats:
@@ -45,7 +45,7 @@ def risk(age: ArrayLike, loss: ArrayLike, *, width: float, rate: float, noise: f
     >>> risk(0, 2.0, width=9.0, rate=0.8, noise=1.0).item()
     2.0
     """
-    return through_distance(total_variation(age, apart=width, rate=rate, noise=noise), checked_loss(loss))
+    return leakage_from_total_variation(total_variation(age, apart=width, rate=rate, noise=noise), checked_loss(loss))
 
 
 def noise_scale(loss: float, *, width: float, agents: int) -> float:

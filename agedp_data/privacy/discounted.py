@@ -20,7 +20,7 @@ from agedp_data.privacy.discounts import Discount, Exponential, Hyperbolic, Weig
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.least_noise import least_noise
 from agedp_data.privacy.optimum import exponential_optimum, renewal
-from agedp_data.privacy.square_root import certified_constant, corollary_16
+from agedp_data.privacy.square_root import certified_constant, paper_constant
 
 __all__ = [
     "METHODS",
@@ -29,9 +29,9 @@ __all__ = [
     "Hyperbolic",
     "Weights",
     "certified_constant",
-    "corollary_16",
     "discounted_loss",
-    "endless",
+    "infinite_horizon_schedule",
+    "paper_constant",
     "schedule",
 ]
 
@@ -90,7 +90,7 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
     return losses
 
 
-def endless(discount: Discount, *, epsilon: float, releases: int, method: str) -> Floats:
+def infinite_horizon_schedule(discount: Discount, *, epsilon: float, releases: int, method: str) -> Floats:
     """Return the first losses of a series of which nobody knows the end.
 
     As `schedule`, but "classical" is [F] Corollary 8, r_k = 6 epsilon/(pi^2 k^2), and "constant" exists for
@@ -99,7 +99,7 @@ def endless(discount: Discount, *, epsilon: float, releases: int, method: str) -
     Raises:
         ChainError: "optimal", or "constant" with weights whose sum has no known end; or as `schedule`.
 
-    >>> endless(Exponential(0.9), epsilon=1, releases=2, method="constant").round(6).tolist()
+    >>> infinite_horizon_schedule(Exponential(0.9), epsilon=1, releases=2, method="constant").round(6).tolist()
     [0.1, 0.1]
     """
     if method == "classical":
@@ -154,7 +154,7 @@ def _paper(discount: Discount, horizon: int) -> Floats:
 def _corollary_16(discount: Discount, horizon: int) -> Floats:
     if not isinstance(discount, Hyperbolic):
         raise ChainError("Corollary 16 is about hyperbolic discounting; take method = 'paper'")
-    return _of_paper(discount, horizon, corollary_16)
+    return _of_paper(discount, horizon, paper_constant)
 
 
 def _of_paper(discount: Discount, horizon: int, constant: Callable[[float], float]) -> Floats:

@@ -58,7 +58,7 @@ def supremum(kernel: ArrayLike, loss: ArrayLike) -> Floats:
     return _each(kernel, loss, _limits)
 
 
-def through_distance(distance: ArrayLike, loss: ArrayLike) -> Floats:
+def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats:
     """Return ln(1 + Delta (e^a - 1)), what total variation alone says about L_K(a).
 
     Shapes: (...), (...) -> (...), broadcast. Units: [-]. References: [A] Theorem 1.
@@ -66,7 +66,7 @@ def through_distance(distance: ArrayLike, loss: ArrayLike) -> Floats:
     Raises:
         ChainError: a distance outside [0, 1], a negative loss or NaN.
 
-    >>> round(float(through_distance(0.64, 0.5)), 15)
+    >>> round(float(leakage_from_total_variation(0.64, 0.5)), 15)
     0.347257871444443
     """
     distances, losses = np.broadcast_arrays(np.asarray(distance, dtype=np.float64), checked_loss(loss))
@@ -75,7 +75,7 @@ def through_distance(distance: ArrayLike, loss: ArrayLike) -> Floats:
     return gain(distances[..., None], np.zeros_like(distances)[..., None], losses)
 
 
-class LeakageFunction:
+class KernelLeakage:
     """L_K as a function of the loss, its pieces precomputed: O(log n) for each evaluation.
 
     Args:
@@ -91,7 +91,7 @@ class LeakageFunction:
 
     References: replaces [T] Algorithms 2 to 5.
 
-    >>> LeakageFunction([[0.8, 0.2], [0.0, 1.0]]).breakpoints.tolist()
+    >>> KernelLeakage([[0.8, 0.2], [0.0, 1.0]]).breakpoints.tolist()
     []
     """
 

@@ -24,8 +24,8 @@ from agedp_data.chains.states import MISSING
 from agedp_data.chains.transitions import power
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
-from agedp_data.privacy.recursion import BoundedLeakage, LeakageTotals, checked_losses, leak_of, shape_of
-from agedp_data.privacy.stacked import Kernels, StackedLeakage, members
+from agedp_data.privacy.recursion import LeakageFunction, LeakageTotals, checked_losses, leak_of, shape_of
+from agedp_data.privacy.stacked import BatchedLeakage, Kernels, members
 from agedp_data.privacy.temporal_blocks import kernels
 
 Ints = NDArray[np.int64]
@@ -93,8 +93,8 @@ class HigherOrderRecursion:
         backward, forward: how a loss passes over 1, 2, ... days.
     """
 
-    backward: tuple[BoundedLeakage, ...]
-    forward: tuple[BoundedLeakage, ...]
+    backward: tuple[LeakageFunction, ...]
+    forward: tuple[LeakageFunction, ...]
 
     def leak(self, losses: ArrayLike, *, beyond: float = 0.0) -> LeakageTotals:
         """Return the leakage about each day's state, (..., T); `beyond` is the loss of all releases to come."""
@@ -134,19 +134,19 @@ def leaping(transition: Kernels, *, leaps: int) -> HigherOrderRecursion:
     if count < 1:
         raise ChainError("a recursion takes at least one step at a time")
     behind, ahead = (
-        tuple(StackedLeakage(tuple(power(chain, j) for chain in side)) for j in range(1, count + 1))
+        tuple(BatchedLeakage(tuple(power(chain, j) for chain in side)) for j in range(1, count + 1))
         for side in kernels(tuple(members(transition)))
     )
     return HigherOrderRecursion(behind, ahead)
 
 
-def _supremum(passings: tuple[BoundedLeakage, ...], loss: Floats) -> Floats:
+def _supremum(passings: tuple[LeakageFunction, ...], loss: Floats) -> Floats:
     """Return the least over j of e + the part of the supremum of x -> j e + L_j(x) that earlier releases have."""
     each = [np.asarray(passing.supremum(j * loss)) for j, passing in enumerate(passings, start=1)]
     return np.asarray(np.min(np.broadcast_arrays(*each), axis=0))
 
 
-def _leapt(losses: Floats, passings: tuple[BoundedLeakage, ...], beyond: float) -> Floats:
+def _leapt(losses: Floats, passings: tuple[LeakageFunction, ...], beyond: float) -> Floats:
     """Return what the releases so far say about the state at each one, its own loss not included: (..., T)."""
     virtual = len(passings)
     known = [_supremum(passings, np.asarray(beyond))] * virtual

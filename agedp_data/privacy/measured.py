@@ -27,7 +27,7 @@ _NEARLY_ALWAYS = 0.95
 _ROUNDING = 1e-9
 
 
-def proven_loss(statistic: ArrayLike, coins: ArrayLike, *, confidence: float) -> float:
+def epsilon_lower_bound(statistic: ArrayLike, coins: ArrayLike, *, confidence: float) -> float:
     """Return a loss that trials prove at a confidence, 0 if they prove none.
 
         max over the margins of ln(s/(1 - s)), s the lower bound of the share of right guesses, each at 1 - confidence
@@ -37,7 +37,7 @@ def proven_loss(statistic: ArrayLike, coins: ArrayLike, *, confidence: float) ->
     `statistic` (n,) from 0, as if the coin showed tails, to 1; `coins` (n,) True for heads. Units: [-].
 
     >>> heads = np.arange(4000) % 2 == 0
-    >>> proven_loss(heads, heads, confidence=0.999) > 5, proven_loss(heads, ~heads, confidence=0.999)
+    >>> epsilon_lower_bound(heads, heads, confidence=0.999) > 5, epsilon_lower_bound(heads, ~heads, confidence=0.999)
     (True, 0.0)
     """
     shown, heads = np.asarray(statistic, np.float64), np.asarray(coins, np.bool_)
@@ -62,7 +62,7 @@ def least_loss(right: int, guesses: int, *, unlikely: float) -> float:
     return math.log1p(-wrong) - math.log(wrong) if wrong < 1 else -math.inf
 
 
-def chance_shown(
+def detection_power(
     losses: Sequence[float], promised: float, trials: int, *, confidence: float, reach: ArrayLike = 1.0
 ) -> float:
     """Return how likely composed Laplace mechanisms are, at least, to prove more than is promised.
@@ -78,16 +78,17 @@ def chance_shown(
 
 
 def shows(losses: Sequence[float], promised: float, trials: int, *, confidence: float, reach: ArrayLike = 1.0) -> bool:
-    """Tell whether more than is promised is proven at least 19 times out of 20; arguments as of `chance_shown`."""
-    return chance_shown(losses, promised, trials, confidence=confidence, reach=reach) >= _NEARLY_ALWAYS
+    """Tell whether more than is promised is proven at least 19 times out of 20; arguments as of `detection_power`."""
+    return detection_power(losses, promised, trials, confidence=confidence, reach=reach) >= _NEARLY_ALWAYS
 
 
-def noticed_loss(promised: float, trials: int, *, parts: Sequence[float] = (1.0,), confidence: float) -> float:
+def detectable_epsilon(promised: float, trials: int, *, parts: Sequence[float] = (1.0,), confidence: float) -> float:
     """Return the least loss, composed of `parts` in proportion, of which trials would prove more than is promised.
 
     As `shows` tells. inf if there is none up to 50: with so few trials nothing would be noticed. Units: [-].
 
-    >>> noticed_loss(0.2, 20_000, confidence=0.999) < noticed_loss(0.2, 20_000, parts=(1, 1), confidence=0.999)
+    >>> more = detectable_epsilon(0.2, 20_000, parts=(1, 1), confidence=0.999)
+    >>> detectable_epsilon(0.2, 20_000, confidence=0.999) < more
     True
     """
     each = np.asarray(parts, np.float64) / math.fsum(parts)

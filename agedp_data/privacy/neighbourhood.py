@@ -126,7 +126,7 @@ def loss_of_change(size: Number, *, epsilon: Number, delta: Number, full: Number
     """Return what Laplace noise on a linear query (a sum, a mean) says about a change of a household's use.
 
     epsilon min(x, full)/delta, exactly, and no mechanism of this noise says less (MATHS 6). For other statistics
-    see `sensitivity`, for other mechanisms `moves`. Exact: `losses.recorded` rounds it up. Amounts that are floats are
+    see `sensitivity`, for other mechanisms `moves`. Exact: `losses.ceil_nano` rounds it up. Amounts that are floats are
     taken as written. Units: size, delta, full [the same], epsilon [-] -> [-].
 
     Args:
@@ -151,7 +151,7 @@ def loss_of_change(size: Number, *, epsilon: Number, delta: Number, full: Number
 def full_range_loss(epsilon: Number, *, protected: int, full: int) -> Fraction:
     """Return the loss of a replacement, epsilon full/protected: what every other accountant is fed (MATHS 6).
 
-    Exact: `losses.recorded` rounds it up, and `losses.granted` rounds what a cap on it leaves down. Never less than
+    Exact: `losses.ceil_nano` rounds it up, and `losses.floor_nano` rounds what a cap on it leaves down. Never less than
     epsilon. Units: epsilon [-], sensitivities [the statistic's] -> [-].
 
     Args:

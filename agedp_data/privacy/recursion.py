@@ -22,14 +22,14 @@ from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss
 
 
-class Leakage(Protocol):
+class LeakageMap(Protocol):
     """How a loss passes on: never more comes out than goes in, and more goes in, more comes out."""
 
     def __call__(self, loss: Floats, /) -> Floats:
         """Return what is left of a loss."""
 
 
-class BoundedLeakage(Leakage, Protocol):
+class LeakageFunction(LeakageMap, Protocol):
     """How a loss passes on from each release to the next."""
 
     def supremum(self, loss: Floats, /) -> Floats:
@@ -67,10 +67,10 @@ class Recursion:
         reach_backward, reach_forward: from one release to the day of the next.
     """
 
-    carry_backward: BoundedLeakage
-    reach_backward: Leakage
-    carry_forward: BoundedLeakage
-    reach_forward: Leakage
+    carry_backward: LeakageFunction
+    reach_backward: LeakageMap
+    carry_forward: LeakageFunction
+    reach_forward: LeakageMap
 
     def leak(self, losses: ArrayLike, *, beyond: float = 0.0) -> LeakageTotals:
         """Return the leakage of releases with these losses (..., T).
@@ -119,8 +119,8 @@ def leak_of(losses: Floats, before: Floats, after: Floats) -> LeakageTotals:
 
 def reached(
     losses: Floats,
-    carries: Sequence[Leakage],
-    reaches: Sequence[Leakage],
+    carries: Sequence[LeakageMap],
+    reaches: Sequence[LeakageMap],
     *,
     first: tuple[Floats, Floats] | None = None,
 ) -> Floats:

@@ -1,7 +1,7 @@
 """How far one household moves a statistic: exact L1 sensitivities to each kind of change ([D], MATHS 6 and 7).
 
-A `UseChange(size)` changes a household's use by at most `size`. The neighbours of [D] differ by less than delta; on the
-line both have the same sensitivities, in whole watt-hours `UseChange(delta)` may protect a little more. A household-day
+A `Move(size)` changes a household's use by at most `size`. The neighbours of [D] differ by less than delta; on the
+line both have the same sensitivities, in whole watt-hours `Move(delta)` may protect a little more. A household-day
 that goes missing is no such change: it jumps to `missing_kwh`.
 """
 
@@ -19,7 +19,7 @@ from agedp_data.privacy.exact import Number, as_written, on_one_scale
 
 
 @dataclass(frozen=True, slots=True)
-class UseChange:
+class Move:
     """A change of one household's use by at most `size`.
 
     Raises:
@@ -33,17 +33,17 @@ class UseChange:
             raise ChainError(f"a change of size {self.size}: must be at least 0")
 
 
-Change = UseChange | Literal["arrival", "departure", "replacement"]
+Change = Move | Literal["arrival", "departure", "replacement"]
 """A replacement changes a household's day in any way; arrivals and departures change how many there are."""
 
 
 def sum_sensitivity(change: Change, *, clamp: int) -> int:
     """Return how far a sum of whole uses in [0, clamp] moves: min(size, clamp). Units: [clamp's].
 
-    >>> sum_sensitivity(UseChange(2_000), clamp=50_000), sum_sensitivity("replacement", clamp=50_000)
+    >>> sum_sensitivity(Move(2_000), clamp=50_000), sum_sensitivity("replacement", clamp=50_000)
     (2000, 50000)
     """
-    if isinstance(change, UseChange):
+    if isinstance(change, Move):
         return min(int(as_written(change.size) // 1), clamp)  # whole uses differ by whole amounts
     return clamp
 
@@ -53,7 +53,7 @@ def histogram_sensitivity(change: Change, *, edges: ArrayLike) -> int:
 
     Shapes: (bins + 1,) -> []. Units: [any] -> [households].
 
-    >>> [histogram_sensitivity(change, edges=[0, 5, 9]) for change in (UseChange(1), "arrival", "replacement")]
+    >>> [histogram_sensitivity(change, edges=[0, 5, 9]) for change in (Move(1), "arrival", "replacement")]
     [2, 1, 2]
     """
     if change in ("arrival", "departure"):
@@ -68,7 +68,7 @@ def cumulative_sensitivity(change: Change, *, edges: ArrayLike) -> int:
     Shapes: (bins + 1,) -> []. Units: [any] -> [households].
 
     >>> edges = [0, 2, 4, 6, 20]
-    >>> changes = (UseChange(2), UseChange(3), "arrival", "replacement")
+    >>> changes = (Move(2), Move(3), "arrival", "replacement")
     >>> [cumulative_sensitivity(change, edges=edges) for change in changes]
     [1, 2, 4, 3]
     """
@@ -84,14 +84,14 @@ def shifted_sensitivity(change: Change, *, width: Number, delta: Number, low: Nu
     Units: [any] -> [households].
 
     >>> grid = {"width": 8, "delta": 2, "low": 0, "high": 50}
-    >>> [shifted_sensitivity(change, **grid) for change in (UseChange(2), "arrival", "replacement")]
+    >>> [shifted_sensitivity(change, **grid) for change in (Move(2), "arrival", "replacement")]
     [2, 4, 8]
     """
     rows = rows_of(width, delta)
     if change in ("arrival", "departure"):
         return rows
     reach = cell_count(delta=delta, low=low, high=high) - 1
-    if isinstance(change, UseChange):
+    if isinstance(change, Move):
         reach = min(reach, -(-as_written(change.size) // as_written(delta)))
     return 2 * min(rows, reach)
 
@@ -114,4 +114,4 @@ def edges_crossed(edges: ArrayLike, *, size: Number) -> int:
 
 
 def _crossed(change: Change, edges: ArrayLike) -> int:
-    return edges_crossed(edges, size=change.size) if isinstance(change, UseChange) else max(np.size(edges) - 2, 0)
+    return edges_crossed(edges, size=change.size) if isinstance(change, Move) else max(np.size(edges) - 2, 0)

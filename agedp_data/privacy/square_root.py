@@ -44,7 +44,7 @@ def certified_constant(beta: float) -> float:
 
     y = beta t, f(t) = 1/sqrt(t), f'(t) = beta/sqrt(t) - 1/(2 t sqrt(t)), at its only maximum near y = 2.28.
     Units: [-]. References: [F] Corollary 16, whose own constant is too small for large and for tiny beta
-    (`corollary_16`).
+    (`paper_constant`).
 
     Raises:
         ChainError: beta that is not a positive, finite number; for beta = 0 no constant is enough.
@@ -59,7 +59,7 @@ def certified_constant(beta: float) -> float:
     return (_summed(beta) if beta >= _SUMMED_FROM else _expanded(beta)) * (1 + _SLACK)
 
 
-def corollary_16(beta: float) -> float:
+def paper_constant(beta: float) -> float:
     """Return the constant of [F] Corollary 16, 2 (atanh(1/sqrt 3) + atanh(sqrt(beta/(1+beta))))/sqrt(beta (beta+1)).
 
     Units: [-]. It is up to 1.7 times larger than needed for usual beta, and too small outside
@@ -68,7 +68,7 @@ def corollary_16(beta: float) -> float:
     Raises:
         ChainError: beta for which it breaks the promise, with the constant that keeps it.
 
-    >>> round(corollary_16(1), 3)
+    >>> round(paper_constant(1), 3)
     2.178
     """
     needed = certified_constant(beta)

@@ -21,7 +21,7 @@ Kernels = ArrayLike | tuple[ArrayLike, ...] | None
 """A kernel, a stack of kernels, a set of either (a tuple of matrices or stacks), or None: no correlation is known."""
 
 
-class StackedLeakage:
+class BatchedLeakage:
     """L of each kernel of a stack, or the largest over a set of kernels; see `Kernels`.
 
     Shapes: (..., k, n), those of a set broadcast against each other and may differ in k and n. Rows of NaN are left
@@ -34,7 +34,7 @@ class StackedLeakage:
     Raises:
         ChainError: kernels as in `leakage`, an empty set, or stacks of a set that do not fit each other.
 
-    >>> StackedLeakage([[[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]]])(np.log(11)).round(4).tolist()  # ln 5, ln 11
+    >>> BatchedLeakage([[[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]]])(np.log(11)).round(4).tolist()  # ln 5, ln 11
     [1.6094, 2.3979]
     """
 

@@ -20,38 +20,38 @@ from numpy.typing import ArrayLike
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.recursion import (
-    BoundedLeakage,
     BudgetRecursion,
-    Leakage,
+    LeakageFunction,
+    LeakageMap,
     LeakageTotals,
     Recursion,
     checked_losses,
 )
 from agedp_data.privacy.stacked import Kernels
-from agedp_data.privacy.temporal_blocks import block_recursion, blocks, blocks_through, kernels
-from agedp_data.privacy.temporal_budgets import METHODS, allocate, allocate_through, recorded, recursion
+from agedp_data.privacy.temporal_blocks import block_recursion, blocks_through, daily_release_leakage, kernels
+from agedp_data.privacy.temporal_budgets import METHODS, allocate, allocate_with, recursion, round_up_losses
 from agedp_data.privacy.temporal_pairwise import pairwise
 
 __all__ = [
     "METHODS",
-    "BoundedLeakage",
     "BudgetRecursion",
-    "Leakage",
+    "LeakageFunction",
+    "LeakageMap",
     "LeakageTotals",
     "Recursion",
     "allocate",
-    "allocate_through",
+    "allocate_with",
     "backward",
     "block_recursion",
-    "blocks",
     "blocks_through",
+    "daily_release_leakage",
     "forward",
     "kernels",
-    "limit",
     "pairwise",
-    "recorded",
     "recursion",
+    "round_up_losses",
     "temporal",
+    "temporal_supremum",
     "user_level",
     "w_event",
     "window",
@@ -101,7 +101,7 @@ def temporal(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
     return _leak(kernel_b, kernel_f, losses).total
 
 
-def limit(kernel_b: Kernels, kernel_f: Kernels, loss: ArrayLike) -> Floats:
+def temporal_supremum(kernel_b: Kernels, kernel_f: Kernels, loss: ArrayLike) -> Floats:
     """Return what TPL builds up to if releases of this loss go on for ever: the suprema of both sides, less the loss.
 
     Shapes: (..., k, k), (...) -> (...), broadcast. Units: [-]. Infinite if a side has no supremum.
@@ -110,7 +110,7 @@ def limit(kernel_b: Kernels, kernel_f: Kernels, loss: ArrayLike) -> Floats:
     at one loss.
 
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
-    >>> limit(stay, stay, 0.1).round(4).item(), limit(np.eye(2), None, 0.1).item()
+    >>> temporal_supremum(stay, stay, 0.1).round(4).item(), temporal_supremum(np.eye(2), None, 0.1).item()
     (0.8724, inf)
     """
     return recursion(kernel_b, kernel_f).limit(loss)
@@ -134,7 +134,8 @@ def window(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, start: int, 
 def windows(leak: LeakageTotals, losses: ArrayLike, length: int) -> Floats:
     """Return the loss about each `length` releases in a row, of all releases.
 
-    One: TPL_t. Two: BPL_t + FPL_(t+1). More: BPL_t + FPL_(t+j) + the losses strictly between. Of `blocks` too: then
+    One: TPL_t. Two: BPL_t + FPL_(t+1). More: BPL_t + FPL_(t+j) + the losses strictly between. Of
+    `daily_release_leakage` too: then
     about whole days.
 
     Shapes: (..., T) -> (..., T - length + 1). Units: [-]. References: [T] Theorem 3.

@@ -22,13 +22,13 @@ from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.composition import Through, line
 from agedp_data.privacy.kernel import Floats, checked_steps
-from agedp_data.privacy.recursion import Leakage, LeakageTotals, Recursion, checked_losses, leak_of, reached
-from agedp_data.privacy.stacked import Kernels, StackedLeakage, members
+from agedp_data.privacy.recursion import LeakageMap, LeakageTotals, Recursion, checked_losses, leak_of, reached
+from agedp_data.privacy.stacked import BatchedLeakage, Kernels, members
 
 _GAPS = 64  # different gaps whose pieces are kept
 
 
-def blocks(
+def daily_release_leakage(
     transition: Kernels, losses: ArrayLike, gaps_days: ArrayLike, *, steps_per_day: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return backward, forward and total leakage about each whole day on which there is a release.
@@ -46,7 +46,7 @@ def blocks(
         ChainError: gaps below one day or of another number, a day without steps, chains as in `reverse`.
 
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
-    >>> [side.round(4).tolist() for side in blocks(stay, [0.5, 0.5], [1], steps_per_day=2)]
+    >>> [side.round(4).tolist() for side in daily_release_leakage(stay, [0.5, 0.5], [1], steps_per_day=2)]
     [[0.5, 0.897], [0.897, 0.5], [0.897, 0.897]]
     """
     behind, ahead = kernels(transition)
@@ -59,7 +59,7 @@ def blocks(
 def blocks_through(
     backward: Through, forward: Through, losses: ArrayLike, gaps_days: ArrayLike, *, steps_per_day: int
 ) -> LeakageTotals:
-    """Return the leakage of `blocks` for any way a loss passes over a gap of steps, such as an envelope's.
+    """Return the leakage of `daily_release_leakage` for any leakage over a gap of steps, such as a bound's.
 
     Shapes: (..., T), (T-1,) int -> (..., T) each. Units: [-], [days] -> [-].
 
@@ -71,7 +71,7 @@ def blocks_through(
         steps_per_day: steps of the chain in a day.
 
     Raises:
-        ChainError: gaps or steps as in `blocks`.
+        ChainError: gaps or steps as in `daily_release_leakage`.
     """
     each, gaps, day = checked_losses(losses), line(gaps_days, "gaps in days"), _day(steps_per_day)
     if gaps.size != max(each.shape[-1] - 1, 0) or (gaps < 1).any():
@@ -80,9 +80,9 @@ def blocks_through(
             "losses of one day are added up first"
         )
 
-    def over(through: Through, days: list[int]) -> tuple[list[Leakage], list[Leakage]]:
-        carries: list[Leakage] = [partial(through, day * g) for g in days]
-        reaches: list[Leakage] = [partial(through, 1 + day * (g - 1)) for g in days]
+    def over(through: Through, days: list[int]) -> tuple[list[LeakageMap], list[LeakageMap]]:
+        carries: list[LeakageMap] = [partial(through, day * g) for g in days]
+        reaches: list[LeakageMap] = [partial(through, 1 + day * (g - 1)) for g in days]
         return carries, reaches
 
     days: list[int] = gaps.tolist()
@@ -97,7 +97,7 @@ def block_recursion(transition: Kernels, *, steps_per_day: int, gap_days: int = 
     Its limit is e + L_{P^}(c*) + L_P(C*), c* the supremum of c -> e + L_{P^^m}(c) and C* that of the forward chain.
 
     Raises:
-        ChainError: as `blocks`.
+        ChainError: as `daily_release_leakage`.
 
     >>> stay = block_recursion([[0.9, 0.1], [0.1, 0.9]], steps_per_day=2)
     >>> stay.limit(0.5).round(4).item()
@@ -108,7 +108,7 @@ def block_recursion(transition: Kernels, *, steps_per_day: int, gap_days: int = 
         raise ChainError("releases lie at least a day apart; losses of one day are added up first")
     (behind, ahead), reach, carry = kernels(transition), 1 + day * (gap - 1), day * gap
 
-    def sides(chains: tuple[Floats, ...]) -> tuple[StackedLeakage, StackedLeakage]:
+    def sides(chains: tuple[Floats, ...]) -> tuple[BatchedLeakage, BatchedLeakage]:
         far = _powered(chains, carry)
         return far, far if reach == carry else _powered(chains, reach)
 
@@ -134,12 +134,12 @@ def kernels(transition: Kernels) -> tuple[tuple[Floats, ...], tuple[Floats, ...]
     return tuple(reverse(chain) for chain in chains), tuple(chains)
 
 
-def _powered(chains: tuple[Floats, ...], steps: int, evaluations: int | None = None) -> StackedLeakage:
-    return StackedLeakage(tuple(power(chain, steps) for chain in chains), evaluations=evaluations)
+def _powered(chains: tuple[Floats, ...], steps: int, evaluations: int | None = None) -> BatchedLeakage:
+    return BatchedLeakage(tuple(power(chain, steps) for chain in chains), evaluations=evaluations)
 
 
 def _through(chains: tuple[Floats, ...], evaluations: int) -> Through:
-    known: Callable[[int], StackedLeakage] = lru_cache(_GAPS)(lambda steps: _powered(chains, steps, evaluations))
+    known: Callable[[int], BatchedLeakage] = lru_cache(_GAPS)(lambda steps: _powered(chains, steps, evaluations))
     return lambda steps, loss: known(steps)(loss)
 
 

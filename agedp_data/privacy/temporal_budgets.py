@@ -22,7 +22,7 @@ from agedp_data.chains.rounding import NANO, guarded
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.recursion import BudgetRecursion, Recursion, checked_losses
-from agedp_data.privacy.stacked import Kernels, StackedLeakage
+from agedp_data.privacy.stacked import BatchedLeakage, Kernels
 from agedp_data.privacy.temporal_optimum import improved
 
 _MARGIN = 1e-14  # what a long recursion may round away from its limit, relative
@@ -68,26 +68,26 @@ def allocate(kernel_b: Kernels, kernel_f: Kernels, *, alpha: float, horizon: int
     >>> [float((1 / allocate(stay, stay, alpha=1, horizon=10, method=m)).mean().round(1)) for m in METHODS]
     [47.0, 38.0, 10.0, 9.0]
     """
-    plan = allocate_through(recursion(kernel_b, kernel_f), alpha=alpha, horizon=horizon, method=method)
+    plan = allocate_with(recursion(kernel_b, kernel_f), alpha=alpha, horizon=horizon, method=method)
     # The very figures that `temporal` gives, which are computed in another way for a short series.
     return _within(recursion(kernel_b, kernel_f, releases=horizon), plan, alpha)
 
 
 def recursion(kernel_b: Kernels, kernel_f: Kernels, *, releases: int | None = None) -> Recursion:
     """Return the recursions of both directions; with `releases`, as is best for so many. Errors: as `temporal`."""
-    behind = StackedLeakage(kernel_b, evaluations=releases)
-    ahead = behind if kernel_f is kernel_b else StackedLeakage(kernel_f, evaluations=releases)
+    behind = BatchedLeakage(kernel_b, evaluations=releases)
+    ahead = behind if kernel_f is kernel_b else BatchedLeakage(kernel_f, evaluations=releases)
     return Recursion(behind, behind, ahead, ahead)
 
 
-def allocate_through(course: BudgetRecursion, *, alpha: float, horizon: int, method: str) -> Floats:
+def allocate_with(course: BudgetRecursion, *, alpha: float, horizon: int, method: str) -> Floats:
     """Return the losses of `allocate` for any recursion: daily releases on half-hours, or a model's envelope.
 
     Shapes: -> (T,). Units and errors: as `allocate`.
 
     >>> from agedp_data.privacy.temporal_blocks import block_recursion
     >>> daily = block_recursion([[0.9, 0.1], [0.1, 0.9]], steps_per_day=48)
-    >>> allocate_through(daily, alpha=1, horizon=3, method="supremum").round(4).tolist()
+    >>> allocate_with(daily, alpha=1, horizon=3, method="supremum").round(4).tolist()
     [0.3857, 0.3857, 0.3857]
     """
     if method not in _PLANS:
@@ -99,7 +99,7 @@ def allocate_through(course: BudgetRecursion, *, alpha: float, horizon: int, met
     return _PLANS[method](course, float(alpha), int(horizon))
 
 
-def recorded(course: BudgetRecursion, losses: ArrayLike, *, alpha: float, endless: bool = False) -> Floats:
+def round_up_losses(course: BudgetRecursion, losses: ArrayLike, *, alpha: float, endless: bool = False) -> Floats:
     """Return losses in whole 1e-9, at most those given, whose leakage rounded up to whole 1e-9 is at most alpha.
 
     What is granted is rounded down and what it comes to is rounded up, so a plan that is exact in floats may be one
@@ -117,7 +117,7 @@ def recorded(course: BudgetRecursion, losses: ArrayLike, *, alpha: float, endles
         ChainError: losses that are above alpha by more than rounding.
 
     >>> from agedp_data.privacy.temporal import recursion
-    >>> recorded(recursion(np.eye(2), None), [2 / 3, 1 / 3], alpha=1.0).tolist()
+    >>> round_up_losses(recursion(np.eye(2), None), [2 / 3, 1 / 3], alpha=1.0).tolist()
     [0.666666666, 0.333333333]
     """
     whole = np.floor(checked_losses(losses) * NANO * (1 + _ULP))

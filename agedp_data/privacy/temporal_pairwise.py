@@ -15,7 +15,7 @@ from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, Mask, checked, filled
 from agedp_data.privacy.pieces import gain, prefixes
 from agedp_data.privacy.recursion import Recursion, checked_losses
-from agedp_data.privacy.stacked import Kernels, StackedLeakage, members
+from agedp_data.privacy.stacked import BatchedLeakage, Kernels, members
 
 
 def pairwise(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
@@ -42,7 +42,7 @@ def pairwise(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
         raise ChainError("backward and forward kernels must be about the same values")
     if each.ndim != 1:
         raise ChainError(f"losses of one household are a list, got shape {each.shape}")
-    sides = [StackedLeakage(kernel, evaluations=each.size) for kernel in (kernel_b, kernel_f)]
+    sides = [BatchedLeakage(kernel, evaluations=each.size) for kernel in (kernel_b, kernel_f)]
     leak = Recursion(sides[0], sides[0], sides[1], sides[1]).leak(each)
     kept = behind.kept & ahead.kept
     both = kept[:, None] & kept

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.privacy.ageing import compose
-from agedp_data.privacy.temporal_blocks import blocks
+from agedp_data.privacy.temporal_blocks import daily_release_leakage
 from agedp_data.readers.layout import SLOTS
 from agedp_data.readers.synthetic.households import Floats
 from pipelines.demo.release_table import ReleaseSummary
@@ -23,7 +23,7 @@ def exact_bound(release: ReleaseSummary, kernels: Floats) -> float | None:
     losses = np.array([row["epsilon"] for row in release.days])
     days = np.array([row["day"].toordinal() for row in release.days])
     if release.notion == "temporal":
-        _, _, total = blocks(kernels, losses, np.diff(days), steps_per_day=SLOTS)
+        _, _, total = daily_release_leakage(kernels, losses, np.diff(days), steps_per_day=SLOTS)
         return float(total.max())
     if release.notion == "age-dependent":
         age = release.age_days * SLOTS

@@ -20,7 +20,7 @@ from agedp_data.chains.spectrum import (
     spectral_bound,
     spectral_gap,
     total_variation,
-    total_variation_ahead,
+    total_variation_forward,
 )
 from agedp_data.chains.transitions import power, transition_matrix
 from agedp_data.model import PUBLIC, Model
@@ -157,7 +157,7 @@ def _curves(slowest: Floats, backward: Floats) -> dict[str, Floats]:
 
     The latter are the matrices of the reversed counts, as in the calibration.
     """
-    distances = total_variation_ahead(backward, _CURVE_STEPS)
+    distances = total_variation_forward(backward, _CURVE_STEPS)
     exact = {name: measure(slowest, _CURVE_STEPS) for name, measure in _EXACT.items()}
     return {**exact, "estimated_median": np.median(distances, axis=0), "estimated_largest": distances.max(axis=0)}
 

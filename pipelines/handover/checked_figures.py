@@ -112,8 +112,8 @@ def _noise_of(guarantee: Mapping[str, Any], version: int) -> _Noise:
 
 
 def _loss(name: str, row: Mapping[str, Any]) -> int:
-    loss = losses.nearest(row["epsilon"])
-    if loss < 1 or row["epsilon"] != losses.number(loss):
+    loss = losses.round_nano(row["epsilon"])
+    if loss < 1 or row["epsilon"] != losses.to_float(loss):
         raise _disagrees(name, row)
     return loss
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from agedp_data import noise, tables
 from agedp_data.config.series import AnySeries, Distribution
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import number
+from agedp_data.losses import to_float
 from pipelines.handover.checked_figures import METADATA_KEY
 
 
@@ -79,7 +79,7 @@ def _of_row(row: ReleaseRecord, group: str, versions: Mapping[str, int]) -> dict
         "group": group,
         "revision": row.revision,
         "published_on": date.fromisoformat(row.published_on),
-        "epsilon": number(row.loss),
+        "epsilon": to_float(row.loss),
         "version": versions[row.contract],
     }
 

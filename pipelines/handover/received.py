@@ -185,7 +185,7 @@ class ReleaseFolder:
 def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Check what the statement says of the days and their losses against the rows."""
     # the groups of a day are one release, its series are several
-    each = {(row["day"].isoformat(), row["of"]): losses.nearest(row["epsilon"]) for row in rows}
+    each = {(row["day"].isoformat(), row["of"]): losses.round_nano(row["epsilon"]) for row in rows}
     spent: dict[str, int] = {}
     for (day, _), loss in each.items():
         spent[day] = spent.get(day, 0) + loss
@@ -193,7 +193,10 @@ def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
     least = claim["contract"]["population"]["min_households"]
     days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
     told = {figure["name"]: figure["epsilon"] for figure in claim["figures"] if figure["kind"] == ASSUMPTION_FREE}
-    found = {"day": losses.epsilon(max(spent.values(), default=0)), "total": losses.epsilon(sum(spent.values()))}
+    found = {
+        "day": losses.format_epsilon(max(spent.values(), default=0)),
+        "total": losses.format_epsilon(sum(spent.values())),
+    }
     sound = (
         {key: claim["days"][key] for key in days} == days
         and not set(claim["days"]["skipped"]) & set(spent)
@@ -217,7 +220,7 @@ def _agrees(figure: Mapping[str, str]) -> bool:
         return figure.get("factor", told) in ("", told) and limit in ("", "unlimited")
     if not _AMOUNT.fullmatch(told):
         return False
-    loss = losses.nearest(Decimal(told))
+    loss = losses.round_nano(Decimal(told))
     within = limit in ("", "unlimited") or Decimal(limit) >= Decimal(told)
     return within and figure.get("factor", "") in ("", factor(loss))
 

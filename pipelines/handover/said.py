@@ -40,7 +40,7 @@ def said_in(row: Mapping[str, Any]) -> PublishedValue:
         0 if counts else row["households"],
         row["households_noisy" if counts else "noisy_sum_wh"],
         row["published_on"].isoformat(),
-        losses.nearest(row["epsilon"]),
+        losses.round_nano(row["epsilon"]),
         row["version"],
     )
 

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agedp_data.chains.cyclic import cyclic_kernels, merged_phases, pooled
+from agedp_data.chains.cyclic import cyclic_kernels, merge_phases, pooled
 from agedp_data.chains.cyclic_sampling import cyclic_sampling_bound
 from agedp_data.chains.cyclic_tabulation import HOUSEHOLDS, cyclic_maxima, envelope_of_maxima, remembering
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.chains.sampling import sampling_bound
-from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation_ahead
-from agedp_data.chains.tabulation import steps_of_days, tabulate, tabulate_distances
+from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation_forward
+from agedp_data.chains.tabulation import leakage_bound, steps_of_days, tabulate_distances
 from agedp_data.chains.transitions import stationary, transition_matrix
 from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import ChainError
@@ -94,7 +94,7 @@ def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints) ->
     backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
     forward = transition_matrix(counts, smoothing=0) if _ahead(model) else None
     day = steps_per_day(model)
-    envelope = tabulate(backward, ages, LOSS_GRID, forgets=forgets, forward=forward, steps_per_day=day)
+    envelope = leakage_bound(backward, ages, LOSS_GRID, forgets=forgets, forward=forward, steps_per_day=day)
     return PopulationBound(envelope, forgets, _curves(counts, forgets, ages))
 
 
@@ -119,15 +119,15 @@ def _hangs_together(counts: Ints) -> bool:
 def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
     """Return per household the measures of the envelope: Delta(t) exactly and two bounds (h, T), spectral gap (h,).
 
-    All are those of the matrix of the reversed counts, as in `tabulate`. Reversal of the forward matrix through its
-    stationary distribution is another estimator; the two agree only for long series (MATHS 2).
+    All are those of the matrix of the reversed counts, as in `leakage_bound`. Reversal of the forward matrix through
+    its     stationary distribution is another estimator; the two agree only for long series (MATHS 2).
     """
     size = (len(counts), len(ages))
     curves: dict[str, Floats] = {name: np.ones(size) for name in ("total_variation", "reversibilised", "spectral")}
     curves |= {"spectral_gap": np.zeros(len(counts))}
     for i in np.flatnonzero(forgets):
         backward = transition_matrix(counts[i].T, smoothing=0)
-        curves["total_variation"][i] = total_variation_ahead(backward, ages)
+        curves["total_variation"][i] = total_variation_forward(backward, ages)
         curves["reversibilised"][i] = reversibilised_bound(backward, ages)
         curves["spectral_gap"][i] = spectral_gap(backward)
         try:
@@ -158,7 +158,7 @@ def _grouped(counts: Ints, min_visits: int) -> tuple[Ints, Flags]:
     """Return which phases of each household (h, p) share a kernel, and whether it may be taken to forget (h,)."""
     groups, forgets = np.zeros(counts.shape[:2], np.int64), np.zeros(len(counts), bool)
     for i, own in enumerate(counts):
-        groups[i], enough = merged_phases(own, min_visits=min_visits)
+        groups[i], enough = merge_phases(own, min_visits=min_visits)
         forgets[i] = enough and _has_its_rows(own, groups[i])
     return groups, forgets
 

@@ -1,6 +1,7 @@
 """READINGS of a period -> what groups of households remember: the figures of `forgetting`, a group at a time.
 
-* The chain of day totals, and the model's chain of half-hours, by powers against direct counts (`check_markov`).
+* The chain of day totals, and the model's chain of half-hours, by powers against lagged counts
+  (`markov_goodness_of_fit`).
 * What the clamped total of a day tells of a later day, and of a later half-hour, to who knows the calendar
   (`chains.calendar`).
 
@@ -19,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from agedp_data.chains.calendar import given_calendar, own_halves
-from agedp_data.chains.cyclic_check import check_cyclic
-from agedp_data.chains.markov_check import Table, check_markov
+from agedp_data.chains.cyclic_check import cyclic_goodness_of_fit
+from agedp_data.chains.markov_check import Table, markov_goodness_of_fit
 from agedp_data.chains.states import edges_equal_width, edges_quantile, merge_rare, states
 from agedp_data.config.model import EstimatedModel
 from agedp_data.notions.parameters import watt_hours
@@ -136,7 +137,7 @@ def of_sample(homes: Ints, *, held: PeriodReadings, asked: MemoryRequest, rng: n
     ages, replicates = np.array(asked.model.ages_days), _REPLICATES[HALF_HOURS]
     if asked.model.chain == "homogeneous":
         return found | {HALF_HOURS: _checked(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
-    table = check_cyclic(
+    table = cyclic_goodness_of_fit(
         chain,
         ages,
         rng,
@@ -203,7 +204,7 @@ def _checked(
     series: Ints, lags: Ints, rng: np.random.Generator, replicates: int, *, steps_per_day: int
 ) -> dict[str, Floats]:
     """Return powers against direct counts, and whether they disagree: (h, T) each."""
-    table = check_markov(
+    table = markov_goodness_of_fit(
         series,
         lags,
         rng,

@@ -25,7 +25,7 @@ from agedp_data.config.run import RunFile
 from agedp_data.config.series import AnySeries
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import granted, number
+from agedp_data.losses import floor_nano, to_float
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.notion import Method
 from agedp_data.privacy.planner import AgePlan, cheapest, frontier
@@ -109,7 +109,7 @@ class _Search:
         if self.homes < 1:
             raise RunFileError("no home is on the roster on [schedule] first_day; there is no error to compare")
         self.share = float(run.shares[self.name])
-        self.cap = number(promise.day_cap)
+        self.cap = to_float(promise.day_cap)
         self.change = change_of([row for row in rows if row.series == self.name])
         self.horizon = min(HORIZON_DAYS, max(1, int(envelope.ages[-1]) // envelope.steps_per_day + 1))
         self.peak = lru_cache(maxsize=None)(self._peak)
@@ -155,7 +155,7 @@ class _Search:
         days, total = self.run.schedule.days, self.run.promise.total_cap
         ends = [] if days is None else [((days - 1) // interval + 1, "last_day")]
         if total is not None:
-            ends.append((max(1, int(number(total) / loss)), "epsilon_total"))
+            ends.append((max(1, int(to_float(total) / loss)), "epsilon_total"))
         return min(ends, default=None)
 
     def found(self) -> Frontier:
@@ -185,13 +185,13 @@ class _Search:
         promise = self.run.promise
         if not isinstance(promise, AgeDependent):
             return None
-        loss = number(promise.planned({}, self.run.schedule.first_day.isoformat(), self.envelope))
+        loss = to_float(promise.planned({}, self.run.schedule.first_day.isoformat(), self.envelope))
         if not loss:
             return None
         age = promise.age_days
         risk = self.risk(loss, age, 1)
         if promise.risk is not None:
-            target = number(granted(promise.risk))
+            target = to_float(floor_nano(promise.risk))
             if risk > target * (1 + _ROUNDING):  # the first loss is no daily one: what is released adds up
                 return None
             risk = target
@@ -199,7 +199,7 @@ class _Search:
 
     def _choice(self, plan: AgePlan, *, promised: bool = False, cheapest: bool = False) -> SchedulePoint:
         total = self.run.promise.total_cap
-        days = None if total is None else int(number(total) / plan.loss) * int(plan.interval)
+        days = None if total is None else int(to_float(total) / plan.loss) * int(plan.interval)
         age, interval = int(plan.age), int(plan.interval)
         end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
         return SchedulePoint(

@@ -19,7 +19,7 @@ from agedp_data.chains.envelope import LeakageBound
 from agedp_data.config import RunFile, contract
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import NANO, recorded
+from agedp_data.losses import NANO, ceil_nano
 from agedp_data.notions import Promise
 from agedp_data.roster import Roster
 from pipelines.promise.changes import change_of
@@ -137,7 +137,7 @@ class SimulatedDays:
         """
         sd_wh = noise_kwh * 1000.0 * min(self.homes.values())
         scale = 1 / (2 * math.asinh(1 / (math.sqrt(2) * sd_wh)))
-        return recorded(self.run.series[self.name].clamp_wh / (scale * float(self.run.shares[self.name])))
+        return ceil_nano(self.run.series[self.name].clamp_wh / (scale * float(self.run.shares[self.name])))
 
 
 def smallest_group(roster: Roster, day: date, by: str | None, least: int) -> int:

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from agedp_data.config import RunFile, contract
 from agedp_data.errors import AgedpError, RunFileError
-from agedp_data.losses import NANO, granted
+from agedp_data.losses import NANO, floor_nano
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.candidate import Alternative, unknown
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
@@ -189,7 +189,7 @@ class _PromiseSearch:
             return series.noise_kwh <= target.error_kwh
         if target.risk is None or series.reaches is None:
             return False
-        return series.reaches <= max(granted(target.risk), already if target.own else 0)
+        return series.reaches <= max(floor_nano(target.risk), already if target.own else 0)
 
     def _promising(self, notion: type[Promise], candidate: Alternative, amount: Decimal) -> RunFile:
         """Return the run file with this promise in place of its own, under its caps.

@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from html import escape
 from typing import Any
 
-from agedp_data.losses import number
+from agedp_data.losses import to_float
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, said_table, size_bar, table
 from agedp_data.pictures.scales import days, logarithmic, plain, short
@@ -168,12 +168,12 @@ def _named(ones: Sequence[LabelledBound]) -> str:
 
 
 def _epsilon(value: int | None) -> float:
-    return math.inf if value is None else number(value)
+    return math.inf if value is None else to_float(value)
 
 
 def _at(course: LossOverTime, day: str) -> str:
     known = [value for at, value in zip(course.days, course.values, strict=True) if at <= day]
-    return "infinite" if not known or known[-1] is None else short(number(known[-1]))
+    return "infinite" if not known or known[-1] is None else short(to_float(known[-1]))
 
 
 def schedules_table(schedules: Mapping[str, float]) -> str:

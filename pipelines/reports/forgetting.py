@@ -19,7 +19,7 @@ import numpy as np
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, paragraph, section, table
 from agedp_data.pictures.scales import linear, named
-from agedp_data.privacy.leakage import through_distance
+from agedp_data.privacy.leakage import leakage_from_total_variation
 from pipelines.models.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, LEVEL
 from pipelines.quantize import Floats
 
@@ -150,7 +150,7 @@ def _told(found: MemoryCurves, name: str) -> str:
     title, secret = _TOLD[name]
     left = {share: found.quantile(name, "loss_left", share) for share in (0.5, _LOW, _HIGH)}
     powers = found.quantile(DAY_TOTALS, "powers", 0.5)
-    chain = np.where(np.isnan(powers), np.nan, through_distance(np.nan_to_num(powers), found.loss))
+    chain = np.where(np.isnan(powers), np.nan, leakage_from_total_variation(np.nan_to_num(powers), found.loss))
     lines = {
         "counted directly (median home; band: 80 % of homes)": (left[0.5], (left[_LOW], left[_HIGH])),
         "by the chain of day totals (median home)": (chain, None),

@@ -13,12 +13,12 @@ import numpy as np
 
 from agedp_data.config.model import EstimatedModel
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import NANO, number
+from agedp_data.losses import NANO, to_float
 from agedp_data.notions.fading import by_number
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import plain
-from agedp_data.privacy.temporal import blocks
+from agedp_data.privacy.temporal import daily_release_leakage
 from pipelines.models.envelopes import steps_per_day
 from pipelines.quantize import Floats
 
@@ -36,12 +36,12 @@ def leakage_parts(
         return
     ids, chains = forgetful
     spent, gaps = np.array(list(losses.values())) / NANO, np.diff(list(losses))
-    said = blocks(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
+    said = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
     order = np.argsort(-said, kind="stable")
     few = [(f"{100 * share:g} % of the homes at most", plain(float(np.quantile(said, share)))) for share in _SHARES]
     most = [(ids[home], plain(float(said[home]))) for home in order[:_SHOWN]]
     caption = (
         f"What the newest {len(losses)} released days say about one of them, by each home's own chain "
-        f"(a day's own loss: {plain(number(max(losses.values())))} at most)"
+        f"(a day's own loss: {plain(to_float(max(losses.values())))} at most)"
     )
     yield table(caption, ("homes", "epsilon"), [*few, *most])

@@ -8,7 +8,7 @@ from typing import Any
 
 from agedp_data.chains.envelope import LeakageBound
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import number
+from agedp_data.losses import to_float
 from agedp_data.notions.fading import by_number
 from agedp_data.notions.leaked import DayLeakage, TemporalLosses
 from agedp_data.notions.notion import day_losses
@@ -26,7 +26,7 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
         return
     at = [float(one.day) for one in found]
     lines = [
-        Line(name, at, [number(value) for value in values], letter=letter, style=place, dots=False)
+        Line(name, at, [to_float(value) for value in values], letter=letter, style=place, dots=False)
         for place, (letter, name, values) in enumerate(_sides(found))
     ]
     alpha = float(promise["alpha"]) if "alpha" in promise else None
@@ -35,10 +35,10 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
     own = max(one.own for one in found)
     about = (
         f"Epsilon by day of the data, if the model holds: what all releases together say about each day, "
-        f"{short(number(most.total))} at most (about {_day(most)}), of which the day's own release says "
-        f"{short(number(own))} at most."
+        f"{short(to_float(most.total))} at most (about {_day(most)}), of which the day's own release says "
+        f"{short(to_float(own))} at most."
     )
-    y = linear([number(most.total), *([] if alpha is None else [alpha])], zero=True)
+    y = linear([to_float(most.total), *([] if alpha is None else [alpha])], zero=True)
     x = days(date.fromordinal(found[0].day), date.fromordinal(found[-1].day))
     title = "What all releases together say about each day"
     yield chart(title, about, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
@@ -60,7 +60,7 @@ def _sides(found: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
 
 
 def _largest(values: Sequence[int]) -> str:
-    return short(number(max(values)))
+    return short(to_float(max(values)))
 
 
 def _day(one: DayLeakage) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agedp_data.chains.envelope import LeakageBound
 from agedp_data.chains.spectrum import MIXING_NAMES
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import number
+from agedp_data.losses import to_float
 from agedp_data.notions.aged import AgedLeakage
 from agedp_data.notions.notion import Method, day_losses
 from agedp_data.pictures.chart import Line, chart
@@ -31,14 +31,14 @@ def model_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord]) -> Iterat
     largest = max(losses.values())
     by_method = {name: AgedLeakage(envelope, method=name) for name in _methods(envelope)}
     alone = {
-        _METHODS.get(name, name): [number(left(age * envelope.steps_per_day, largest)) for age in ages]
+        _METHODS.get(name, name): [to_float(left(age * envelope.steps_per_day, largest)) for age in ages]
         for name, left in by_method.items()
     }
     yield '<div class="two">'
-    yield _figure(f"What is left of one day's loss of {short(number(largest))}", ages, alone)
+    yield _figure(f"What is left of one day's loss of {short(to_float(largest))}", ages, alone)
     name, left = next(iter(by_method.items()))
     together = left.of(losses)
-    every = [number(together.risk(age * envelope.steps_per_day)) for age in ages]
+    every = [to_float(together.risk(age * envelope.steps_per_day)) for age in ages]
     yield _figure("What all released days say about the present", ages, {_METHODS.get(name, name): every})
     yield "</div>"
     shown = _some(ages, [*alone.values(), every])

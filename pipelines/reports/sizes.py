@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import number
+from agedp_data.losses import to_float
 from agedp_data.notions.changes import BoundedChangeLoss
 from agedp_data.notions.notion import Accountant
 from agedp_data.notions.parameters import exact_text
@@ -48,4 +48,4 @@ def size_parts(
 
 def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication) -> float:
     [figure] = BoundedChangeLoss(size, publication).figures(rows, None, None)
-    return number(figure.value or 0)
+    return to_float(figure.value or 0)

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import number
+from agedp_data.losses import to_float
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.chart import Level, Line, chart
 from agedp_data.pictures.page import table
@@ -28,12 +28,12 @@ def spending(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Itera
     most = max(spent)
     yield '<div class="two">'
     for title, values, cap, about in (
-        ("Loss of each day", spent, promise["max_day_epsilon"], f"at most {short(number(most))} a day"),
-        ("Loss of all days so far", so_far, promise["epsilon_total"], f"{short(number(so_far[-1]))} in all"),
+        ("Loss of each day", spent, promise["max_day_epsilon"], f"at most {short(to_float(most))} a day"),
+        ("Loss of all days so far", so_far, promise["epsilon_total"], f"{short(to_float(so_far[-1]))} in all"),
     ):
         limit = None if cap == "unlimited" else float(cap)
-        line = Line("spent", at, [number(value) for value in values], steps=len(values) > 1)
-        y = linear([number(max(values)), *([limit] if limit is not None else [])], zero=True)
+        line = Line("spent", at, [to_float(value) for value in values], steps=len(values) > 1)
+        y = linear([to_float(max(values)), *([limit] if limit is not None else [])], zero=True)
         levels = [Level(f"cap of the promise, {cap}", limit)] if limit is not None else []
         said = f"{about}; " + (f"the promise permits {cap}" if limit is not None else "the promise sets no limit") + "."
         yield chart(
@@ -59,9 +59,9 @@ def _by_month(every: Sequence[date], spent: Sequence[int], so_far: Sequence[int]
         (
             month,
             f"{sum(spent[i] > 0 for i in places)}",
-            short(number(max(spent[i] for i in places))),
-            short(number(sum(spent[i] for i in places))),
-            short(number(so_far[places[-1]])),
+            short(to_float(max(spent[i] for i in places))),
+            short(to_float(sum(spent[i] for i in places))),
+            short(to_float(so_far[places[-1]])),
         )
         for month, places in months.items()
     ]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agedp_data import clock
-from agedp_data.losses import NANO, epsilon, granted, number, recorded
+from agedp_data.losses import NANO, ceil_nano, floor_nano, format_epsilon, to_float
 
 SYDNEY = ZoneInfo("Australia/Sydney")
 
@@ -54,18 +54,18 @@ AMOUNTS = st.fractions(-1000, 1000) | st.decimals(-1000, 1000, places=12) | st.f
 @given(AMOUNTS)
 def test_grants_round_down_and_records_round_up_to_the_same_or_neighbouring_whole(amount):
     exact = Fraction(amount) * NANO
-    assert granted(amount) <= exact <= recorded(amount)
-    assert recorded(amount) - granted(amount) == (exact.denominator != 1)
+    assert floor_nano(amount) <= exact <= ceil_nano(amount)
+    assert ceil_nano(amount) - floor_nano(amount) == (exact.denominator != 1)
 
 
 @given(st.integers(-(10**15), 10**15))
 def test_the_text_and_the_float_of_a_loss_stand_for_it_exactly(loss):
-    assert Fraction(Decimal(epsilon(loss))) * NANO == loss
-    assert round(number(loss) * NANO) == loss
+    assert Fraction(Decimal(format_epsilon(loss))) * NANO == loss
+    assert round(to_float(loss) * NANO) == loss
 
 
 @given(st.integers(0, 10**12))
 def test_the_text_has_no_digit_too_many(loss):
-    text = epsilon(loss)
+    text = format_epsilon(loss)
     assert text == "0" or not text.startswith(".")
     assert "." not in text or text[-1] not in "0."

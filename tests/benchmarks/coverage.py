@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agedp_data.chains.calendar import given_calendar
-from agedp_data.chains.forgetting import check_markov
+from agedp_data.chains.forgetting import markov_goodness_of_fit
 from pipelines.models.memory import parts_of_calendar
 
 LAGS = np.array([1, 2, 7, 14, 28])
@@ -113,7 +113,7 @@ def measure(
     long = regimes(2_000_000, 1, *sojourn, rng)[0]
     alike = np.array([(long[t:] == long[:-t]).mean() for t in LAGS])
     truth = (2 * keep - 1) ** 2 * np.abs(2 * alike - 1)
-    table = check_markov(seen, LAGS, rng, n_states=2, replicates=replicates)
+    table = markov_goodness_of_fit(seen, LAGS, rng, n_states=2, replicates=replicates)
     label = parts_of_calendar(np.arange(days))
     given = given_calendar(seen[..., None], seen, label, LAGS, rng, loss=1.0, resamples=100)
     return Coverage(truth, Interval.of(table, truth), Interval.of(given, truth), table.rejected.mean(axis=0))

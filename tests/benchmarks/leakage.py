@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from agedp_data.chains.envelope import LOSS_GRID
-from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.chains.transitions import reverse, transition_matrix
 from agedp_data.privacy.ageing import risk
 from agedp_data.privacy.leakage import leakage
@@ -107,7 +107,7 @@ def main() -> None:
     for name, call in (
         (
             "maxima and envelope",
-            lambda: tabulate(reverse(chains), steps, LOSS_GRID, forgets=np.ones(len(chains), bool)),
+            lambda: leakage_bound(reverse(chains), steps, LOSS_GRID, forgets=np.ones(len(chains), bool)),
         ),
         ("every household's own curve at one loss", lambda: risk(chains, 1.0, steps, method="tight")),
     ):

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.stacked import StackedLeakage
-from agedp_data.privacy.temporal import METHODS, allocate, blocks, kernels, temporal
+from agedp_data.privacy.stacked import BatchedLeakage
+from agedp_data.privacy.temporal import METHODS, allocate, daily_release_leakage, kernels, temporal
 from tests.benchmarks.leakage import best_of, compare, households
 
 
@@ -44,7 +44,9 @@ def half_hours(count: int, releases: int, *, loss: float, rng: np.random.Generat
     """The same for daily releases on half-hourly chains, about whole days."""
     chains = households(count, rng)
     wall, cpu = time.perf_counter(), time.process_time()
-    figures = blocks(chains, np.full(releases, loss), np.ones(releases - 1, dtype=int), steps_per_day=48)[2]
+    figures = daily_release_leakage(
+        chains, np.full(releases, loss), np.ones(releases - 1, dtype=int), steps_per_day=48
+    )[2]
     return Pass(time.perf_counter() - wall, time.process_time() - cpu, float(figures.max()))
 
 
@@ -67,8 +69,8 @@ def main() -> None:
     first = None
     for size in given.sizes:
         kernel = rng.dirichlet(np.full(size, 0.5), size=size)
-        pieces = StackedLeakage(kernel)
-        once, prepared = best_of(lambda: leakage(kernel, 0.7)), best_of(lambda: StackedLeakage(kernel).pieces)  # noqa: B023
+        pieces = BatchedLeakage(kernel)
+        once, prepared = best_of(lambda: leakage(kernel, 0.7)), best_of(lambda: BatchedLeakage(kernel).pieces)  # noqa: B023
         known = best_of(lambda: pieces(0.7))  # noqa: B023
         growth = size**2 * np.log(size)
         first = first or (once / growth)

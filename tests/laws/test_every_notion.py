@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.errors import Refused
-from agedp_data.losses import NANO, granted
+from agedp_data.losses import NANO, floor_nano
 from tests.laws.promises import TRIED, Line, anew, bounds, kept, models, promises
 
 FIRST = date(2013, 3, 1)
@@ -76,7 +76,7 @@ class TestEveryNotion:
         promise = data.draw(promises(notion))
         figures = values(promise, lived(promise, model, attempts), model)
         for name, bound in bounds(promise).items():
-            assert figures[name] <= granted(bound), name
+            assert figures[name] <= floor_nano(bound), name
 
     @EXAMPLES
     @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, wait=st.integers(0, 3), part=PARTS)

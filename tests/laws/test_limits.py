@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.losses import granted
+from agedp_data.losses import floor_nano
 from tests.laws.promises import bounds, kept, models, promises
 from tests.laws.test_every_notion import ATTEMPTS, EXAMPLES, lived, values
 
@@ -28,5 +28,5 @@ class TestLimits:
     def test_limits_are_no_wider_than_the_promise(self, notion, data):
         promise = data.draw(promises(notion))
         for name, bound in bounds(promise).items():
-            assert promise.limits[name] <= granted(bound), name
+            assert promise.limits[name] <= floor_nano(bound), name
         assert (promise.limits["total"] is None) == (promise.epsilon_total == "unlimited")

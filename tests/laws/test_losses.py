@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agedp_data.losses import NANO, epsilon, granted, number, recorded
+from agedp_data.losses import NANO, ceil_nano, floor_nano, format_epsilon, to_float
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 written = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30, places=40)
@@ -34,9 +34,9 @@ neighbours = st.integers(-(2**70), 2**70).map(lambda each: math.nextafter(each /
 @example(2**53 + 1)
 def test_grants_are_the_floor_and_records_the_ceiling_of_the_exact_amount(amount):
     exact = Fraction(amount) * NANO
-    assert granted(amount) == math.floor(exact)
-    assert recorded(amount) == math.ceil(exact)
-    assert type(granted(amount)) is type(recorded(amount)) is int
+    assert floor_nano(amount) == math.floor(exact)
+    assert ceil_nano(amount) == math.ceil(exact)
+    assert type(floor_nano(amount)) is type(ceil_nano(amount)) is int
 
 
 @pytest.mark.parametrize(
@@ -53,38 +53,38 @@ def test_grants_are_the_floor_and_records_the_ceiling_of_the_exact_amount(amount
     ],
 )
 def test_amounts_counted_by_hand(amount, down, up):
-    assert (granted(amount), recorded(amount)) == (down, up)
+    assert (floor_nano(amount), ceil_nano(amount)) == (down, up)
 
 
 @given(st.integers(-(2**62), 2**62), st.sampled_from([np.int64, np.uint64, np.int32]))
 def test_a_numpy_integer_is_taken_at_its_value_and_does_not_wrap_around(value, kind):
     if np.iinfo(kind).min <= value <= np.iinfo(kind).max:
-        assert granted(kind(value)) == recorded(kind(value)) == value * NANO
+        assert floor_nano(kind(value)) == ceil_nano(kind(value)) == value * NANO
 
 
 @given(finite, finite)
 def test_parts_granted_never_come_to_more_and_parts_recorded_never_to_less(one, other):
     whole = Fraction(one) + Fraction(other)
-    assert granted(one) + granted(other) <= granted(whole)
-    assert recorded(one) + recorded(other) >= recorded(whole)
+    assert floor_nano(one) + floor_nano(other) <= floor_nano(whole)
+    assert ceil_nano(one) + ceil_nano(other) >= ceil_nano(whole)
 
 
 @given(st.lists(finite, max_size=8), st.randoms())
 def test_sums_of_recorded_losses_do_not_depend_on_their_order(amounts, chance):
     shuffled = list(amounts)
     chance.shuffle(shuffled)
-    assert sum(map(recorded, shuffled)) == sum(map(recorded, amounts)) >= sum(map(Fraction, amounts)) * NANO
+    assert sum(map(ceil_nano, shuffled)) == sum(map(ceil_nano, amounts)) >= sum(map(Fraction, amounts)) * NANO
 
 
 @pytest.mark.parametrize("amount", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("Infinity")])
 def test_what_is_no_number_is_no_loss(amount):
-    for rounded in (granted, recorded):
+    for rounded in (floor_nano, ceil_nano):
         with pytest.raises((ValueError, OverflowError)):
             rounded(amount)
 
 
 @given(st.integers(-(2**80), 2**80))
 def test_the_text_stands_for_the_loss_exactly_and_the_float_for_the_nearest(loss):
-    assert Fraction(epsilon(loss)) == Fraction(loss, NANO)
-    apart = abs(Fraction(number(loss)) - Fraction(loss, NANO))
-    assert apart <= Fraction(math.ulp(number(loss))) / 2
+    assert Fraction(format_epsilon(loss)) == Fraction(loss, NANO)
+    apart = abs(Fraction(to_float(loss)) - Fraction(loss, NANO))
+    assert apart <= Fraction(math.ulp(to_float(loss))) / 2

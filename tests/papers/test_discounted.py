@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.privacy.discounted import Exponential, Hyperbolic, endless
+from agedp_data.privacy.discounted import Exponential, Hyperbolic, infinite_horizon_schedule
 from pipelines.papers.discounted.reports import CLAMP_KWH, daily_means, error, figure_1, printed
 from pipelines.papers.homes import PaperHouseholds, PaperReadings
 from pipelines.papers.results import PaperFigure
@@ -37,7 +37,7 @@ def test_the_errors_are_scale_over_mean() -> None:
 
 
 def test_an_endless_classical_series_never_comes_to_more_than_epsilon() -> None:
-    losses = endless(Exponential(0.9), epsilon=1.0, releases=100_000, method="classical")
+    losses = infinite_horizon_schedule(Exponential(0.9), epsilon=1.0, releases=100_000, method="classical")
     assert 0.99999 < losses.sum() < 1
     assert losses[0] / losses[99] == pytest.approx(100**2)
 
@@ -82,7 +82,9 @@ def test_corollary_16_is_worse_than_corollary_8_on_the_first_two_days() -> None:
     at = np.arange(1, 366)
     theirs, classical = 1 / printed(Hyperbolic(0.1), 365), np.pi**2 * at**2 / 6
     np.testing.assert_array_equal(theirs > classical, at <= 2)
-    np.testing.assert_allclose(classical, 1 / endless(Exponential(0.9), epsilon=1.0, releases=365, method="classical"))
+    np.testing.assert_allclose(
+        classical, 1 / infinite_horizon_schedule(Exponential(0.9), epsilon=1.0, releases=365, method="classical")
+    )
 
 
 def test_200_kwh_is_judged_by_measured_homes_only(figures: dict[str, PaperFigure]) -> None:

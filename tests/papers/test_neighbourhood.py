@@ -35,14 +35,14 @@ def test_every_histogram_of_the_plane_counts_everybody() -> None:
 def test_derived_errors_are_those_of_simulated_noise() -> None:
     rng = np.random.default_rng(6)
     lengths, simulated = histograms.simulate(rng.uniform(0, 50, 40), 4, 3000)
-    derived = histograms.deviation(4, histograms.UseChange(histograms.DELTA))[lengths.astype(int) - 1]
+    derived = histograms.deviation(4, histograms.Move(histograms.DELTA))[lengths.astype(int) - 1]
     np.testing.assert_allclose(simulated, derived, rtol=0.05)
     sides, simulated = planes.simulate(rng.uniform(0, 16, (40, 2)), 4, 300)
     np.testing.assert_allclose(simulated, planes.deviation(4)[sides.astype(int) - 1], rtol=0.12)
 
 
 def test_one_histogram_has_the_error_of_its_cells() -> None:
-    move = histograms.UseChange(histograms.DELTA)
+    move = histograms.Move(histograms.DELTA)
     # m cells, each with Laplace noise of scale 2: variance 8 m.
     np.testing.assert_allclose(histograms.deviation(1, move) ** 2, 8 * histograms.LENGTHS)
     np.testing.assert_allclose(planes.deviation(1) ** 2, 8 * planes.SIDES**2)
@@ -77,7 +77,7 @@ def test_where_records_cannot_change_by_delta_both_notions_are_one() -> None:
 
 def test_cumulative_counts_are_compared_under_the_same_condition_as_histograms() -> None:
     # By hand: the total is estimated by all of them; a range that begins at the grid's end needs one count, others two.
-    found = histograms.cumulative(histograms.UseChange(histograms.DELTA))
+    found = histograms.cumulative(histograms.Move(histograms.DELTA))
     for length in (1, 16):
         places = histograms.CELLS - length + 1
         assert found[length - 1] == pytest.approx(np.sqrt(2 * (1 + 2 * (places - 1)) / places))

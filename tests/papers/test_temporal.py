@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.temporal import limit
+from agedp_data.privacy.temporal import temporal_supremum
 from pipelines.papers.results import PaperFigure
 from pipelines.papers.temporal.claims import crossings
 from pipelines.papers.temporal.courses import TRAP, frozen
@@ -70,7 +70,7 @@ def test_only_with_few_states_does_a_small_loss_delay_the_growth(figures: dict[s
 
 def test_the_frozen_pair_of_theorem_11_is_printed_as_bounded_where_nothing_bounds() -> None:
     assert frozen(TRAP, 1.0) == pytest.approx(2.12120651, abs=1e-8)  # MATHS 10
-    assert limit(TRAP, None, 1.0) == np.inf
+    assert temporal_supremum(TRAP, None, 1.0) == np.inf
 
 
 def test_two_pieces_cross_at_most_once() -> None:

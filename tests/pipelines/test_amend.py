@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from agedp_data.chains.hull import UNIT, PiecewiseLeakage
-from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.errors import ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from pipelines.amend import amend, foresee_amendment, record
@@ -254,7 +254,7 @@ def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was
     promise = TEMPORAL.format(2, '"unlimited"').replace("even", "supremum")
 
     def by_grid(*given, **more):
-        return tabulate(*given, **more | {"pieces": False})
+        return leakage_bound(*given, **more | {"pieces": False})
 
     with monkeypatch.context() as earlier:
         earlier.setattr("agedp_data.model.tabulate", by_grid)

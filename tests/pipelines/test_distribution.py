@@ -18,7 +18,7 @@ from agedp_data import tables
 from agedp_data.config import series as statistics
 from agedp_data.errors import ContractChanged, InputError, LedgerError
 from agedp_data.ledger import Ledger
-from agedp_data.privacy.measured import chance_shown
+from agedp_data.privacy.measured import detection_power
 from agedp_data.privacy.shown_faults import AuditDatasets
 from flows.planning import plan_lines
 from flows.words import result_lines
@@ -398,5 +398,5 @@ def test_the_audit_passes_counts_and_exposes_too_small_a_sensitivity(house, monk
 
 
 def test_too_small_a_sensitivity_of_a_histogram_is_missed_less_often_than_once_in_a_million():
-    chance = chance_shown([2.0, 2.0], 2.0, 1400, confidence=audit.CONFIDENCE)
+    chance = detection_power([2.0, 2.0], 2.0, 1400, confidence=audit.CONFIDENCE)
     assert 1 - chance < 1e-6

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.chains.forgetting import check_markov, forgetting
+from agedp_data.chains.forgetting import empirical_total_variation, markov_goodness_of_fit
 from agedp_data.chains.states import day_totals, edges_equal_width, edges_quantile, merge_rare, states, whole_days
 from pipelines.calibrate import calibrate
 from tests import minimal
@@ -62,18 +62,18 @@ def test_half_hours_are_forgotten_as_the_table_says(readings, equal_width, power
     series = merge_rare(own_states(kept, 12, equal_width=equal_width), n_states=12, min_visits=200)
     lags = [4, 12, 24, 36, 48, 96, 336]
     for by, expected in (("powers", powers), ("direct", direct)):
-        found = np.nanmedian(forgetting(series, lags, n_states=12, by=by), axis=0)
+        found = np.nanmedian(empirical_total_variation(series, lags, n_states=12, by=by), axis=0)
         np.testing.assert_allclose(found, expected, atol=WITHIN)
 
 
 def test_days_are_forgotten_as_the_table_says(readings):
     totals = day_totals(readings, slots=48, max_missing=4)
     series = own_states(totals, 4)
-    powers = np.nanmedian(forgetting(series, [1, 2, 7], n_states=4, by="powers"), axis=0)
-    direct = np.nanmedian(forgetting(series, [1, 2, 7, 14, 28, 60], n_states=4, by="direct"), axis=0)
+    powers = np.nanmedian(empirical_total_variation(series, [1, 2, 7], n_states=4, by="powers"), axis=0)
+    direct = np.nanmedian(empirical_total_variation(series, [1, 2, 7, 14, 28, 60], n_states=4, by="direct"), axis=0)
     np.testing.assert_allclose(powers, [0.621, 0.346, 0.018], atol=WITHIN)
     np.testing.assert_allclose(direct, [0.621, 0.565, 0.547, 0.530, 0.486, 0.230], atol=WITHIN)
-    check = check_markov(series, [1, 2, 7, 14, 28, 60], np.random.default_rng(0), n_states=4, replicates=39)
+    check = markov_goodness_of_fit(series, [1, 2, 7, 14, 28, 60], np.random.default_rng(0), n_states=4, replicates=39)
     assert check.rejected.any(axis=1).mean() > 0.7  # nine homes of ten are no such chain
 
 

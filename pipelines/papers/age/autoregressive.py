@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.privacy.autoregressive import mean_square_error, noise_scale, risk
-from agedp_data.privacy.leakage import through_distance
+from agedp_data.privacy.leakage import leakage_from_total_variation
 from pipelines.papers.results import OURS, Curve, Floats, Panel, PaperFigure, curve
 
 RATE, NOISE, AGENTS = 0.8, 1.0, 20
@@ -102,4 +102,4 @@ def _trade() -> Panel:
 
 def through(age: float, losses: Floats) -> Floats:
     """Return [A] eq. 89 for many losses, its distance clipped at 1 so that it can be used at all."""
-    return through_distance(min(1.0, RATE**age * WIDTH / (2 * NOISE)), losses)
+    return leakage_from_total_variation(min(1.0, RATE**age * WIDTH / (2 * NOISE)), losses)

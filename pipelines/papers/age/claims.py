@@ -10,7 +10,7 @@ from agedp_data.chains.spectrum import total_variation
 from agedp_data.privacy.ageing import age_of_information, compose, peak, risk
 from agedp_data.privacy.autoregressive import mean_square_error as aged_error
 from agedp_data.privacy.geometric import plan_of_decay
-from agedp_data.privacy.leakage import leakage, through_distance
+from agedp_data.privacy.leakage import leakage, leakage_from_total_variation
 from agedp_data.privacy.two_state import failure_rate, mean_square_error
 from pipelines.papers.age.autoregressive import NOISE, RATE, drifts, printed_risk
 from pipelines.papers.age.planning import DECAY, SQUARE_ERROR
@@ -78,7 +78,8 @@ def _single() -> tuple[PaperClaim, ...]:
               f" {float(risk(CHAIN, 1.0, [2], method='total_variation')[0]):.4f}", "MATHS 2b, 9",
               f"{_ERRS}::test_theorem_1_fails_for_two_homes_that_always_do_the_same"),
         PaperClaim("abstract, after Theorem 1", "Total variation is the sole essential information.", "sharpened",
-              f"enough for a bound: {float(through_distance(0.5, 2.0)):.4f} at distance .5 and loss 2; of two chains"
+              f"enough for a bound: "
+              f"{float(leakage_from_total_variation(0.5, 2.0)):.4f} at distance .5 and loss 2; of two chains"
               f" that far apart {float(leakage(UNLIKE, 2.0)):.4f} and {float(leakage(EVEN, 2.0)):.4f} pass through",
               "MATHS 1",
               "papers/test_claims.py::test_two_kernels_of_one_distance_let_different_losses_through"),

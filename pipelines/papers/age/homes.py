@@ -16,7 +16,7 @@ from agedp_data.chains.forgetting import lag_kernel
 from agedp_data.chains.spectrum import spectral_gap, total_variation
 from agedp_data.chains.states import edges_equal_width, merge_rare, states
 from agedp_data.chains.transitions import ascending_powers, count_transitions, reverse, stationary, transition_matrix
-from agedp_data.privacy.leakage import leakage, through_distance
+from agedp_data.privacy.leakage import leakage, leakage_from_total_variation
 from pipelines.papers.homes import FEWEST_DAYS, FEWEST_HOMES, PaperHouseholds, PaperReadings
 from pipelines.papers.results import Curve, Floats, Panel, PaperFigure, Verdict, curve
 
@@ -86,8 +86,8 @@ def forgetting(homes: PaperHouseholds) -> HouseholdRisk:
     moved = np.roll(merged, merged.shape[1] // 2, axis=1)
     floor = np.nanmedian(_each(lag_kernel(merged, moved, 0, **known)), axis=0)
     return HouseholdRisk(
-        through_distance(spectral, LOSSES[:, None]),
-        through_distance(distance, LOSSES[:, None]),
+        leakage_from_total_variation(spectral, LOSSES[:, None]),
+        leakage_from_total_variation(distance, LOSSES[:, None]),
         tight,
         np.nanmax(counted, axis=0),
         np.nanmedian(counted, axis=0),

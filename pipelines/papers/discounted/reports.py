@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.discounted import Discount, Exponential, Hyperbolic, endless, schedule
+from agedp_data.privacy.discounted import Discount, Exponential, Hyperbolic, infinite_horizon_schedule, schedule
 from pipelines.papers.homes import PaperHouseholds, PaperReadings
 from pipelines.papers.results import Floats, Look, Panel, PaperFigure, Verdict, curve
 
@@ -108,7 +108,7 @@ def figure_2(data: PaperReadings) -> PaperFigure:
     means, number = daily_means(data.ausgrid_homes)
     at, count = np.arange(1, means.size + 1), means.size
     gentle, slow = Exponential(ALPHA), Hyperbolic(BETA)
-    forever = endless(gentle, epsilon=EPSILON, releases=count, method="classical")
+    forever = infinite_horizon_schedule(gentle, epsilon=EPSILON, releases=count, method="classical")
     classical = [
         curve("Corollary 8, unknown end", at, error(forever, means, number), "paper"),
         curve("even shares of the year", at, error(year(gentle, "classical", count), means, number)),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agedp_data.privacy.neighbourhood import distance, loss_of_change, moves, standard_distance
-from agedp_data.privacy.sensitivity import UseChange, histogram_sensitivity, shifted_sensitivity
+from agedp_data.privacy.sensitivity import Move, histogram_sensitivity, shifted_sensitivity
 from pipelines.papers.neighbourhood import histograms, planes
 from pipelines.papers.neighbourhood.distances import DELTA, TABLE, rows
 from pipelines.papers.results import PaperClaim, PaperFigure
@@ -57,8 +57,8 @@ def _distances() -> tuple[PaperClaim, ...]:
 
 def _counts(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
     given = {"width": 8, "delta": 2, "low": 0, "high": 50}
-    kinds = [shifted_sensitivity(change, **given) for change in (UseChange(2), UseChange(3), "arrival", "replacement")]
-    move = UseChange(histograms.DELTA)
+    kinds = [shifted_sensitivity(change, **given) for change in (Move(2), Move(3), "arrival", "replacement")]
+    move = Move(histograms.DELTA)
     length = 16
     errors = [float(found[length - 1]) for found in
               (histograms.deviation(1, move), histograms.deviation(4, move), histograms.cumulative(move))]  # fmt: skip
@@ -66,7 +66,7 @@ def _counts(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
     plane = [float(planes.deviation(k)[side - 1]) for k in (1, 4)]
     return (
         PaperClaim("Histogram publishing", "Its sensitivity is 2 under either notion.", "sharpened",
-              f"{histogram_sensitivity(UseChange(1), edges=[0, 5, 9])} for a move,"
+              f"{histogram_sensitivity(Move(1), edges=[0, 5, 9])} for a move,"
               f" {histogram_sensitivity('replacement', edges=[0, 5, 9])} for a replacement;"
               f" {histogram_sensitivity('arrival', edges=[0, 5, 9])} for an arrival", "MATHS 6",
               f"{_COUNTS}::test_the_sensitivity_of_a_histogram_is_not_2_regardless_of_the_neighbourhood"),

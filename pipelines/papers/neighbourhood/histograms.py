@@ -10,7 +10,7 @@ import numpy as np
 
 from agedp_data.privacy.counts import cell_count, cumulative_counts, grid, row_lengths, shifted_histograms
 from agedp_data.privacy.ranges import range_variance, reconstruct
-from agedp_data.privacy.sensitivity import Change, UseChange, cumulative_sensitivity, shifted_sensitivity
+from agedp_data.privacy.sensitivity import Change, Move, cumulative_sensitivity, shifted_sensitivity
 from pipelines.papers.homes import PaperReadings
 from pipelines.papers.results import Floats, Panel, PaperFigure, curve
 
@@ -54,7 +54,7 @@ def one_dimension(data: PaperReadings) -> PaperFigure:
     daily = homes.daily_wh
     day = int((daily >= 0).sum(axis=0).argmax())
     use = daily[daily[:, day] >= 0, day] / 1000
-    move, replaced = UseChange(DELTA), _REPLACED
+    move, replaced = Move(DELTA), _REPLACED
     tries = 40 if data.small else 1500
     lines = [curve("one histogram, either notion", LENGTHS, deviation(1, move), "reference")]
     lines += [
@@ -98,7 +98,7 @@ def simulate(use: Floats, rows: int, tries: int) -> tuple[Floats, Floats]:
     """Return lengths, and the root mean square error of reconstructed range counts of so many noisy draws."""
     given = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
     true = shifted_histograms(use, **given)
-    scale = shifted_sensitivity(UseChange(DELTA), **given) / EPSILON
+    scale = shifted_sensitivity(Move(DELTA), **given) / EPSILON
     rng = np.random.default_rng(11)
     noisy = true + rng.laplace(0, scale, (tries, *true.shape))
     for row, length in enumerate(row_lengths(rows, CELLS).tolist()):

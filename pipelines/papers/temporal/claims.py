@@ -9,7 +9,7 @@ import numpy as np
 from agedp_data.chains.transitions import reverse, stationary
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.pieces import fixed_point
-from agedp_data.privacy.temporal import allocate, backward, kernels, limit, pairwise, temporal, user_level
+from agedp_data.privacy.temporal import allocate, backward, kernels, pairwise, temporal, temporal_supremum, user_level
 from pipelines.papers.results import PaperClaim, PaperFigure
 from pipelines.papers.temporal.budgets import AHEAD, BEHIND
 from pipelines.papers.temporal.courses import DRIFT, EXAMPLE_4, TRAP, TURNING, frozen, theorem_11
@@ -104,18 +104,19 @@ def _algorithms(figure: PaperFigure) -> tuple[PaperClaim, ...]:
 
 
 def _limits(figure: PaperFigure) -> tuple[PaperClaim, ...]:
-    tops = [float(limit(smoothed(0.05, 50), None, loss)) for loss in (0.1, 1.0)]
-    strong = [float(limit(smoothed(0.005, 50), None, loss)) for loss in (0.1, 1.0)]
+    tops = [float(temporal_supremum(smoothed(0.05, 50), None, loss)) for loss in (0.1, 1.0)]
+    strong = [float(temporal_supremum(smoothed(0.005, 50), None, loss)) for loss in (0.1, 1.0)]
     lost, kept = theorem_11(0.6, 1e-17, 0.4), fixed_point(np.array([0.6]), np.array([1e-17]), np.array(0.4))
     grows = float(np.diff(np.exp(backward(DRIFT, [float(np.log(1.25))] * 2)))[0])
-    larger = float(limit(smoothed(0.005, 200), None, 0.1))
+    larger = float(temporal_supremum(smoothed(0.005, 200), None, 0.1))
     took = [until(0.005, 50, loss, share=0.99) for loss in (1.0, 0.1)]
     return (
         PaperClaim("Theorem 11", "The supremum is that of the q and d which give the maximum in eq. 24.", "refuted",
               f"as worded, at one loss, {frozen(TRAP, 1.0):.8f} where there is no limit: all must be searched",
               "MATHS 4, 9", f"{_ERRS}::test_theorem_11_with_the_pair_frozen_calls_an_endless_growth_bounded"),
         PaperClaim("Algorithm 6", "The supremum is found among all q and d.", "reproduced",
-              f"no limit for that kernel, and {float(limit(EXAMPLE_4, None, 1.0)):.4f} for Example 4 at loss 1, where"
+              f"no limit for that kernel, and "
+              f"{float(temporal_supremum(EXAMPLE_4, None, 1.0)):.4f} for Example 4 at loss 1, where"
               f" 200 releases come to {backward(EXAMPLE_4, [1.0] * 200)[-1]:.4f}", "MATHS 4",
               "agedp_data/privacy/test_leakage.py::test_the_supremum_is_the_limit_of_the_recursion"),
         PaperClaim("Theorem 11, case 2", "ε ≤ ln(1/q) suffices.", "refuted",
@@ -126,7 +127,8 @@ def _limits(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               f" {float(kept):.4f}", "MATHS 4, 9",
               f"{_ERRS}::test_theorem_11_s_first_case_loses_all_digits_for_a_small_d"),
         PaperClaim("Example 5, Figure 5", "Whether there is a supremum, and which.", "reproduced",
-              f"q = .8, d = 0: {float(limit(DRIFT, None, 0.1)):.10f} at loss .1, none at loss .3", "MATHS 10",
+              f"q = .8, d = 0: {float(temporal_supremum(DRIFT, None, 0.1)):.10f} at loss .1, none at loss .3",
+              "MATHS 10",
               f"{_TEMPORAL}::test_infinite_limits_are_found_on_either_side"),
         PaperClaim("Figure 7", "Leakage rises sharply and then stays near a supremum.", "reproduced",
               f"s = .05, n = 50: {tops[0]:.10f} (loss .1), {tops[1]:.10f} (loss 1)", "MATHS 10",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.privacy.leakage import LeakageFunction, leakage
-from agedp_data.privacy.temporal import backward, forward, kernels, limit, pairwise, temporal
+from agedp_data.privacy.leakage import KernelLeakage, leakage
+from agedp_data.privacy.temporal import backward, forward, kernels, pairwise, temporal, temporal_supremum
 from pipelines.papers.results import PUBLISHED, Curve, Panel, PaperFigure, curve
 
 DRIFT = ((0.8, 0.2), (0.0, 1.0))
@@ -70,7 +70,7 @@ def figure_3() -> PaperFigure:
 def figure_4() -> PaperFigure:
     """Return L of Example 4 and of each pair of its rows."""
     kernel, losses = np.array(EXAMPLE_4), np.linspace(0.0, 6.0, 121)
-    function = LeakageFunction(kernel)
+    function = KernelLeakage(kernel)
     lines = [
         curve(f"rows {x + 1} and {y + 1}", losses, leakage(kernel[[x, y]], losses), "reference", shade=i)
         for i, (x, y) in enumerate(((0, 1), (0, 2), (1, 2)))
@@ -113,7 +113,8 @@ def figure_5() -> PaperFigure:
         "figure_5",
         "Figure 5, Theorem 11",
         "Whether leakage has a limit is decided by all pairs and sets, not by the worst of today",
-        f"Releases without end come to {limit(DRIFT, None, 0.1):.10f} for q = .8, d = 0 and loss .1, and grow for ever"
+        f"Releases without end come to "
+        f"{temporal_supremum(DRIFT, None, 0.1):.10f} for q = .8, d = 0 and loss .1, and grow for ever"
         " at loss .3. For the kernel on the right Theorem 11, read at the worst pair of one release, says"
         f" {printed:.4f}; a hundred releases have come to {grown[-1]:.2f}, and there is no limit.",
         "left, the paper's published parameters; right, a kernel of ours; no data",
@@ -136,13 +137,13 @@ def figure_5() -> PaperFigure:
 
 
 def _limit_told(kernel: tuple[tuple[float, ...], ...], loss: float) -> str:
-    top = float(limit(kernel, None, loss))
+    top = float(temporal_supremum(kernel, None, loss))
     return f"at most {top:.4f}" if np.isfinite(top) else "no limit"
 
 
 def frozen(kernel: tuple[tuple[float, ...], ...], loss: float) -> float:
     """Return [T] Theorem 11, first case, with the pair and set that are the worst at `loss`, as printed."""
-    function = LeakageFunction(kernel)
+    function = KernelLeakage(kernel)
     here = int(np.searchsorted(function.breakpoints, loss))
     return theorem_11(float(function.over[here]), float(function.under[here]), loss)
 

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from agedp_data.privacy.leakage import LeakageFunction, leakage
+from agedp_data.privacy.leakage import KernelLeakage, leakage
 from agedp_data.privacy.temporal import backward
 from pipelines.papers.homes import PaperReadings
 from pipelines.papers.results import Floats, Panel, PaperFigure, curve
@@ -58,7 +58,7 @@ def figure_6(data: PaperReadings) -> PaperFigure:
     once = {n: _once(kernels[n], _LOSS, asked.pairs, rng, apart) for n in asked.states}
     by_loss = [_once(kernels[asked.many], loss, asked.pairs, rng, apart) for loss in asked.losses]
     series = [_series(kernels[asked.many], count, asked.pairs, rng, apart) for count in asked.releases]
-    ready = [_best_of(partial(LeakageFunction, kernels[n]), times=1) for n in asked.states]
+    ready = [_best_of(partial(KernelLeakage, kernels[n]), times=1) for n in asked.states]
     n, last = asked.states[-1], once[asked.states[-1]]
     count, year = asked.releases[-1], series[-1]
     evaluation = (
@@ -112,7 +112,7 @@ def _once(
     mine, exact = _best_of(lambda: leakage(kernel, loss)), float(leakage(kernel[:_FEW], loss))
     theirs = _best_of(lambda: algorithm_1(kernel, loss), times=1)
     apart.algorithm.append(abs(algorithm_1(kernel[:_FEW], loss) - exact))
-    apart.pieces.append(abs(float(LeakageFunction(kernel[:_FEW])(loss)) - exact))
+    apart.pieces.append(abs(float(KernelLeakage(kernel[:_FEW])(loss)) - exact))
     return mine, theirs, _solver(kernel, loss, pairs, rng, apart)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.chains.transitions import transition_matrix
-from agedp_data.privacy.temporal import backward, limit
+from agedp_data.privacy.temporal import backward, temporal_supremum
 from pipelines.papers.homes import PaperReadings
 from pipelines.papers.results import PUBLISHED, Floats, Panel, PaperFigure, curve
 
@@ -34,7 +34,7 @@ def figure_7(data: PaperReadings) -> PaperFigure:
         ]
         title = f"({place}) Releases of loss {loss:g}"
         panels.append(Panel(title, "release [-]", "BPL, leakage [-]", tuple(lines), bottom=0))
-    tops = {(s, n, loss): float(limit(smoothed(s, n), None, loss)) for s, n in cases for loss in (0.1, 1.0)}
+    tops = {(s, n, loss): float(temporal_supremum(smoothed(s, n), None, loss)) for s, n in cases for loss in (0.1, 1.0)}
     near = {case: [until(*case, loss, share=0.99) for loss in (1.0, 0.1)] for case in cases}
     rises = "; ".join(f"{slow} and {fast} for s = {s:g}, n = {n}" for (s, n), (fast, slow) in near.items())
     delayed = [case for case, (fast, slow) in near.items() if slow > fast]
@@ -57,4 +57,4 @@ def until(s: float, n: int, loss: float, *, share: float) -> int:
     """Return after how many releases BPL has come to a share of its supremum."""
     kernel = smoothed(s, n)
     course = backward(kernel, [loss] * 400)
-    return int(np.argmax(course >= share * float(limit(kernel, None, loss)))) + 1
+    return int(np.argmax(course >= share * float(temporal_supremum(kernel, None, loss)))) + 1

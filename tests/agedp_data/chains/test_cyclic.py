@@ -9,13 +9,13 @@ import pytest
 
 from agedp_data.chains.cyclic import (
     ascending_products,
-    count_cyclic,
+    count_cyclic_transitions,
     cyclic_kernels,
     cyclic_risk,
-    merged_phases,
+    merge_phases,
 )
-from agedp_data.chains.cyclic_tabulation import tabulate_cyclic
-from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.cyclic_tabulation import cyclic_leakage_bound
+from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.chains.transitions import count_transitions, power, reverse, stationary, transition_matrix
 from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import risk
@@ -41,7 +41,7 @@ def test_transitions_are_counted_by_the_phase_they_leave():
     states = [0, 1, 1, 0, 1, 1, -1, 0]
     phases = [0, 1, 2, 0, 1, 2, 0, 1]
     follows = [True, True, True, False, True, True, True]
-    found = count_cyclic(states, phases, follows, 2, n_phases=3)
+    found = count_cyclic_transitions(states, phases, follows, 2, n_phases=3)
     # 0: 0>1; 1: 1>1, 1>1; 2: 1>0; the gap before the fifth reading and the missing one are bridged by nothing.
     assert found.tolist() == [[[0, 1], [0, 0]], [[0, 0], [0, 2]], [[0, 0], [1, 0]]]
 
@@ -50,25 +50,25 @@ def test_counts_over_all_phases_are_those_of_the_homogeneous_chain():
     rng = np.random.default_rng(1)
     states, follows = rng.integers(-1, 4, 500), rng.random(499) < 0.9
     phases = np.arange(500) % 48
-    by_phase = count_cyclic(states, phases, follows, 4)
+    by_phase = count_cyclic_transitions(states, phases, follows, 4)
     np.testing.assert_array_equal(by_phase.sum(axis=0), count_transitions(states, follows, 4))
 
 
 def test_a_clock_that_is_put_forward_is_a_gap():
-    assert count_cyclic([0, 1, 0], [1, 4, 5], [True, True], 2, n_phases=6).sum() == 1
+    assert count_cyclic_transitions([0, 1, 0], [1, 4, 5], [True, True], 2, n_phases=6).sum() == 1
 
 
 @pytest.mark.parametrize("wrong", [([0, 9], [0, 1], [True]), ([0, 1], [0, 7], [True]), ([0, 1], [0], [True])])
 def test_series_that_do_not_fit_are_refused(wrong):
     with pytest.raises(ChainError):
-        count_cyclic(*wrong, 2, n_phases=2)
+        count_cyclic_transitions(*wrong, 2, n_phases=2)
 
 
 def test_phases_merge_with_neighbours_round_the_clock_until_every_state_has_its_visits():
     rng = np.random.default_rng(2)
     for _ in range(40):
         counts = rng.integers(0, 12, size=(8, 3, 3)) * (rng.random((8, 1, 3)) < 0.7)
-        group, reliable = merged_phases(counts, min_visits=25)
+        group, reliable = merge_phases(counts, min_visits=25)
         assert (np.diff(np.flatnonzero(np.diff(np.append(group, group[0])) != 0)) > 0).all()
         number = len(set(group.tolist()))
         changes = int((group != np.roll(group, 1)).sum())
@@ -92,18 +92,18 @@ def test_the_rarest_phase_joins_the_neighbour_that_is_rarer_itself():
         ([3, 40, 50, 30], [2, 0, 1, 2]),  # round midnight
         ([50, 40, 30, 3], [0, 1, 2, 2]),
     ):
-        assert merged_phases(np.array(visits)[:, None, None] * one, min_visits=20)[0].tolist() == expected
+        assert merge_phases(np.array(visits)[:, None, None] * one, min_visits=20)[0].tolist() == expected
 
 
 def test_plenty_of_data_leave_every_phase_by_itself_and_one_state_is_never_enough():
-    group, reliable = merged_phases(np.full((5, 2, 2), 50), min_visits=100)
+    group, reliable = merge_phases(np.full((5, 2, 2), 50), min_visits=100)
     assert (group.tolist(), reliable) == ([0, 1, 2, 3, 4], True)
     alone = np.zeros((4, 2, 2), int)
     alone[:, 1, 1] = 1000
-    assert merged_phases(alone, min_visits=10)[1] is False
+    assert merge_phases(alone, min_visits=10)[1] is False
     empty = np.full((3, 2, 2), 50)
     empty[1] = 0
-    assert len(set(merged_phases(empty, min_visits=10)[0].tolist())) == 2
+    assert len(set(merge_phases(empty, min_visits=10)[0].tolist())) == 2
 
 
 def test_backward_kernels_are_bayes_rule_at_each_phase():
@@ -211,14 +211,14 @@ def test_an_envelope_is_the_maximum_over_households_and_phases():
     backward = np.array([cyclic_kernels(counts, np.arange(6), direction="backward") for counts in many])
     forward = np.array([cyclic_kernels(counts, np.arange(6), direction="forward") for counts in many])
     ages = [1, 6, 12]
-    known = tabulate_cyclic(backward, ages, GRID, forgets=np.ones(20, bool), forward=forward)
+    known = cyclic_leakage_bound(backward, ages, GRID, forgets=np.ones(20, bool), forward=forward)
     assert (known.steps_per_day, known.assume, known.methods) == (6, "markov", ("tight", "total_variation"))
     for table, kernels, direction in ((known.backward, backward, "backward"), (known.forward, forward, "forward")):
         for row, (_, products) in zip(table, ascending_products(kernels, ages, direction=direction), strict=True):
             exact = leakage(products[..., None, :, :], GRID).max(axis=(0, 1))
             np.testing.assert_allclose(row, np.minimum(exact, GRID), atol=2e-9)
             assert (row >= np.minimum(exact, GRID) - 1e-15).all()
-    alone = tabulate_cyclic(backward, ages, GRID, forgets=np.ones(20, bool))
+    alone = cyclic_leakage_bound(backward, ages, GRID, forgets=np.ones(20, bool))
     assert alone.forward is None
     assert (alone.bounds["total_variation"] <= known.bounds["total_variation"]).all()
     risks = cyclic_risk(backward, 1.0, ages).max(axis=0)
@@ -228,19 +228,19 @@ def test_an_envelope_is_the_maximum_over_households_and_phases():
 def test_one_unreliable_household_decides_the_envelope():
     backward = np.stack([cyclic_kernels(cycle_of_counts(3, 2, 1)[0], np.arange(3), direction="backward")] * 2)
     backward[1] = np.nan
-    known = tabulate_cyclic(backward, [1, 3], GRID, forgets=[True, False], forward=backward)
+    known = cyclic_leakage_bound(backward, [1, 3], GRID, forgets=[True, False], forward=backward)
     np.testing.assert_array_equal(known.backward, np.tile(GRID, (2, 1)))
     np.testing.assert_array_equal(known.bounds["total_variation"], [1, 1])
     with pytest.raises(ChainError, match="at least one household"):
-        tabulate_cyclic(backward[0], [1], GRID, forgets=[True])
+        cyclic_leakage_bound(backward[0], [1], GRID, forgets=[True])
     with pytest.raises(ChainError, match="same households"):
-        tabulate_cyclic(backward, [1], GRID, forgets=[True, True], forward=backward[:1])
+        cyclic_leakage_bound(backward, [1], GRID, forgets=[True, True], forward=backward[:1])
 
 
 def test_a_cycle_of_equal_kernels_has_the_envelope_of_one():
     chain = np.random.default_rng(9).dirichlet(np.ones(3), size=3)
     kernels = np.tile(reverse(chain), (1, 4, 1, 1))
-    cyclic = tabulate_cyclic(kernels, [1, 4, 9], GRID, forgets=[True])
-    plain = tabulate(reverse(chain)[None], [1, 4, 9], GRID, forgets=[True], steps_per_day=4)
+    cyclic = cyclic_leakage_bound(kernels, [1, 4, 9], GRID, forgets=[True])
+    plain = leakage_bound(reverse(chain)[None], [1, 4, 9], GRID, forgets=[True], steps_per_day=4)
     np.testing.assert_allclose(cyclic.backward, plain.backward, atol=2e-9)
     np.testing.assert_allclose(power(chain, 4).sum(axis=1), 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.cyclic_check import _redrawn, check_cyclic
-from agedp_data.chains.forgetting import check_markov
+from agedp_data.chains.cyclic_check import _redrawn, cyclic_goodness_of_fit
+from agedp_data.chains.forgetting import markov_goodness_of_fit
 from agedp_data.errors import ChainError
 
 PHASES, DAYS = 8, 200
@@ -29,7 +29,7 @@ def homes(count, rng, *, habit=False):
 
 
 def checked(series, rng, **given):
-    return check_cyclic(
+    return cyclic_goodness_of_fit(
         series, LAGS, rng, **{"n_phases": PHASES, "min_visits": 10, "level": 0.9, "replicates": 19} | given
     )
 
@@ -54,7 +54,7 @@ def test_one_chain_for_the_whole_day_would_reject_them_for_their_clock():
     rng = np.random.default_rng(3)
     series = homes(20, rng)
     lags = [lag * PHASES for lag in LAGS]
-    pooled = check_markov(series, lags, rng, n_states=4, steps_per_day=PHASES, level=0.9, replicates=19)
+    pooled = markov_goodness_of_fit(series, lags, rng, n_states=4, steps_per_day=PHASES, level=0.9, replicates=19)
     assert pooled.rejected.any(axis=1).mean() > 0.9
 
 

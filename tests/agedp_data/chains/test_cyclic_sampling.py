@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.cyclic import ascending_products, count_cyclic, cyclic_kernels, merged_phases
+from agedp_data.chains.cyclic import ascending_products, count_cyclic_transitions, cyclic_kernels, merge_phases
 from agedp_data.chains.cyclic_sampling import cyclic_sampling_bound
 from agedp_data.chains.sampling import sampling_bound
-from agedp_data.chains.spectrum import largest_distance
+from agedp_data.chains.spectrum import max_total_variation
 from agedp_data.errors import ChainError
 
 
@@ -27,7 +27,7 @@ def counted(kernels, steps, seed, every=1):
     states, phases = drawn(kernels, steps, seed)
     states, phases = states[::every], phases[::every] // every
     follows = np.ones(len(states) - 1, bool)
-    return count_cyclic(states, phases, follows, kernels.shape[-1], n_phases=len(kernels) // every)
+    return count_cyclic_transitions(states, phases, follows, kernels.shape[-1], n_phases=len(kernels) // every)
 
 
 def slow(p, k, seed, stay=0.6):
@@ -45,7 +45,7 @@ def true_distances(kernels, steps):
         law = law @ kernel
     back = cyclic_kernels(np.array(flows), np.arange(p), direction="backward")
     return np.array(
-        [largest_distance(found).max() for _, found in ascending_products(back, steps, direction="backward")]
+        [max_total_variation(found).max() for _, found in ascending_products(back, steps, direction="backward")]
     )
 
 
@@ -118,10 +118,12 @@ def test_it_lies_above_the_truth_as_often_as_its_level_says_and_is_no_mere_one()
     below = beneath = 0
     for seed in range(25):
         counts = counted(chain, 12_000, seed)
-        groups = merged_phases(counts, min_visits=100)[0]
+        groups = merge_phases(counts, min_visits=100)[0]
         bound = cyclic_sampling_bound({1: counts[None]}, {1: groups[None]}, steps, level=0.95, households=1)[0]
         plain = cyclic_kernels(counts, groups, direction="backward")
-        plug_in = [largest_distance(found).max() for _, found in ascending_products(plain, steps, direction="backward")]
+        plug_in = [
+            max_total_variation(found).max() for _, found in ascending_products(plain, steps, direction="backward")
+        ]
         below += bool((plug_in < truth).any())
         beneath += bool((bound < truth).any())
         assert (bound[1:] < 0.9).all()

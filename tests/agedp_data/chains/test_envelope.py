@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.chains.envelope import LOSS_GRID, LeakageBound, envelope
+from agedp_data.chains.envelope import LOSS_GRID, LeakageBound, max_leakage
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import compose_through
-from agedp_data.privacy.leakage import leakage, supremum, through_distance
+from agedp_data.privacy.leakage import leakage, leakage_from_total_variation, supremum
 
 AGES = np.array([1, 2, 4, 8])
 GRID = np.array([0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0])
@@ -29,7 +29,7 @@ def truth(age, loss):
 
 
 def made(grid=GRID, **more):
-    backward = np.array([envelope(power(BACKWARD, t), grid) for t in AGES])
+    backward = np.array([max_leakage(power(BACKWARD, t), grid) for t in AGES])
     return LeakageBound(AGES, grid, backward, bounds={"total_variation": DISTANCE}, assume="markov", **more)
 
 
@@ -40,7 +40,7 @@ def tight(known, age, loss):
 def test_the_largest_household_decides_rounded_up_to_whole_nanos():
     kernels = power(BACKWARD, 3)
     exact = leakage(kernels, GRID[:, None]).max(axis=1)
-    found = envelope(kernels, GRID)
+    found = max_leakage(kernels, GRID)
     assert (found >= exact).all()
     assert (found <= exact + 1.01e-9).all()
     np.testing.assert_array_equal(np.rint(found * 1e9) / 1e9, found)
@@ -50,15 +50,15 @@ def test_it_never_exceeds_the_loss_and_leaves_rows_of_nan_out():
     odd = np.full((2, 3, 3), np.nan)
     odd[0] = np.eye(3)
     odd[1][np.ix_([0, 2], [0, 2])] = [[0.6, 0.4], [0.4, 0.6]]
-    np.testing.assert_array_equal(envelope(odd, [0.0, 1 / 3, 2.0, np.inf]), [0.0, 1 / 3, 2.0, np.inf])
-    assert envelope(odd[1:], [np.inf])[0] == pytest.approx(np.log(1.5), abs=2e-9)
-    np.testing.assert_array_equal(envelope([np.full((2, 2), 0.5)], GRID), np.zeros(GRID.size))
+    np.testing.assert_array_equal(max_leakage(odd, [0.0, 1 / 3, 2.0, np.inf]), [0.0, 1 / 3, 2.0, np.inf])
+    assert max_leakage(odd[1:], [np.inf])[0] == pytest.approx(np.log(1.5), abs=2e-9)
+    np.testing.assert_array_equal(max_leakage([np.full((2, 2), 0.5)], GRID), np.zeros(GRID.size))
 
 
 def test_thousands_of_households_have_the_maximum_of_each():
     many = np.random.default_rng(4).dirichlet(np.full(5, 0.4), size=(3000, 5))
     exact = leakage(many, GRID[:, None]).max(axis=1)
-    np.testing.assert_allclose(envelope(many, GRID), exact, atol=1.01e-9)
+    np.testing.assert_allclose(max_leakage(many, GRID), exact, atol=1.01e-9)
 
 
 @settings(max_examples=200, deadline=None)
@@ -100,7 +100,7 @@ def test_ages_between_use_the_smaller_one_and_younger_ones_forget_nothing():
 def test_a_distance_gives_theorem_1_rounded_up():
     known = made()
     for loss in (0.0, 1e-6, 0.3, 5.0, 800.0):
-        exact = float(through_distance(0.3, loss))
+        exact = float(leakage_from_total_variation(0.3, loss))
         found = known(5, loss, direction="backward", method="total_variation")
         assert exact <= found <= min(exact + 1.1e-9, loss)
     assert known(0, 0.5, direction="backward", method="total_variation") == 0.5
@@ -130,7 +130,7 @@ def test_an_envelope_does_not_change_and_travels():
 
 @pytest.mark.parametrize("grid", [GRID, LOSS_GRID])
 def test_the_text_holds_integers_and_strings_and_comes_back_exactly(grid):
-    known = made(grid, forward=np.array([envelope(power(CHAINS, t), grid) for t in AGES]))
+    known = made(grid, forward=np.array([max_leakage(power(CHAINS, t), grid) for t in AGES]))
     text = json.dumps(known.to_json(), allow_nan=False)
     assert "." not in text.replace("assume", "")
     again = LeakageBound.from_json(json.loads(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.forgetting import check_markov, forgetting, lag_kernel
+from agedp_data.chains.forgetting import empirical_total_variation, lag_kernel, markov_goodness_of_fit
 from agedp_data.chains.states import day_totals, merge_rare, whole_days
 from agedp_data.errors import ChainError
 from agedp_data.privacy.leakage import leakage
@@ -88,8 +88,8 @@ def test_pooled_over_parts_a_kernel_bounds_nothing():
     pooled = lag_kernel(states, states, 1, n_secret=2, n_read=2, part=within)
     assert np.abs(pooled[0] - pooled[1]).sum() / 2 < 0.05
     label = np.where(within, part, 2)
-    assert forgetting(states, [1], n_states=2, by="direct", part=label)[0] == 1.0
-    assert forgetting(states, [1], n_states=2, by="direct")[0] < 0.1
+    assert empirical_total_variation(states, [1], n_states=2, by="direct", part=label)[0] == 1.0
+    assert empirical_total_variation(states, [1], n_states=2, by="direct")[0] < 0.1
 
 
 def test_through_the_last_half_hour_alone_a_noon_habit_goes_unseen():
@@ -122,8 +122,8 @@ def test_coarser_input_states_always_lower_the_figure():
 def test_powers_forget_what_is_kept_for_weeks():
     rng = np.random.default_rng(6)
     series = weekly(3640, 4, rng)
-    powers = forgetting(series, [1, 7], n_states=2, by="powers")
-    direct = forgetting(series, [1, 7], n_states=2, by="direct")
+    powers = empirical_total_variation(series, [1, 7], n_states=2, by="powers")
+    direct = empirical_total_variation(series, [1, 7], n_states=2, by="direct")
     np.testing.assert_allclose(direct[:, 0], powers[:, 0], atol=1e-12)
     assert (direct[:, 1] > 0.25).all()
     assert (powers[:, 1] < 0.01).all()
@@ -133,19 +133,19 @@ def test_a_chain_is_remembered_as_long_counted_as_by_its_powers():
     chain = np.array([[0.9, 0.1], [0.3, 0.7]])
     series = chains_of_days(chain, 200_000, 1, np.random.default_rng(7))[0]
     truth = 0.6 ** np.array([1, 2, 5])
-    np.testing.assert_allclose(forgetting(series, [1, 2, 5], n_states=2, by="powers"), truth, atol=0.01)
-    np.testing.assert_allclose(forgetting(series, [1, 2, 5], n_states=2, by="direct"), truth, atol=0.015)
+    np.testing.assert_allclose(empirical_total_variation(series, [1, 2, 5], n_states=2, by="powers"), truth, atol=0.01)
+    np.testing.assert_allclose(empirical_total_variation(series, [1, 2, 5], n_states=2, by="direct"), truth, atol=0.015)
 
 
 def test_rows_without_visits_or_with_too_few_are_left_out():
     series = np.array([0, 0, 0, 1, 0, 0, 0, 0])
-    assert forgetting(series, [1], n_states=3, by="direct")[0] == pytest.approx(1 - 5 / 6)
-    assert forgetting(series, [1], n_states=3, by="direct", min_visits=2)[0] == 0
+    assert empirical_total_variation(series, [1], n_states=3, by="direct")[0] == pytest.approx(1 - 5 / 6)
+    assert empirical_total_variation(series, [1], n_states=3, by="direct", min_visits=2)[0] == 0
     nothing = np.full(8, -1)
     for by in ("direct", "powers"):
-        assert np.isnan(forgetting(np.stack([series, nothing]), [1, 3], n_states=3, by=by)[1]).all()
-    assert forgetting(np.zeros((2, 0), int), [1], n_states=2, by="direct").shape == (2, 1)
-    assert np.isnan(forgetting([0, 1], [2], n_states=2, by="direct")[0])
+        assert np.isnan(empirical_total_variation(np.stack([series, nothing]), [1, 3], n_states=3, by=by)[1]).all()
+    assert empirical_total_variation(np.zeros((2, 0), int), [1], n_states=2, by="direct").shape == (2, 1)
+    assert np.isnan(empirical_total_variation([0, 1], [2], n_states=2, by="direct")[0])
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_rows_without_visits_or_with_too_few_are_left_out():
 def test_series_that_cannot_be_counted_are_refused(change, why):
     arguments = {"states": [0, 1], "lags": [1], "n_states": 2, "by": "direct"} | change
     with pytest.raises(ChainError, match=why):
-        forgetting(arguments.pop("states"), arguments.pop("lags"), **arguments)
+        empirical_total_variation(arguments.pop("states"), arguments.pop("lags"), **arguments)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_households_that_are_chains_pass_at_the_stated_rate(chain):
     rng = np.random.default_rng(11)
     series = chains_of_days(chain, 365, 300, rng)
     series[:, 100:120] = -1
-    found = check_markov(series, LAGS, rng, n_states=len(chain), level=0.9, replicates=39)
+    found = markov_goodness_of_fit(series, LAGS, rng, n_states=len(chain), level=0.9, replicates=39)
     rejected = found.rejected.any(axis=1).mean()
     # 10 % of 300 with four standard deviations; the estimated chain is a little more extreme than the true one.
     assert rejected <= 0.1 + 4 * np.sqrt(0.1 * 0.9 / 300)
@@ -187,7 +187,7 @@ def test_households_that_are_chains_pass_at_the_stated_rate(chain):
 @pytest.mark.parametrize("kind", [weekly, regimes])
 def test_households_with_a_habit_or_a_slow_regime_are_rejected(kind):
     rng = np.random.default_rng(12)
-    found = check_markov(kind(364, 60, rng), LAGS, rng, n_states=2, replicates=39)
+    found = markov_goodness_of_fit(kind(364, 60, rng), LAGS, rng, n_states=2, replicates=39)
     assert found.rejected.any(axis=1).mean() > 0.9
     assert (found.direct[found.rejected] > found.powers[found.rejected]).all()
 
@@ -195,12 +195,12 @@ def test_households_with_a_habit_or_a_slow_regime_are_rejected(kind):
 def test_the_table_has_a_row_for_each_household_and_lag():
     rng = np.random.default_rng(13)
     series = chains_of_days(np.full((3, 3), 1 / 3), 200, 6, rng).reshape(2, 3, 200)
-    found = check_markov(series, [1, 7], rng, n_states=3, replicates=19)
+    found = markov_goodness_of_fit(series, [1, 7], rng, n_states=3, replicates=19)
     assert found.shape == (2, 3, 2)
     assert found.dtype.names == ("lag", "powers", "direct", "low", "high", "floor", "rejected")
     np.testing.assert_array_equal(found.lag[1, 2], [1, 7])
-    np.testing.assert_array_equal(found["direct"], forgetting(series, [1, 7], n_states=3, by="direct"))
-    np.testing.assert_array_equal(found.powers, forgetting(series, [1, 7], n_states=3, by="powers"))
+    np.testing.assert_array_equal(found["direct"], empirical_total_variation(series, [1, 7], n_states=3, by="direct"))
+    np.testing.assert_array_equal(found.powers, empirical_total_variation(series, [1, 7], n_states=3, by="powers"))
     assert (found.low <= found.high).all()
     # Nothing is remembered: what is counted is the floor.
     assert found.floor.mean() == pytest.approx(found.direct.mean(), abs=0.06)
@@ -210,7 +210,7 @@ def test_households_without_readings_are_neither_counted_nor_rejected():
     series = np.full((3, 100), -1)
     series[1, ::9] = 0  # never two in a row
     series[2] = 1
-    found = check_markov(series, [1, 9], np.random.default_rng(0), n_states=2, replicates=19)
+    found = markov_goodness_of_fit(series, [1, 9], np.random.default_rng(0), n_states=2, replicates=19)
     assert np.isnan(found.direct[0]).all()
     assert np.isnan(found.powers[1]).all()
     assert found.direct[1].tolist()[1] == 0
@@ -220,7 +220,9 @@ def test_households_without_readings_are_neither_counted_nor_rejected():
 
 def test_the_same_seed_gives_the_same_verdict():
     series = regimes(200, 3, np.random.default_rng(1))
-    tables = [check_markov(series, [1, 7], np.random.default_rng(5), n_states=2, replicates=19) for _ in range(2)]
+    tables = [
+        markov_goodness_of_fit(series, [1, 7], np.random.default_rng(5), n_states=2, replicates=19) for _ in range(2)
+    ]
     for name in tables[0].dtype.names:
         np.testing.assert_array_equal(tables[0][name], tables[1][name])
 
@@ -228,7 +230,7 @@ def test_the_same_seed_gives_the_same_verdict():
 @pytest.mark.parametrize("wrong", [{"level": 1.0}, {"level": 0.99, "replicates": 50}, {"steps_per_day": 0}])
 def test_a_check_that_could_reject_nothing_is_refused(wrong):
     with pytest.raises(ChainError, match="replicates"):
-        check_markov([0, 1, 0], [1], np.random.default_rng(0), n_states=2, **wrong)
+        markov_goodness_of_fit([0, 1, 0], [1], np.random.default_rng(0), n_states=2, **wrong)
 
 
 def test_rare_states_go_to_the_nearest_frequent_one():
@@ -249,6 +251,6 @@ def test_days_with_too_many_readings_missing_are_left_out():
 def test_the_floor_is_what_a_series_says_of_a_shifted_copy_not_of_itself():
     rng = np.random.default_rng(14)
     series = chains_of_days(np.array([[0.9, 0.1], [0.1, 0.9]]), 730, 40, rng)
-    found = check_markov(series, [1, 3], rng, n_states=2, replicates=19)
+    found = markov_goodness_of_fit(series, [1, 3], rng, n_states=2, replicates=19)
     np.testing.assert_allclose(np.median(found.direct, axis=0), [0.8, 0.8**3], atol=0.08)
     assert (np.median(found.floor, axis=0) < 0.2).all()

@@ -13,7 +13,7 @@ from agedp_data.chains import hull
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.chains.hull import UNIT, PiecewiseLeakage
 from agedp_data.chains.rounding import NANO
-from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.errors import ChainError
 from agedp_data.privacy.leakage import supremum
 from agedp_data.privacy.pieces import frontier_of
@@ -90,7 +90,7 @@ class TestOfAnEnvelope:
     CHAIN = np.array([[0.97, 0.02, 0.01], [0.02, 0.96, 0.02], [0.005, 0.025, 0.97]])
 
     def made(self, **more):
-        return tabulate(
+        return leakage_bound(
             self.CHAIN[None], [1, 7], LOSS_GRID, forgets=[True], forward=self.CHAIN[None], steps_per_day=1, **more
         )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.maxima import UpperHulls, largest_reversibilised, maxima
-from agedp_data.chains.spectrum import reversibilised_bound, total_variation_ahead
+from agedp_data.chains.spectrum import reversibilised_bound, total_variation_forward
 from agedp_data.chains.transitions import ascending_powers, power
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.pieces import gain
@@ -38,7 +38,9 @@ def test_hulls_hold_the_largest_leakage_of_every_household(name, chains):
     for age, step in enumerate(STEPS):
         exact = leakage(power(chains, step), LOSSES[:, None]).max(axis=1)
         np.testing.assert_allclose(gain(*found.hulls[age], LOSSES), exact, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.distances, total_variation_ahead(chains, STEPS).max(axis=0), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found.distances, total_variation_forward(chains, STEPS).max(axis=0), rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("name", "chains"), list(populations())[:4], ids=lambda v: v if isinstance(v, str) else "")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.spectrum import total_variation
-from agedp_data.chains.tabulation import steps_of_days, tabulate, tabulate_distances
+from agedp_data.chains.tabulation import leakage_bound, steps_of_days, tabulate_distances
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.leakage import leakage
@@ -18,7 +18,7 @@ ALL = np.ones(700, bool)
 
 
 def test_tables_and_bounds_are_the_maxima_over_households():
-    known = tabulate(reverse(CHAINS), AGES, GRID, forgets=ALL, forward=CHAINS)
+    known = leakage_bound(reverse(CHAINS), AGES, GRID, forgets=ALL, forward=CHAINS)
     for table, kernels in ((known.backward, reverse(CHAINS)), (known.forward, CHAINS)):
         exact = np.array([leakage(power(kernels, t), GRID[:, None]).max(axis=1) for t in AGES])
         assert (table >= np.minimum(exact, GRID) - 1e-15).all()
@@ -26,7 +26,7 @@ def test_tables_and_bounds_are_the_maxima_over_households():
     behind = total_variation(CHAINS, AGES).max(axis=0)  # of the reversed chain
     np.testing.assert_allclose(known.bounds["total_variation"], behind, atol=2e-9)
     assert (known.bounds["total_variation"] >= behind).all()
-    alone = tabulate(reverse(CHAINS), AGES, GRID, forgets=ALL)  # what lies ahead changes nothing of ageing
+    alone = leakage_bound(reverse(CHAINS), AGES, GRID, forgets=ALL)  # what lies ahead changes nothing of ageing
     assert (known.bounds["total_variation"] == alone.bounds["total_variation"]).all()
     assert total_variation(reverse(CHAINS), AGES).max(axis=0)[0] > behind[0] + 0.005
     assert (known.bounds["reversibilised"] >= known.bounds["total_variation"] - 2e-9).all()
@@ -38,16 +38,16 @@ def test_without_forward_chains_only_the_backward_distance_counts():
     falling = np.zeros((12, 12))
     falling[:, 0] = 0.5
     falling[np.arange(12), np.minimum(np.arange(12) + 1, 11)] += 0.5
-    known = tabulate(reverse(falling)[None], [1, 2], GRID, forgets=[True])
+    known = leakage_bound(reverse(falling)[None], [1, 2], GRID, forgets=[True])
     np.testing.assert_array_equal(known.bounds["total_variation"], [1.0, 1.0])
-    ahead = tabulate(falling[None], [1, 2], GRID, forgets=[True])
+    ahead = leakage_bound(falling[None], [1, 2], GRID, forgets=[True])
     np.testing.assert_allclose(ahead.bounds["total_variation"], [0.5, 0.25], atol=2e-9)
     assert known.forward is None
 
 
 def test_reversible_households_have_the_spectral_bound_too():
     two = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.8, 0.2], [0.2, 0.8]]])
-    known = tabulate(reverse(two), [1, 10], GRID, forgets=[True, True], steps_per_day=1)
+    known = leakage_bound(reverse(two), [1, 10], GRID, forgets=[True, True], steps_per_day=1)
     np.testing.assert_allclose(known.bounds["spectral"], [1.0, np.sqrt(3) * 0.6**10], atol=2e-9)
     assert known.steps_per_day == 1
 
@@ -57,7 +57,7 @@ def test_one_household_that_does_not_forget_decides_for_all():
     forgets[331] = False
     unreliable = reverse(CHAINS)
     unreliable[331] = np.nan  # nothing is computed, so nothing need be known
-    known = tabulate(unreliable, AGES, GRID, forgets=forgets, forward=CHAINS)
+    known = leakage_bound(unreliable, AGES, GRID, forgets=forgets, forward=CHAINS)
     for table in (known.backward, known.forward):
         np.testing.assert_array_equal(table, np.tile(GRID, (3, 1)))
     for method in ("total_variation", "spectral", "reversibilised"):
@@ -68,20 +68,20 @@ def test_one_household_that_does_not_forget_decides_for_all():
 def test_a_household_of_one_state_adds_nothing():
     quiet = np.full((1, 4, 4), np.nan)
     quiet[0, 2] = [0, 0, 1, 0]
-    alone = tabulate(quiet, AGES, GRID, forgets=[True])
+    alone = leakage_bound(quiet, AGES, GRID, forgets=[True])
     np.testing.assert_array_equal(alone.backward, np.zeros((3, 5)))
     np.testing.assert_array_equal(alone.bounds["total_variation"], np.zeros(3))
     some = reverse(CHAINS[:5])
-    together = tabulate(np.concatenate((some, quiet)), AGES, GRID, forgets=np.ones(6, bool))
-    np.testing.assert_array_equal(together.backward, tabulate(some, AGES, GRID, forgets=np.ones(5, bool)).backward)
+    together = leakage_bound(np.concatenate((some, quiet)), AGES, GRID, forgets=np.ones(6, bool))
+    np.testing.assert_array_equal(together.backward, leakage_bound(some, AGES, GRID, forgets=np.ones(5, bool)).backward)
 
 
 def test_a_population_needs_households_and_marks():
     for kernels, forgets in ((np.zeros((0, 2, 2)), []), (CHAINS, [True]), (CHAINS[0], [True])):
         with pytest.raises(ChainError, match="at least one household"):
-            tabulate(kernels, AGES, GRID, forgets=forgets)
+            leakage_bound(kernels, AGES, GRID, forgets=forgets)
     with pytest.raises(ChainError, match="same households"):
-        tabulate(CHAINS, AGES, GRID, forgets=ALL, forward=CHAINS[:3])
+        leakage_bound(CHAINS, AGES, GRID, forgets=ALL, forward=CHAINS[:3])
 
 
 def test_of_distances_alone_the_largest_makes_the_table():

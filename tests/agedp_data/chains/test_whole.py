@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
-from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.chains.transitions import reverse
 from agedp_data.chains.whole import TabulatedLeakage
 from agedp_data.errors import ChainError
 
 NANO = 10**9
 CHAINS = np.random.default_rng(5).dirichlet(np.full(3, 0.6), size=(4, 3))
-KNOWN = tabulate(
+KNOWN = leakage_bound(
     reverse(CHAINS), [1, 4], LOSS_GRID, forgets=np.ones(4, bool), forward=CHAINS, steps_per_day=1
 )  # fmt: skip
 SIDES = st.tuples(st.sampled_from(["backward", "forward"]), st.sampled_from([1, 2, 4, 9]))

@@ -15,7 +15,7 @@ from agedp_data.config import load
 from agedp_data.config.contracts import contract
 from agedp_data.config.series import Distribution, Mean, series_in, series_of
 from agedp_data.errors import LedgerError
-from agedp_data.privacy.sensitivity import UseChange
+from agedp_data.privacy.sensitivity import Move
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 BINS = [(0, 1, 4), (0, 1, 2, 3, 4), (0, 2, 3, 4), (0, 3, 4), (0, 1, 3, 4)]
@@ -62,7 +62,7 @@ def test_sensitivities_are_the_largest_change_over_all_small_datasets(series):
             for other in wh
             if abs(other - days[0]) <= size
         )
-        assert series.sensitivity(UseChange(size)) == largest
+        assert series.sensitivity(Move(size)) == largest
     assert series.sensitivity("replacement") == largest  # a move of the whole range
 
 
@@ -138,6 +138,6 @@ def test_of_states_a_small_change_of_use_may_move_more_than_its_size_and_never_m
         for series in kept:
             exact = [[series.exact(np.array([min(counts_as(each), 4)])) for each in pair] for pair in near]
             largest = max(sum(abs(np.subtract(*pair))) for pair in exact)
-            assert largest <= series.sensitivity(UseChange(size))
+            assert largest <= series.sensitivity(Move(size))
             if series is kept[0] and size == 1:
                 assert largest > size

@@ -15,7 +15,7 @@ import pytest
 
 from agedp_data.chains.envelope import LeakageBound
 from agedp_data.errors import ChainError, Refused
-from agedp_data.losses import NANO, granted
+from agedp_data.losses import NANO, floor_nano
 from agedp_data.notions import AgeDependent, Classical, WEvent
 from agedp_data.notions.aged import AgedLeakage, AgedLoss
 from agedp_data.notions.w_event import WindowLoss, fullest_window, largest_window
@@ -39,7 +39,7 @@ def line(day: int, loss: float, *, age: int = 1, zone: str = "00:00:00") -> Line
     """A day of 2013 (counted from 1), published so many days after it ended."""
     at = date(2012, 12, 31) + timedelta(days=day)
     ended = at + timedelta(days=1)
-    return Line(at.isoformat(), granted(loss), (ended + timedelta(days=age)).isoformat(), f"{ended}T{zone}Z")
+    return Line(at.isoformat(), floor_nano(loss), (ended + timedelta(days=age)).isoformat(), f"{ended}T{zone}Z")
 
 
 def forgetting(curve: list[float], *, assume: str = "markov", steps: int = 48) -> LeakageBound:
@@ -60,7 +60,7 @@ class TestClassical:
     def test_a_day_may_spend_its_amount_and_what_is_left_of_it(self):
         promise = Classical(notion="classical", epsilon_per_day=Decimal("0.1"), **CAPS)
         assert promise.loss([], "2013-01-01", None) == 100_000_000
-        assert promise.loss([line(1, 0.04)], "2013-01-01", None) == granted(0.1) - granted(0.04)
+        assert promise.loss([line(1, 0.04)], "2013-01-01", None) == floor_nano(0.1) - floor_nano(0.04)
 
     def test_figures_are_the_largest_day_and_the_sum(self):
         promise = Classical(notion="classical", epsilon_per_day=Decimal("0.5"), **CAPS)
@@ -155,7 +155,7 @@ class TestAgeDependent:
         for _ in range(50):
             days = sorted(draw.sample(range(1, 30), 6))
             losses = [draw.choice([0.1, 0.2, 0.5, 1.0]) for _ in days]
-            spent = {line(d, 0).day: granted(e) for d, e in zip(days, losses, strict=True)}
+            spent = {line(d, 0).day: floor_nano(e) for d, e in zip(days, losses, strict=True)}
             risk = forgotten.of(spent).risk(48)
             expected = min(
                 through(curve[days[-1] - day], loss) + sum(losses) - loss
@@ -217,7 +217,7 @@ class TestAgeDependent:
         curve = np.array([0.5])
         tight = np.log1p(0.5 * np.expm1(grid)) * 0.9
         envelope = LeakageBound(np.array([48]), grid, tight[None], None, {"total_variation": curve}, 48, "markov")
-        bound = granted(Decimal("0.3"))
+        bound = floor_nano(Decimal("0.3"))
         sharp, loose = (
             age_dependent(risk=Decimal("0.3"), method=method).loss([], "2013-01-01", envelope)
             for method in ("tight", "total_variation")

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
-from agedp_data.chains.tabulation import steps_of_days, tabulate
+from agedp_data.chains.tabulation import leakage_bound, steps_of_days
 from agedp_data.chains.transitions import reverse
 from agedp_data.errors import ChainError, Refused
-from agedp_data.losses import NANO, epsilon
+from agedp_data.losses import NANO, format_epsilon
 from agedp_data.notions import Temporal
 from agedp_data.notions.allocated import allocated
 from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.longer_memory import leaping
-from agedp_data.privacy.temporal import METHODS, allocate_through, block_recursion, blocks
+from agedp_data.privacy.temporal import METHODS, allocate_with, block_recursion, daily_release_leakage
 from tests.agedp_data.privacy.temporal_oracles import dense, enumerated, joint_of_days, stationary
 from tests.laws.promises import Line
 
@@ -35,7 +35,7 @@ STAY = np.array([[0.98, 0.02], [0.02, 0.98]])
 
 def envelope(chains, steps_per_day, days=range(1, 15), *, pieces=False):
     stack = np.asarray(chains, float).reshape(-1, *np.shape(chains)[-2:])
-    return tabulate(
+    return leakage_bound(
         reverse(stack),
         steps_of_days(days, steps_per_day=steps_per_day),
         LOSS_GRID,
@@ -121,7 +121,7 @@ def test_what_is_said_about_each_day_is_the_recursion_of_the_kernels_and_hardly_
         found = [one.total / NANO for one in TemporalLosses(envelope(chain, day)).of(said)]
         assert (found >= exact - 1e-15).all()
         np.testing.assert_allclose(found, exact, rtol=0.1)
-        assert (exact <= blocks(chain, losses / NANO, gaps, steps_per_day=day)[2] + 1e-12).all()
+        assert (exact <= daily_release_leakage(chain, losses / NANO, gaps, steps_per_day=day)[2] + 1e-12).all()
 
 
 def test_with_nothing_but_one_release_it_is_its_loss_and_without_forgetting_the_sum():
@@ -256,7 +256,7 @@ def test_an_endless_series_stays_below_alpha_and_comes_near_it(day):
     [figure] = TemporalLeakage().figures(rows, KNOWN[day], None)
     assert (figure.name, figure.kind) == (LEAKAGE, "conditional")
     assert truth(rows, CHAINS[day], day) <= figure.value / NANO <= 1.5
-    best = allocate_through(course(day), alpha=1.5, horizon=1, method="supremum")
+    best = allocate_with(course(day), alpha=1.5, horizon=1, method="supremum")
     assert 0.9 * best[0] < rows[0].loss / NANO <= best[0]
 
 
@@ -300,7 +300,7 @@ def test_a_plan_holds_to_its_end_and_then_the_series_is_over(day, budget):
     assert made.figures(rows, known, None)[-1].value <= 1_200_000_000
     with pytest.raises(Refused, match="horizon_days = 9 days are released and the series is over"):
         made.admit(rows, line(10_000, 1), known)
-    best = allocate_through(course(day), alpha=1.2, horizon=9, method=budget)
+    best = allocate_with(course(day), alpha=1.2, horizon=9, method=budget)
     noise = np.mean([NANO / row.loss for row in rows])
     assert noise <= np.mean(1 / best) * 1.15
     assert noise >= np.mean(1 / best) * (1 - 1e-3)
@@ -329,7 +329,7 @@ def test_the_best_plan_is_the_best_of_all():
 def test_the_best_plan_is_no_worse_than_the_papers_by_more_than_the_grid_is_wide(alpha, horizon):
     exact = leaping(QUICK, leaps=1)
     papers = [
-        np.mean(1 / allocate_through(exact, alpha=float(alpha), horizon=horizon, method=method))
+        np.mean(1 / allocate_with(exact, alpha=float(alpha), horizon=horizon, method=method))
         for method in ("even", "supremum", "exact")
     ]
     plan = released(promise(alpha, horizon, "best"), range(horizon), envelope(QUICK, 1, (1, 2, 3, 7)))
@@ -352,7 +352,7 @@ def plans_of_random_kernels(number, seed, longest):
         exact, papers = leaping(kernel, leaps=1), {}
         for budget in ("even", "supremum", "exact"):
             with suppress(ChainError):
-                papers[budget] = allocate_through(exact, alpha=float(alpha), horizon=horizon, method=budget)
+                papers[budget] = allocate_with(exact, alpha=float(alpha), horizon=horizon, method=budget)
         plans = {each: allocated(known, int(alpha * NANO), horizon, each, 10**12) for each in (*papers, "best")}
         yield papers, {budget: np.array(plan) / NANO for budget, plan in plans.items()}, kernel, float(alpha)
 
@@ -464,7 +464,7 @@ def test_no_release_may_say_more_than_alpha_about_any_day_and_the_refusal_says_b
     said = TemporalLosses(known).largest({0: 600_000_000, 1: 700_000_000})
     with pytest.raises(Refused) as caught:
         made.admit(rows, line(1, 700_000_000), known)
-    assert f"{epsilon(said - NANO)} more than alpha = 1;" in str(caught.value)
+    assert f"{format_epsilon(said - NANO)} more than alpha = 1;" in str(caught.value)
     assert str(caught.value).startswith("2013-01-02: what all releases say about one day would come to 1.")
     made.admit(rows, line(30, 700_000_000), known)
 

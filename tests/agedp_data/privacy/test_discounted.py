@@ -21,9 +21,9 @@ from agedp_data.privacy.discounted import (
     Hyperbolic,
     Weights,
     certified_constant,
-    corollary_16,
     discounted_loss,
-    endless,
+    infinite_horizon_schedule,
+    paper_constant,
     schedule,
 )
 
@@ -106,7 +106,7 @@ class TestDiscounts:
 
     @pytest.mark.parametrize("make", [lambda: Weights(["a"]), lambda: Weights([[1], [1, 2]]), lambda: Weights([1, 1j]),
                                       lambda: Hyperbolic("x"), lambda: Exponential(None),
-                                      lambda: certified_constant("a"), lambda: corollary_16(None)])  # fmt: skip
+                                      lambda: certified_constant("a"), lambda: paper_constant(None)])  # fmt: skip
     def test_what_is_no_number_is_refused_in_one_line(self, make):
         with pytest.raises(ChainError, match="number") as refused:
             make()
@@ -159,13 +159,13 @@ class TestConstants:
     def test_far_outside_its_range_corollary_16_is_refused_as_well(self):
         for beta, says in ((1e300, "already at the first release"), (1e-300, r"at about release 2\.27672e\+300")):
             with pytest.raises(ChainError, match=says):
-                corollary_16(beta)
+                paper_constant(beta)
 
     @pytest.mark.parametrize("beta", [3.653847577, 3.65384758, 3.6539, 1.22031e-5])
     def test_however_near_its_constant_is_to_what_is_needed_the_refusal_tells_them_apart(self, beta):
         numbers = r"constant (\S+) is too small, the discounted sum comes to (\S+) epsilon.*\((\S+)\) = (\S+)$"
         with pytest.raises(ChainError) as refused:
-            corollary_16(beta)
+            paper_constant(beta)
         given, sums, asked, needed = map(float, re.search(numbers, str(refused.value)).groups())
         assert asked == beta
         assert given < needed
@@ -190,13 +190,13 @@ class TestConstants:
         assert discounted_loss(1 / (paper(1e-5) * np.sqrt(k)), Hyperbolic(1e-5))[-1] > 1.0005
         with pytest.raises(ChainError, match=r"beta = 3\.66.*0\.99\d+ is too small.*already at the first release; use "
                                              r"certified_constant\(3\.66\) = 1$"):  # fmt: skip
-            corollary_16(3.66)
+            paper_constant(3.66)
         with pytest.raises(
             ChainError, match=r"too small, .* 1\.0006\d* epsilon, at about release 227672; use certified"
         ):
-            corollary_16(1e-5)
+            paper_constant(1e-5)
         for fine in (1.2204e-5, 0.1, 3.653847):
-            assert corollary_16(fine) == pytest.approx(paper(fine), rel=1e-12)
+            assert paper_constant(fine) == pytest.approx(paper(fine), rel=1e-12)
         for wrong in (3.6538476, 1.2202e-5):
             with pytest.raises(ChainError, match="too small"):
                 schedule(Hyperbolic(wrong), epsilon=1, horizon=3, method="corollary-16")
@@ -284,8 +284,12 @@ class TestSchedules:
         assert schedule(Exponential(0.9), epsilon=2, horizon=2, method="paper") == pytest.approx([0.2] * 2)
         assert schedule(Hyperbolic(3), epsilon=1, horizon=4, method="paper")[3] == pytest.approx(0.5)
         assert schedule(Weights([2, 1]), epsilon=3, horizon=2, method="constant") == pytest.approx([1.0] * 2)
-        assert endless(Hyperbolic(1), epsilon=1, releases=2, method="classical")[1] == pytest.approx(1.5 / math.pi**2)
-        assert endless(Exponential(0.75), epsilon=1, releases=2, method="constant") == pytest.approx([0.25] * 2)
+        assert infinite_horizon_schedule(Hyperbolic(1), epsilon=1, releases=2, method="classical")[1] == pytest.approx(
+            1.5 / math.pi**2
+        )
+        assert infinite_horizon_schedule(Exponential(0.75), epsilon=1, releases=2, method="constant") == pytest.approx(
+            [0.25] * 2
+        )
 
     @pytest.mark.parametrize(
         "discount",
@@ -339,7 +343,7 @@ class TestSchedules:
     @pytest.mark.parametrize("method", ["constant", "optimal"])
     def test_without_an_end_some_schedules_do_not_exist(self, method):
         with pytest.raises(ChainError, match="name a horizon"):
-            endless(Hyperbolic(1), epsilon=1, releases=3, method=method)
+            infinite_horizon_schedule(Hyperbolic(1), epsilon=1, releases=3, method=method)
 
 
 def _long(discounts, count):

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.leakage import LeakageFunction, leakage, supremum, through_distance
+from agedp_data.privacy.leakage import KernelLeakage, leakage, leakage_from_total_variation, supremum
 
 EXAMPLE_4 = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
 TRAP = [[0.12, 0.5, 0.38], [0.65, 0.35, 0.0], [0.3, 0.43, 0.27]]
@@ -174,14 +174,14 @@ def test_losses_that_do_not_fit_the_stack_are_refused():
 def test_the_precomputed_function_is_the_direct_one_at_any_loss(seed):
     loss = np.concatenate((np.geomspace(1e-9, 60, 300), [0.0, 800.0, np.inf]))
     for kernel in random_kernels(4, 6, 8, seed, sparse=0.1 * seed):
-        function = LeakageFunction(kernel)
+        function = KernelLeakage(kernel)
         near = function.breakpoints[np.isfinite(function.breakpoints)]
         for losses in (loss, near, near * (1 + 1e-12)):
             np.testing.assert_allclose(function(losses), leakage(kernel, losses), rtol=1e-12, atol=1e-16)
 
 
 def test_breakpoints_are_where_two_pieces_agree():
-    function = LeakageFunction(EXAMPLE_4)
+    function = KernelLeakage(EXAMPLE_4)
     assert function.breakpoints.size == function.over.size - 1 > 0
     assert (np.diff(function.breakpoints) > 0).all()
     growth = np.expm1(function.breakpoints)
@@ -192,7 +192,7 @@ def test_breakpoints_are_where_two_pieces_agree():
 
 def test_the_function_of_a_stack_is_refused():
     with pytest.raises(ChainError, match="one kernel at a time"):
-        LeakageFunction([EXAMPLE_4, EXAMPLE_4])
+        KernelLeakage([EXAMPLE_4, EXAMPLE_4])
 
 
 def test_freezing_the_first_pair_would_miss_an_infinite_supremum():
@@ -208,7 +208,7 @@ def test_freezing_the_first_pair_would_miss_an_infinite_supremum():
 def test_the_supremum_is_the_limit_of_the_recursion(seed, loss):
     for kernel in random_kernels(4, 4, 4, seed, sparse=0.0):
         limit = float(supremum(kernel, loss))
-        function, x = LeakageFunction(kernel), 0.0
+        function, x = KernelLeakage(kernel), 0.0
         for _ in range(100_000):
             x, before = loss + float(function(x)), x
             if x - before < 1e-14 or x > 40:
@@ -230,12 +230,14 @@ def test_suprema_of_extreme_losses_do_not_overflow():
 
 
 def test_theorem_1_has_its_thirty_digit_reference():
-    assert through_distance(0.64, 0.5) == pytest.approx(0.347257871444442964225100056308, rel=1e-15)
-    np.testing.assert_array_equal(through_distance([0.0, 1.0, 0.5], [np.inf, 900.0, 0.0]), [0.0, 900.0, 0.0])
-    assert through_distance(0.5, 900.0) == pytest.approx(900 + np.log(0.5))
+    assert leakage_from_total_variation(0.64, 0.5) == pytest.approx(0.347257871444442964225100056308, rel=1e-15)
+    np.testing.assert_array_equal(
+        leakage_from_total_variation([0.0, 1.0, 0.5], [np.inf, 900.0, 0.0]), [0.0, 900.0, 0.0]
+    )
+    assert leakage_from_total_variation(0.5, 900.0) == pytest.approx(900 + np.log(0.5))
 
 
 @pytest.mark.parametrize("distance", [-1e-12, 1.0001, np.nan])
 def test_a_distance_outside_zero_to_one_is_refused(distance):
     with pytest.raises(ChainError, match="from 0 to 1"):
-        through_distance(distance, 1.0)
+        leakage_from_total_variation(distance, 1.0)

@@ -9,7 +9,14 @@ import pytest
 from scipy.stats import binom
 
 from agedp_data.privacy import measured
-from agedp_data.privacy.measured import MARGINS, chance_shown, least_loss, noticed_loss, proven_loss, shows
+from agedp_data.privacy.measured import (
+    MARGINS,
+    detectable_epsilon,
+    detection_power,
+    epsilon_lower_bound,
+    least_loss,
+    shows,
+)
 
 
 @pytest.mark.parametrize(("right", "guesses"), [(60, 100), (5, 50), (50, 50), (4, 7)])
@@ -31,7 +38,7 @@ def test_a_mechanism_that_spends_all_it_may_is_accused_no_more_often_than_the_co
     accused = [
         right
         for right in range(trials + 1)
-        if proven_loss((np.arange(trials) < right).astype(float), heads, confidence=0.9) > loss
+        if epsilon_lower_bound((np.arange(trials) < right).astype(float), heads, confidence=0.9) > loss
     ]
     assert sum(binom.pmf(accused, trials, share)) <= 0.1 / len(MARGINS)
     if loss < 1:
@@ -48,7 +55,7 @@ def test_trials_that_all_depend_on_one_another_are_accused_no_more_often_either(
         heads, lie = source.random(40) < 0.5, source.random() > 1 / (1 + math.exp(-loss))
         shown = np.full(40, 0.5)
         shown[0] = heads[0] != lie  # one coin is told, the others are hidden between the margins or beside the truth
-        above += proven_loss(np.where(shown == 0.5, 0.45, shown), heads, confidence=0.9) > loss
+        above += epsilon_lower_bound(np.where(shown == 0.5, 0.45, shown), heads, confidence=0.9) > loss
     assert above <= 50
 
 
@@ -56,25 +63,25 @@ def test_trials_that_all_depend_on_one_another_are_accused_no_more_often_either(
 def test_with_many_trials_it_is_near_the_true_loss(loss):
     source = np.random.default_rng(6)
     heads = source.random(400_000) < 0.5
-    found = proven_loss(np.clip(source.laplace(heads, 1 / loss), 0, 1), heads, confidence=0.999)
+    found = epsilon_lower_bound(np.clip(source.laplace(heads, 1 / loss), 0, 1), heads, confidence=0.999)
     assert 0.9 * loss - 0.03 < found <= loss
 
 
 @pytest.mark.parametrize("parts", [(1.0,), (1.0, 1.0), (0.35, 0.15, 0.35, 0.15)])
 def test_what_would_be_noticed_is_noticed_in_nearly_all_trials_and_half_less_of_it_in_few(parts):
     promised, trials, source = 0.5, 5_000, np.random.default_rng(7)
-    found = noticed_loss(promised, trials, parts=parts, confidence=0.999)
+    found = detectable_epsilon(promised, trials, parts=parts, confidence=0.999)
     for more, least, most in ((found, 36, 40), (promised + 0.5 * (found - promised), 0, 30)):
         losses = [more * part / sum(parts) for part in parts]
-        proven = [proven_loss(*_trials(source, losses, trials), confidence=0.999) for _ in range(40)]
+        proven = [epsilon_lower_bound(*_trials(source, losses, trials), confidence=0.999) for _ in range(40)]
         assert least <= sum(one > promised for one in proven) <= most
 
 
 @pytest.mark.parametrize(("losses", "promised", "trials"), [((1.6,), 1.0, 300), ((0.9, 0.9), 1.0, 350)])
 def test_the_chance_is_how_often_many_audits_show_it(losses, promised, trials):
     source = np.random.default_rng(9)
-    shown = [proven_loss(*_trials(source, losses, trials), confidence=0.99) > promised for _ in range(400)]
-    chance = chance_shown(losses, promised, trials, confidence=0.99)
+    shown = [epsilon_lower_bound(*_trials(source, losses, trials), confidence=0.99) > promised for _ in range(400)]
+    chance = detection_power(losses, promised, trials, confidence=0.99)
     assert 0.1 < chance < 0.95
     assert chance - 0.1 < np.mean(shown) < chance + 0.25  # it is that of the best margin alone
 
@@ -97,4 +104,4 @@ def test_the_law_of_a_sum_is_that_of_its_draws():
 def test_nothing_is_noticed_of_what_is_promised_itself_or_by_too_few_trials():
     assert not shows([0.5, 0.5], 1.0, 100_000, confidence=0.999)
     assert shows([1.0, 1.0], 1.0, 2_000, confidence=0.999)
-    assert noticed_loss(30.0, 1000, confidence=0.999) == math.inf
+    assert detectable_epsilon(30.0, 1000, confidence=0.999) == math.inf

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.errors import ChainError
-from agedp_data.losses import NANO, granted, recorded
+from agedp_data.losses import NANO, ceil_nano, floor_nano
 from agedp_data.noise import laplace_scale
 from agedp_data.privacy.neighbourhood import distance, full_range_loss, loss_of_change, moves, standard_distance
 
@@ -148,14 +148,14 @@ class TestLosses:
     def test_of_the_reference_the_full_range_costs_two_and_a_half_and_is_never_rounded_down(self):
         assert full_range_loss(0.1, protected=2000, full=50_000) == Fraction(5, 2)  # U = 50, delta = 2, eps = .1
         assert loss_of_change(50, epsilon=0.1, delta=2, full=50) == Fraction(5, 2)
-        assert recorded(loss_of_change(1, epsilon=1, delta=3)) == 333_333_334
+        assert ceil_nano(loss_of_change(1, epsilon=1, delta=3)) == 333_333_334
 
     @pytest.mark.parametrize(("protected", "full"), [(2000, 50_000), (1, 9), (2, 2), (7, 1000)])
     @pytest.mark.parametrize("epsilon", [Decimal("0.1"), Decimal("0.37"), Decimal(3)])
     def test_noise_drawn_at_the_full_range_loss_costs_a_move_epsilon_and_hardly_less(self, protected, full, epsilon):
         # OpenDP's scale for what the ledger records, rounded down as a budget is
         spent = full_range_loss(epsilon, protected=protected, full=full)
-        scale = Fraction(laplace_scale(sensitivity=full, loss=Fraction(granted(spent), NANO)))
+        scale = Fraction(laplace_scale(sensitivity=full, loss=Fraction(floor_nano(spent), NANO)))
         assert Fraction(epsilon) * Fraction(99_999_999, 10**8) < protected / scale <= Fraction(epsilon)
 
     @settings(max_examples=100, deadline=None)

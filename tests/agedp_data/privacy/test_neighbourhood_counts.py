@@ -17,7 +17,7 @@ from agedp_data.errors import ChainError
 from agedp_data.privacy.counts import cumulative, grid, histogram
 from agedp_data.privacy.neighbourhood import cumulative_counts, shifted_histograms
 from agedp_data.privacy.sensitivity import (
-    UseChange,
+    Move,
     cumulative_sensitivity,
     edges_crossed,
     histogram_sensitivity,
@@ -38,18 +38,18 @@ def largest(statistic, universe, change):
         if change in ("arrival", "departure"):
             pairs += [((*rest, one), rest) for one in universe]
         else:
-            reach = change.size if isinstance(change, UseChange) else math.inf
+            reach = change.size if isinstance(change, Move) else math.inf
             pairs += [((*rest, a), (*rest, b)) for a, b in itertools.product(universe, repeat=2) if abs(a - b) <= reach]
     return max(int(np.abs(counted(tuple(sorted(a))) - counted(tuple(sorted(b)))).sum()) for a, b in pairs)
 
 
 CHANGES = [
-    UseChange(0),
-    UseChange(1),
-    UseChange(2),
-    UseChange(3),
-    UseChange(5),
-    UseChange(8),
+    Move(0),
+    Move(1),
+    Move(2),
+    Move(3),
+    Move(5),
+    Move(8),
     "arrival",
     "departure",
     "replacement",
@@ -73,9 +73,7 @@ class TestSensitivities:
         found = largest(lambda values: shifted_histograms(values, **space), NINE, change)
         assert shifted_sensitivity(change, **space) == found
 
-    @pytest.mark.parametrize(
-        "change", [UseChange(0), UseChange(3), UseChange(2.5), UseChange(99), "arrival", "replacement"], ids=str
-    )
+    @pytest.mark.parametrize("change", [Move(0), Move(3), Move(2.5), Move(99), "arrival", "replacement"], ids=str)
     def test_of_a_clamped_sum_are_the_largest_of_all(self, change):
         assert sum_sensitivity(change, clamp=8) == largest(sum, NINE, change)
 
@@ -83,13 +81,13 @@ class TestSensitivities:
     @pytest.mark.parametrize("universe", [NINE, HALVES], ids=["whole", "halves"])
     def test_moves_shorter_than_delta_change_cumulative_counts_by_1_and_shifted_histograms_by_2(self, delta, universe):
         space = {"delta": delta, "low": 0, "high": 8}
-        shorter = UseChange(delta - 1 if universe is NINE else delta - 0.5)
+        shorter = Move(delta - 1 if universe is NINE else delta - 0.5)
         assert largest(lambda values: cumulative_counts(values, **space), universe, shorter) == 1
-        assert cumulative_sensitivity(UseChange(delta), edges=grid(**space)) == 1
+        assert cumulative_sensitivity(Move(delta), edges=grid(**space)) == 1
         for k in (1, 2, 3):
             wide = {"width": k * delta, **space}
             assert largest(lambda values, wide=wide: shifted_histograms(values, **wide), universe, shorter) == 2
-            assert shifted_sensitivity(UseChange(delta), **wide) == 2
+            assert shifted_sensitivity(Move(delta), **wide) == 2
 
     @settings(max_examples=200, deadline=None)
     @given(
@@ -124,8 +122,8 @@ class TestWhereTheSlidesErr:
 
     def test_shifts_below_the_length_of_a_move_double_it(self):
         space = {"width": 4, "delta": 1, "low": 0, "high": 8}
-        assert largest(lambda values: shifted_histograms(values, **space), NINE, UseChange(2)) == 4
-        assert shifted_sensitivity(UseChange(2), **space) == 4
+        assert largest(lambda values: shifted_histograms(values, **space), NINE, Move(2)) == 4
+        assert shifted_sensitivity(Move(2), **space) == 4
 
     def test_the_sensitivity_of_a_histogram_is_not_2_regardless_of_the_neighbourhood(self):
         assert largest(lambda values: histogram(values, edges=UNEVEN), NINE, "arrival") == 1
@@ -206,7 +204,7 @@ class TestCounts:
             (lambda: histogram([1], edges=[0]), "two or more"),
             (lambda: histogram([1], edges=[0, 2, 2]), "above the one before"),
             (lambda: edges_crossed([3, 1], size=1), "above the one before"),
-            (lambda: UseChange(-1), "size -1"),
+            (lambda: Move(-1), "size -1"),
         ],
     )
     def test_what_cannot_be_counted_is_refused(self, ask, says):

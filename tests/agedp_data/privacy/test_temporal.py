@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.stacked import StackedLeakage
+from agedp_data.privacy.stacked import BatchedLeakage
 from agedp_data.privacy.temporal import (
     backward,
     forward,
     kernels,
-    limit,
     pairwise,
     recursion,
     temporal,
+    temporal_supremum,
 )
 from tests.agedp_data.privacy.temporal_oracles import (
     algorithm_1,
@@ -58,7 +58,7 @@ def test_figure_3_of_the_paper_has_its_reference_values():
     np.testing.assert_allclose(backward(FIG_3, losses), BPL, atol=1e-10)
     np.testing.assert_allclose(forward(FIG_3, losses), BPL[::-1], atol=1e-10)
     np.testing.assert_allclose(temporal(FIG_3, FIG_3, losses), TPL + TPL[::-1], atol=1e-10)
-    assert limit(FIG_3, None, 0.1) == pytest.approx(0.6459066161, abs=1e-10)
+    assert temporal_supremum(FIG_3, None, 0.1) == pytest.approx(0.6459066161, abs=1e-10)
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -173,7 +173,7 @@ def test_a_stack_larger_than_one_block_leaks_as_its_parts_do():
 
 def test_one_kernel_larger_than_a_block_is_whole():
     kernel = dense(110, 3)
-    assert StackedLeakage(kernel)(0.7) == pytest.approx(algorithm_1(kernel, 0.7), rel=1e-12)
+    assert BatchedLeakage(kernel)(0.7) == pytest.approx(algorithm_1(kernel, 0.7), rel=1e-12)
 
 
 def test_households_are_not_compared_with_each_other():
@@ -221,20 +221,20 @@ def test_the_limit_is_what_long_series_build_up_to(kernel, loss):
         x, before = float(loss + leak.carry_backward(np.asarray(x))), x
         if x - before < 1e-15 or x > 60:
             break
-    found = float(limit(kernel, None, loss))
+    found = float(temporal_supremum(kernel, None, loss))
     assert x == pytest.approx(found, rel=1e-6) if x < 60 else found == np.inf
     # With both sides: what the middle of a long series comes to.
     long = temporal(kernel, kernel, np.full(400, loss)).max()
-    assert long <= limit(kernel, kernel, loss) * (1 + 1e-13)
+    assert long <= temporal_supremum(kernel, kernel, loss) * (1 + 1e-13)
 
 
 def test_infinite_limits_are_found_on_either_side():
-    assert limit(np.eye(2), None, 1e-9) == np.inf
-    assert limit(None, TRAP, 1.0) == np.inf
-    assert limit([[0, 1], [1, 0]], None, 0.1) == np.inf
-    assert limit(FIG_3, FIG_3, np.log(5 / 4)) == np.inf
-    assert np.isfinite(limit(FIG_3, FIG_3, np.log(5 / 4) - 1e-6))
-    np.testing.assert_array_equal(limit(np.eye(2), np.eye(2), [0.0, 0.1]), [0.0, np.inf])
+    assert temporal_supremum(np.eye(2), None, 1e-9) == np.inf
+    assert temporal_supremum(None, TRAP, 1.0) == np.inf
+    assert temporal_supremum([[0, 1], [1, 0]], None, 0.1) == np.inf
+    assert temporal_supremum(FIG_3, FIG_3, np.log(5 / 4)) == np.inf
+    assert np.isfinite(temporal_supremum(FIG_3, FIG_3, np.log(5 / 4) - 1e-6))
+    np.testing.assert_array_equal(temporal_supremum(np.eye(2), np.eye(2), [0.0, 0.1]), [0.0, np.inf])
 
 
 def test_releases_still_to_come_leak_as_a_very_long_series_does():

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
-from agedp_data.chains.tabulation import tabulate
+from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.temporal import (
     Recursion,
-    allocate_through,
+    allocate_with,
     backward,
     block_recursion,
-    blocks,
     blocks_through,
+    daily_release_leakage,
     kernels,
-    limit,
-    recorded,
+    round_up_losses,
     temporal,
+    temporal_supremum,
     windows,
 )
 from tests.agedp_data.privacy.temporal_oracles import (
@@ -60,7 +60,7 @@ def by_hand(chain, losses, gaps, steps):
 def test_it_is_the_recursion_of_two_kernels(gaps, steps):
     losses = np.array([0.7, 0.2, 1.1, 0.4])
     for chain in (dense(4, 3), BANDED, STICKY):
-        found = blocks(chain, losses, gaps, steps_per_day=steps)
+        found = daily_release_leakage(chain, losses, gaps, steps_per_day=steps)
         for side, expected in zip(found, by_hand(chain, losses, gaps, steps), strict=True):
             np.testing.assert_allclose(side, expected, rtol=1e-9)
 
@@ -71,7 +71,7 @@ def test_no_mechanism_that_reads_whole_days_tells_more_about_a_whole_day(days, s
     chain = dense(2, seed, weight=0.4)
     losses = [0.9, 0.5, 0.7][: len(days)]
     truth = np.array(enumerated(joint_of_days(chain, stationary(chain), days, steps), losses))
-    total = blocks(chain, losses, np.diff(days), steps_per_day=steps)[2]
+    total = daily_release_leakage(chain, losses, np.diff(days), steps_per_day=steps)[2]
     assert (truth <= total + 1e-12).all()
     if len(days) == 2:
         np.testing.assert_allclose(total, truth, rtol=1e-12)
@@ -81,7 +81,9 @@ def test_no_mechanism_that_reads_whole_days_tells_more_about_a_whole_day(days, s
 def test_a_sticky_household_leaks_all_that_is_said(days):
     losses = [0.9, 0.5, 0.7]
     truth = enumerated(joint_of_days(STICKY, stationary(STICKY), days, 2), losses)
-    np.testing.assert_allclose(blocks(STICKY, losses, np.diff(days), steps_per_day=2)[2], truth, rtol=1e-12)
+    np.testing.assert_allclose(
+        daily_release_leakage(STICKY, losses, np.diff(days), steps_per_day=2)[2], truth, rtol=1e-12
+    )
 
 
 def test_no_mechanism_tells_more_about_two_days_in_a_row():
@@ -96,7 +98,7 @@ def test_no_mechanism_tells_more_about_two_days_in_a_row():
 
 def test_the_recursion_over_single_half_hours_grows_without_end_where_days_do_not():
     # Two states that never follow the same one: every half-hour passes everything on.
-    assert limit(*kernels(BANDED), 0.1) == np.inf
+    assert temporal_supremum(*kernels(BANDED), 0.1) == np.inf
     naive = backward(reverse(BANDED), np.full(50, 0.1))
     np.testing.assert_allclose(naive, 0.1 * np.arange(1, 51))
     # In a day nearly all is forgotten; the half-hour between two days passes on one release each way.
@@ -106,7 +108,7 @@ def test_the_recursion_over_single_half_hours_grows_without_end_where_days_do_no
 def test_releases_some_steps_apart_pass_through_the_power_and_not_through_single_steps():
     losses = np.array([0.7, 0.9])
     chain = dense(4, 7)
-    found = blocks(chain, losses, [5], steps_per_day=1)[0][1]
+    found = daily_release_leakage(chain, losses, [5], steps_per_day=1)[0][1]
     behind, once = reversed_chain(chain), 0.7
     for _ in range(5):
         once = algorithm_1(behind, once)
@@ -116,8 +118,8 @@ def test_releases_some_steps_apart_pass_through_the_power_and_not_through_single
 
 def test_a_skipped_day_is_at_most_a_release_without_loss():
     for chain in (dense(3, 2), BANDED):
-        skipped = blocks(chain, [0.4, 0.6, 0.5], [2, 1], steps_per_day=2)
-        silent = blocks(chain, [0.4, 0.0, 0.6, 0.5], [1, 1, 1], steps_per_day=2)
+        skipped = daily_release_leakage(chain, [0.4, 0.6, 0.5], [2, 1], steps_per_day=2)
+        silent = daily_release_leakage(chain, [0.4, 0.0, 0.6, 0.5], [1, 1, 1], steps_per_day=2)
         for one, other in zip(skipped, silent, strict=True):
             assert (one <= other[[0, 2, 3]] + 1e-12).all()
 
@@ -125,7 +127,7 @@ def test_a_skipped_day_is_at_most_a_release_without_loss():
 def test_the_forward_chain_looking_back_would_understate():
     # Rests, then runs up through the states and falls back: where it was is told by where it is.
     chain = np.array([[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0], [0.5, 0, 0, 0.5], [0.5, 0, 0, 0.5]])
-    found = blocks(chain, [1.0, 1.0], [1], steps_per_day=2)[0][1]
+    found = daily_release_leakage(chain, [1.0, 1.0], [1], steps_per_day=2)[0][1]
     assert found > 1 + leakage(chain, 1.0) + 0.1
 
 
@@ -133,34 +135,40 @@ def test_the_forward_chain_looking_back_would_understate():
 def test_the_limit_is_what_long_series_of_days_build_up_to(gap):
     for chain in (dense(3, 4), BANDED, STICKY):
         daily = block_recursion(chain, steps_per_day=3, gap_days=gap)
-        long = blocks(chain, np.full(200, 0.3), np.full(199, gap), steps_per_day=3)[2].max()
+        long = daily_release_leakage(chain, np.full(200, 0.3), np.full(199, gap), steps_per_day=3)[2].max()
         assert daily.limit(0.3) == pytest.approx(long, rel=1e-9)
         assert long <= daily.limit(0.3) * (1 + 1e-13)
 
 
 def test_with_one_step_a_day_it_is_the_form_of_the_paper():
     chain, losses = dense(5, 1), [0.4, 0.9, 0.2]
-    np.testing.assert_array_equal(blocks(chain, losses, [1, 1], steps_per_day=1)[2], temporal(*kernels(chain), losses))
+    np.testing.assert_array_equal(
+        daily_release_leakage(chain, losses, [1, 1], steps_per_day=1)[2], temporal(*kernels(chain), losses)
+    )
     behind, ahead = power(reverse(chain), 2), power(chain, 2)
-    np.testing.assert_allclose(blocks(chain, losses, [2, 2], steps_per_day=1)[2], temporal(behind, ahead, losses))
+    np.testing.assert_allclose(
+        daily_release_leakage(chain, losses, [2, 2], steps_per_day=1)[2], temporal(behind, ahead, losses)
+    )
 
 
 def test_households_and_sets_of_chains():
     stack = np.stack([dense(4, 1), BANDED])
     losses = [0.4, 0.9, 0.2]
-    found = blocks(stack, losses, [1, 2], steps_per_day=2)
+    found = daily_release_leakage(stack, losses, [1, 2], steps_per_day=2)
     assert found[0].shape == (2, 3)
     for i, chain in enumerate(stack):
-        for side, own in zip(found, blocks(chain, losses, [1, 2], steps_per_day=2), strict=True):
+        for side, own in zip(found, daily_release_leakage(chain, losses, [1, 2], steps_per_day=2), strict=True):
             np.testing.assert_array_equal(side[i], own)
-    worst = blocks(tuple(stack), losses, [1, 2], steps_per_day=2)
+    worst = daily_release_leakage(tuple(stack), losses, [1, 2], steps_per_day=2)
     assert all((side >= each.max(axis=0) - 1e-15).all() for side, each in zip(worst, found, strict=True))
 
 
 def envelope_of(chains):
     """The envelope of daily releases: one step and one and two days."""
     behind, ahead = reverse(chains), power(chains, 1)
-    return tabulate(behind, [1, 3, 4, 6], LOSS_GRID, forgets=np.ones(len(chains), bool), forward=ahead, steps_per_day=3)
+    return leakage_bound(
+        behind, [1, 3, 4, 6], LOSS_GRID, forgets=np.ones(len(chains), bool), forward=ahead, steps_per_day=3
+    )
 
 
 class Passing:
@@ -187,7 +195,7 @@ def test_an_envelope_may_take_the_place_of_the_kernels_and_never_says_less():
         gaps,
         steps_per_day=3,
     )
-    truth = blocks(chains, losses, gaps, steps_per_day=3)[2].max(axis=0)
+    truth = daily_release_leakage(chains, losses, gaps, steps_per_day=3)[2].max(axis=0)
     assert (found.total >= truth).all()
     np.testing.assert_allclose(found.total, truth, rtol=0.25)
 
@@ -197,10 +205,10 @@ def test_budgets_made_of_an_envelope_hold_for_every_household(method):
     chains = np.stack([dense(3, seed) for seed in range(5)])
     model = envelope_of(chains)
     daily = Recursion(*(Passing(model, gap, side) for side in ("backward", "forward") for gap in (3, 1)))
-    losses = allocate_through(daily, alpha=1.5, horizon=12, method=method)
-    granted = recorded(daily, losses, alpha=1.5)
+    losses = allocate_with(daily, alpha=1.5, horizon=12, method=method)
+    granted = round_up_losses(daily, losses, alpha=1.5)
     for plan in (losses, granted):
-        assert blocks(chains, plan, np.ones(11, int), steps_per_day=3)[2].max() <= 1.5
+        assert daily_release_leakage(chains, plan, np.ones(11, int), steps_per_day=3)[2].max() <= 1.5
     np.testing.assert_array_equal(granted * 1e9, np.rint(granted * 1e9))
 
 
@@ -209,6 +217,6 @@ def test_budgets_made_of_an_envelope_hold_for_every_household(method):
 )
 def test_gaps_that_are_none_are_refused(gaps, steps):
     with pytest.raises(ChainError):
-        blocks(STICKY, [0.1, 0.2, 0.3], gaps, steps_per_day=steps)
+        daily_release_leakage(STICKY, [0.1, 0.2, 0.3], gaps, steps_per_day=steps)
     with pytest.raises(ChainError):
         block_recursion(STICKY, steps_per_day=2, gap_days=0)

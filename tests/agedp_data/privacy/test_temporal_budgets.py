@@ -9,7 +9,15 @@ import pytest
 from scipy.optimize import minimize
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.temporal import METHODS, allocate, allocate_through, limit, recorded, recursion, temporal
+from agedp_data.privacy.temporal import (
+    METHODS,
+    allocate,
+    allocate_with,
+    recursion,
+    round_up_losses,
+    temporal,
+    temporal_supremum,
+)
 from tests.agedp_data.privacy.temporal_oracles import (
     algorithm_1,
     by_recursion,
@@ -142,7 +150,7 @@ def test_the_endless_plan_holds_however_long_the_series_goes_on_and_uses_alpha_u
         for count in (1, 10, 400, 3000):
             assert temporal(*PAIRS[name], np.full(count, loss)).max() <= 1.0
         assert temporal(*PAIRS[name], np.full(3000, loss)).max() == pytest.approx(1.0, rel=1e-6)
-        assert limit(*PAIRS[name], loss) <= 1.0
+        assert temporal_supremum(*PAIRS[name], loss) <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -264,7 +272,7 @@ def test_recorded_losses_are_whole_and_hold_after_rounding_up():
         leak = recursion(*PAIRS[name])
         for method in METHODS:
             plan = allocate(*PAIRS[name], alpha=0.9, horizon=11, method=method)
-            found = recorded(leak, plan, alpha=0.9)
+            found = round_up_losses(leak, plan, alpha=0.9)
             whole = np.rint(found * 1e9)
             np.testing.assert_array_equal(whole / 1e9, found)
             assert (found <= plan).all()
@@ -275,16 +283,16 @@ def test_recorded_losses_are_whole_and_hold_after_rounding_up():
 def test_recorded_endless_losses_hold_with_all_that_is_to_come():
     leak = recursion(STAY, STAY)
     loss = allocate(STAY, STAY, alpha=1.0, horizon=1, method="supremum")[0]
-    found = recorded(leak, [loss] * 5, alpha=1.0, endless=True)
+    found = round_up_losses(leak, [loss] * 5, alpha=1.0, endless=True)
     assert loss - 2.1e-9 < found[0] <= loss
     assert leak.leak(found, beyond=float(found[0])).total.max() <= 1.0
     assert temporal(STAY, STAY, np.full(2000, found[0])).max() <= 1.0
     # An end raised above the others fits a series that closes only.
     ends = allocate(STAY, STAY, alpha=1.0, horizon=5, method="exact")
-    recorded(leak, ends, alpha=1.0)
+    round_up_losses(leak, ends, alpha=1.0)
     for plan in (ends, [2 * loss] * 5):
         with pytest.raises(ChainError, match="more than alpha"):
-            recorded(leak, plan, alpha=1.0, endless=True)
+            round_up_losses(leak, plan, alpha=1.0, endless=True)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +310,7 @@ def test_what_cannot_be_planned_is_refused(asked):
     with pytest.raises(ChainError):
         allocate(STAY, STAY, **({"alpha": 1.0, "horizon": 5, "method": "even"} | asked))
     with pytest.raises(ChainError):
-        allocate_through(recursion(STAY, STAY), **({"alpha": 1.0, "horizon": 5, "method": "best"} | asked))
+        allocate_with(recursion(STAY, STAY), **({"alpha": 1.0, "horizon": 5, "method": "best"} | asked))
 
 
 @pytest.mark.long

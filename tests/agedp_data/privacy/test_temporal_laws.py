@@ -13,10 +13,10 @@ from agedp_data.privacy.temporal import (
     allocate,
     backward,
     forward,
-    limit,
     pairwise,
     recursion,
     temporal,
+    temporal_supremum,
     w_event,
     windows,
 )
@@ -102,7 +102,7 @@ def test_longer_windows_say_more_and_the_longest_the_sum(pair, losses):
 @FEW
 @given(matrices(1), st.floats(1e-6, 3))
 def test_the_limit_is_a_fixed_point_that_the_recursion_never_passes(one, loss):
-    top = float(limit(one[0], None, loss))
+    top = float(temporal_supremum(one[0], None, loss))
     series = backward(one[0], np.full(60, loss))
     assert series.max() <= top * (1 + 1e-12)
     if top < 30:

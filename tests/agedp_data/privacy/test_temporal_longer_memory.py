@@ -10,7 +10,7 @@ import pytest
 from agedp_data.chains.transitions import count_transitions, transition_matrix
 from agedp_data.errors import ChainError
 from agedp_data.privacy.longer_memory import leaping, pair_states, regime_states
-from agedp_data.privacy.temporal import allocate_through, kernels, limit, recorded, temporal
+from agedp_data.privacy.temporal import allocate_with, kernels, round_up_losses, temporal, temporal_supremum
 from tests.agedp_data.privacy.temporal_oracles import (
     algorithm_1,
     dense,
@@ -99,7 +99,7 @@ def test_one_step_at_a_time_is_the_form_of_the_paper_and_adds_up_pairs_of_days()
     one = leaping(chain, leaps=1)
     np.testing.assert_allclose(one.leak(losses).total, temporal(*kernels(chain), losses), rtol=1e-12)
     np.testing.assert_allclose(one.leak(losses).total, 3.0)
-    assert one.limit(0.1) == limit(*kernels(chain), 0.1) == np.inf
+    assert one.limit(0.1) == temporal_supremum(*kernels(chain), 0.1) == np.inf
     assert leaping(chain, leaps=2).leak(losses).total.max() < 1.5
 
 
@@ -125,8 +125,8 @@ def test_more_leaps_never_say_more():
 @pytest.mark.parametrize("method", ["supremum", "exact", "even", "best"])
 def test_budgets_on_longer_memory_hold(method):
     course = leaping(pair_chain(second_order(2)), leaps=3)
-    plan = allocate_through(course, alpha=1.0, horizon=10, method=method)
-    for losses in (plan, recorded(course, plan, alpha=1.0)):
+    plan = allocate_with(course, alpha=1.0, horizon=10, method=method)
+    for losses in (plan, round_up_losses(course, plan, alpha=1.0)):
         assert course.leak(losses).total.max() <= 1.0
         behind = by_hand(reversed_chain(pair_chain(second_order(2))), losses, 3)
         ahead = by_hand(pair_chain(second_order(2)), losses[::-1], 3)[::-1]

@@ -7,9 +7,9 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from agedp_data.privacy.leakage import LeakageFunction
+from agedp_data.privacy.leakage import KernelLeakage
 from agedp_data.privacy.pieces import fixed_point
-from agedp_data.privacy.temporal import allocate, backward, kernels, limit, temporal
+from agedp_data.privacy.temporal import allocate, backward, kernels, temporal, temporal_supremum
 from tests.agedp_data.privacy.temporal_oracles import (
     algorithm_1,
     by_programme,
@@ -59,7 +59,7 @@ def test_algorithm_4_started_at_zero_takes_a_piece_that_is_never_the_largest():
     at_zero = [piece(q, d, 0.0) for q, d in pieces(EXAMPLE_4)]
     assert set(at_zero) == {0.0}
     first = pieces(EXAMPLE_4)[int(np.argmax(at_zero))]
-    function = LeakageFunction(EXAMPLE_4)
+    function = KernelLeakage(EXAMPLE_4)
     for loss in (1e-6, 1e-3, 0.1, 0.5):
         truth = by_programme(EXAMPLE_4, loss)
         assert piece(*first, loss) < 0.9 * truth
@@ -70,7 +70,7 @@ def test_algorithm_4_started_at_zero_takes_a_piece_that_is_never_the_largest():
 def test_theorem_11_with_the_pair_frozen_calls_an_endless_growth_bounded():
     assert frozen(TRAP, 1.0) == pytest.approx(2.12120651, abs=1e-8)
     assert by_recursion(TRAP, [1.0] * 200)[-1] == pytest.approx(10.4408519, abs=1e-6)
-    assert limit(TRAP, None, 1.0) == np.inf
+    assert temporal_supremum(TRAP, None, 1.0) == np.inf
 
 
 def test_algorithm_7_with_the_pair_frozen_breaks_its_promise_and_the_budget_here_keeps_it():
@@ -88,7 +88,7 @@ def test_algorithm_7_with_the_pair_frozen_breaks_its_promise_and_the_budget_here
 
 def test_theorem_11_s_second_case_is_strict():
     edge = np.log(5 / 4)
-    assert limit([[0.8, 0.2], [0.0, 1.0]], None, edge) == np.inf
+    assert temporal_supremum([[0.8, 0.2], [0.0, 1.0]], None, edge) == np.inf
     # At the very edge every release adds the same again: (1 - .8) e^e = .25 in e^BPL.
     grown = np.exp(by_recursion([[0.8, 0.2], [0.0, 1.0]], [edge] * 50))
     np.testing.assert_allclose(np.diff(grown), 0.25, rtol=1e-9)
@@ -97,8 +97,8 @@ def test_theorem_11_s_second_case_is_strict():
 def test_losses_within_rounding_of_the_edge_are_beyond_it():
     for q in np.arange(1, 100) / 100:
         edge = np.log(1 / q)
-        assert limit([[q, 1 - q], [0.0, 1.0]], None, edge) == np.inf, q
-        assert np.isfinite(limit([[q, 1 - q], [0.0, 1.0]], None, edge * (1 - 1e-6))), q
+        assert temporal_supremum([[q, 1 - q], [0.0, 1.0]], None, edge) == np.inf, q
+        assert np.isfinite(temporal_supremum([[q, 1 - q], [0.0, 1.0]], None, edge * (1 - 1e-6))), q
 
 
 def test_theorem_11_s_first_case_loses_all_digits_for_a_small_d():
@@ -119,7 +119,9 @@ def test_limits_have_all_their_digits(q, d, loss):
         middle = down + up * grown - 1
         root = (middle * middle + 4 * down * (1 - up) * grown).sqrt()
         truth = float(((middle + root) / (2 * down)).ln())
-    assert limit([[float(q), 1 - float(q)], [float(d), 1 - float(d)]], None, loss) == pytest.approx(truth, rel=1e-12)
+    assert temporal_supremum([[float(q), 1 - float(q)], [float(d), 1 - float(d)]], None, loss) == pytest.approx(
+        truth, rel=1e-12
+    )
 
 
 def test_e_to_the_alpha_overflows_as_printed_and_not_here():

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.envelope import LeakageBound
-from agedp_data.chains.spectrum import largest_distance, total_variation
+from agedp_data.chains.spectrum import max_total_variation, total_variation
 from agedp_data.chains.transitions import transition_matrix
 from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import compose_without_markov, risk, risk_of_curve
-from agedp_data.privacy.leakage import leakage, through_distance
+from agedp_data.privacy.leakage import leakage, leakage_from_total_variation
 
 
 def test_the_last_half_hour_of_a_day_may_hide_a_habit_that_its_total_tells():
@@ -64,7 +64,7 @@ def test_smoothing_lowers_the_figure_by_a_power_of_the_age():
     plain = transition_matrix(counts, smoothing=0)
     smoothed = transition_matrix(counts, smoothing=0.05)
     for steps in (1, 5, 36):
-        apart, closer = (largest_distance(np.linalg.matrix_power(each, steps)) for each in (plain, smoothed))
+        apart, closer = (max_total_variation(np.linalg.matrix_power(each, steps)) for each in (plain, smoothed))
         assert closer == pytest.approx(float(apart) * (1 + 12 * 0.05) ** -steps, rel=1e-6)
     london_at_18_hours = 0.035 * 1.6**-36
     assert london_at_18_hours == pytest.approx(1.6e-9, rel=0.05)
@@ -76,4 +76,4 @@ def test_without_a_cap_the_chain_alone_would_permit_exact_means():
     age = 14
     assert total_variation(chain, [age])[0] < 1e-13
     assert risk(chain, 29.0, [age], method="total_variation")[0] < 0.1
-    assert through_distance(1.0, 29.0) == 29.0
+    assert leakage_from_total_variation(1.0, 29.0) == 29.0
