@@ -1,0 +1,125 @@
+"""The command in this process with fixed noise, clock and versions: all that the golden set knows of the product.
+
+A restructuring of the packages changes the three names below and nothing else in this folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import importlib.metadata
+import io
+import os
+import sys
+import zoneinfo
+from collections.abc import Iterator
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+MAIN = "flows.command:main"
+NOISE = "agedp_data.noise:discrete_laplace"
+CLOCK = "agedp_data.clock:now"
+
+ROOT = Path(__file__).parents[2]
+VERSION = "0.0.0"
+_VERSIONS_SHOWN = {"agedp", "numpy", "opendp", "pyarrow", "scipy", "tzdata"}
+_UNFIXED = dict.fromkeys(("AGEDP_PROGRESS", "FORCE_COLOR", "NO_COLOR", "TERM"))
+
+
+def run_command(folder: Path, *words: str, now: datetime, seed: int) -> tuple[int, str, str]:
+    """Return exit status, standard output and standard error of the command, run inside a folder.
+
+    The surroundings are the caller's to fix, once for all commands of a run.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    main = _attribute(MAIN)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_replaced(NOISE, _fixed_noise(seed)))
+        stack.enter_context(_replaced(CLOCK, lambda: now))
+        stack.enter_context(contextlib.chdir(folder))
+        stack.enter_context(mock.patch.object(sys, "argv", ["agedp", *words]))
+        stack.enter_context(mock.patch.object(sys, "stdin", io.StringIO()))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        status = 0
+        try:
+            main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+    return status, out.getvalue(), err.getvalue()
+
+
+def _fixed_noise(seed: int) -> Any:
+    """Return a sampler whose draws depend on the seed, the scale and the number of earlier draws only."""
+    stream = np.random.default_rng(seed)
+
+    def add_noise(values: Any, *, sensitivity: int, loss: Any) -> np.ndarray:
+        vector = np.asarray(values, np.int64)
+        scale = round(Fraction(sensitivity) / Fraction(loss))
+        return vector + stream.integers(-1000, 1001, len(vector)) * scale // 1000
+
+    return add_noise
+
+
+@contextlib.contextmanager
+def fixed_surroundings() -> Iterator[None]:
+    """Fix the terminal's width and the versions that a statement lists; begin and end with empty caches.
+
+    The zone database is that of the `tzdata` package: the system's own would add its version.
+    """
+    find = importlib.metadata.distribution
+
+    def distribution(name: str) -> Any:
+        return _FixedVersion(find(name)) if name in _VERSIONS_SHOWN else find(name)
+
+    system_zones = zoneinfo.TZPATH
+    _clear_caches()
+    zoneinfo.reset_tzpath(())
+    environment = {name: value for name, value in os.environ.items() if name not in _UNFIXED}
+    try:
+        with (
+            mock.patch.dict(os.environ, {**environment, "COLUMNS": "100", "LINES": "40"}, clear=True),
+            mock.patch.object(importlib.metadata, "distribution", distribution),
+        ):
+            yield
+    finally:
+        zoneinfo.reset_tzpath(system_zones)
+        _clear_caches()
+
+
+class _FixedVersion:
+    """An installed distribution whose version is not its own."""
+
+    version = VERSION
+
+    def __init__(self, distribution: importlib.metadata.Distribution) -> None:
+        self._distribution = distribution
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._distribution, name)
+
+
+def _clear_caches() -> None:
+    """Empty the caches of the product's functions, which may hold what an earlier test or command computed."""
+    for cached in gc.get_objects():
+        if isinstance(cached, functools._lru_cache_wrapper):
+            code = getattr(cached.__wrapped__, "__code__", None)
+            if code is not None and code.co_filename.startswith(f"{ROOT}{os.sep}"):
+                cached.cache_clear()
+
+
+def _attribute(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _replaced(place: str, value: object) -> Any:
+    module, _, name = place.partition(":")
+    return mock.patch.object(importlib.import_module(module), name, value)
