@@ -13,7 +13,7 @@ from agedp_data.chains.maxima import UpperHulls
 from agedp_data.chains.rounding import guarded
 from agedp_data.chains.spectrum import max_total_variation
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
+from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled_kernel
 from agedp_data.privacy.pieces import gain
 
 HOUSEHOLDS = 16
@@ -64,7 +64,7 @@ def cyclic_maxima(chains: Iterable[Floats], steps: NDArray[np.int64], *, directi
         for age, (_, products) in enumerate(ascending_products(block, steps, direction=direction)):
             flat = products.reshape(-1, *products.shape[-2:])
             some = ~np.isnan(flat).all(axis=(-1, -2))
-            rows = filled(flat[some])
+            rows = filled_kernel(flat[some])
             apart = np.zeros(len(flat))
             apart[some] = max_total_variation(rows)
             own[:, age] = apart.reshape(len(block), -1).max(axis=1)

@@ -26,7 +26,7 @@ from agedp_data.chains.hull import PiecewiseLeakage
 from agedp_data.chains.rounding import NANO, from_integers, guarded, rounded_down, rounded_up, to_integers
 from agedp_data.chains.whole import TabulatedLeakage
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
+from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled_kernel
 from agedp_data.privacy.leakage import leakage_from_total_variation
 from agedp_data.privacy.pieces import fixed_point, frontier_of, gain
 
@@ -57,7 +57,7 @@ def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
     >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()
     [0.5, 2.0]
     """
-    rows, loss = filled(kernels), checked_loss(losses)
+    rows, loss = filled_kernel(kernels), checked_loss(losses)
     over, under = frontier_of(rows.reshape((-1, *rows.shape[-2:])))
     return np.minimum(guarded(gain(over, under, loss)), loss)
 
