@@ -138,7 +138,7 @@ def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Fl
     >>> cyclic_risk([np.eye(2), halves], 1.0, [1, 2]).tolist()  # asleep in phase 0: nothing is forgotten in one step
     [1.0, 0.0]
     """
-    steps, losses = checked_steps(age_steps, what="ages"), checked_loss(loss)
+    steps, losses = checked_steps(age_steps, quantity="ages"), checked_loss(loss)
     shape = np.broadcast_shapes(np.shape(kernels)[:-3], losses.shape)
     result = np.zeros((*shape, steps.size))
     for t, product in ascending_products(kernels, steps, direction="backward"):

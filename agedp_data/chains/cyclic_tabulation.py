@@ -38,7 +38,7 @@ def cyclic_leakage_bound(
         ChainError: no household, or shapes that do not fit.
     """
     chains, reliable = np.asarray(backward, dtype=np.float64), np.asarray(forgets, dtype=np.bool_)
-    steps, grid = checked_steps(ages, what="ages"), checked_loss(losses)
+    steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
     if chains.ndim != 4 or not len(chains) or reliable.shape != chains.shape[:1]:
         raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
     if forward is not None and np.shape(forward) != chains.shape:

@@ -91,7 +91,7 @@ class LeakageBound:
     hulls: Mapping[str, tuple[PiecewiseLeakage, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ages, losses = checked_steps(self.ages, what="ages"), rounded_down(checked_loss(self.losses))
+        ages, losses = checked_steps(self.ages, quantity="ages"), rounded_down(checked_loss(self.losses))
         if ages.ndim != 1 or losses.ndim != 1 or not ages.size or not losses.size:
             raise ChainError("an envelope has at least one age and one loss")
         if (np.diff(ages) <= 0).any() or not (losses[1:] > losses[:-1]).all():
@@ -233,7 +233,7 @@ class LeakageBound:
         return hash((*(b"" if each is None else each.tobytes() for each in tables), self.steps_per_day, self.assume))
 
     def _row(self, age: int) -> int:
-        step = checked_steps(age, what="an age")
+        step = checked_steps(age, quantity="an age")
         if step.ndim:
             raise ChainError("one age at a time")
         return int(np.searchsorted(self.ages, step, side="right")) - 1

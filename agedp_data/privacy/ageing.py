@@ -252,7 +252,7 @@ def peak(transition: ArrayLike, loss: ArrayLike, *, age: int, interval: int, met
     inf
     """
     losses = checked_loss(loss)
-    gap, input_age = (checked_steps(steps, what="an age and an interval") for steps in (interval, age))
+    gap, input_age = (checked_steps(steps, quantity="an age and an interval") for steps in (interval, age))
     if gap.ndim or input_age.ndim:
         raise ChainError("a periodic schedule has one age and one interval")
     if method == "tight":
@@ -308,9 +308,9 @@ def age_artificially(
     if np.isnan(kernel.reshape(-1, k)[row]).any():
         raise ChainError("a state without a row of the reversed chain cannot be aged")
     cumulative = np.nan_to_num(kernel).cumsum(axis=-1).reshape(-1, k)[row]
-    drawn = (rng.random(row.size)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=-1)
+    earlier_states = (rng.random(row.size)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=-1)
     result = state.astype(np.int64)
-    result[observed] = drawn
+    result[observed] = earlier_states
     return result
 
 

@@ -101,7 +101,7 @@ def composed_losses(
     >>> [z.tolist() for z in composed_losses([0], [0], np.array([1.0]), [-1, 2], gap_leakage=lambda gap, z: z / 2**gap)]
     [0.0, 0.25]
     """
-    instants, evaluated = instant_list(published, "publications"), instant_list(at, "instants")
+    instants, evaluation_instants = instant_list(published, "publications"), instant_list(at, "instants")
     age = step_list(ages, "ages")
     if not instants.shape == age.shape == charges.shape[:1]:
         raise ChainError(
@@ -110,7 +110,7 @@ def composed_losses(
     inputs = instants - age
     by_input = np.lexsort((np.arange(inputs.size), inputs))
     composition = _ComposedOutputs(inputs, charges, gap_leakage)
-    return [composition.at(t, by_input[instants[by_input] <= t].tolist()) for t in evaluated.tolist()]
+    return [composition.loss_at(t, by_input[instants[by_input] <= t].tolist()) for t in evaluation_instants.tolist()]
 
 
 class _ComposedOutputs:
@@ -121,7 +121,7 @@ class _ComposedOutputs:
         self._order: list[int] = []
         self._composed: list[Floats] = []
 
-    def at(self, t: int, outputs: list[int]) -> Floats:
+    def loss_at(self, t: int, outputs: list[int]) -> Floats:
         if not outputs:
             return np.zeros(self._charges.shape[1:])
         self._extend(outputs)
@@ -219,16 +219,18 @@ def sum_rule(aged: ArrayLike, losses: ArrayLike) -> Floats:
     return smallest
 
 
-def step_list(steps: ArrayLike, what: str) -> NDArray[np.int64]:
+def step_list(steps: ArrayLike, quantity: str) -> NDArray[np.int64]:
     r"""One-dimensional array of steps.
 
     Use it for ages, gaps and publication times that a caller passes.
 
     .. math:: (t_1, \dots, t_n), \qquad t_i \in \{0, 1, 2, \dots\}
 
+    Source: [A] section III.
+
     Args:
         steps: shape (n,), integers >= 0 [steps].
-        what: name of the quantity in the error message.
+        quantity: name of the quantity in the error message.
 
     Returns:
         Shape (n,), int64 [steps].
@@ -242,22 +244,24 @@ def step_list(steps: ArrayLike, what: str) -> NDArray[np.int64]:
     >>> step_list([0, 48.0], "ages").tolist()
     [0, 48]
     """
-    values = checked_steps(steps, what=what)
+    values = checked_steps(steps, quantity=quantity)
     if values.ndim != 1:
-        raise ChainError(f"{what} are a list, got shape {values.shape}")
+        raise ChainError(f"{quantity} are a list, got shape {values.shape}")
     return values
 
 
-def instant_list(steps: ArrayLike, what: str) -> NDArray[np.int64]:
+def instant_list(steps: ArrayLike, quantity: str) -> NDArray[np.int64]:
     r"""One-dimensional array of instants, which may be negative.
 
     Use it for instants of a schedule, whose origin is arbitrary.
 
     .. math:: (t_1, \dots, t_n), \qquad t_i \in \mathbb{Z}
 
+    Source: [A] section III.
+
     Args:
         steps: shape (n,), integers [steps].
-        what: name of the quantity in the error message.
+        quantity: name of the quantity in the error message.
 
     Returns:
         Shape (n,), int64 [steps].
@@ -273,5 +277,5 @@ def instant_list(steps: ArrayLike, what: str) -> NDArray[np.int64]:
     """
     values = np.asarray(steps)
     if values.ndim != 1 or (values.size and (values != np.rint(values)).any()):
-        raise ChainError(f"{what} are a list of whole steps")
+        raise ChainError(f"{quantity} are a list of whole steps")
     return values.astype(np.int64)

@@ -53,16 +53,16 @@ def checked_kernel(kernel: ArrayLike) -> tuple[Floats, Mask]:
     matrix = np.array(kernel, dtype=np.float64)
     if matrix.ndim < 2 or 0 in matrix.shape[-2:]:
         raise ChainError(f"a kernel is a matrix of probabilities, got an array of shape {matrix.shape}")
-    absent: Mask = np.isnan(matrix)
-    valid: Mask = ~np.asarray(absent.all(axis=-1))
+    missing: Mask = np.isnan(matrix)
+    valid: Mask = ~np.asarray(missing.all(axis=-1))
     if not valid.any(axis=-1).all():
         raise ChainError("a kernel has no row with data, so it bounds nothing; leave that household out by name")
-    empty_column: Mask = np.asarray((absent | ~valid[..., None]).all(axis=-2))
-    if (absent & valid[..., None] & ~empty_column[..., None, :]).any():
+    empty_column: Mask = np.asarray((missing | ~valid[..., None]).all(axis=-2))
+    if (missing & valid[..., None] & ~empty_column[..., None, :]).any():
         raise ChainError(
             "a kernel has NaN inside a row; only whole rows, and the columns that go with them, may be NaN"
         )
-    matrix[absent | ~valid[..., None]] = 0.0
+    matrix[missing | ~valid[..., None]] = 0.0
     row_sum = matrix.sum(axis=-1)
     if (matrix < 0).any() or not (np.abs(row_sum - 1)[valid] <= ROW_SUM_TOLERANCE).all():
         raise ChainError("every row of a kernel must be non-negative and sum to 1 within 1e-9")
@@ -76,6 +76,8 @@ def filled_kernel(kernel: ArrayLike) -> Floats:
     that of the rows with data.
 
     .. math:: \max_{x, x'} g(K_x, K_{x'}) \text{ is unchanged, since } g(r, r) = 0
+
+    Source: this project; total variation and leakage of two equal rows are 0.
 
     Args:
         kernel: shape (..., k, n), probabilities [-]; rows of NaN have no data.
@@ -105,6 +107,8 @@ def checked_loss(loss: ArrayLike) -> Floats:
 
     .. math:: 0 \le \varepsilon \le \infty
 
+    Source: [A] Definition 1; infinity stands for a release without noise.
+
     Args:
         loss: shape (...), at least 0, infinity allowed [epsilon].
 
@@ -126,16 +130,18 @@ def checked_loss(loss: ArrayLike) -> Floats:
     return losses
 
 
-def checked_steps(steps: ArrayLike, *, what: str = "steps") -> NDArray[np.int64]:
+def checked_steps(steps: ArrayLike, *, quantity: str = "steps") -> NDArray[np.int64]:
     r"""Steps or ages as an array of integers.
 
     Use it for every age, gap or interval that a caller passes. Floats are accepted if they are integers.
 
     .. math:: t \in \{0, 1, \dots, 2^{62}\}
 
+    Source: [A] section III.
+
     Args:
         steps: shape (...), integers >= 0 [steps].
-        what: name of the quantity in the error message.
+        quantity: name of the quantity in the error message.
 
     Returns:
         Shape (...), int64 [steps].
@@ -154,5 +160,5 @@ def checked_steps(steps: ArrayLike, *, what: str = "steps") -> NDArray[np.int64]
         return values.astype(np.int64)
     integral = values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool((values == np.rint(values)).all()))
     if not integral or not ((values >= 0) & (values <= 2**62)).all():
-        raise ChainError(f"{what} must be whole numbers of steps, at least 0")
+        raise ChainError(f"{quantity} must be whole numbers of steps, at least 0")
     return values.astype(np.int64)

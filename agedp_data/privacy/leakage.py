@@ -204,13 +204,13 @@ def _apply_to_stack(kernel: ArrayLike, loss: ArrayLike, function: _StackFunction
     order = [i for i, size in enumerate(stack_shape) if size > 1] + [
         i for i, size in enumerate(stack_shape) if size == 1
     ]
-    moved = np.broadcast_to(losses, shape).transpose(order)
+    transposed = np.broadcast_to(losses, shape).transpose(order)
     stack = rows.reshape((-1, *rows.shape[-2:]))
     # Without kernels or losses the result is empty, and -1 could not be resolved.
-    if moved.size == 0:
+    if transposed.size == 0:
         return np.zeros(shape)
-    table = function(stack, moved.reshape(stack.shape[0], -1))
-    result: Floats = table.reshape(moved.shape).transpose(np.argsort(order))[()]
+    table = function(stack, transposed.reshape(stack.shape[0], -1))
+    result: Floats = table.reshape(transposed.shape).transpose(np.argsort(order))[()]
     return result
 
 

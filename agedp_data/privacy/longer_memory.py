@@ -65,7 +65,7 @@ def pair_states(states: ArrayLike, *, n_states: int) -> Ints:
     >>> pair_states([0, 2, -1, 1, 1], n_states=3).tolist()
     [-1, 2, -1, -1, 4]
     """
-    now = _checked(states, n_states)
+    now = _checked_states(states, n_states)
     before = np.full_like(now, MISSING)
     before[..., 1:] = now[..., :-1]
     return np.where((now >= 0) & (before >= 0), before * n_states + now, MISSING)
@@ -100,14 +100,14 @@ def regime_states(states: ArrayLike, values: ArrayLike, cuts: ArrayLike, *, n_st
     >>> regime_states([0, 1, 1, -1], [2, 6, 8, -1], [5], n_states=2, days=2).tolist()  # means 2, 4, 7
     [0, 1, 3, -1]
     """
-    now, total, edges = _checked(states, n_states), np.asarray(values, dtype=np.float64), np.asarray(cuts)
+    now, total, edges = _checked_states(states, n_states), np.asarray(values, dtype=np.float64), np.asarray(cuts)
     if total.shape != now.shape or edges.ndim != 1 or (np.diff(edges) <= 0).any() or days < 1:
         raise ChainError("regimes need a value for each state, ascending cuts and at least one day to look back over")
-    present = total >= 0
+    is_present = total >= 0
     pad = [(0, 0)] * (now.ndim - 1) + [(days, 0)]
     # Sums of whole Wh stay exact in floats.
-    sums = np.pad(np.where(present, total, 0.0), pad).cumsum(axis=-1)
-    counts = np.pad(present, pad).cumsum(axis=-1)
+    sums = np.pad(np.where(is_present, total, 0.0), pad).cumsum(axis=-1)
+    counts = np.pad(is_present, pad).cumsum(axis=-1)
     sums, counts = (cumulative[..., days:] - cumulative[..., :-days] for cumulative in (sums, counts))
     expected = np.minimum(np.arange(1, now.shape[-1] + 1), days)
     regime = np.searchsorted(edges, sums / np.maximum(counts, 1), side="right")
@@ -214,7 +214,7 @@ def higher_order_recursion(transition: Kernels, *, max_days: int) -> HigherOrder
     >>> [higher_order_recursion(pairs, max_days=j).total_supremum(0.1).round(4).item() for j in (1, 2)]
     [inf, 0.5633]
     """
-    count = int(checked_steps(max_days, what="leaps"))
+    count = int(checked_steps(max_days, quantity="leaps"))
     if count < 1:
         raise ChainError("a recursion takes at least one step at a time")
     backward, forward = (
@@ -238,10 +238,10 @@ def _earlier_leakage(losses: Floats, functions: tuple[LeakageFunction, ...], fut
     leakages: list[Floats] = []
     households = household_shape(losses, composed[0])
     for t in range(n_functions, len(charges)):
-        skipped, smallest = np.asarray(0.0), np.asarray(np.inf)
+        skipped_loss, smallest = np.asarray(0.0), np.asarray(np.inf)
         for j, function in enumerate(functions, start=1):
-            smallest = np.minimum(smallest, skipped + function(composed[t - j]))
-            skipped = skipped + charges[t - j]
+            smallest = np.minimum(smallest, skipped_loss + function(composed[t - j]))
+            skipped_loss = skipped_loss + charges[t - j]
         leakages.append(smallest)
         composed.append(charges[t] + smallest)
     if not leakages:
@@ -249,7 +249,7 @@ def _earlier_leakage(losses: Floats, functions: tuple[LeakageFunction, ...], fut
     return np.stack(np.broadcast_arrays(*leakages), axis=-1)
 
 
-def _checked(states: ArrayLike, n_states: int) -> Ints:
+def _checked_states(states: ArrayLike, n_states: int) -> Ints:
     series = np.asarray(states)
     if series.ndim < 1 or (series.size and series.dtype.kind not in "iu"):
         raise ChainError("states are whole numbers, one a day, -1 where missing")

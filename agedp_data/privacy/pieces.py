@@ -211,6 +211,8 @@ def frontier_of(rows: Floats, earlier: tuple[Floats, Floats] | None = None) -> t
 
     .. math:: \max_h L_{K_h}(a) = \max_{i \in \text{frontier}} \text{piece}_i(a)
 
+    Source: as `frontier`; the maximum over households as in [T] section 3.5.
+
     Args:
         rows: kernels without NaN, shape (h, k, n), probabilities [-].
         earlier: Q and D of the frontier of kernels already processed, or None.
@@ -238,6 +240,8 @@ def is_above_hull(over: Floats, under: Floats, hull_over: Floats, hull_under: Fl
     Use it to discard pieces that cannot change a frontier.
 
     .. math:: Q > \text{hull}(D) \text{ for } D \le D_v, \qquad Q - D > Q_v - D_v \text{ for } D > D_v
+
+    Source: this project; see the head of the module for the geometry.
 
     Args:
         over: Q of the points, shape (P,) [-].

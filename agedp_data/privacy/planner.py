@@ -31,7 +31,13 @@ _LEAST, _MOST = 1e-12, 1e6
 
 @dataclass(frozen=True, slots=True)
 class AgePlan:
-    """Periodic schedule with its peak risk and penalty.
+    r"""Periodic schedule with its peak risk and penalty.
+
+    Use it as the result of `plan_ageing`, `plan_least_penalty` and `plan_geometric_decay`.
+
+    .. math:: A_n = A, \quad S_{n+1} - S_n = S, \quad \varepsilon_n = \varepsilon \text{ for all releases } n
+
+    Source: [A] Definition 12, eq. 29.
 
     Attributes:
         loss: loss of each release about its input [epsilon].
@@ -40,8 +46,13 @@ class AgePlan:
         risk: supremum of the loss about the present [epsilon].
         penalty: f(A + S, loss) [unit of the penalty].
 
-    >>> AgePlan(loss=1.0, age=2, interval=1, risk=0.25, penalty=4.0).interval
-    1
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> plan = AgePlan(loss=1.0, age=2, interval=1, risk=0.25, penalty=4.0)
+    >>> plan.age + plan.interval
+    3
     """
 
     loss: float

@@ -106,8 +106,7 @@ class LeakageTotals:
 class BudgetRecursion(Protocol):
     r"""Operations that a budget allocation needs of a recursion.
 
-    Use it as the type of a recursion in `allocate_with` and `round_up_losses`; `Recursion` and `HigherOrderRecursion`
-    implement it.
+    Use it as the type of a recursion in `allocate_with`; `Recursion` and `HigherOrderRecursion` implement it.
 
     .. math:: (\varepsilon_1, \dots, \varepsilon_T) \mapsto (BPL_t, FPL_t, TPL_t)_t
 
@@ -116,6 +115,9 @@ class BudgetRecursion(Protocol):
     References:
         [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
         Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> [name for name in dir(BudgetRecursion) if not name.startswith("_")]
+    ['leakage_totals', 'one_sided_suprema', 'total_supremum']
     """
 
     def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
@@ -307,6 +309,8 @@ def household_shape(losses: Floats, bounds: Floats) -> tuple[int, ...]:
 
     .. math:: \text{broadcast}(\text{shape}(\varepsilon)_{1..m-1}, \text{shape}(b))
 
+    Source: [T] section 3.5.
+
     Args:
         losses: shape (..., T) [epsilon].
         bounds: shape (...) [epsilon].
@@ -337,6 +341,8 @@ def checked_loss_series(losses: ArrayLike) -> Floats:
     Use it for the losses of all releases of a series that a caller passes.
 
     .. math:: (\varepsilon_1, \dots, \varepsilon_T), \qquad 0 \le \varepsilon_t \le \infty
+
+    Source: [T] section 3.2.
 
     Args:
         losses: shape (..., T), >= 0, infinity allowed [epsilon].

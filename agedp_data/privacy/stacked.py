@@ -53,7 +53,7 @@ class BatchedLeakage:
     [1.6094, 2.3979]
     """
 
-    __slots__ = ("_direct", "_pieces", "_rows", "shape")
+    __slots__ = ("_evaluates_directly", "_pieces", "_rows", "shape")
 
     shape: tuple[int, ...]
     """The leading axes of the stack."""
@@ -66,7 +66,9 @@ class BatchedLeakage:
         except ValueError:
             raise ChainError("the kernels of a set must be of as many households as each other") from None
         # Pieces cost as much as about 6 evaluations of 25 rows, 20 of 50, 75 of 100, 110 of 200.
-        self._direct = evaluations is not None and all(2 * evaluations <= rows.shape[-2] for rows in self._rows)
+        self._evaluates_directly = evaluations is not None and all(
+            2 * evaluations <= rows.shape[-2] for rows in self._rows
+        )
 
     @property
     def pieces(self) -> tuple[Floats, Floats]:
@@ -92,7 +94,7 @@ class BatchedLeakage:
             ChainError: a negative loss or NaN, shapes that do not fit.
         """
         losses = self._losses(loss)
-        if self._direct and self._rows and (losses <= _LARGE).all():
+        if self._evaluates_directly and self._rows and (losses <= _LARGE).all():
             maximum: Floats = np.max([leakage(rows, losses) for rows in self._rows], axis=0)
             return maximum
         return gain(*self.pieces, losses)
@@ -125,6 +127,8 @@ def kernel_set(kernel: Kernels) -> list[Floats]:
     Use it where a parameter of type `Kernels` is read. A tuple of tuples of numbers is one matrix.
 
     .. math:: K \mapsto [K], \qquad (K_1, \dots, K_m) \mapsto [K_1, \dots, K_m]
+
+    Source: this project; [T] has one kernel per direction and person.
 
     Args:
         kernel: kernel, stack of kernels, set (tuple) of them, or None.

@@ -166,7 +166,7 @@ def daily_recursion(transition: Kernels, *, steps_per_day: int, gap_days: int = 
     >>> daily_recursion([[0.9, 0.1], [0.1, 0.9]], steps_per_day=2).total_supremum(0.5).round(4).item()
     2.3852
     """
-    day, gap = _checked_steps_per_day(steps_per_day), int(checked_steps(gap_days, what="gaps in days"))
+    day, gap = _checked_steps_per_day(steps_per_day), int(checked_steps(gap_days, quantity="gaps in days"))
     if gap < 1:
         raise ChainError("releases lie at least a day apart; losses of one day are added up first")
     (backward_kernels, forward_kernels), day_steps, gap_steps = (
@@ -189,7 +189,8 @@ def temporal_kernels(transition: Kernels) -> tuple[tuple[Floats, ...], tuple[Flo
 
     .. math:: P_B(x, y) = \frac{\pi(y) P_F(y, x)}{\pi(x)}, \qquad \pi \text{ the stationary distribution}
 
-    Source: [T] section 2.4. Errata: Fig. 3's chain has no reverse; Fig. 8's P_B is not the reverse of its P_F.
+    Source: [T] Definition 3 and [A] eq. 1. Errata: Fig. 3's chain has no reverse; Fig. 8's P_B is not the reverse of
+    its P_F.
 
     Args:
         transition: forward transition matrix, shape (..., k, k), probabilities [-]; a tuple is a set.
@@ -225,7 +226,7 @@ def _gap_leakage(chains: tuple[Floats, ...], evaluations: int) -> GapLeakage:
 
 
 def _checked_steps_per_day(steps_per_day: int) -> int:
-    steps = int(checked_steps(steps_per_day, what="steps of a day"))
+    steps = int(checked_steps(steps_per_day, quantity="steps of a day"))
     if steps < 1:
         raise ChainError(f"a day has at least one step, got {steps}")
     return steps

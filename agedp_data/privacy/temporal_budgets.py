@@ -231,9 +231,9 @@ def _best(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
     # Algorithm 8 exists only if some constant loss is feasible without end.
     with suppress(ChainError):
         plans.append(_exact(recursion, alpha, horizon))
-    better = local_optimum(recursion, min(plans, key=_mean_noise_scale), alpha)
-    if np.isfinite(better).all() and better.min() > 0:
-        plans.append(_scaled(recursion, better, alpha))
+    optimum = local_optimum(recursion, min(plans, key=_mean_noise_scale), alpha)
+    if np.isfinite(optimum).all() and optimum.min() > 0:
+        plans.append(_scaled(recursion, optimum, alpha))
     return min(plans, key=_mean_noise_scale)
 
 
@@ -247,8 +247,8 @@ def _constants(recursion: BudgetRecursion, alpha: float) -> Floats:
     low = np.where(recursion.total_supremum(high) <= alpha, high, 0.0)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        fits = recursion.total_supremum(middle) <= alpha * (1 - _MARGIN)
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        is_feasible = recursion.total_supremum(middle) <= alpha * (1 - _MARGIN)
+        low, high = np.where(is_feasible, middle, low), np.where(is_feasible, high, middle)
         if (high - low <= _ULP * high).all() or (high < _NEGLIGIBLE * alpha).any():
             break
     return low

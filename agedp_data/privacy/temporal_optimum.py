@@ -54,8 +54,8 @@ def local_optimum(recursion: BudgetRecursion, start: Floats, alpha: float) -> Fl
     log_smallest, log_alpha = -np.log(start.size * noise_of_start), np.log(alpha)
 
     def plans(points: Floats) -> Floats:
-        inside = np.clip(np.nan_to_num(points, nan=log_alpha), log_smallest, log_alpha)
-        return np.asarray(np.exp(inside @ weights.T))
+        clipped = np.clip(np.nan_to_num(points, nan=log_alpha), log_smallest, log_alpha)
+        return np.asarray(np.exp(clipped @ weights.T))
 
     def leakage(points: Floats) -> Floats:
         losses = plans(points)
@@ -65,8 +65,8 @@ def local_optimum(recursion: BudgetRecursion, start: Floats, alpha: float) -> Fl
         return np.asarray(total.max(axis=tuple(range(losses.ndim - 1, total.ndim - 1)))) / alpha
 
     def slopes(point: Floats) -> Floats:
-        near = leakage(np.vstack((point, point + _STEP * np.eye(point.size))))
-        return np.asarray((near[1:] - near[0]).T / _STEP)
+        leakages = leakage(np.vstack((point, point + _STEP * np.eye(point.size))))
+        return np.asarray((leakages[1:] - leakages[0]).T / _STEP)
 
     def noise(point: Floats) -> float:
         return float((1 / plans(point)).mean()) / noise_of_start
