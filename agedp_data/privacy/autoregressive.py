@@ -42,7 +42,7 @@ def total_variation(age: ArrayLike, *, distance: float, rate: float, noise: floa
         Shape (...) [-], 1 at age 0.
 
     Raises:
-        ChainError: |rho| >= 1, no noise, or a negative age.
+        ChainError: a rate outside (-1, 1), no noise, or a negative age.
 
     References:
         [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.

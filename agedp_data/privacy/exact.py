@@ -26,7 +26,7 @@ Number = int | float | Decimal | Fraction
 Whole = NDArray[Any]
 """Array of integers: int64, or Python integers where int64 would overflow."""
 
-_SAFE = 2**61
+_INT64_SAFE = 2**61
 
 
 def as_written(number: Number) -> Fraction:
@@ -92,7 +92,7 @@ def on_one_scale(*groups: ArrayLike | Number) -> tuple[Whole, ...]:
 
 
 def _fits_int64(array: NDArray[Any]) -> bool:
-    return not array.size or (int(array.max()) <= _SAFE and int(array.min()) >= -_SAFE)
+    return not array.size or (int(array.max()) <= _INT64_SAFE and int(array.min()) >= -_INT64_SAFE)
 
 
 def _object_array(numbers: list[int]) -> Whole:

@@ -21,7 +21,7 @@ from agedp_data.privacy.pieces import gain, prefixes
 Index = NDArray[np.intp]
 
 _ELEMENTS = 2**18  # numbers in one temporary array: fits into a processor's cache
-_FEW = 2**14  # below this, calls cost more than arithmetic
+_SMALL_STACK = 2**14  # below this, calls cost more than arithmetic
 _LARGE = 700.0  # above this, e^-a is near the end of the range of floats
 
 
@@ -86,7 +86,7 @@ def _infinite_loss_gain(rows: Floats) -> Floats:
 
 def _distances(rows: Floats) -> Floats:
     """Total variation of each pair of rows: (h, k, n) -> (h, k, k)."""
-    if rows.shape[0] * rows.shape[1] ** 2 * rows.shape[2] <= _FEW:
+    if rows.shape[0] * rows.shape[1] ** 2 * rows.shape[2] <= _SMALL_STACK:
         return np.asarray(np.abs(rows[:, :, None, :] - rows[:, None, :, :]).sum(axis=-1) / 2)
     distances = np.zeros((*rows.shape[:2], rows.shape[1]))
     for x in range(1, rows.shape[1]):

@@ -26,7 +26,7 @@ from agedp_data.errors import ChainError
 Penalty = Callable[[float, float], float]
 PeakRiskFunction = Callable[..., float]
 
-_LEAST, _MOST = 1e-12, 1e6
+_MIN_LOSS, _MAX_LOSS = 1e-12, 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class AgePlan:
 
 
 def plan_ageing(
-    risk_of: PeakRiskFunction, penalty: Penalty, *, max_penalty: float, horizon: int, max_loss: float = _MOST
+    risk_of: PeakRiskFunction, penalty: Penalty, *, max_penalty: float, horizon: int, max_loss: float = _MAX_LOSS
 ) -> AgePlan:
     r"""Schedule of least peak risk whose penalty is within a bound.
 
@@ -165,7 +165,7 @@ def plan_least_penalty(
     for total in range(1, horizon + 1):
         for age in range(max(0, total - (max_interval or total)), total):
             # The loss must beat the best penalty, or this split has no better schedule.
-            smallest = _LEAST if best is None else smallest_loss(penalty, total, max_penalty=best.penalty)
+            smallest = _MIN_LOSS if best is None else smallest_loss(penalty, total, max_penalty=best.penalty)
             if smallest is None or smallest > max_loss or peak_risk(smallest, age, total - age) > max_risk:
                 continue
             loss = _largest_satisfying(
@@ -178,7 +178,12 @@ def plan_least_penalty(
 
 
 def frontier(
-    risk_of: PeakRiskFunction, penalty: Penalty, *, max_penalties: list[float], horizon: int, max_loss: float = _MOST
+    risk_of: PeakRiskFunction,
+    penalty: Penalty,
+    *,
+    max_penalties: list[float],
+    horizon: int,
+    max_loss: float = _MAX_LOSS,
 ) -> list[AgePlan | None]:
     r"""Best schedule for each bound on the penalty: the trade-off between risk and error.
 
@@ -215,7 +220,7 @@ def frontier(
     return plans
 
 
-def smallest_loss(penalty: Penalty, total: float, *, max_penalty: float, max_loss: float = _MOST) -> float | None:
+def smallest_loss(penalty: Penalty, total: float, *, max_penalty: float, max_loss: float = _MAX_LOSS) -> float | None:
     r"""Smallest loss whose penalty is within a bound, to the last digit; None if `max_loss` does not suffice.
 
     Use it for the loss that an accuracy requires at a fixed age.
@@ -246,7 +251,7 @@ def smallest_loss(penalty: Penalty, total: float, *, max_penalty: float, max_los
 
     if not is_feasible(max_loss):
         return None
-    return _LEAST if is_feasible(_LEAST) else _bisect(_LEAST, max_loss, lambda loss: not is_feasible(loss))[1]
+    return _MIN_LOSS if is_feasible(_MIN_LOSS) else _bisect(_MIN_LOSS, max_loss, lambda loss: not is_feasible(loss))[1]
 
 
 def _is_within_risk(
