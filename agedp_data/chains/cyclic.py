@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.chains.transitions import transition_matrix
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, Mask, checked, checked_loss, checked_steps
+from agedp_data.privacy.kernel import Floats, Mask, checked_kernel, checked_loss, checked_steps
 from agedp_data.privacy.leakage import leakage
 
 Ints = NDArray[np.int64]
@@ -138,7 +138,7 @@ def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Fl
     >>> cyclic_risk([np.eye(2), halves], 1.0, [1, 2]).tolist()  # asleep in phase 0: nothing is forgotten in one step
     [1.0, 0.0]
     """
-    steps, losses = checked_steps(age_steps, what="ages"), checked_loss(loss)
+    steps, losses = checked_steps(age_steps, quantity="ages"), checked_loss(loss)
     shape = np.broadcast_shapes(np.shape(kernels)[:-3], losses.shape)
     result = np.zeros((*shape, steps.size))
     for t, product in ascending_products(kernels, steps, direction="backward"):
@@ -169,7 +169,7 @@ def _closed(kernels: Floats, direction: str) -> Floats:
         raise ChainError("a cyclic chain has a phase with no state that it can be followed from; it bounds nothing")
     scaled = matrix * there / np.where(total > 0, total, 1.0)[..., None]
     result = np.where(kept[..., None], scaled, np.nan)
-    checked(result.reshape(-1, *result.shape[-2:]))
+    checked_kernel(result.reshape(-1, *result.shape[-2:]))
     return result
 
 

@@ -13,7 +13,7 @@ from agedp_data.chains.maxima import UpperHulls
 from agedp_data.chains.rounding import guarded
 from agedp_data.chains.spectrum import max_total_variation
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
+from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled_kernel
 from agedp_data.privacy.pieces import gain
 
 HOUSEHOLDS = 16
@@ -38,7 +38,7 @@ def cyclic_leakage_bound(
         ChainError: no household, or shapes that do not fit.
     """
     chains, reliable = np.asarray(backward, dtype=np.float64), np.asarray(forgets, dtype=np.bool_)
-    steps, grid = checked_steps(ages, what="ages"), checked_loss(losses)
+    steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
     if chains.ndim != 4 or not len(chains) or reliable.shape != chains.shape[:1]:
         raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
     if forward is not None and np.shape(forward) != chains.shape:
@@ -64,7 +64,7 @@ def cyclic_maxima(chains: Iterable[Floats], steps: NDArray[np.int64], *, directi
         for age, (_, products) in enumerate(ascending_products(block, steps, direction=direction)):
             flat = products.reshape(-1, *products.shape[-2:])
             some = ~np.isnan(flat).all(axis=(-1, -2))
-            rows = filled(flat[some])
+            rows = filled_kernel(flat[some])
             apart = np.zeros(len(flat))
             apart[some] = max_total_variation(rows)
             own[:, age] = apart.reshape(len(block), -1).max(axis=1)

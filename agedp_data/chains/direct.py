@@ -27,7 +27,7 @@ def lag_counts(
 ) -> Ints:
     """Return the pairs that `lag_kernel` counts: (..., n_secret, n_read), or a table for each pair of labels."""
     now, then = checked_states(secret, n_secret), checked_states(read, n_read)
-    step = int(checked_steps(lag, what="a lag"))
+    step = int(checked_steps(lag, quantity="a lag"))
     if now.shape != then.shape:
         raise ChainError(f"the secret and what was read must be of the same instants, got {now.shape}, {then.shape}")
     length = now.shape[-1]
@@ -92,7 +92,7 @@ def checked_states(states: ArrayLike, n_states: int) -> Ints:
 
 def checked_lags(lags: ArrayLike) -> Ints:
     """Return lags as a list of whole steps. Raises ChainError otherwise."""
-    steps = checked_steps(lags, what="lags")
+    steps = checked_steps(lags, quantity="lags")
     if steps.ndim != 1:
         raise ChainError(f"lags are a list of steps, got shape {steps.shape}")
     return steps

@@ -26,7 +26,7 @@ from agedp_data.chains.hull import PiecewiseLeakage
 from agedp_data.chains.rounding import NANO, from_integers, guarded, rounded_down, rounded_up, to_integers
 from agedp_data.chains.whole import TabulatedLeakage
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled
+from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled_kernel
 from agedp_data.privacy.leakage import leakage_from_total_variation
 from agedp_data.privacy.pieces import fixed_point, frontier_of, gain
 
@@ -57,7 +57,7 @@ def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
     >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()
     [0.5, 2.0]
     """
-    rows, loss = filled(kernels), checked_loss(losses)
+    rows, loss = filled_kernel(kernels), checked_loss(losses)
     over, under = frontier_of(rows.reshape((-1, *rows.shape[-2:])))
     return np.minimum(guarded(gain(over, under, loss)), loss)
 
@@ -91,7 +91,7 @@ class LeakageBound:
     hulls: Mapping[str, tuple[PiecewiseLeakage, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ages, losses = checked_steps(self.ages, what="ages"), rounded_down(checked_loss(self.losses))
+        ages, losses = checked_steps(self.ages, quantity="ages"), rounded_down(checked_loss(self.losses))
         if ages.ndim != 1 or losses.ndim != 1 or not ages.size or not losses.size:
             raise ChainError("an envelope has at least one age and one loss")
         if (np.diff(ages) <= 0).any() or not (losses[1:] > losses[:-1]).all():
@@ -233,7 +233,7 @@ class LeakageBound:
         return hash((*(b"" if each is None else each.tobytes() for each in tables), self.steps_per_day, self.assume))
 
     def _row(self, age: int) -> int:
-        step = checked_steps(age, what="an age")
+        step = checked_steps(age, quantity="an age")
         if step.ndim:
             raise ChainError("one age at a time")
         return int(np.searchsorted(self.ages, step, side="right")) - 1

@@ -24,8 +24,8 @@ from agedp_data.chains.spectrum import (
     total_variation_forward,
 )
 from agedp_data.chains.transitions import ascending_powers, power, stationary
-from agedp_data.privacy.kernel import Floats, Mask, filled
-from agedp_data.privacy.pieces import above, frontier_of
+from agedp_data.privacy.kernel import Floats, Mask, filled_kernel
+from agedp_data.privacy.pieces import frontier_of, is_above_hull
 
 Steps = NDArray[np.int64]
 Hull = tuple[Floats, Floats]
@@ -48,7 +48,7 @@ class UpperHulls:
 
     def add(self, age: int, kernels: ArrayLike) -> None:
         """Take in kernels (h, k, n) at the age of this number; rows of NaN are left out."""
-        rows = filled(kernels)
+        rows = filled_kernel(kernels)
         low, high = rows.min(axis=1), rows.max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(high > low, high / low, 1.0).max(axis=1)
@@ -69,7 +69,7 @@ class UpperHulls:
         """Return which kernels may have a piece above the hull: the meeting point of their two bounds is."""
         with np.errstate(divide="ignore", invalid="ignore"):
             under = np.where(ratio > 1, distance / (ratio - 1), 0.0)
-        return above(under + distance, under, *self.hulls[age])
+        return is_above_hull(under + distance, under, *self.hulls[age])
 
 
 def maxima(chains: Floats, steps: Steps) -> UpperHulls:

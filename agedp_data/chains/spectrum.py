@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from agedp_data.chains.sampling import sampling_bound
 from agedp_data.chains.transitions import ascending_powers, recurrent_part, reverse, stationary
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, Mask, checked_steps, filled
+from agedp_data.privacy.kernel import Floats, Mask, checked_steps, filled_kernel
 
 __all__ = [
     "MIXING_NAMES",
@@ -70,7 +70,7 @@ def total_variation_forward(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
 def max_total_variation(kernel: ArrayLike) -> Floats:
     """Return the largest total variation between two rows: (..., k, n) -> (...). Rows of NaN are left out."""
-    rows = filled(kernel)
+    rows = filled_kernel(kernel)
     stack = rows.reshape((-1, *rows.shape[-2:]))
     result = np.zeros(stack.shape[0])
     for start in range(0, stack.shape[0], _CHUNK):

@@ -68,7 +68,7 @@ def leakage_bound(
     """
     kernels = np.asarray(backward, dtype=np.float64)
     steps, grid, reliable = (
-        checked_steps(ages, what="ages"),
+        checked_steps(ages, quantity="ages"),
         checked_loss(losses),
         np.asarray(forgets, dtype=np.bool_),
     )
@@ -115,7 +115,7 @@ def tabulate_distances(
     """
     known, reliable = np.asarray(distances, dtype=np.float64), np.asarray(forgets, dtype=np.bool_)
     ahead = known if forward is None else np.asarray(forward, dtype=np.float64)
-    steps, grid = checked_steps(ages, what="ages"), checked_loss(losses)
+    steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
     if known.ndim != 2 or not known.shape[0] or not known.shape == ahead.shape == (reliable.size, steps.size):
         raise ChainError("an envelope needs at least one household, and for each a distance at every age")
     if not reliable.all():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, Mask, checked, checked_steps
+from agedp_data.privacy.kernel import Floats, Mask, checked_kernel, checked_steps
 
 Counts = NDArray[np.int64]
 
@@ -91,7 +91,7 @@ def recurrent_part(transition: ArrayLike) -> tuple[Floats, Mask]:
     Shapes: (..., k, k) -> (..., k, k), (..., k). Raises ChainError if no state remains in a chain.
     """
     _square(np.asarray(transition))
-    matrix, kept = checked(transition)
+    matrix, kept = checked_kernel(transition)
     for _ in range(matrix.shape[-1]):  # each round but the last leaves at least one more state out
         matrix = matrix * kept[..., None, :] * kept[..., :, None]
         total = matrix.sum(axis=-1)

@@ -21,7 +21,7 @@ from agedp_data.notions.notion import LeakageBoundLike, LossAtAge
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.longer_memory import HigherOrderRecursion
 from agedp_data.privacy.recursion import BudgetRecursion, Recursion
-from agedp_data.privacy.temporal_optimum import improved
+from agedp_data.privacy.temporal_optimum import local_optimum
 
 Budget = Literal["best", "supremum", "exact", "even"]
 Plan = tuple[int, ...]
@@ -111,7 +111,7 @@ def _raised(envelope: LeakageBoundLike, horizon: int, alpha: int, *, leaping: bo
 
 
 def _improved(leaked: TemporalLosses, start: Plan, alpha: int) -> Plan:
-    plan = improved(_smooth(leaked, start[len(start) // 2]), np.array(start) / NANO, alpha / NANO)
+    plan = local_optimum(_smooth(leaked, start[len(start) // 2]), np.array(start) / NANO, alpha / NANO)
     sound = bool(np.isfinite(plan).all()) and plan.min() > 0
     return _fitted(leaked, plan * NANO, alpha) if sound else start
 

@@ -1,1 +1,1 @@
-"""How much a mechanism tells about the present: losses, how they age, and how they add up."""
+"""Leakage of Markov kernels and the accounting of privacy losses: ageing, composition, temporal leakage."""

@@ -1,9 +1,15 @@
-"""Age-dependent differential privacy: what old outputs say about the present ([A], MATHS 3).
+"""Age-dependent differential privacy [A]: the loss of old releases about the present.
 
-The loss eps_C of a query about its input stays for ever. What fades is its loss about the PRESENT: at age t
-it is L_K(eps_C), K the t-step reversed chain (tight), or by [A] Theorem 1 ln(1 + Delta(t)(e^eps_C - 1)).
-Households are independent, and each is the Markov chain that is stated; without that only
-`compose_without_markov` adds up. Figures are per chain; the promise is the largest over households.
+The loss eps_C of a release about its own input never decreases. Its loss about the PRESENT does: at age t it is
+L_K(eps_C) for the t-step reversed chain K (tight), or at most ln(1 + Delta(t)(e^eps_C - 1)) ([A] Theorem 1). Example:
+two-state chain that keeps its state with probability 0.9, eps_C = 2: 0.82 after three steps, 0.16 after ten.
+
+Decisions:
+
+* Households are independent and each follows the given Markov chain. Without that assumption only
+  `compose_without_markov` composes losses.
+* The chain is reversed before use: with the forward chain, non-reversible chains are understated.
+* Bounds are per chain; the bound of a release is the maximum over households.
 """
 
 from __future__ import annotations
@@ -19,10 +25,10 @@ from agedp_data.chains.transitions import ascending_powers, power, reverse
 from agedp_data.errors import ChainError
 from agedp_data.privacy.approximate import approximate_risk, compose_approximate
 from agedp_data.privacy.composition import (
-    Through,
-    compose_through,
+    GapLeakage,
+    compose_with,
     compose_without_markov,
-    line,
+    step_list,
     sum_rule,
 )
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps
@@ -35,7 +41,7 @@ __all__ = [
     "approximate_risk",
     "compose",
     "compose_approximate",
-    "compose_through",
+    "compose_with",
     "compose_without_markov",
     "peak",
     "risk",
@@ -43,7 +49,7 @@ __all__ = [
     "sum_rule",
 ]
 
-_GAPS = 8  # kernels of a stack kept at a time; schedules repeat few gaps
+_GAPS = 8  # kernels of a stack in memory at a time; schedules repeat few gaps
 
 _DISTANCES = {
     "total_variation": total_variation,
@@ -53,24 +59,36 @@ _DISTANCES = {
 
 
 def risk(transition: ArrayLike, loss: ArrayLike, age_steps: ArrayLike, *, method: str) -> Floats:
-    """Return the loss about the present of one query at each age.
+    r"""Age-dependent privacy loss about the present of one release made `age_steps` ago.
 
-    Shapes: (..., k, k), (...), (T,) int -> (..., T). Units: [-], [-], [steps] -> [-].
+    An output stays public while its data age; this bounds what it still reveals about the household's current state.
+
+    .. math:: \varepsilon(t) = L_{\hat P^t}(\varepsilon_C) \le \ln(1 + \Delta(t)(e^{\varepsilon_C} - 1))
+
+    Source: [A] Definition 4 and Theorem 1, with the *reversed* chain. Erratum: the forward kernel in eq. 12 understates
+    the risk of non-reversible chains (counter-example: chain i -> 0 or min(i + 1, 11), each with probability 1/2).
 
     Args:
-        transition: forward one-step chains, rows of NaN left out.
-        loss: loss of the mechanism about its input; infinity gives the bound for every mechanism ([A] Theorem
+        transition: forward transition matrix, shape (..., k, k), probabilities [-]; rows of NaN are left out.
+        loss: loss of the mechanism about its input, shape (...), >= 0 [epsilon]; `inf` bounds every mechanism (Theorem
             2).
-        age_steps: steps since the input.
-        method: "tight", "total_variation" ([A] Theorem 1), "spectral" (with [A] eq. 55) or "reversibilised".
+        age_steps: ages, shape (T,), integers >= 0 [steps].
+        method: "tight" (exact) | "total_variation" (Theorem 1) | "spectral" (with eq. 55) | "reversibilised".
+
+    Returns:
+        Shape (..., T) [epsilon], between 0 and `loss`.
 
     Raises:
-        ChainError: an unknown method, or as the methods themselves.
+        ChainError: an unknown method, no recurrent class, or `method="spectral"` for a chain that is not reversible.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
 
     >>> risk([[0.9, 0.1], [0.1, 0.9]], 2.0, [3, 6, 10], method="tight").round(4).tolist()
     [0.8234, 0.4047, 0.1639]
     """
-    steps, losses = line(age_steps, "ages"), checked_loss(loss)
+    steps, losses = step_list(age_steps, "ages"), checked_loss(loss)
     if method != "tight":
         return leakage_from_total_variation(_distance(method)(transition, steps), losses[..., None])
     backward = reverse(transition)
@@ -81,17 +99,33 @@ def risk(transition: ArrayLike, loss: ArrayLike, age_steps: ArrayLike, *, method
 
 
 def risk_of_curve(curve: ArrayLike, loss: ArrayLike, ages: ArrayLike) -> Floats:
-    """Return ln(1 + d(t)(e^eps - 1)) at each age for a declared curve of total variations.
+    r"""Age-dependent privacy loss of one release for a declared curve of total variation.
 
-    Shapes: (T,), () or (T,), (T,) -> (T,). Units: [-], [-], [steps] -> [-]. References: [A] Theorem 1.
+    Use it if the model is a curve age -> d(age) without a chain.
+
+    .. math:: \varepsilon(t) = \ln(1 + d(t)(e^{\varepsilon_C} - 1))
+
+    Source: [A] Theorem 1.
+
+    Args:
+        curve: d, shape (T,), from 0 to 1, not increasing with age [-].
+        loss: eps_C, shape () or (T,), >= 0 [epsilon].
+        ages: shape (T,), integers >= 0 [steps].
+
+    Returns:
+        Shape (T,) [epsilon].
 
     Raises:
-        ChainError: a curve that increases with age, leaves [0, 1] or does not fit the ages.
+        ChainError: a curve that increases with age, is outside [0, 1] or does not fit the ages.
 
-    >>> risk_of_curve([1.0, 0.64], 0.5, [0, 48]).round(6).tolist()
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> risk_of_curve([1.0, 0.64], 0.5, [0, 48]).round(6).tolist()  # ln(1 + .64 (e^.5 - 1))
     [0.5, 0.347258]
     """
-    distances, steps = np.asarray(curve, dtype=np.float64), line(ages, "ages")
+    distances, steps = np.asarray(curve, dtype=np.float64), step_list(ages, "ages")
     if distances.shape != steps.shape:
         raise ChainError(f"a curve has one value per age: {steps.size} ages, got shape {distances.shape}")
     if (np.diff(distances[np.lexsort((distances, steps))]) > 0).any():
@@ -108,106 +142,156 @@ def compose(
     *,
     method: str,
 ) -> Floats:
-    """Return the loss about the present of all outputs published so far, at each instant of `at`.
+    r"""Composed privacy loss about the present of all releases published so far, at each instant.
 
-    Any schedule in any order; see `compose_through`. Shapes: (..., k, k), (n,) int, (n,) int, (n,), (T,) int
-    -> (..., T). Units: [steps], [-] -> [-]. Methods and errors: as `risk`.
+    Use it for any schedule in any order.
 
-    References: MATHS 3, which corrects [A] Theorem 3, eq. 25.
+    .. math:: z_k = \varepsilon_k + L_{\hat P^{u_k - u_{k-1}}}(z_{k-1}), \quad
+        \varepsilon(t) = L_{\hat P^{t - u_m}}(z_m)
+
+    Source: [A] Theorem 3. Erratum to eq. 25: the literal lookup gives .1927 in this example, unsafe (see
+    `compose_with`).
+
+    Args:
+        transition: forward transition matrix, shape (..., k, k), probabilities [-]; rows of NaN are left out.
+        published: S, instants of publication, shape (n,), integers [steps].
+        ages: A, age of each input at publication, shape (n,), integers >= 0 [steps].
+        losses: loss of each release about its input, shape (n,), >= 0 [epsilon].
+        at: t, shape (T,), integers [steps].
+        method: as in `risk`.
+
+    Returns:
+        Shape (..., T) [epsilon], 0 before the first publication.
+
+    Raises:
+        ChainError: as `risk` and `compose_with`.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
 
     >>> chain = [[0.9, 0.1], [0.1, 0.9]]
     >>> compose(chain, [1, 2, 3], [5, 5, 5], [0.5, 0.5, 0.5], [3], method="tight").round(10).tolist()
     [0.3557487386]
     """
-    return compose_through(published, ages, losses, at, through=_through(transition, method))
+    return compose_with(published, ages, losses, at, gap_leakage=_gap_leakage(transition, method))
 
 
 def age_of_information(published: ArrayLike, ages: ArrayLike, horizon: int) -> NDArray[np.int64]:
-    """Return the age of the newest publication's input at 0, 1, ..., horizon; 0 at the start.
+    r"""Age of the input of the newest publication at the instants 0, 1, ..., horizon.
 
-    AoI(t + 1) = A_n if t + 1 = S_n, else AoI(t) + 1; the smallest age if several are published at once.
-    Shapes: (n,) int, (n,) int -> (horizon + 1,). Units: [steps].
+    Use it for the staleness of a schedule; in the steady state its maximum is A + S - 1.
+
+    .. math:: \text{AoI}(t + 1) = A_n \text{ if } t + 1 = S_n, \text{ else } \text{AoI}(t) + 1
+
+    Source: [A] Definition 11, eq. 24. Erratum: the paper's maximum A + S contradicts eq. 24.
+
+    Args:
+        published: S, instants of publication, shape (n,), integers >= 1 [steps].
+        ages: A, shape (n,), integers >= 0 [steps]; the smallest counts if several are published at once.
+        horizon: last instant, integer >= 0 [steps].
+
+    Returns:
+        Shape (horizon + 1,), int64 [steps], 0 at the start.
 
     Raises:
         ChainError: publications before step 1, negative ages or horizon, or lengths that differ.
 
-    References: [A] eq. 24.
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
 
     >>> age_of_information([4, 8], [2, 1], 9).tolist()
     [0, 1, 2, 3, 2, 3, 4, 5, 1, 2]
     """
-    instants, age, last = line(published, "publications"), line(ages, "ages"), int(checked_steps(horizon))
+    instants, age, last = step_list(published, "publications"), step_list(ages, "ages"), int(checked_steps(horizon))
     if instants.shape != age.shape or (instants < 1).any():
         raise ChainError("the age of information needs one age per publication, none before step 1")
     restart = np.full(last + 1, -1, dtype=np.int64)
     restart[0] = 0
-    for when, old in sorted(zip(instants.tolist(), age.tolist(), strict=True), reverse=True):
-        if when <= last:
-            restart[when] = old
+    for instant, input_age in sorted(zip(instants.tolist(), age.tolist(), strict=True), reverse=True):
+        if instant <= last:
+            restart[instant] = input_age
     step = np.arange(last + 1)
-    since = np.maximum.accumulate(np.where(restart >= 0, step, 0))
-    return restart[since] + step - since
+    latest = np.maximum.accumulate(np.where(restart >= 0, step, 0))
+    return restart[latest] + step - latest
 
 
 def peak(transition: ArrayLike, loss: ArrayLike, *, age: int, interval: int, method: str) -> Floats:
-    """Return the largest loss about the present of releases every `interval` steps, each `age` steps old, for ever.
+    r"""Supremum of the privacy loss about the present for periodic releases without end.
 
-    L_A(z*), z* the supremum of z -> e + L_S(z): reached just after a publication, in the limit. By total variation
-    alone that is [A] eq. 30, ln(1 + Delta(A)(e^eps - 1)/(1 - Delta(S) e^eps)), or infinite if Delta(S) e^eps >= 1;
-    then only this bound diverges, and not, as [A] says there, the loss.
+    Use it to choose age and interval; the supremum is approached just after a publication.
 
-    Shapes: (..., k, k), (...) -> (...), broadcast. Units: [-], [-], [steps], [steps] -> [-].
+    .. math:: \varepsilon^* = L_{\hat P^A}(z^*) \le
+        \ln\Big(1 + \frac{\Delta(A)(e^{\varepsilon} - 1)}{1 - \Delta(S) e^{\varepsilon}}\Big), \quad
+        z^* \text{ the supremum of } z \mapsto \varepsilon + L_{\hat P^S}(z)
+
+    Source: [A] Proposition 3, eqs. 30 and 31. Erratum: for Delta(S) e^eps >= 1 only this bound diverges; the tight loss
+    can be finite, as in the example.
 
     Args:
-        transition: forward one-step chains, rows of NaN left out.
-        loss: loss of each release about its input.
-        age: steps from an input to its publication, A.
-        interval: steps from one publication to the next, S.
-        method: as `risk`.
+        transition: forward transition matrix, shape (..., k, k), probabilities [-]; rows of NaN are left out.
+        loss: loss of each release about its input, shape (...), >= 0 [epsilon].
+        age: A, from an input to its publication, integer >= 0 [steps].
+        interval: S, from one publication to the next, integer [steps].
+        method: as in `risk`.
+
+    Returns:
+        Shape (...), broadcast [epsilon], `inf` if unbounded.
 
     Raises:
-        ChainError: as `risk`.
+        ChainError: as `risk`; more than one age or interval.
 
-    References: [A] Proposition 3, corrected in MATHS 3 and 9.
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
 
     >>> float(peak([[0.9, 0.1], [0.1, 0.9]], 1.0, age=0, interval=1, method="tight").round(9))
     2.749726736
-    >>> float(peak([[0.9, 0.1], [0.1, 0.9]], 1.0, age=0, interval=1, method="total_variation"))
+    >>> float(peak([[0.9, 0.1], [0.1, 0.9]], 1.0, age=0, interval=1, method="total_variation"))  # .8 e > 1
     inf
     """
     losses = checked_loss(loss)
-    apart, before = (checked_steps(steps, what="an age and an interval") for steps in (interval, age))
-    if apart.ndim or before.ndim:
+    gap, input_age = (checked_steps(steps, quantity="an age and an interval") for steps in (interval, age))
+    if gap.ndim or input_age.ndim:
         raise ChainError("a periodic schedule has one age and one interval")
     if method == "tight":
         backward = reverse(transition)
-        return leakage(power(backward, before), supremum(power(backward, apart), losses))
-    distances = _distance(method)(transition, [int(apart), int(before)])
-    each, between = np.broadcast_arrays(losses, distances[..., 0])
-    limit = fixed_point(between[..., None], np.zeros_like(between)[..., None], each)
-    return leakage_from_total_variation(distances[..., 1], limit)
+        return leakage(power(backward, input_age), supremum(power(backward, gap), losses))
+    distances = _distance(method)(transition, [int(gap), int(input_age)])
+    epsilons, variation = np.broadcast_arrays(losses, distances[..., 0])
+    composed = fixed_point(variation[..., None], np.zeros_like(variation)[..., None], epsilons)
+    return leakage_from_total_variation(distances[..., 1], composed)
 
 
 def age_artificially(
     states: ArrayLike, transition: ArrayLike, steps: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return states drawn from the reversed chain `steps` earlier, each for itself; -1 (missing) stays.
+    r"""States `steps` earlier, drawn independently from the reversed chain; a missing state (-1) stays missing.
 
-    X_-t ~ P^t reversed (x, .) ([A] Definition 5). A mechanism of loss eps then has L(eps) about the state itself,
-    L that of this kernel: for any data if the chain is declared, for none if it comes from the same households. In
-    a series it counts as a query of that loss whose input is the PRESENT, not as one with an old input (MATHS 3).
+    Use it before a mechanism M. In a series, account it as a release of loss L(eps) whose input is the PRESENT, not as
+    an old input. With a declared kernel the guarantee needs no model; with a kernel estimated from the same households
+    it fails.
 
-    Shapes: (..., ) int, (k, k); or (h, ...) int, (h, k, k) with a chain for each household -> as the states. Units:
-    [-], [-], [steps].
+    .. math:: X_{-t} \sim \hat P^t(x, \cdot), \qquad M(X_{-t}) \text{ is } L_{\hat P^t}(\varepsilon)\text{-DP}
+
+    Source: [A] Definition 5, eq. 10, and Corollary 1.
 
     Args:
-        states: current states 0..k-1.
-        transition: forward one-step chains.
-        steps: how far back.
-        rng: the source of randomness; never the system's own for a test that must repeat.
+        states: current states 0..k-1, shape (...), or (h, ...) with one chain per household.
+        transition: forward transition matrix, shape (k, k) or (h, k, k), probabilities [-].
+        steps: t, integer >= 0 [steps].
+        rng: source of randomness; a seeded one for tests only.
+
+    Returns:
+        States, shape as `states`, int64.
 
     Raises:
-        ChainError: a state that the chain does not have or that has no reversed row; shapes that do not fit.
+        ChainError: a state without a row of the reversed chain; shapes that do not fit.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
 
     >>> age_artificially([0, 2, -1], [[0, 1, 0], [0, 0, 1], [1, 0, 0]], 1, np.random.default_rng(1)).tolist()
     [2, 1, -1]
@@ -218,31 +302,31 @@ def age_artificially(
     k = kernel.shape[-1]
     if (state >= k).any():
         raise ChainError(f"there are {k} states, got a higher one")
-    known = state >= 0
+    observed = state >= 0
     chain = np.arange(kernel[..., 0, 0].size).reshape((*kernel.shape[:-2], *(1,) * (state.ndim - kernel.ndim + 2)))
-    row = np.broadcast_to(chain, state.shape)[known] * k + state[known]
+    row = np.broadcast_to(chain, state.shape)[observed] * k + state[observed]
     if np.isnan(kernel.reshape(-1, k)[row]).any():
         raise ChainError("a state without a row of the reversed chain cannot be aged")
-    total = np.nan_to_num(kernel).cumsum(axis=-1).reshape(-1, k)[row]
-    drawn = (rng.random(row.size)[:, None] * total[:, -1:] >= total).sum(axis=-1)
+    cumulative = np.nan_to_num(kernel).cumsum(axis=-1).reshape(-1, k)[row]
+    earlier_states = (rng.random(row.size)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=-1)
     result = state.astype(np.int64)
-    result[known] = drawn
+    result[observed] = earlier_states
     return result
 
 
-def _through(transition: ArrayLike, method: str) -> Through:
-    """Return how a loss passes over a gap of steps by one of the methods."""
+def _gap_leakage(transition: ArrayLike, method: str) -> GapLeakage:
+    """Leakage over a gap of steps by one of the methods."""
     if method == "tight":
         backward = reverse(transition)
         kernel = lru_cache(_GAPS)(lambda gap: power(backward, gap))
         return lambda gap, loss: leakage(kernel(gap), loss)
-    figure = _distance(method)
-    distance = lru_cache(_GAPS)(lambda gap: figure(transition, [gap])[..., 0])
-    return lambda gap, loss: leakage_from_total_variation(distance(gap), loss)
+    variation = _distance(method)
+    variation_over = lru_cache(_GAPS)(lambda gap: variation(transition, [gap])[..., 0])
+    return lambda gap, loss: leakage_from_total_variation(variation_over(gap), loss)
 
 
 def _distance(method: str) -> Callable[[ArrayLike, ArrayLike], Floats]:
     if method not in _DISTANCES:
-        known = ", ".join(f'"{name}"' for name in ("tight", *_DISTANCES))
-        raise ChainError(f'there is no method "{method}"; there are {known}')
+        methods = ", ".join(f'"{name}"' for name in ("tight", *_DISTANCES))
+        raise ChainError(f'there is no method "{method}"; there are {methods}')
     return _DISTANCES[method]

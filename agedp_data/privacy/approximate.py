@@ -1,11 +1,13 @@
-"""Age-dependent (eps, delta)-DP, which [A] leaves open: what an old output of a mechanism with a delta still says.
+"""Approximate age-dependent privacy: (epsilon, delta) of old releases, an extension of [A].
 
-By advanced joint convexity of the hockey-stick divergence (Balle, Barthe and Gaboardi, NeurIPS 2018, Theorem 2) on
-the two laws of the input, which share all but Delta of their mass: a mechanism that is (eps, delta)-DP is at age t
+A mechanism that is (eps, delta)-DP is, at age t, (ln(1 + Delta(t)(e^eps - 1)), Delta(t) delta)-age-dependent DP about
+the present: advanced joint convexity of the hockey-stick divergence, applied to two input distributions that share all
+but Delta of their mass. Example: Delta = 0.64 turns (0.5, 1e-6) into (0.347, 6.4e-7).
 
-    (ln(1 + Delta(t)(e^eps - 1)), Delta(t) delta)
+Decisions:
 
-about the present (MATHS 3). It admits the Gaussian mechanism; releases of this project are pure, delta = 0.
+* The Gaussian mechanism is admitted by these functions only. Releases of this project are pure: delta = 0.
+* Only total variation is used; a tight (eps, delta) form through the kernel is not known.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from agedp_data.chains.spectrum import total_variation
 from agedp_data.errors import ChainError
-from agedp_data.privacy.composition import courses, line
+from agedp_data.privacy.composition import composed_losses, step_list
 from agedp_data.privacy.kernel import Floats, checked_loss
 from agedp_data.privacy.leakage import leakage_from_total_variation
 
@@ -27,19 +29,38 @@ _GAPS = 8
 def approximate_risk(
     transition: ArrayLike, loss: ArrayLike, delta: ArrayLike, age_steps: ArrayLike
 ) -> tuple[Floats, Floats]:
-    """Return the (loss, delta) about the present of one query at each age.
+    r"""Age-dependent (epsilon, delta) about the present of one release.
 
-    Shapes: (..., k, k), (...), (...), (T,) int -> (..., T), (..., T). Units: [-], [-], [-], [steps] -> [-], [-].
+    Use it for a mechanism with delta > 0; `risk` is sharper for delta = 0.
+
+    .. math:: \varepsilon(t) = \ln(1 + \Delta(t)(e^{\varepsilon_C} - 1)), \qquad \delta(t) = \Delta(t)\, \delta_C
+
+    Source: Theorem 2 of Balle, Barthe, Gaboardi on the setting of [A] Theorem 1; [A] leaves the case open.
+
+    Args:
+        transition: forward transition matrix, shape (..., k, k), probabilities [-].
+        loss: epsilon of the mechanism, shape (...), >= 0 [epsilon].
+        delta: delta of the mechanism, shape (...), from 0 to 1 [probability].
+        age_steps: ages, shape (T,), integers >= 0 [steps].
+
+    Returns:
+        Loss [epsilon] and delta [probability], shape (..., T) each.
 
     Raises:
-        ChainError: a delta outside [0, 1], or as `privacy.ageing.risk`.
+        ChainError: a delta outside [0, 1]; as `risk`.
 
-    >>> loss, delta = approximate_risk([[0.9, 0.1], [0.1, 0.9]], 0.5, 1e-6, [2])  # Delta(2) = .64
+    References:
+        Balle, Barthe, Gaboardi: Privacy Amplification by Subsampling. NeurIPS 2018.
+        https://doi.org/10.48550/arXiv.1807.01647
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> loss, delta = approximate_risk([[0.9, 0.1], [0.1, 0.9]], 0.5, 1e-6, [2])  # Delta(2) = .8^2 = .64
     >>> loss.round(6).tolist(), delta.round(12).tolist()
     ([0.347258], [6.4e-07])
     """
     losses, deltas = checked_loss(loss)[..., None], _probability(delta)[..., None]
-    distance = total_variation(transition, line(age_steps, "ages"))
+    distance = total_variation(transition, step_list(age_steps, "ages"))
     shape = np.broadcast_shapes(losses.shape, deltas.shape, distance.shape)
     aged = (
         np.broadcast_to(leakage_from_total_variation(distance, losses), shape),
@@ -56,39 +77,62 @@ def compose_approximate(
     deltas: ArrayLike,
     at: ArrayLike,
 ) -> tuple[Floats, Floats]:
-    """Return the (loss, delta) about the present of all outputs published so far, at each instant of `at`.
+    r"""Age-dependent (epsilon, delta) about the present of all releases published so far.
 
-    In the order of the inputs, Delta taken over the gap to the input before:
-        z_k = e_k + ln(1 + Delta (e^(z_(k-1)) - 1)),  d_k = delta_k + Delta d_(k-1),
-    and once more from the newest input to t. Equal input times add. A delta above one says nothing.
+    Use it for schedules of mechanisms with delta > 0; `compose` is sharper for delta = 0.
 
-    Shapes: (..., k, k), (n,) int, (n,) int, (n,), (n,), (T,) int -> (..., T), (..., T). Units: [steps], [-] -> [-].
+    .. math:: z_k = \varepsilon_k + \ln(1 + \Delta(e^{z_{k-1}} - 1)), \qquad d_k = \delta_k + \Delta\, d_{k-1}
+
+    with Delta over the gap between consecutive inputs, and once more from the newest input to t. Equal input times add.
+    A delta above 1 means that the bound is void.
+
+    Source: [A] Theorem 3, corrected as in `compose_with`; the delta part as in `approximate_risk`.
+
+    Args:
+        transition: forward transition matrix, shape (..., k, k), probabilities [-].
+        published: S, instants of publication, shape (n,), integers [steps].
+        ages: A, age of each input at publication, shape (n,), integers >= 0 [steps].
+        losses: epsilon of each release, shape (n,), >= 0 [epsilon].
+        deltas: delta of each release, shape (n,), from 0 to 1 [probability].
+        at: t, shape (T,), integers [steps].
+
+    Returns:
+        Loss [epsilon] and delta [probability], shape (..., T) each.
 
     Raises:
-        ChainError: a delta outside [0, 1], or as `privacy.ageing.compose`.
+        ChainError: a delta outside [0, 1]; as `compose`.
+
+    References:
+        Balle, Barthe, Gaboardi: Privacy Amplification by Subsampling. NeurIPS 2018.
+        https://doi.org/10.48550/arXiv.1807.01647
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
 
     >>> loss, delta = compose_approximate([[0.9, 0.1], [0.1, 0.9]], [1, 2], [0, 0], [0.0, 0.0], [0.1, 0.1], [3])
     >>> delta.round(12).tolist()  # (.1 * .8 + .1) * .8
     [0.144]
     """
-    each, small = checked_loss(losses), _probability(deltas)
-    if each.ndim != 1 or each.shape != small.shape:
-        raise ChainError(f"one delta per loss: losses of shape {each.shape}, deltas of shape {small.shape}")
-    distance = lru_cache(_GAPS)(lambda gap: total_variation(transition, [gap])[..., 0])
+    epsilons, probabilities = checked_loss(losses), _probability(deltas)
+    if epsilons.ndim != 1 or epsilons.shape != probabilities.shape:
+        raise ChainError(f"one delta per loss: losses of shape {epsilons.shape}, deltas of shape {probabilities.shape}")
+    variation_over = lru_cache(_GAPS)(lambda gap: total_variation(transition, [gap])[..., 0])
 
-    def through(gap: int, pair: Floats) -> Floats:
-        held = distance(gap)
+    def gap_leakage(gap: int, pair: Floats) -> Floats:
+        variation = variation_over(gap)
         return np.stack(
-            np.broadcast_arrays(leakage_from_total_variation(held, pair[..., 0]), held * pair[..., 1]), axis=-1
+            np.broadcast_arrays(leakage_from_total_variation(variation, pair[..., 0]), variation * pair[..., 1]),
+            axis=-1,
         )
 
-    figures = courses(published, ages, np.stack((each, small), axis=-1), at, through=through)
-    table = np.stack(np.broadcast_arrays(*figures), axis=-1) if figures else np.zeros((2, 0))
+    composed = composed_losses(
+        published, ages, np.stack((epsilons, probabilities), axis=-1), at, gap_leakage=gap_leakage
+    )
+    table = np.stack(np.broadcast_arrays(*composed), axis=-1) if composed else np.zeros((2, 0))
     return table[..., 0, :], table[..., 1, :]
 
 
 def _probability(delta: ArrayLike) -> Floats:
-    given = np.asarray(delta, dtype=np.float64)
-    if not ((given >= 0) & (given <= 1)).all():
+    values = np.asarray(delta, dtype=np.float64)
+    if not ((values >= 0) & (values <= 1)).all():
         raise ChainError("a delta is a probability, from 0 to 1")
-    return given
+    return values

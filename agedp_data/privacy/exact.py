@@ -1,7 +1,13 @@
-"""Numbers on one exact scale: what lies near an edge is never decided by a rounding.
+"""Exact arithmetic for numbers near an edge: common integer scale, no rounding.
 
-A float stands for the shortest decimal that names it, 0.1 for one tenth, as in the file it was read from. (Taken at
-their binary values, 0.3 would lie below three cells of 0.1, and a change of less than a cell could cross two edges.)
+A float stands for the shortest decimal that names it: 0.1 is one tenth, as in the file that contained it. Taken at
+their binary values, 0.3 would be less than three cells of 0.1, and a change of less than one cell could cross two
+edges. Example: the numbers 0.5, 2 and 0.25 become the integers 2, 8 and 1, all multiplied by 4.
+
+Decisions:
+
+* int64 where all numbers are integers of at most 2^61; Python's unbounded integers otherwise.
+* Numbers that are not finite are refused.
 """
 
 from __future__ import annotations
@@ -18,52 +24,78 @@ from agedp_data.errors import ChainError
 
 Number = int | float | Decimal | Fraction
 Whole = NDArray[Any]
-"""Whole numbers: int64, or Python's own where these would not hold them."""
+"""Array of integers: int64, or Python integers where int64 would overflow."""
 
-_SAFE = 2**61
+_INT64_SAFE = 2**61
 
 
 def as_written(number: Number) -> Fraction:
-    """Return a number exactly, a float as its shortest decimal.
+    r"""Exact fraction of a number; a float is its shortest decimal.
 
-    >>> as_written(0.1)
-    Fraction(1, 10)
+    Use it for one size or bound that a user wrote, such as delta or a clamp.
+
+    .. math:: 0.1 \mapsto \tfrac{1}{10}, \text{ not } \tfrac{3602879701896397}{2^{55}}
+
+    Args:
+        number: finite number, any unit.
+
+    Returns:
+        The fraction, same unit.
 
     Raises:
         ChainError: not a finite number.
+
+    References:
+        Steele, White: How to Print Floating-Point Numbers Accurately. PLDI 1990. https://doi.org/10.1145/93542.93559
+
+    >>> as_written(0.1)
+    Fraction(1, 10)
     """
     try:
-        plain = number.item() if isinstance(number, np.generic) else number
-        return Fraction(str(plain)) if isinstance(plain, float) else Fraction(plain)
+        scalar = number.item() if isinstance(number, np.generic) else number
+        return Fraction(str(scalar)) if isinstance(scalar, float) else Fraction(scalar)
     except (ValueError, OverflowError, TypeError):
         raise ChainError("values, edges and sizes are finite numbers") from None
 
 
 def on_one_scale(*groups: ArrayLike | Number) -> tuple[Whole, ...]:
-    """Return arrays of numbers as whole numbers, all multiplied by the same factor.
+    r"""Arrays of numbers as integers, all multiplied by the same factor.
+
+    Use it where values, edges and sizes are compared: the comparison is then exact.
+
+    .. math:: n_i = c\, x_i, \qquad c = \operatorname{lcm}(\text{denominators of all } x_i)
+
+    Args:
+        groups: arrays or numbers of any shape, finite, all in one unit.
+
+    Returns:
+        One integer array per group, same shapes [unit / c].
 
     Raises:
         ChainError: a number that is not finite.
 
-    >>> [group.tolist() for group in on_one_scale([0.5, 2], 0.25)]
+    References:
+        Steele, White: How to Print Floating-Point Numbers Accurately. PLDI 1990. https://doi.org/10.1145/93542.93559
+
+    >>> [group.tolist() for group in on_one_scale([0.5, 2], 0.25)]  # c = 4
     [[2, 8], 1]
     """
     arrays: list[NDArray[Any]] = [np.asarray(group) for group in groups]
-    if all(array.dtype.kind in "iu" and _small(array) for array in arrays):
+    if all(array.dtype.kind in "iu" and _fits_int64(array) for array in arrays):
         return tuple(array.astype(np.int64) for array in arrays)
     exact = [[as_written(number) for number in array.ravel().tolist()] for array in arrays]
     factor = math.lcm(*(number.denominator for numbers in exact for number in numbers))
     return tuple(
-        _objects([number.numerator * (factor // number.denominator) for number in numbers]).reshape(array.shape)
+        _object_array([number.numerator * (factor // number.denominator) for number in numbers]).reshape(array.shape)
         for numbers, array in zip(exact, arrays, strict=True)
     )
 
 
-def _small(array: NDArray[Any]) -> bool:
-    return not array.size or (int(array.max()) <= _SAFE and int(array.min()) >= -_SAFE)
+def _fits_int64(array: NDArray[Any]) -> bool:
+    return not array.size or (int(array.max()) <= _INT64_SAFE and int(array.min()) >= -_INT64_SAFE)
 
 
-def _objects(numbers: list[int]) -> Whole:
-    found = np.empty(len(numbers), dtype=object)
-    found[:] = numbers
-    return found
+def _object_array(numbers: list[int]) -> Whole:
+    result = np.empty(len(numbers), dtype=object)
+    result[:] = numbers
+    return result

@@ -1,8 +1,13 @@
-"""What a kernel and a loss must look like before anything is computed from them.
+"""Validation of kernels, losses and steps, before anything is computed from them.
 
-A row of NaN is a state without reliable data: it is left out, not guessed. A column that is NaN in every row
-that is kept goes with such a row and counts as zero. Any other NaN is an error, and so is a kernel without
-any row: no figure exists for it, and 0 would be a promise.
+A kernel is a row-stochastic matrix: row = value that is protected, column = value that was used. Example: a two-state
+household that keeps its state with probability 0.9 has the kernel [[0.9, 0.1], [0.1, 0.9]].
+
+Decisions:
+
+* A row of NaN is a state without reliable data. It is left out, never estimated.
+* A column that is NaN in every remaining row belongs to such a state and counts as zero. Any other NaN is an error.
+* A kernel without any row is an error: no bound exists for it, and 0 would be a promise.
 """
 
 from __future__ import annotations
@@ -18,62 +23,142 @@ Mask = NDArray[np.bool_]
 ROW_SUM_TOLERANCE = 1e-9
 
 
-def checked(kernel: ArrayLike) -> tuple[Floats, Mask]:
-    """Return a stack of kernels without NaN, rows summing to one exactly, and which rows are kept.
+def checked_kernel(kernel: ArrayLike) -> tuple[Floats, Mask]:
+    r"""Stack of kernels without NaN, with rows that sum to one exactly, and the mask of rows with data.
 
-    Shapes: (..., k, n) -> (..., k, n), (..., k). Rows that are left out are returned as zeros. Units: [-].
+    Use it before any computation on a transition matrix. Rows without data are returned as zeros.
+
+    .. math:: K_{xj} \ge 0, \qquad \sum_j K_{xj} = 1
+
+    Source: [T] section 3.1 (transition matrices); the treatment of missing rows is this project's.
+
+    Args:
+        kernel: shape (..., k, n), probabilities [-]; rows sum to one within 1e-9 or are NaN.
+
+    Returns:
+        Kernels of shape (..., k, n) [-] and a mask of shape (..., k), true for rows with data.
 
     Raises:
-        ChainError: not a stack of matrices, a negative entry, a row that does not sum to one within 1e-9,
-            a NaN that is no whole row or column, or no row at all.
+        ChainError: not a stack of matrices, a negative entry, a row that does not sum to one within 1e-9, a NaN that is
+            not part of a missing row or column, or no row with data.
 
-    >>> rows, kept = checked([[0.5, 0.5], [np.nan, np.nan]])
-    >>> rows.tolist(), kept.tolist()
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> rows, valid = checked_kernel([[0.5, 0.5], [np.nan, np.nan]])
+    >>> rows.tolist(), valid.tolist()
     ([[0.5, 0.5], [0.0, 0.0]], [True, False])
     """
     matrix = np.array(kernel, dtype=np.float64)
     if matrix.ndim < 2 or 0 in matrix.shape[-2:]:
         raise ChainError(f"a kernel is a matrix of probabilities, got an array of shape {matrix.shape}")
-    absent: Mask = np.isnan(matrix)
-    kept: Mask = ~np.asarray(absent.all(axis=-1))
-    if not kept.any(axis=-1).all():
+    missing: Mask = np.isnan(matrix)
+    valid: Mask = ~np.asarray(missing.all(axis=-1))
+    if not valid.any(axis=-1).all():
         raise ChainError("a kernel has no row with data, so it bounds nothing; leave that household out by name")
-    empty_column: Mask = np.asarray((absent | ~kept[..., None]).all(axis=-2))
-    if (absent & kept[..., None] & ~empty_column[..., None, :]).any():
+    empty_column: Mask = np.asarray((missing | ~valid[..., None]).all(axis=-2))
+    if (missing & valid[..., None] & ~empty_column[..., None, :]).any():
         raise ChainError(
             "a kernel has NaN inside a row; only whole rows, and the columns that go with them, may be NaN"
         )
-    matrix[absent | ~kept[..., None]] = 0.0
-    total = matrix.sum(axis=-1)
-    if (matrix < 0).any() or not (np.abs(total - 1)[kept] <= ROW_SUM_TOLERANCE).all():
+    matrix[missing | ~valid[..., None]] = 0.0
+    row_sum = matrix.sum(axis=-1)
+    if (matrix < 0).any() or not (np.abs(row_sum - 1)[valid] <= ROW_SUM_TOLERANCE).all():
         raise ChainError("every row of a kernel must be non-negative and sum to 1 within 1e-9")
-    return matrix / np.where(kept, total, 1.0)[..., None], kept
+    return matrix / np.where(valid, row_sum, 1.0)[..., None], valid
 
 
-def filled(kernel: ArrayLike) -> Floats:
-    """Return the kernels with each row that is left out replaced by a row that is kept.
+def filled_kernel(kernel: ArrayLike) -> Floats:
+    r"""Kernels in which every row without data is replaced by a row with data.
 
-    A repeated row adds no pair of different rows, so every maximum over pairs is that of the kept rows.
+    Use it where a maximum over pairs of rows is taken: a repeated row adds no pair of different rows, so the maximum is
+    that of the rows with data.
+
+    .. math:: \max_{x, x'} g(K_x, K_{x'}) \text{ is unchanged, since } g(r, r) = 0
+
+    Source: this project; total variation and leakage of two equal rows are 0.
+
+    Args:
+        kernel: shape (..., k, n), probabilities [-]; rows of NaN have no data.
+
+    Returns:
+        Shape (..., k, n) [-], without NaN.
+
+    Raises:
+        ChainError: as `checked_kernel`.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> filled_kernel([[np.nan, np.nan], [0.25, 0.75]]).tolist()
+    [[0.25, 0.75], [0.25, 0.75]]
     """
-    matrix, kept = checked(kernel)
-    first = kept.argmax(axis=-1)[..., None, None]
-    return np.where(kept[..., None], matrix, np.take_along_axis(matrix, first, axis=-2))
+    matrix, valid = checked_kernel(kernel)
+    first = valid.argmax(axis=-1)[..., None, None]
+    return np.where(valid[..., None], matrix, np.take_along_axis(matrix, first, axis=-2))
 
 
 def checked_loss(loss: ArrayLike) -> Floats:
-    """Return losses as an array: non-negative, infinity allowed. Raises ChainError otherwise."""
+    r"""Privacy losses as an array.
+
+    Use it for every loss that a caller passes.
+
+    .. math:: 0 \le \varepsilon \le \infty
+
+    Source: [A] Definition 1; infinity stands for a release without noise.
+
+    Args:
+        loss: shape (...), at least 0, infinity allowed [epsilon].
+
+    Returns:
+        Shape (...) [epsilon].
+
+    Raises:
+        ChainError: a negative loss or NaN.
+
+    References:
+        [A] Definition 1. https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> checked_loss([0.5, np.inf]).tolist()
+    [0.5, inf]
+    """
     losses = np.asarray(loss, dtype=np.float64)
     if not (losses >= 0).all():
         raise ChainError("a loss is a number that is at least 0 (infinity included)")
     return losses
 
 
-def checked_steps(steps: ArrayLike, *, what: str = "steps") -> NDArray[np.int64]:
-    """Return steps as whole non-negative numbers. Raises ChainError otherwise."""
-    given = np.asarray(steps)
-    if given.size == 0:
-        return given.astype(np.int64)
-    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and bool((given == np.rint(given)).all()))
-    if not whole or not ((given >= 0) & (given <= 2**62)).all():
-        raise ChainError(f"{what} must be whole numbers of steps, at least 0")
-    return given.astype(np.int64)
+def checked_steps(steps: ArrayLike, *, quantity: str = "steps") -> NDArray[np.int64]:
+    r"""Steps or ages as an array of integers.
+
+    Use it for every age, gap or interval that a caller passes. Floats are accepted if they are integers.
+
+    .. math:: t \in \{0, 1, \dots, 2^{62}\}
+
+    Source: [A] section III.
+
+    Args:
+        steps: shape (...), integers >= 0 [steps].
+        quantity: name of the quantity in the error message.
+
+    Returns:
+        Shape (...), int64 [steps].
+
+    Raises:
+        ChainError: a number that is negative, too large or not an integer.
+
+    References:
+        [A] section III counts time in integer steps. https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> checked_steps([0, 48.0]).tolist()
+    [0, 48]
+    """
+    values = np.asarray(steps)
+    if values.size == 0:
+        return values.astype(np.int64)
+    integral = values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool((values == np.rint(values)).all()))
+    if not integral or not ((values >= 0) & (values <= 2**62)).all():
+        raise ChainError(f"{quantity} must be whole numbers of steps, at least 0")
+    return values.astype(np.int64)

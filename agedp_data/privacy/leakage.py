@@ -1,11 +1,15 @@
-"""L_K(a): how much of a loss `a` about the column value of a kernel passes to its row value (MATHS 1).
+"""Leakage function L_K(a): the loss about the row value of a kernel that a loss `a` about its column value implies.
 
     L_K(a) = max over rows q, d and columns S of ln((1 + (e^a - 1) q(S)) / (1 + (e^a - 1) d(S)))
 
-is attained by a mechanism, so it cannot be improved. One loss costs a few passes over the pairs of rows
-(`privacy.largest`), all losses at once one sort per pair (`privacy.pieces`): they replace the linear-fractional
-programmes and Algorithms 1 to 5 of Cao et al., "Quantifying differential privacy in continuous data release
-under temporal correlations", IEEE TKDE 2018 ([T]).
+Example: for [[0.9, 0.1], [0.1, 0.9]], L(ln 11) = ln(10 / 2) = 1.61 of 2.40. A mechanism attains the value, so no
+smaller bound exists. All accounting of this project is this function, applied to different kernels.
+
+Decisions:
+
+* One loss costs a few passes over the pairs of rows (`largest_gain`), many losses cost one sort per pair
+  (`KernelLeakage`). Both replace the linear-fractional programmes and Algorithms 1-5 of [T].
+* 0 <= L(a) <= a holds in floats as well.
 """
 
 from __future__ import annotations
@@ -16,58 +20,102 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.kernel import Floats, checked_loss, filled
+from agedp_data.privacy.kernel import Floats, checked_loss, filled_kernel
 from agedp_data.privacy.largest import largest_gain
 from agedp_data.privacy.pieces import fixed_point, frontier_of, gain, prefixes
 
 _BUDGET = 2**21
 
-Figure = Callable[[Floats, Floats], Floats]
+_StackFunction = Callable[[Floats, Floats], Floats]
 
 
 def leakage(kernel: ArrayLike, loss: ArrayLike) -> Floats:
-    """Return L_K(a), the loss about the row value if the loss about the column value is a.
+    r"""Privacy loss about the row value of a kernel, given a privacy loss about its column value.
 
-    Shapes: (..., k, n), (...) -> (...), leading axes broadcast, also those that only the losses have. Units:
-    [-]. Rows of NaN are left out. 0 <= L <= a; a = inf is allowed.
+    Use it with the t-step reversed chain for a release of age t, with the one-step reversed chain for backward leakage,
+    and with the forward chain for forward leakage.
+
+    .. math:: L_K(a) = \max_{q, d \in \text{rows}(K)} \max_S \ln \frac{1 + (e^a - 1) q(S)}{1 + (e^a - 1) d(S)}
+
+    Source: [T] eqs. 18 and 24. Erratum: e^a overflows as printed; an overflow-free form is evaluated.
+
+    Args:
+        kernel: shape (..., k, n), probabilities [-]; rows of NaN are left out.
+        loss: a, shape (...), >= 0, infinity allowed [epsilon]; leading axes broadcast, also extra ones.
+
+    Returns:
+        Shape (...) [epsilon], between 0 and `loss`; 0 if all rows are equal, `loss` if two rows have disjoint support.
 
     Raises:
-        ChainError: a kernel whose rows are no probabilities, a negative loss or NaN, shapes that do not fit.
+        ChainError: rows that are not probabilities, a negative loss or NaN, shapes that do not fit.
 
-    References: [T] eqs. 23, 24; MATHS 1.
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> leakage([[0.8, 0.2], [0.0, 1.0]], np.inf).item(), leakage([[0.5, 0.5], [0.5, 0.5]], 3).item()
     (inf, 0.0)
     >>> bool(np.isclose(leakage([[0.9, 0.1], [0.1, 0.9]], np.log(11)), np.log(10 / 2)))
     True
     """
-    return _each(kernel, loss, largest_gain)
+    return _apply_to_stack(kernel, loss, largest_gain)
 
 
 def supremum(kernel: ArrayLike, loss: ArrayLike) -> Floats:
-    """Return the limit of x -> e + L_K(x) from 0: what infinitely many releases of loss e build up to.
+    r"""Supremum of x -> e + L_K(x) from 0: the loss that infinitely many releases of loss e accumulate to.
 
-    The largest over ALL pieces of their fixed points, not that of the piece which is largest at one loss
-    ([T] Theorem 11 freezes it, which understates). Infinite cases are exact. Shapes and errors: as `leakage`.
+    Use it to decide whether a constant loss per release keeps the leakage bounded.
 
-    References: [T] Theorem 11 as corrected in MATHS 4 and 9.
+    .. math:: x^* = \sup_n x_n, \qquad x_0 = 0, \quad x_{n+1} = \varepsilon + L_K(x_n)
+
+    Source: [T] Theorem 11. Erratum: the theorem keeps the pair of rows that is the largest at one loss, which
+    understates; here the maximum is over the fixed points of all pairs and prefixes.
+
+    Args:
+        kernel: shape (..., k, n), probabilities [-]; rows of NaN are left out.
+        loss: e, shape (...), >= 0, infinity allowed [epsilon].
+
+    Returns:
+        Shape (...) [epsilon], exactly `inf` if unbounded.
+
+    Raises:
+        ChainError: as `leakage`.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> round(float(supremum([[0.8, 0.2], [0.0, 1.0]], 0.1)), 10), supremum(np.eye(2), 0.1).item()
     (0.6459066161, inf)
     """
-    return _each(kernel, loss, _limits)
+    return _apply_to_stack(kernel, loss, _suprema)
 
 
 def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats:
-    """Return ln(1 + Delta (e^a - 1)), what total variation alone says about L_K(a).
+    r"""Upper bound of L_K(a) that needs the total variation of the kernel only.
 
-    Shapes: (...), (...) -> (...), broadcast. Units: [-]. References: [A] Theorem 1.
+    Use it for a declared curve of total variation, or with an upper bound of the total variation.
+
+    .. math:: L_K(a) \le \ln(1 + \Delta (e^a - 1))
+
+    Source: [A] Theorem 1, eq. 14. Erratum: the theorem needs independent households.
+
+    Args:
+        distance: Delta, shape (...), from 0 to 1 [-].
+        loss: a, shape (...), >= 0, infinity allowed [epsilon].
+
+    Returns:
+        Shape (...), broadcast [epsilon].
 
     Raises:
         ChainError: a distance outside [0, 1], a negative loss or NaN.
 
-    >>> round(float(leakage_from_total_variation(0.64, 0.5)), 15)
-    0.347257871444443
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> round(float(leakage_from_total_variation(0.5, np.log(3))), 12)  # ln(1 + 0.5 * 2) = ln 2
+    0.69314718056
     """
     distances, losses = np.broadcast_arrays(np.asarray(distance, dtype=np.float64), checked_loss(loss))
     if not ((distances >= 0) & (distances <= 1)).all():
@@ -76,29 +124,40 @@ def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats
 
 
 class KernelLeakage:
-    """L_K as a function of the loss, its pieces precomputed: O(log n) for each evaluation.
+    r"""Leakage function of one kernel with its pieces precomputed: O(log n) per evaluation.
+
+    Use it for many losses through one kernel; `leakage` for few losses or stacks.
+
+    .. math:: L(a) = \text{piece}_i(a) \text{ for } b_{i-1} \le a \le b_i, \qquad
+        \text{piece}_i(a) = \ln \frac{1 + (e^a - 1) Q_i}{1 + (e^a - 1) D_i}
+
+    Source: [T] eq. 25; replaces [T] Algorithms 2-5. Erratum: Algorithm 4 must not start at a = 0, where all pieces tie.
 
     Args:
-        kernel: (k, n), one kernel; rows of NaN are left out.
+        kernel: shape (k, n), probabilities [-]; rows of NaN are left out.
 
     Attributes:
-        over, under: (v,) the sums Q and D of the pieces that are ever the maximum, in the order of rising
-            loss.
-        breakpoints: (v - 1,) losses at which one piece takes over from the one before, ascending.
+        over: Q of the pieces, shape (v,), in the order of increasing loss [-].
+        under: D of the pieces, shape (v,) [-].
+        breakpoints: shape (v - 1,), ascending: losses at which the next piece becomes the maximum [epsilon].
 
     Raises:
-        ChainError: as `leakage`; also for a stack of kernels.
+        ChainError: as `leakage`; a stack of kernels.
 
-    References: replaces [T] Algorithms 2 to 5.
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> KernelLeakage([[0.8, 0.2], [0.0, 1.0]]).breakpoints.tolist()
     []
+    >>> KernelLeakage([[0.9, 0.1], [0.1, 0.9]])(np.log(11.0)).round(6).item()  # ln(10 / 2)
+    1.609438
     """
 
     __slots__ = ("breakpoints", "over", "under")
 
     def __init__(self, kernel: ArrayLike) -> None:
-        rows = filled(kernel)
+        rows = filled_kernel(kernel)
         if rows.ndim != 2:
             raise ChainError(f"one kernel at a time, got a stack of shape {rows.shape}; use `leakage` for stacks")
         over, under = frontier_of(rows[None])
@@ -106,49 +165,61 @@ class KernelLeakage:
         self.breakpoints = _crossings(self.over, self.under)
 
     def __call__(self, loss: ArrayLike) -> Floats:
-        """Return L_K at each loss, any shape."""
+        """L_K at each loss.
+
+        Args:
+            loss: any shape, >= 0, infinity allowed [epsilon].
+
+        Returns:
+            Same shape [epsilon].
+
+        Raises:
+            ChainError: a negative loss or NaN.
+        """
         losses = checked_loss(loss)
-        at = np.searchsorted(self.breakpoints, losses)
-        # The neighbours too: rounding may put a breakpoint on the wrong side of the loss.
-        near = np.clip(at[..., None] + np.array([-1, 0, 1]), 0, self.over.size - 1)
+        index = np.searchsorted(self.breakpoints, losses)
+        # Neighbouring pieces as well: rounding may put a breakpoint on the wrong side of the loss.
+        near = np.clip(index[..., None] + np.array([-1, 0, 1]), 0, self.over.size - 1)
         return gain(self.over[near], self.under[near], losses)
 
 
 def _crossings(over: Floats, under: Floats) -> Floats:
-    """Return the losses where neighbouring pieces agree: ln(1 + 1/w), w where their line meets Q = D = -w."""
-    wide, narrow = slice(None, -1), slice(1, None)
+    """Losses where neighbouring pieces agree: ln(1 + 1/w), where their line meets Q = D = -w."""
+    first, second = slice(None, -1), slice(1, None)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        gap = (over[wide] - under[wide]) - (over[narrow] - under[narrow])
-        weight = (over[narrow] * under[wide] - over[wide] * under[narrow]) / gap
+        gap = (over[first] - under[first]) - (over[second] - under[second])
+        weight = (over[second] * under[first] - over[first] * under[second]) / gap
         losses = np.log1p(1 / np.maximum(weight, 0.0))
     return np.maximum.accumulate(np.where(gap > 0, losses, 0.0))
 
 
-def _each(kernel: ArrayLike, loss: ArrayLike, figure: Figure) -> Floats:
-    """Apply a figure of kernels (h, k, n) and losses (h, m) to all kernels of a stack and their losses."""
-    rows, losses = filled(kernel), checked_loss(loss)
+def _apply_to_stack(kernel: ArrayLike, loss: ArrayLike, function: _StackFunction) -> Floats:
+    """Apply a function of kernels (h, k, n) and losses (h, m) to all kernels of a stack and their losses."""
+    rows, losses = filled_kernel(kernel), checked_loss(loss)
     try:
         shape = np.broadcast_shapes(rows.shape[:-2], losses.shape)
     except ValueError:
         raise ChainError(f"losses of shape {losses.shape} do not fit kernels of shape {rows.shape}") from None
-    own = (1,) * (len(shape) - rows.ndim + 2) + rows.shape[:-2]
-    order = [i for i, size in enumerate(own) if size > 1] + [i for i, size in enumerate(own) if size == 1]
-    turned = np.broadcast_to(losses, shape).transpose(order)
+    stack_shape = (1,) * (len(shape) - rows.ndim + 2) + rows.shape[:-2]
+    order = [i for i, size in enumerate(stack_shape) if size > 1] + [
+        i for i, size in enumerate(stack_shape) if size == 1
+    ]
+    transposed = np.broadcast_to(losses, shape).transpose(order)
     stack = rows.reshape((-1, *rows.shape[-2:]))
-    # An empty stack or no losses leave nothing to compute, and -1 could not be resolved.
-    if turned.size == 0:
+    # Without kernels or losses the result is empty, and -1 could not be resolved.
+    if transposed.size == 0:
         return np.zeros(shape)
-    table = figure(stack, turned.reshape(stack.shape[0], -1))
-    result: Floats = table.reshape(turned.shape).transpose(np.argsort(order))[()]
+    table = function(stack, transposed.reshape(stack.shape[0], -1))
+    result: Floats = table.reshape(transposed.shape).transpose(np.argsort(order))[()]
     return result
 
 
-def _limits(stack: Floats, losses: Floats) -> Floats:
-    """Return the suprema for kernels (h, k, n) and losses (h, m) as (h, m), block by block."""
+def _suprema(stack: Floats, losses: Floats) -> Floats:
+    """Suprema for kernels (h, k, n) and losses (h, m) as (h, m), part by part."""
     result = np.zeros(losses.shape)
     for part, over, under in prefixes(stack):
         step = max(1, _BUDGET // max(1, over.size))
         for start in range(0, losses.shape[1], step):
-            some = (part, slice(start, start + step))
-            result[some] = np.maximum(result[some], fixed_point(over[:, None, :], under[:, None, :], losses[some]))
+            index = (part, slice(start, start + step))
+            result[index] = np.maximum(result[index], fixed_point(over[:, None, :], under[:, None, :], losses[index]))
     return result

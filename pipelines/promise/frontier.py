@@ -28,7 +28,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import floor_nano, to_float
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.notion import Method
-from agedp_data.privacy.planner import AgePlan, cheapest, frontier
+from agedp_data.privacy.planner import AgePlan, frontier, plan_least_penalty
 from agedp_data.roster import Roster
 from pipelines.promise.changes import DayToDayChange, change_of
 from pipelines.work import Work
@@ -177,7 +177,9 @@ class _Search:
         """Return the daily schedule of least error whose risk is at most this."""
         if not math.isfinite(risk):
             return None
-        plan = cheapest(self.risk, self.error, max_risk=risk, horizon=self.horizon, max_loss=self.cap, max_interval=1)
+        plan = plan_least_penalty(
+            self.risk, self.error, max_risk=risk, horizon=self.horizon, max_loss=self.cap, max_interval=1
+        )
         return None if plan is None else self._choice(plan, cheapest=True)
 
     def _promised(self) -> SchedulePoint | None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.stacked import BatchedLeakage
-from agedp_data.privacy.temporal import METHODS, allocate, daily_release_leakage, kernels, temporal
+from agedp_data.privacy.temporal import METHODS, allocate, daily_release_leakage, temporal, temporal_kernels
 from tests.benchmarks.leakage import best_of, compare, households
 
 
@@ -36,7 +36,7 @@ def population(count: int, releases: int, *, loss: float, rng: np.random.Generat
     """Compute the total leakage of every household at every release, both kernels made of its chain."""
     chains = households(count, rng)
     wall, cpu = time.perf_counter(), time.process_time()
-    figures = temporal(*kernels(chains), np.full(releases, loss))
+    figures = temporal(*temporal_kernels(chains), np.full(releases, loss))
     return Pass(time.perf_counter() - wall, time.process_time() - cpu, float(figures.max()))
 
 

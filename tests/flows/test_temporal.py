@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agedp_data.ledger import Ledger
-from agedp_data.privacy.longer_memory import leaping
+from agedp_data.privacy.longer_memory import higher_order_recursion
 from agedp_data.readers.synthetic import write_ausgrid, write_roster
 from pipelines.handover.received import open_release
 from tests.flows.in_process import agedp
@@ -45,7 +45,7 @@ def promised(folder: Path, *, alpha: str = "1.5", horizon: str = "6", budget: st
 
 def said_about(losses: list[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What releases up to each day, from it on, and all of them say about it, by the kernel itself."""
-    leak = leaping(np.array(STICKY), leaps=7).leak(losses)
+    leak = higher_order_recursion(np.array(STICKY), max_days=7).leakage_totals(losses)
     return leak.backward, leak.forward, leak.total
 
 

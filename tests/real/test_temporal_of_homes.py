@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.privacy.temporal import block_recursion, daily_release_leakage, kernels, temporal_supremum
+from agedp_data.privacy.temporal import daily_recursion, daily_release_leakage, temporal_kernels, temporal_supremum
 
 STATES, LOSS = 12, 0.1
 
@@ -42,7 +42,7 @@ def never_mistaken(kernel: np.ndarray) -> float:
 def test_half_hour_by_half_hour_nearly_every_home_s_leakage_grows_without_end(chains):
     endless = []
     for chain in chains:
-        (behind,), (ahead,) = kernels(chain)
+        (behind,), (ahead,) = temporal_kernels(chain)
         # [T] Theorem 11: there is no supremum if and only if q e^e >= 1 for some q with d = 0.
         expected = max(never_mistaken(behind), never_mistaken(ahead)) * np.exp(LOSS) >= 1
         assert np.isinf(temporal_supremum(behind, ahead, LOSS)) == expected
@@ -53,7 +53,7 @@ def test_half_hour_by_half_hour_nearly_every_home_s_leakage_grows_without_end(ch
 
 def test_day_by_day_every_home_s_leakage_has_a_limit_that_a_year_does_not_pass(chains):
     for chain in chains:
-        top = float(block_recursion(chain, steps_per_day=48).limit(LOSS))
+        top = float(daily_recursion(chain, steps_per_day=48).total_supremum(LOSS))
         year = daily_release_leakage(chain, np.full(365, LOSS), np.ones(364, dtype=int), steps_per_day=48)[2].max()
         # The release itself, and at most one in the past and one in the future through half an hour.
         assert LOSS < year <= top * (1 + 1e-12)

@@ -9,7 +9,7 @@ import numpy as np
 from agedp_data.chains.spectrum import total_variation
 from agedp_data.privacy.ageing import age_of_information, compose, peak, risk
 from agedp_data.privacy.autoregressive import mean_square_error as aged_error
-from agedp_data.privacy.geometric import plan_of_decay
+from agedp_data.privacy.geometric import plan_geometric_decay
 from agedp_data.privacy.leakage import leakage, leakage_from_total_variation
 from agedp_data.privacy.two_state import failure_rate, mean_square_error
 from pipelines.papers.age.autoregressive import NOISE, RATE, drifts, printed_risk
@@ -104,9 +104,9 @@ def _several(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
     fifth = figures["figure_3"].at("total variation", 20.0)
     top, tight = (float(peak(CHAIN, 0.5, age=2, interval=4, method=way)) for way in ("total_variation", "tight"))
     endless = float(peak(CHAIN, 1.0, age=0, interval=1, method="tight"))
-    given = {"losses": (np.arange(1, 401) * 0.02).tolist(), "precision": 1e-6, "longest": 60.0}
+    given = {"losses": (np.arange(1, 401) * 0.02).tolist(), "precision": 1e-6, "max_total": 60.0}
     turns = [periodic_and_alternating(most) for most in (0.084, 0.0995)]
-    strict, free = (plan_of_decay(DECAY, SQUARE_ERROR, max_penalty=most, **given) for most in (0.084, 0.0995))
+    strict, free = (plan_geometric_decay(DECAY, SQUARE_ERROR, max_penalty=most, **given) for most in (0.084, 0.0995))
     alone, lower = (float(np.log1p(LEFT**3 * each)) for each in (np.expm1(0.5), np.exp(0.5) * (1 - LEFT * 0.7) - 1))
     return (
         PaperClaim("eq. 21", "Queries are counted from S_0 = 0 on.", "refuted",

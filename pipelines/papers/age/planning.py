@@ -11,14 +11,14 @@ import numpy as np
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import peak
-from agedp_data.privacy.geometric import Decay, plan_of_decay
+from agedp_data.privacy.geometric import GeometricDecay, plan_geometric_decay
 from agedp_data.privacy.planner import AgePlan, Penalty, frontier
 from agedp_data.privacy.two_state import failure_rate, mean_square_error
 from pipelines.papers.age.two_state import AGENTS, CHAIN, MOVE
 from pipelines.papers.homes import PaperReadings
 from pipelines.papers.results import PUBLISHED, Floats, Panel, PaperFigure, curve
 
-DECAY = Decay(1.0, 1 - 2 * MOVE)
+DECAY = GeometricDecay(1.0, 1 - 2 * MOVE)
 _RESTS_ON = f"{PUBLISHED} (p = q = .1, I = 20)"
 _RISK = "peak loss about the present, ε* [-]"
 SQUARE_ERROR = partial(mean_square_error, agents=AGENTS, move=MOVE)
@@ -47,8 +47,8 @@ def continuous(penalty: Penalty, allowed: Floats, *, losses: Floats, longest: fl
     found: list[AgePlan | None] = []
     for most in allowed.tolist():
         try:
-            given = {"max_penalty": most, "losses": losses.tolist(), "precision": 1e-3, "longest": longest}
-            found.append(plan_of_decay(DECAY, penalty, **given))
+            given = {"max_penalty": most, "losses": losses.tolist(), "precision": 1e-3, "max_total": longest}
+            found.append(plan_geometric_decay(DECAY, penalty, **given))
         except ChainError:
             found.append(None)
     return found

@@ -9,7 +9,15 @@ import numpy as np
 from agedp_data.chains.transitions import reverse, stationary
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.pieces import fixed_point
-from agedp_data.privacy.temporal import allocate, backward, kernels, pairwise, temporal, temporal_supremum, user_level
+from agedp_data.privacy.temporal import (
+    allocate,
+    backward,
+    pairwise,
+    temporal,
+    temporal_kernels,
+    temporal_supremum,
+    user_level,
+)
 from pipelines.papers.results import PaperClaim, PaperFigure
 from pipelines.papers.temporal.budgets import AHEAD, BEHIND
 from pipelines.papers.temporal.courses import DRIFT, EXAMPLE_4, TRAP, TURNING, frozen, theorem_11
@@ -37,7 +45,7 @@ def claims(figures: Sequence[PaperFigure]) -> tuple[PaperClaim, ...]:
 
 def _courses() -> tuple[PaperClaim, ...]:
     losses, left = [0.1] * 10, float(stationary(np.array([DRIFT]))[0, 0])
-    (behind,), (ahead,) = kernels(TURNING)
+    (behind,), (ahead,) = temporal_kernels(TURNING)
     apart = [float(each(behind, ahead, [0.5] * 10).max()) for each in (temporal, pairwise)]
     return (
         PaperClaim("eqs. 5, 10, 11", "Total leakage equals backward plus forward leakage less the release.", "refuted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.privacy.leakage import KernelLeakage, leakage
-from agedp_data.privacy.temporal import backward, forward, kernels, pairwise, temporal, temporal_supremum
+from agedp_data.privacy.temporal import backward, forward, pairwise, temporal, temporal_kernels, temporal_supremum
 from pipelines.papers.results import PUBLISHED, Curve, Panel, PaperFigure, curve
 
 DRIFT = ((0.8, 0.2), (0.0, 1.0))
@@ -43,7 +43,7 @@ def figure_3() -> PaperFigure:
         curve("none", at, losses, "reference", shade=2),
     ]
     panels.append(Panel("(c) All releases", "release [-]", f"TPL, {LEAKAGE}", tuple(lines), bottom=0, top=1.3))
-    (behind,), (ahead,) = kernels(TURNING)
+    (behind,), (ahead,) = temporal_kernels(TURNING)
     more = [0.5] * 10
     sharper = pairwise(behind, ahead, more)
     lines = [

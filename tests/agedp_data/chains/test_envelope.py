@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound, max_leakage
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.errors import ChainError
-from agedp_data.privacy.ageing import compose_through
+from agedp_data.privacy.ageing import compose_with
 from agedp_data.privacy.leakage import leakage, leakage_from_total_variation, supremum
 
 AGES = np.array([1, 2, 4, 8])
@@ -234,10 +234,10 @@ def test_what_grows_for_ever_is_infinite():
 def test_a_composition_through_the_envelope_bounds_that_of_every_household():
     known = made(LOSS_GRID)
     published, ages, losses, at = [3, 4, 7, 7], [1, 3, 2, 6], [0.5, 0.3, 0.8, 0.1], [2, 3, 5, 7, 12]
-    bound = compose_through(published, ages, losses, at, through=lambda gap, z: tight(known, gap, z))
+    bound = compose_with(published, ages, losses, at, gap_leakage=lambda gap, z: tight(known, gap, z))
     for kernel in BACKWARD:
-        each = compose_through(
-            published, ages, losses, at, through=lambda gap, z, kernel=kernel: leakage(power(kernel, gap), z)
+        each = compose_with(
+            published, ages, losses, at, gap_leakage=lambda gap, z, kernel=kernel: leakage(power(kernel, gap), z)
         )
         assert (each <= bound + 1e-15).all()
 

@@ -21,8 +21,8 @@ from agedp_data.notions.allocated import allocated
 from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
 from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.longer_memory import leaping
-from agedp_data.privacy.temporal import METHODS, allocate_with, block_recursion, daily_release_leakage
+from agedp_data.privacy.longer_memory import higher_order_recursion
+from agedp_data.privacy.temporal import METHODS, allocate_with, daily_recursion, daily_release_leakage
 from tests.agedp_data.privacy.temporal_oracles import dense, enumerated, joint_of_days, stationary
 from tests.laws.promises import Line
 
@@ -106,7 +106,7 @@ def truth(rows, chains, steps_per_day):
 
 def course(day):
     """The recursion of the kernels that budgets are compared with; of half-hours no release is leapt over here."""
-    return leaping(CHAINS[1], leaps=3) if day == 1 else block_recursion(CHAINS[48], steps_per_day=48)
+    return higher_order_recursion(CHAINS[1], max_days=3) if day == 1 else daily_recursion(CHAINS[48], steps_per_day=48)
 
 
 @pytest.mark.parametrize("day", [1, 48])
@@ -327,7 +327,7 @@ def test_the_best_plan_is_the_best_of_all():
 @pytest.mark.parametrize("alpha", ["0.02", "0.7"])
 @pytest.mark.parametrize("horizon", [3, 40])
 def test_the_best_plan_is_no_worse_than_the_papers_by_more_than_the_grid_is_wide(alpha, horizon):
-    exact = leaping(QUICK, leaps=1)
+    exact = higher_order_recursion(QUICK, max_days=1)
     papers = [
         np.mean(1 / allocate_with(exact, alpha=float(alpha), horizon=horizon, method=method))
         for method in ("even", "supremum", "exact")
@@ -349,7 +349,7 @@ def plans_of_random_kernels(number, seed, longest):
             int(chance.choice([1, 2, 3, 9, 30, longest])),
         )
         known = envelope(kernel, 1, (1, 2, 3, 7), pieces=True)
-        exact, papers = leaping(kernel, leaps=1), {}
+        exact, papers = higher_order_recursion(kernel, max_days=1), {}
         for budget in ("even", "supremum", "exact"):
             with suppress(ChainError):
                 papers[budget] = allocate_with(exact, alpha=float(alpha), horizon=horizon, method=budget)
@@ -369,7 +369,7 @@ def no_worse(number, seed, longest):
             assert noise[budget] <= np.mean(1 / plan) * (1 + 5e-9 / plan.min())
             worst = max(worst, noise["best"] / np.mean(1 / plan) - 1)
         for plan in plans.values():
-            assert leaping(kernel, leaps=7).leak(plan).total.max() <= alpha + 1e-12
+            assert higher_order_recursion(kernel, max_days=7).leakage_totals(plan).total.max() <= alpha + 1e-12
     return worst
 
 

@@ -12,7 +12,7 @@ from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import (
     age_of_information,
     compose,
-    compose_through,
+    compose_with,
     compose_without_markov,
     risk,
     risk_of_curve,
@@ -186,7 +186,7 @@ def test_stacks_of_chains_compose_each_for_itself():
 
 
 def test_the_recursion_takes_any_way_through():
-    halves = compose_through([0, 2, 4], [0, 0, 0], [1.0, 1.0, 1.0], [4, 5], through=lambda gap, loss: loss / 2**gap)
+    halves = compose_with([0, 2, 4], [0, 0, 0], [1.0, 1.0, 1.0], [4, 5], gap_leakage=lambda gap, loss: loss / 2**gap)
     # z = 1, 1 + 1/4, 1 + 5/16; one step later half of it.
     np.testing.assert_array_equal(halves, [21 / 16, 21 / 32])
 

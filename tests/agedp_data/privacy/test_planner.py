@@ -9,8 +9,8 @@ import pytest
 
 from agedp_data.errors import ChainError
 from agedp_data.privacy.ageing import peak
-from agedp_data.privacy.geometric import Decay, plan_of_decay
-from agedp_data.privacy.planner import cheapest, frontier, plan_ageing, smallest_loss
+from agedp_data.privacy.geometric import GeometricDecay, plan_geometric_decay
+from agedp_data.privacy.planner import frontier, plan_ageing, plan_least_penalty, smallest_loss
 
 FLIP = np.array([[0.9, 0.1], [0.1, 0.9]])
 THREE = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
@@ -75,11 +75,11 @@ def test_the_frontier_falls_as_more_error_is_allowed():
 def test_the_whole_step_search_is_never_better_than_the_continuous_one():
     losses = np.geomspace(0.05, 20, 1500)
     for allowed in (0.084, 0.09, 0.0995):
-        smooth = plan_of_decay(
-            Decay(1.0, 0.8), penalty, max_penalty=allowed, losses=losses, precision=1e-9, longest=40.0
+        smooth = plan_geometric_decay(
+            GeometricDecay(1.0, 0.8), penalty, max_penalty=allowed, losses=losses, precision=1e-9, max_total=40.0
         )
         whole = plan_ageing(
-            lambda loss, age, interval: Decay(1.0, 0.8).peak(loss, age=age, interval=interval),
+            lambda loss, age, interval: GeometricDecay(1.0, 0.8).peak(loss, age=age, interval=interval),
             penalty,
             max_penalty=allowed,
             horizon=40,
@@ -91,14 +91,14 @@ def test_the_whole_step_search_is_never_better_than_the_continuous_one():
 @pytest.mark.parametrize(("scale", "rate"), [(0.9, 0.5), (1.0, 1.0), (1.0, 0.0)])
 def test_a_decay_that_is_none_is_refused(scale, rate):
     with pytest.raises(ChainError, match="geometric decay"):
-        Decay(scale, rate)
+        GeometricDecay(scale, rate)
 
 
 @pytest.mark.parametrize("most", [0.4, 1.0, 5.0])
 @pytest.mark.parametrize("longest", [None, 1, 2])
 def test_no_schedule_of_a_fine_grid_is_cheaper_at_its_risk(most, longest):
     risk_of = partial(peak, FLIP, method="tight")
-    found = cheapest(risk_of, penalty, max_risk=0.5, horizon=8, max_loss=most, max_interval=longest)
+    found = plan_least_penalty(risk_of, penalty, max_risk=0.5, horizon=8, max_loss=most, max_interval=longest)
     assert found.risk <= 0.5
     assert found.loss <= most
     assert found.penalty == penalty(found.age + found.interval, found.loss)
@@ -115,13 +115,13 @@ def test_a_longer_interval_is_taken_where_it_is_cheaper_and_allowed():
     def risk_of(loss, age, interval):
         return loss / interval
 
-    free = cheapest(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=9)
+    free = plan_least_penalty(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=9)
     assert (free.age, free.interval, free.loss) == (0, 4, 4.0)
-    daily = cheapest(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=9, max_interval=1)
+    daily = plan_least_penalty(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=9, max_interval=1)
     assert (daily.interval, daily.loss) == (1, 1.0)
-    capped = cheapest(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=2.5)
+    capped = plan_least_penalty(risk_of, lambda t, e: 1 / e, max_risk=1, horizon=4, max_loss=2.5)
     assert (capped.interval, capped.loss) == (4, 2.5)  # as cheap with 3, at more risk
-    assert cheapest(risk_of, lambda t, e: 1 / e, max_risk=1e-30, horizon=4, max_loss=9) is None
+    assert plan_least_penalty(risk_of, lambda t, e: 1 / e, max_risk=1e-30, horizon=4, max_loss=9) is None
 
 
 def test_no_plan_asks_for_a_loss_above_the_cap():

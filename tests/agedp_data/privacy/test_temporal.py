@@ -12,10 +12,10 @@ from agedp_data.privacy.stacked import BatchedLeakage
 from agedp_data.privacy.temporal import (
     backward,
     forward,
-    kernels,
     pairwise,
-    recursion,
     temporal,
+    temporal_kernels,
+    temporal_recursion,
     temporal_supremum,
 )
 from tests.agedp_data.privacy.temporal_oracles import (
@@ -105,7 +105,7 @@ def test_no_mechanism_on_a_chain_leaks_more_and_its_first_two_releases_leak_as_m
     chain = dense(3, seed)
     losses = [0.7, 0.4, 1.1]
     joint = joint_of_days(chain, stationary(chain), [0, 1, 2], 1)
-    behind, ahead = kernels(chain)
+    behind, ahead = temporal_kernels(chain)
     truth = np.array(enumerated(joint, losses))
     assert (truth <= temporal(behind, ahead, losses) + 1e-12).all()
     pair = enumerated(joint.sum(axis=2), losses[:2])
@@ -118,8 +118,8 @@ def test_two_sticky_states_leak_all_that_is_said():
     chain = [[0.9, 0.1], [0.3, 0.7]]
     losses = [0.5, 0.2, 0.4, 0.3]
     joint = joint_of_days(chain, stationary(chain), [0, 1, 2, 3], 1)
-    np.testing.assert_allclose(temporal(*kernels(chain), losses), enumerated(joint, losses), rtol=1e-12)
-    np.testing.assert_allclose(pairwise(*kernels(chain), losses), enumerated(joint, losses), rtol=1e-12)
+    np.testing.assert_allclose(temporal(*temporal_kernels(chain), losses), enumerated(joint, losses), rtol=1e-12)
+    np.testing.assert_allclose(pairwise(*temporal_kernels(chain), losses), enumerated(joint, losses), rtol=1e-12)
 
 
 def test_a_set_of_matrices_leaks_as_the_worst_order_in_which_they_may_take_turns():
@@ -188,7 +188,9 @@ def test_states_without_a_row_are_left_out_in_both_directions():
     small = [[0.9, 0.1], [0.3, 0.7]]
     losses = [0.3, 0.8, 0.1]
     for figure in (temporal, pairwise):
-        np.testing.assert_allclose(figure(*kernels(chain), losses), figure(*kernels(small), losses), rtol=1e-12)
+        np.testing.assert_allclose(
+            figure(*temporal_kernels(chain), losses), figure(*temporal_kernels(small), losses), rtol=1e-12
+        )
 
 
 def test_an_unknown_correlation_adds_nothing():
@@ -215,10 +217,10 @@ def test_no_release_and_one_release_and_releases_without_loss():
 @pytest.mark.parametrize("kernel", [dense(3, 8), np.array(FIG_3), np.array([[0.3, 0.7], [0.9, 0.1]])])
 @pytest.mark.parametrize("loss", [1e-6, 0.1, 0.5])
 def test_the_limit_is_what_long_series_build_up_to(kernel, loss):
-    leak = recursion(kernel, None)
+    leak = temporal_recursion(kernel, None)
     x = 0.0
     for _ in range(200_000):
-        x, before = float(loss + leak.carry_backward(np.asarray(x))), x
+        x, before = float(loss + leak.step_backward(np.asarray(x))), x
         if x - before < 1e-15 or x > 60:
             break
     found = float(temporal_supremum(kernel, None, loss))
@@ -239,10 +241,10 @@ def test_infinite_limits_are_found_on_either_side():
 
 def test_releases_still_to_come_leak_as_a_very_long_series_does():
     chain = [[0.9, 0.1], [0.2, 0.8]]
-    open_ended = recursion(chain, chain).leak([0.3, 0.2], beyond=0.1)
-    long = recursion(chain, chain).leak([0.3, 0.2] + [0.1] * 500)
+    open_ended = temporal_recursion(chain, chain).leakage_totals([0.3, 0.2], future_loss=0.1)
+    long = temporal_recursion(chain, chain).leakage_totals([0.3, 0.2] + [0.1] * 500)
     np.testing.assert_allclose(open_ended.total, long.total[:2], rtol=1e-9)
-    assert recursion(np.eye(2), None).leak([0.3], beyond=0.1).total == 0.3
+    assert temporal_recursion(np.eye(2), None).leakage_totals([0.3], future_loss=0.1).total == 0.3
 
 
 @pytest.mark.parametrize(
@@ -264,8 +266,8 @@ def test_what_is_no_kernel_and_no_series_is_refused(kernel, losses):
 
 def test_the_backward_kernel_is_the_bayes_reverse_of_the_forward_one():
     chain = dense(5, 12)
-    (behind,), (ahead,) = kernels(chain)
+    (behind,), (ahead,) = temporal_kernels(chain)
     np.testing.assert_allclose(behind, reversed_chain(chain), rtol=1e-9)
     np.testing.assert_array_equal(ahead, chain)
     with pytest.raises(ChainError, match="chain is needed"):
-        kernels(None)
+        temporal_kernels(None)

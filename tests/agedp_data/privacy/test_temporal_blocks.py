@@ -14,12 +14,12 @@ from agedp_data.privacy.temporal import (
     Recursion,
     allocate_with,
     backward,
-    block_recursion,
-    blocks_through,
+    daily_leakage_with,
+    daily_recursion,
     daily_release_leakage,
-    kernels,
     round_up_losses,
     temporal,
+    temporal_kernels,
     temporal_supremum,
     windows,
 )
@@ -89,7 +89,7 @@ def test_a_sticky_household_leaks_all_that_is_said(days):
 def test_no_mechanism_tells_more_about_two_days_in_a_row():
     losses, chain = np.array([0.9, 0.5, 0.7]), dense(2, 5)
     joint = joint_of_days(chain, stationary(chain), [0, 1, 2], 2)
-    leak = block_recursion(chain, steps_per_day=2).leak(losses)
+    leak = daily_recursion(chain, steps_per_day=2).leakage_totals(losses)
     found = windows(leak, losses, 2)
     for start in (0, 1):
         truth = loss_about(joint, (start, start + 1), [mechanisms(4, e) for e in losses])
@@ -98,11 +98,11 @@ def test_no_mechanism_tells_more_about_two_days_in_a_row():
 
 def test_the_recursion_over_single_half_hours_grows_without_end_where_days_do_not():
     # Two states that never follow the same one: every half-hour passes everything on.
-    assert temporal_supremum(*kernels(BANDED), 0.1) == np.inf
+    assert temporal_supremum(*temporal_kernels(BANDED), 0.1) == np.inf
     naive = backward(reverse(BANDED), np.full(50, 0.1))
     np.testing.assert_allclose(naive, 0.1 * np.arange(1, 51))
     # In a day nearly all is forgotten; the half-hour between two days passes on one release each way.
-    assert block_recursion(BANDED, steps_per_day=48).limit(0.1) == pytest.approx(0.3, rel=1e-2)
+    assert daily_recursion(BANDED, steps_per_day=48).total_supremum(0.1) == pytest.approx(0.3, rel=1e-2)
 
 
 def test_releases_some_steps_apart_pass_through_the_power_and_not_through_single_steps():
@@ -134,16 +134,16 @@ def test_the_forward_chain_looking_back_would_understate():
 @pytest.mark.parametrize("gap", [1, 2])
 def test_the_limit_is_what_long_series_of_days_build_up_to(gap):
     for chain in (dense(3, 4), BANDED, STICKY):
-        daily = block_recursion(chain, steps_per_day=3, gap_days=gap)
+        daily = daily_recursion(chain, steps_per_day=3, gap_days=gap)
         long = daily_release_leakage(chain, np.full(200, 0.3), np.full(199, gap), steps_per_day=3)[2].max()
-        assert daily.limit(0.3) == pytest.approx(long, rel=1e-9)
-        assert long <= daily.limit(0.3) * (1 + 1e-13)
+        assert daily.total_supremum(0.3) == pytest.approx(long, rel=1e-9)
+        assert long <= daily.total_supremum(0.3) * (1 + 1e-13)
 
 
 def test_with_one_step_a_day_it_is_the_form_of_the_paper():
     chain, losses = dense(5, 1), [0.4, 0.9, 0.2]
     np.testing.assert_array_equal(
-        daily_release_leakage(chain, losses, [1, 1], steps_per_day=1)[2], temporal(*kernels(chain), losses)
+        daily_release_leakage(chain, losses, [1, 1], steps_per_day=1)[2], temporal(*temporal_kernels(chain), losses)
     )
     behind, ahead = power(reverse(chain), 2), power(chain, 2)
     np.testing.assert_allclose(
@@ -188,7 +188,7 @@ def test_an_envelope_may_take_the_place_of_the_kernels_and_never_says_less():
     chains = np.stack([dense(3, seed) for seed in range(5)])
     model = envelope_of(chains)
     losses, gaps = [0.4, 0.9, 0.2, 0.3], [1, 2, 1]
-    found = blocks_through(
+    found = daily_leakage_with(
         lambda gap, loss: model(gap, loss, direction="backward", method="tight"),
         lambda gap, loss: model(gap, loss, direction="forward", method="tight"),
         losses,
@@ -219,4 +219,4 @@ def test_gaps_that_are_none_are_refused(gaps, steps):
     with pytest.raises(ChainError):
         daily_release_leakage(STICKY, [0.1, 0.2, 0.3], gaps, steps_per_day=steps)
     with pytest.raises(ChainError):
-        block_recursion(STICKY, steps_per_day=2, gap_days=0)
+        daily_recursion(STICKY, steps_per_day=2, gap_days=0)

@@ -13,9 +13,9 @@ from agedp_data.privacy.temporal import (
     METHODS,
     allocate,
     allocate_with,
-    recursion,
     round_up_losses,
     temporal,
+    temporal_recursion,
     temporal_supremum,
 )
 from tests.agedp_data.privacy.temporal_oracles import (
@@ -269,7 +269,7 @@ def test_the_optimum_is_worth_having_for_a_series_that_is_short_beside_the_memor
 
 def test_recorded_losses_are_whole_and_hold_after_rounding_up():
     for name in ("dense", "sticky", "drift"):
-        leak = recursion(*PAIRS[name])
+        leak = temporal_recursion(*PAIRS[name])
         for method in METHODS:
             plan = allocate(*PAIRS[name], alpha=0.9, horizon=11, method=method)
             found = round_up_losses(leak, plan, alpha=0.9)
@@ -281,11 +281,11 @@ def test_recorded_losses_are_whole_and_hold_after_rounding_up():
 
 
 def test_recorded_endless_losses_hold_with_all_that_is_to_come():
-    leak = recursion(STAY, STAY)
+    leak = temporal_recursion(STAY, STAY)
     loss = allocate(STAY, STAY, alpha=1.0, horizon=1, method="supremum")[0]
     found = round_up_losses(leak, [loss] * 5, alpha=1.0, endless=True)
     assert loss - 2.1e-9 < found[0] <= loss
-    assert leak.leak(found, beyond=float(found[0])).total.max() <= 1.0
+    assert leak.leakage_totals(found, future_loss=float(found[0])).total.max() <= 1.0
     assert temporal(STAY, STAY, np.full(2000, found[0])).max() <= 1.0
     # An end raised above the others fits a series that closes only.
     ends = allocate(STAY, STAY, alpha=1.0, horizon=5, method="exact")
@@ -310,7 +310,7 @@ def test_what_cannot_be_planned_is_refused(asked):
     with pytest.raises(ChainError):
         allocate(STAY, STAY, **({"alpha": 1.0, "horizon": 5, "method": "even"} | asked))
     with pytest.raises(ChainError):
-        allocate_with(recursion(STAY, STAY), **({"alpha": 1.0, "horizon": 5, "method": "best"} | asked))
+        allocate_with(temporal_recursion(STAY, STAY), **({"alpha": 1.0, "horizon": 5, "method": "best"} | asked))
 
 
 @pytest.mark.long

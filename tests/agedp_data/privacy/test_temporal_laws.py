@@ -14,8 +14,8 @@ from agedp_data.privacy.temporal import (
     backward,
     forward,
     pairwise,
-    recursion,
     temporal,
+    temporal_recursion,
     temporal_supremum,
     w_event,
     windows,
@@ -95,7 +95,7 @@ def test_longer_windows_say_more_and_the_longest_the_sum(pair, losses):
     figures = [float(w_event(*pair, losses, length)) for length in range(1, losses.size + 1)]
     assert (np.diff(figures) >= -TINY * (1 + losses.sum())).all()
     np.testing.assert_allclose(figures[-1], losses.sum(), rtol=TINY, atol=TINY)
-    leak = recursion(*pair).leak(losses)
+    leak = temporal_recursion(*pair).leakage_totals(losses)
     np.testing.assert_array_equal(windows(leak, losses, 1), leak.total)
 
 

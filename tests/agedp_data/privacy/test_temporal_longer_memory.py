@@ -9,8 +9,8 @@ import pytest
 
 from agedp_data.chains.transitions import count_transitions, transition_matrix
 from agedp_data.errors import ChainError
-from agedp_data.privacy.longer_memory import leaping, pair_states, regime_states
-from agedp_data.privacy.temporal import allocate_with, kernels, round_up_losses, temporal, temporal_supremum
+from agedp_data.privacy.longer_memory import higher_order_recursion, pair_states, regime_states
+from agedp_data.privacy.temporal import allocate_with, round_up_losses, temporal, temporal_kernels, temporal_supremum
 from tests.agedp_data.privacy.temporal_oracles import (
     algorithm_1,
     dense,
@@ -76,10 +76,10 @@ def by_hand(chain, losses, leaps):
 @pytest.mark.parametrize("seed", range(3))
 def test_no_mechanism_tells_more_about_a_state_of_two_days(seed, leaps):
     after, losses = second_order(seed), [0.6, 0.9, 0.4, 0.7, 0.5]
-    total = leaping(pair_chain(after), leaps=leaps).leak(losses).total
+    total = higher_order_recursion(pair_chain(after), max_days=leaps).leakage_totals(losses).total
     # The first state of the chain is that of days 0 and 1; what day 0 says is said about it in full.
     truth = exact_about_states(after, losses)
-    found = leaping(pair_chain(after), leaps=leaps).leak(losses[1:]).total
+    found = higher_order_recursion(pair_chain(after), max_days=leaps).leakage_totals(losses[1:]).total
     assert (truth <= found + losses[0] + 1e-12).all()
     assert (truth[1:] <= total[2:] + 1e-12).all()
 
@@ -88,7 +88,7 @@ def test_no_mechanism_tells_more_about_a_state_of_two_days(seed, leaps):
 def test_it_is_the_least_over_the_leaps(leaps):
     losses = [0.3, 0.8, 0.1, 0.5, 0.4, 0.6]
     for chain in (pair_chain(second_order(4)), dense(3, 2), BANDED):
-        found = leaping(chain, leaps=leaps).leak(losses)
+        found = higher_order_recursion(chain, max_days=leaps).leakage_totals(losses)
         np.testing.assert_allclose(found.backward, by_hand(reversed_chain(chain), losses, leaps), rtol=1e-9)
         np.testing.assert_allclose(found.forward, by_hand(chain, losses[::-1], leaps)[::-1], rtol=1e-9)
         np.testing.assert_allclose(found.total, found.backward + found.forward - losses)
@@ -96,38 +96,38 @@ def test_it_is_the_least_over_the_leaps(leaps):
 
 def test_one_step_at_a_time_is_the_form_of_the_paper_and_adds_up_pairs_of_days():
     chain, losses = pair_chain(second_order(1)), np.full(30, 0.1)
-    one = leaping(chain, leaps=1)
-    np.testing.assert_allclose(one.leak(losses).total, temporal(*kernels(chain), losses), rtol=1e-12)
-    np.testing.assert_allclose(one.leak(losses).total, 3.0)
-    assert one.limit(0.1) == temporal_supremum(*kernels(chain), 0.1) == np.inf
-    assert leaping(chain, leaps=2).leak(losses).total.max() < 1.5
+    one = higher_order_recursion(chain, max_days=1)
+    np.testing.assert_allclose(one.leakage_totals(losses).total, temporal(*temporal_kernels(chain), losses), rtol=1e-12)
+    np.testing.assert_allclose(one.leakage_totals(losses).total, 3.0)
+    assert one.total_supremum(0.1) == temporal_supremum(*temporal_kernels(chain), 0.1) == np.inf
+    assert higher_order_recursion(chain, max_days=2).leakage_totals(losses).total.max() < 1.5
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_limit_is_what_long_series_build_up_to(seed):
     chain = pair_chain(second_order(seed))
     for leaps in (2, 3):
-        course = leaping(chain, leaps=leaps)
-        long = course.leak(np.full(1000, 0.05)).total.max()
-        assert course.limit(0.05) == pytest.approx(long, rel=1e-9)
-        assert long <= course.limit(0.05) * (1 + 1e-13)
+        course = higher_order_recursion(chain, max_days=leaps)
+        long = course.leakage_totals(np.full(1000, 0.05)).total.max()
+        assert course.total_supremum(0.05) == pytest.approx(long, rel=1e-9)
+        assert long <= course.total_supremum(0.05) * (1 + 1e-13)
 
 
 def test_more_leaps_never_say_more():
     losses = [0.3, 0.8, 0.1, 0.5, 0.4, 0.6]
     for kind, chain in kernels_of_every_kind(5, 8).items():
         if kind != "identity":
-            figures = [leaping(chain, leaps=j).leak(losses).total for j in (1, 2, 3)]
+            figures = [higher_order_recursion(chain, max_days=j).leakage_totals(losses).total for j in (1, 2, 3)]
             assert (figures[1] <= figures[0] + 1e-12).all(), kind
             assert (figures[2] <= figures[1] + 1e-12).all(), kind
 
 
 @pytest.mark.parametrize("method", ["supremum", "exact", "even", "best"])
 def test_budgets_on_longer_memory_hold(method):
-    course = leaping(pair_chain(second_order(2)), leaps=3)
+    course = higher_order_recursion(pair_chain(second_order(2)), max_days=3)
     plan = allocate_with(course, alpha=1.0, horizon=10, method=method)
     for losses in (plan, round_up_losses(course, plan, alpha=1.0)):
-        assert course.leak(losses).total.max() <= 1.0
+        assert course.leakage_totals(losses).total.max() <= 1.0
         behind = by_hand(reversed_chain(pair_chain(second_order(2))), losses, 3)
         ahead = by_hand(pair_chain(second_order(2)), losses[::-1], 3)[::-1]
         assert (behind + ahead - losses).max() <= 1 + 1e-9
@@ -137,19 +137,24 @@ def test_a_memory_of_one_day_seen_as_pairs_leaks_no_less_than_it_does():
     chain = dense(3, 5)
     losses = [0.3, 0.6, 0.2, 0.5]
     pairs = pair_chain(np.broadcast_to(chain[None], (3, 3, 3)).copy())
-    assert (leaping(pairs, leaps=2).leak(losses).total >= temporal(*kernels(chain), losses) - 1e-12).all()
+    assert (
+        higher_order_recursion(pairs, max_days=2).leakage_totals(losses).total
+        >= temporal(*temporal_kernels(chain), losses) - 1e-12
+    ).all()
 
 
 def test_households_in_a_stack_and_chains_in_a_set():
     stack = np.stack([dense(3, 1), dense(3, 2)])
     losses = [0.3, 0.6, 0.2]
-    found = leaping(stack, leaps=2).leak(losses).total
+    found = higher_order_recursion(stack, max_days=2).leakage_totals(losses).total
     for i, chain in enumerate(stack):
-        np.testing.assert_array_equal(found[i], leaping(chain, leaps=2).leak(losses).total)
-    assert (leaping(tuple(stack), leaps=2).leak(losses).total >= found.max(axis=0) - 1e-15).all()
-    assert leaping(stack, leaps=2).leak([]).total.shape == (2, 0)
+        np.testing.assert_array_equal(found[i], higher_order_recursion(chain, max_days=2).leakage_totals(losses).total)
+    assert (
+        higher_order_recursion(tuple(stack), max_days=2).leakage_totals(losses).total >= found.max(axis=0) - 1e-15
+    ).all()
+    assert higher_order_recursion(stack, max_days=2).leakage_totals([]).total.shape == (2, 0)
     with pytest.raises(ChainError, match="do not fit"):
-        leaping(stack, leaps=2).leak(np.ones((3, 4)))
+        higher_order_recursion(stack, max_days=2).leakage_totals(np.ones((3, 4)))
 
 
 def test_pairs_are_made_of_days_in_a_row_and_lead_to_pairs_that_share_a_day():
@@ -193,8 +198,8 @@ def test_regimes_are_means_of_the_days_that_end_today(days):
         lambda: regime_states([0, 1], [1.0], [5], n_states=2, days=2),
         lambda: regime_states([0, 1], [1.0, 2.0], [5, 5], n_states=2, days=2),
         lambda: regime_states([0, 1], [1.0, 2.0], [5], n_states=2, days=0),
-        lambda: leaping(np.eye(2), leaps=0),
-        lambda: leaping(None, leaps=1),
+        lambda: higher_order_recursion(np.eye(2), max_days=0),
+        lambda: higher_order_recursion(None, max_days=1),
     ],
 )
 def test_what_does_not_fit_is_refused(call):

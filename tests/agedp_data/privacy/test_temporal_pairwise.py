@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.temporal import kernels, pairwise, temporal
+from agedp_data.privacy.temporal import pairwise, temporal, temporal_kernels
 from tests.agedp_data.privacy.temporal_oracles import dense, enumerated, joint_of_days, stationary
 
 FIG_3 = [[0.8, 0.2], [0.0, 1.0]]
@@ -16,7 +16,7 @@ FIG_3 = [[0.8, 0.2], [0.0, 1.0]]
 def test_pair_by_pair_lies_between_the_truth_and_the_sum_of_maxima(seed):
     chain = dense(3, seed + 50, weight=0.3)
     losses = [0.9, 0.6, 1.3]
-    behind, ahead = kernels(chain)
+    behind, ahead = temporal_kernels(chain)
     truth = np.array(enumerated(joint_of_days(chain, stationary(chain), [0, 1, 2], 1), losses))
     found, whole = pairwise(behind, ahead, losses), temporal(behind, ahead, losses)
     assert (truth <= found + 1e-12).all()
@@ -56,7 +56,7 @@ def test_pairs_are_those_of_one_household_with_one_set_of_values(behind, ahead, 
 def test_a_value_that_one_direction_has_no_row_for_is_in_no_pair():
     # The first value is left for good: forward it differs from all others, backward nothing is known of it.
     chain = np.array([[0.05, 0.95, 0.0], [0.0, 0.9, 0.1], [0.0, 0.3, 0.7]])
-    behind, ahead = kernels(chain)
+    behind, ahead = temporal_kernels(chain)
     assert np.isnan(behind[0][0]).all()
     losses = [0.5, 0.7, 0.4]
     small = chain[1:, 1:]

@@ -9,7 +9,7 @@ import pytest
 
 from agedp_data.privacy.leakage import KernelLeakage
 from agedp_data.privacy.pieces import fixed_point
-from agedp_data.privacy.temporal import allocate, backward, kernels, temporal, temporal_supremum
+from agedp_data.privacy.temporal import allocate, backward, temporal, temporal_kernels, temporal_supremum
 from tests.agedp_data.privacy.temporal_oracles import (
     algorithm_1,
     by_programme,
@@ -137,7 +137,7 @@ def test_the_sum_of_both_sides_is_a_bound_and_no_equality():
     chain = dense(3, 7, weight=0.3)
     losses = [0.9, 0.6, 1.3]
     truth = enumerated(joint_of_days(chain, stationary(chain), [0, 1, 2], 1), losses)
-    assert truth[1] < temporal(*kernels(chain), losses)[1] - 0.05
+    assert truth[1] < temporal(*temporal_kernels(chain), losses)[1] - 0.05
 
 
 def test_algorithm_8_loses_to_an_even_split_under_strong_correlation():
@@ -154,14 +154,14 @@ def test_algorithm_8_is_constant_from_the_second_to_the_last_but_one():
 
 
 def test_figure_8_s_backward_matrix_is_not_the_reverse_of_its_forward_one():
-    (behind,), _ = kernels([[0.8, 0.2], [0.1, 0.9]])
+    (behind,), _ = temporal_kernels([[0.8, 0.2], [0.1, 0.9]])
     np.testing.assert_allclose(behind, [[0.8, 0.2], [0.1, 0.9]])
     assert abs(behind - np.array([[0.8, 0.2], [0.2, 0.8]])).max() > 0.09
 
 
 def test_figure_3_s_chain_has_no_reverse():
     # The first place is left for good; in the long run nobody is there, and nothing is known of who came from there.
-    (behind,), _ = kernels([[0.8, 0.2], [0.0, 1.0]])
+    (behind,), _ = temporal_kernels([[0.8, 0.2], [0.0, 1.0]])
     assert np.isnan(behind[0]).all()
     np.testing.assert_array_equal(behind[1], [0.0, 1.0])
 

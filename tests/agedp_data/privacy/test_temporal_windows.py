@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.temporal import kernels, recursion, user_level, w_event, window, windows
+from agedp_data.privacy.temporal import temporal_kernels, temporal_recursion, user_level, w_event, window, windows
 from tests.agedp_data.privacy.temporal_oracles import (
     by_recursion,
     dense,
@@ -36,7 +36,7 @@ def test_no_mechanism_tells_more_about_a_window(secret):
     chain, losses = dense(2, 9), [0.7, 0.4, 0.6, 0.5]
     joint = joint_of_days(chain, stationary(chain), [0, 1, 2, 3], 1)
     truth = loss_about(joint, secret, [mechanisms(2, e) for e in losses])
-    found = window(*kernels(chain), losses, secret[0], len(secret))
+    found = window(*temporal_kernels(chain), losses, secret[0], len(secret))
     assert truth <= found + 1e-12
     # Two states of which each is told apart from the other: the bound is attained.
     assert truth == pytest.approx(found, rel=1e-9)
@@ -52,7 +52,7 @@ def test_w_event_is_the_largest_window_and_user_level_the_longest():
     stack = np.stack([FIG_3, np.eye(2)])
     assert w_event(stack, stack, losses, 2).shape == (2,)
     assert window(stack, stack, losses, 0, 1) == pytest.approx(sum(losses))
-    assert windows(recursion(stack, None).leak(losses), losses, 2).shape == (2, 3)
+    assert windows(temporal_recursion(stack, None).leakage_totals(losses), losses, 2).shape == (2, 3)
 
 
 @pytest.mark.parametrize(("start", "length"), [(-1, 1), (4, 1), (2, 3), (0, 0), (0, 5)])

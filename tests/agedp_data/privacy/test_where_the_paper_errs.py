@@ -18,7 +18,7 @@ from agedp_data.chains.transitions import stationary
 from agedp_data.errors import ChainError
 from agedp_data.privacy import autoregressive
 from agedp_data.privacy.ageing import age_of_information, compose, peak, risk
-from agedp_data.privacy.geometric import Decay, plan_of_decay
+from agedp_data.privacy.geometric import GeometricDecay, plan_geometric_decay
 from agedp_data.privacy.leakage import leakage
 from agedp_data.privacy.planner import plan_ageing
 from agedp_data.privacy.two_state import failure_rate, mean_square_error, noise_scale, shrunk_error
@@ -113,7 +113,7 @@ def test_eq_31_only_the_bound_diverges():
 
 
 def test_eq_38_is_clipped_at_one():
-    slow = Decay(scale=3.0, rate=0.9)
+    slow = GeometricDecay(scale=3.0, rate=0.9)
     assert slow(0) == slow(10) == 1.0
     assert slow(11) == pytest.approx(3 * 0.9**11)
     assert slow(11) < 1
@@ -123,7 +123,9 @@ def test_eq_38_is_clipped_at_one():
 @pytest.mark.parametrize("allowed", [0.084, 0.0995])
 def test_algorithms_1_and_2_repaired_find_the_feasible_minimum_of_a_fine_grid(allowed):
     losses = np.arange(1, 401) * 0.02
-    found = plan_of_decay(Decay(1.0, 0.8), ERROR, max_penalty=allowed, losses=losses, precision=1e-10, longest=60.0)
+    found = plan_geometric_decay(
+        GeometricDecay(1.0, 0.8), ERROR, max_penalty=allowed, losses=losses, precision=1e-10, max_total=60.0
+    )
     assert found.penalty <= allowed
     best = np.inf
     for loss in losses:  # every split of the longest feasible A + S
@@ -141,7 +143,9 @@ def test_algorithms_1_and_2_repaired_find_the_feasible_minimum_of_a_fine_grid(al
 
 def test_algorithm_2_rounded_to_whole_steps_breaks_the_constraint_and_the_integer_search_does_not():
     losses = np.arange(1, 2001) * 0.005
-    found = plan_of_decay(Decay(1.0, 0.8), ERROR, max_penalty=0.084, losses=losses, precision=1e-9, longest=60.0)
+    found = plan_geometric_decay(
+        GeometricDecay(1.0, 0.8), ERROR, max_penalty=0.084, losses=losses, precision=1e-9, max_total=60.0
+    )
     assert ERROR(round(found.age) + round(found.interval), found.loss) > 0.084
     whole = plan_ageing(partial(peak, FLIP, method="total_variation"), ERROR, max_penalty=0.084, horizon=30)
     assert whole.penalty <= 0.084
@@ -152,11 +156,15 @@ def test_algorithms_1_and_2_drop_candidates_with_a_negative_denominator():
     # At a loss of 3 within 4 steps 1 - .8^S e^3 < 0: the printed objective would be the least of all, and negative.
     assert np.expm1(3.0) / (1 - 0.8**4 * np.exp(3.0)) < 0
     lax = partial(
-        plan_of_decay, Decay(1.0, 0.8), lambda t, loss: 0.0 if t <= 4 else 1.0, max_penalty=0.5, precision=1e-9
+        plan_geometric_decay,
+        GeometricDecay(1.0, 0.8),
+        lambda t, loss: 0.0 if t <= 4 else 1.0,
+        max_penalty=0.5,
+        precision=1e-9,
     )
-    assert lax(losses=[3.0, 0.1], longest=4.0).loss == 0.1
+    assert lax(losses=[3.0, 0.1], max_total=4.0).loss == 0.1
     with pytest.raises(ChainError, match="none of the losses"):
-        lax(losses=[3.0], longest=4.0)
+        lax(losses=[3.0], max_total=4.0)
 
 
 def test_corollary_3_does_not_apply_to_the_square_error_so_there_is_a_trade_off():
@@ -236,7 +244,7 @@ def test_eq_85_is_negative_so_pinsker_needs_the_other_sign():
     near, far = norm.logpdf(at, 0.0, spread), norm.logpdf(at, 0.8**3, spread)
     printed = np.trapezoid(np.exp(far) * (near - far), at)
     assert printed < 0
-    exact = autoregressive.total_variation(3, apart=1.0, rate=0.8, noise=1.0)
+    exact = autoregressive.total_variation(3, distance=1.0, rate=0.8, noise=1.0)
     assert exact == pytest.approx(np.trapezoid(np.abs(np.exp(near) - np.exp(far)), at) / 2, abs=1e-7)
     assert exact < np.sqrt(-printed / 2)
 
