@@ -38,15 +38,15 @@ def count_cyclic_transitions(
     >>> count_cyclic_transitions([0, 1, 1, 0], [0, 1, 0, 1], [True, True, True], 2, n_phases=2).tolist()
     [[[0, 1], [1, 0]], [[0, 0], [0, 1]]]
     """
-    state, phase, follows = (np.asarray(each) for each in (states, phases, contiguous))
+    state, phase, follows = (np.asarray(array) for array in (states, phases, contiguous))
     state, phase, follows = state.astype(np.int64), phase.astype(np.int64), follows.astype(np.bool_)
     if state.ndim != 1 or phase.shape != state.shape or follows.shape != (max(state.size - 1, 0),):
         raise ChainError("a series has a state and a phase for each instant, and a step between each two")
     if (state >= n_states).any() or (phase < 0).any() or (phase >= n_phases).any():
         raise ChainError(f"there are {n_states} states and {n_phases} phases, got a higher one")
     before, after = state[:-1], state[1:]
-    used = follows & (before >= 0) & (after >= 0) & (phase[1:] == (phase[:-1] + 1) % n_phases)
-    cell = (phase[:-1][used] * n_states + before[used]) * n_states + after[used]
+    is_counted = follows & (before >= 0) & (after >= 0) & (phase[1:] == (phase[:-1] + 1) % n_phases)
+    cell = (phase[:-1][is_counted] * n_states + before[is_counted]) * n_states + after[is_counted]
     return np.bincount(cell, minlength=n_phases * n_states**2).reshape(n_phases, n_states, n_states).astype(np.int64)
 
 
@@ -78,8 +78,8 @@ def merge_phases(counts: ArrayLike, *, min_visits: int) -> tuple[Ints, bool]:
         rarest[first] = _rarest(tables[first])
         del tables[second], starts[second], rarest[second]
     group = np.searchsorted(starts, np.arange(len(number)), side="right") - 1
-    several = (number.sum(axis=(0, 1)) + number.sum(axis=(0, 2)) > 0).sum() > 1
-    return group % len(starts), bool(min(rarest) >= min_visits and several)
+    has_states = (number.sum(axis=(0, 1)) + number.sum(axis=(0, 2)) > 0).sum() > 1
+    return group % len(starts), bool(min(rarest) >= min_visits and has_states)
 
 
 def cyclic_kernels(counts: ArrayLike, groups: ArrayLike, *, direction: str) -> Floats:
@@ -91,20 +91,20 @@ def cyclic_kernels(counts: ArrayLike, groups: ArrayLike, *, direction: str) -> F
     Raises:
         ChainError: an unknown direction, or a household without any state that can be followed for ever.
     """
-    number = pooled(counts, groups)
+    number = pool_counts(counts, groups)
     if direction == "backward":
         # Entering phase p is leaving phase p - 1.
         number = np.roll(np.swapaxes(number, -1, -2), 1, axis=-3)
     elif direction != "forward":
         raise ChainError(f'a direction is "backward" or "forward", got "{direction}"')
-    return _closed(transition_matrix(number, smoothing=0), direction)
+    return _recurrent_kernels(transition_matrix(number, smoothing=0), direction)
 
 
-def pooled(counts: ArrayLike, groups: ArrayLike) -> Floats:
+def pool_counts(counts: ArrayLike, groups: ArrayLike) -> Floats:
     """Return for each phase the counts of all phases of its group: (..., p, k, k), (..., p) int -> (..., p, k, k)."""
     number, group = np.asarray(counts, dtype=np.float64), np.asarray(groups)
-    same = np.where(group[..., :, None] == group[..., None, :], 1.0, 0.0)
-    return np.asarray((same @ number.reshape(*number.shape[:-2], -1)).reshape(number.shape))
+    in_group = np.where(group[..., :, None] == group[..., None, :], 1.0, 0.0)
+    return np.asarray((in_group @ number.reshape(*number.shape[:-2], -1)).reshape(number.shape))
 
 
 def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) -> Iterator[tuple[int, Floats]]:
@@ -116,17 +116,17 @@ def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) 
     >>> [kernel[0].tolist() for _, kernel in ascending_products([swap, stay], [2, 4], direction="backward")]
     [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
     """
-    turn = 1 if direction == "backward" else -1
+    phase_step = 1 if direction == "backward" else -1
     absent: Mask = np.asarray(np.isnan(np.asarray(kernels, dtype=np.float64)).all(axis=-1, keepdims=True))
-    once = np.where(absent, 0.0, np.nan_to_num(np.asarray(kernels, dtype=np.float64)))
-    before, gap, leap = 0, -1, once
-    now = np.eye(once.shape[-1]) * ~absent
+    one_step = np.where(absent, 0.0, np.nan_to_num(np.asarray(kernels, dtype=np.float64)))
+    previous_step, gap, gap_kernels = 0, -1, one_step
+    current = np.eye(one_step.shape[-1]) * ~absent
     for t in np.unique(checked_steps(steps)).tolist():
-        if t - before != gap:
-            gap, leap = t - before, _leap(once, t - before, turn, absent)
-        now = leap if before == 0 else _product(now, leap, before, turn)
-        before = t
-        yield t, np.where(absent, np.nan, now)
+        if t - previous_step != gap:
+            gap, gap_kernels = t - previous_step, _kernels_over(one_step, t - previous_step, phase_step, absent)
+        current = gap_kernels if previous_step == 0 else _product(current, gap_kernels, previous_step, phase_step)
+        previous_step = t
+        yield t, np.where(absent, np.nan, current)
 
 
 def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Floats:
@@ -153,41 +153,41 @@ def _rarest(table: Ints) -> int:
     return int(np.minimum(into, out)[seen].min(initial=np.iinfo(np.int64).max)) if seen.any() else 0
 
 
-def _closed(kernels: Floats, direction: str) -> Floats:
+def _recurrent_kernels(kernels: Floats, direction: str) -> Floats:
     """Return kernels whose rows lead only to states with rows, scaled to one."""
-    turn = 1 if direction == "backward" else -1
-    kept: Mask = np.asarray(~np.isnan(kernels).all(axis=-1))
+    phase_step = 1 if direction == "backward" else -1
+    has_row: Mask = np.asarray(~np.isnan(kernels).all(axis=-1))
     matrix = np.nan_to_num(kernels)
     while True:
-        there = np.roll(kept, turn, axis=-2)[..., None, :]
-        total = (matrix * there).sum(axis=-1)
-        still = kept & (total > 0)
-        if (still == kept).all():
+        target_has_row = np.roll(has_row, phase_step, axis=-2)[..., None, :]
+        total = (matrix * target_has_row).sum(axis=-1)
+        remains = has_row & (total > 0)
+        if (remains == has_row).all():
             break
-        kept = still
-    if not kept.any(axis=-1).all():
+        has_row = remains
+    if not has_row.any(axis=-1).all():
         raise ChainError("a cyclic chain has a phase with no state that it can be followed from; it bounds nothing")
-    scaled = matrix * there / np.where(total > 0, total, 1.0)[..., None]
-    result = np.where(kept[..., None], scaled, np.nan)
+    scaled = matrix * target_has_row / np.where(total > 0, total, 1.0)[..., None]
+    result = np.where(has_row[..., None], scaled, np.nan)
     checked(result.reshape(-1, *result.shape[-2:]))
     return result
 
 
-def _product(first: Floats, second: Floats, steps: int, turn: int) -> Floats:
+def _product(first: Floats, second: Floats, steps: int, phase_step: int) -> Floats:
     """Return the kernels of `first`, over this many steps, followed by those of `second` from where it leads."""
-    product = first @ np.roll(second, turn * steps, axis=-3)
+    product = first @ np.roll(second, phase_step * steps, axis=-3)
     total = product.sum(axis=-1, keepdims=True)
     return np.asarray(product / np.where(total > 0, total, 1.0))
 
 
-def _leap(once: Floats, steps: int, turn: int, absent: Mask) -> Floats:
+def _kernels_over(one_step: Floats, steps: int, phase_step: int, absent: Mask) -> Floats:
     """Return the kernels over this many steps from every phase, by doubling."""
-    result, done = np.eye(once.shape[-1]) * ~absent, 0
-    double, length, left = once, 1, steps
-    while left:
-        if left & 1:
-            result, done = _product(result, double, done, turn), done + length
-        left >>= 1
-        if left:
-            double, length = _product(double, double, length, turn), 2 * length
+    result, covered = np.eye(one_step.shape[-1]) * ~absent, 0
+    doubled, length, remaining = one_step, 1, steps
+    while remaining:
+        if remaining & 1:
+            result, covered = _product(result, doubled, covered, phase_step), covered + length
+        remaining >>= 1
+        if remaining:
+            doubled, length = _product(doubled, doubled, length, phase_step), 2 * length
     return result

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.cyclic import pooled
-from agedp_data.chains.sampling import propagated, radii
+from agedp_data.chains.cyclic import pool_counts
+from agedp_data.chains.sampling import propagate_radii, weissman_radii
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_steps
 
 _DAYS = 2
-_HOUSEHOLDS = 16
+_HOUSEHOLDS_PER_BATCH = 16
 
 
 def cyclic_sampling_bound(
@@ -63,52 +63,57 @@ def cyclic_sampling_bound(
         raise ChainError(f"steps are a list of whole numbers, got shape {ages.shape}")
     if not counts or min(counts) < 1 or set(counts) != set(groups):
         raise ChainError("transitions are counted at one or more lags of at least 1 step, each with its groups")
-    share = (1 - level) / len(counts) / households
-    found = [_bound(np.asarray(counts[lag]), np.asarray(groups[lag]), _held(ages, lag), share) for lag in counts]
-    return np.asarray(np.min(np.stack(found), axis=0))
+    failure_probability = (1 - level) / len(counts) / households
+    bounds = [
+        _bound(np.asarray(counts[lag]), np.asarray(groups[lag]), _contained_steps(ages, lag), failure_probability)
+        for lag in counts
+    ]
+    return np.asarray(np.min(np.stack(bounds), axis=0))
 
 
-def _held(ages: NDArray[np.int64], lag: int) -> NDArray[np.int64]:
+def _contained_steps(ages: NDArray[np.int64], lag: int) -> NDArray[np.int64]:
     """Return how many whole steps of a lag lie within so many single steps, wherever they begin."""
     return ages if lag == 1 else np.maximum((ages + 1) // lag - 1, 0)
 
 
-def _bound(counts: NDArray[np.int64], groups: NDArray[np.int64], ages: NDArray[np.int64], share: float) -> Floats:
+def _bound(
+    counts: NDArray[np.int64], groups: NDArray[np.int64], ages: NDArray[np.int64], failure_probability: float
+) -> Floats:
     if counts.ndim != 4 or counts.shape[2] != counts.shape[3] or groups.shape != counts.shape[:2]:
         raise ChainError("a cyclic chain has a square table of counts and a group for each phase")
     h, p = groups.shape
     result = np.ones((h, ages.size))
     horizon = min(int(ages.max(initial=0)), _DAYS * p)
-    for start in range(0, h, _HOUSEHOLDS):
-        of = slice(start, start + _HOUSEHOLDS)
-        chosen, kernels, radius = _rows(counts[of], groups[of], share)
-        if chosen.size:
-            within = propagated(kernels, radius, horizon)
-            result[start + chosen] = _carried_on(within, int(ages.max(initial=0)))[:, ages]
+    for start in range(0, h, _HOUSEHOLDS_PER_BATCH):
+        households = slice(start, start + _HOUSEHOLDS_PER_BATCH)
+        usable, kernels, radius = _reversed_rows(counts[households], groups[households], failure_probability)
+        if usable.size:
+            direct_bound = propagate_radii(kernels, radius, horizon)
+            result[start + usable] = _extend_by_products(direct_bound, int(ages.max(initial=0)))[:, ages]
     return result
 
 
-def _rows(
-    counts: NDArray[np.int64], groups: NDArray[np.int64], share: float
+def _reversed_rows(
+    counts: NDArray[np.int64], groups: NDArray[np.int64], failure_probability: float
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Return which households have all rows that their kernels lead to, these kernels (rows), and their radii."""
     p, k = counts.shape[1], counts.shape[-1]
-    number = pooled(counts, groups)
-    left, entered = number.sum(axis=-1), np.roll(number.sum(axis=-2), 1, axis=1)
-    several = (counts.sum(axis=(1, 2)) + counts.sum(axis=(1, 3)) > 0).sum(axis=-1) > 1
-    chosen = np.flatnonzero(((left == 0) | (entered > 0)).all(axis=(1, 2)) & several)
-    flow = np.roll(np.swapaxes(number[chosen], -1, -2), 1, axis=1)
-    visits = entered[chosen]
+    number = pool_counts(counts, groups)
+    left_visits, entered = number.sum(axis=-1), np.roll(number.sum(axis=-2), 1, axis=1)
+    has_states = (counts.sum(axis=(1, 2)) + counts.sum(axis=(1, 3)) > 0).sum(axis=-1) > 1
+    usable = np.flatnonzero(((left_visits == 0) | (entered > 0)).all(axis=(1, 2)) & has_states)
+    flow = np.roll(np.swapaxes(number[usable], -1, -2), 1, axis=1)
+    visits = entered[usable]
     kernels = flow / np.where(visits > 0, visits, 1.0)[..., None]
-    tried = k * (p * (p - 1) + 1) * counts[chosen].sum(axis=(1, 2, 3))[:, None, None]
-    return chosen, kernels, radii(visits, tried, share)
+    union_size = k * (p * (p - 1) + 1) * counts[usable].sum(axis=(1, 2, 3))[:, None, None]
+    return usable, kernels, weissman_radii(visits, union_size, failure_probability)
 
 
-def _carried_on(within: Floats, last: int) -> Floats:
+def _extend_by_products(direct_bound: Floats, last: int) -> Floats:
     """Return U_0 to U_last from U_0 to U_horizon: the smallest products."""
-    horizon = within.shape[1] - 1
-    known = np.concatenate((within, np.ones((len(within), max(last - horizon, 0)))), axis=1)
+    horizon = direct_bound.shape[1] - 1
+    bound = np.concatenate((direct_bound, np.ones((len(direct_bound), max(last - horizon, 0)))), axis=1)
     for t in range(horizon + 1, last + 1):
-        products = known[:, 1 : horizon + 1] * known[:, t - 1 : t - horizon - 1 : -1]
-        known[:, t] = np.minimum(known[:, t - 1], products.min(axis=1))
-    return known
+        products = bound[:, 1 : horizon + 1] * bound[:, t - 1 : t - horizon - 1 : -1]
+        bound[:, t] = np.minimum(bound[:, t - 1], products.min(axis=1))
+    return bound

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
-from agedp_data.chains.direct import checked_states, lag_counts
+from agedp_data.chains.direct import checked_states, count_lagged_pairs
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 
@@ -50,34 +50,34 @@ def diagnose(states: ArrayLike, *, n_states: int, segments: int) -> np.recarray[
         raise ChainError(f"stationarity is a matter of at least two segments, got {segments}")
     k, length = n_states, series.shape[-1]
     lead = series.shape[:-1]
-    once = lag_counts(series, series, 1, n_secret=k, n_read=k)
-    before = np.concatenate((np.full((*lead, 1), -1), series[..., :-1]), axis=-1)[..., :length]
-    pair = np.where((before >= 0) & (series >= 0), before * k + series, -1)
-    twice = lag_counts(series, pair, 1, n_secret=k, n_read=k * k).reshape(*lead, k, k, k)
+    one_step = count_lagged_pairs(series, series, 1, n_secret=k, n_read=k)
+    previous = np.concatenate((np.full((*lead, 1), -1), series[..., :-1]), axis=-1)[..., :length]
+    pair = np.where((previous >= 0) & (series >= 0), previous * k + series, -1)
+    two_steps = count_lagged_pairs(series, pair, 1, n_secret=k, n_read=k * k).reshape(*lead, k, k, k)
     segment = np.arange(length) * segments // max(length, 1)
     timed = np.where(series >= 0, segment * k + series, -1)
-    apart = lag_counts(timed, series, 1, n_secret=segments * k, n_read=k).reshape(*lead, segments, k, k)
+    by_segment = count_lagged_pairs(timed, series, 1, n_secret=segments * k, n_read=k).reshape(*lead, segments, k, k)
     visits = np.stack([(series == state).sum(axis=-1) for state in range(k)], axis=-1)
     table = np.zeros(lead, dtype=_FIELDS)
-    table["transitions"] = once.sum(axis=(-1, -2))
+    table["transitions"] = one_step.sum(axis=(-1, -2))
     table["rarest"] = np.where(visits > 0, visits, length).min(axis=-1)
     tests = {
-        "order_0": once[..., None, :, :],
-        "order_1": np.moveaxis(twice, -1, -3),  # (middle, now, before)
-        "stationary": np.moveaxis(apart, -1, -3),  # (from, segment, to)
+        "order_0": one_step[..., None, :, :],
+        "order_1": np.moveaxis(two_steps, -1, -3),  # (middle, now, before)
+        "stationary": np.moveaxis(by_segment, -1, -3),  # (from, segment, to)
     }
     for name, counts in tests.items():
-        table[name], table[f"{name}_df"], table[f"{name}_p"] = independence(counts)
+        table[name], table[f"{name}_df"], table[f"{name}_p"] = independence_test(counts)
     return table.view(np.recarray)
 
 
-def independence(counts: ArrayLike) -> tuple[Floats, Floats, Floats]:
+def independence_test(counts: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Return G, degrees of freedom and p of rows and columns being independent within each group.
 
     Shapes: (..., groups, rows, columns) -> (...), (...), (...). Rows and columns without counts take no part; without
     any degree of freedom p is 1.
 
-    >>> statistic, freedom, _ = independence([[[10, 20], [20, 10]]])  # 2 * 2 * (10 ln(2/3) + 20 ln(4/3))
+    >>> statistic, freedom, _ = independence_test([[[10, 20], [20, 10]]])  # 2 * 2 * (10 ln(2/3) + 20 ln(4/3))
     >>> round(float(statistic), 6), freedom.item()
     (6.795961, 1.0)
     """
@@ -87,7 +87,7 @@ def independence(counts: ArrayLike) -> tuple[Floats, Floats, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(number > 0, number * np.log(number * total / (rows * columns)), 0.0)
     statistic = np.maximum(2 * terms.sum(axis=(-1, -2, -3)), 0.0)
-    many = ((rows > 0).sum(axis=(-1, -2)) - 1.0).clip(0) * ((columns > 0).sum(axis=(-1, -2)) - 1.0).clip(0)
-    freedom = many.sum(axis=-1)
+    group_freedom = ((rows > 0).sum(axis=(-1, -2)) - 1.0).clip(0) * ((columns > 0).sum(axis=(-1, -2)) - 1.0).clip(0)
+    freedom = group_freedom.sum(axis=-1)
     p = np.where(freedom > 0, chi2.sf(statistic, np.maximum(freedom, 1.0)), 1.0)
     return statistic, np.asarray(freedom), p

@@ -10,7 +10,7 @@ FLOOR: the figure of a series against a shifted copy of itself; shown, never sub
 which survive the shift). And an adversary knows the calendar: pooled over it a kernel bounds nothing (one half-hour
 copies, another flips: pooled 0, truth 1), so kernels may be counted for each pair of PARTS and the largest is taken.
 
-Conventions of the table in MATHS 2b: `chains.states.whole_days` with at most four readings missing, then
+Conventions of the table in MATHS 2b: `chains.states.mask_incomplete_days` with at most four readings missing, then
 `chains.states.merge_rare` with 200 visits for half-hours; `day_totals` for days.
 """
 
@@ -19,7 +19,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.chains.direct import checked_lags, checked_states, lag_counts, powers_of, rows_of, spread
+from agedp_data.chains.direct import (
+    checked_lags,
+    checked_states,
+    count_lagged_pairs,
+    max_row_distance,
+    normalise_rows,
+    predicted_total_variation,
+)
 from agedp_data.chains.markov_check import markov_goodness_of_fit
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
@@ -59,7 +66,7 @@ def lag_kernel(
     >>> lag_kernel([0, 1, 0, 1, -1, 1], [0, 1, 1, 1, 0, 1], 1, n_secret=2, n_read=2).tolist()
     [[0.0, 1.0], [0.6666666666666666, 0.3333333333333333]]
     """
-    return rows_of(lag_counts(secret, read, lag, n_secret=n_secret, n_read=n_read, part=part))
+    return normalise_rows(count_lagged_pairs(secret, read, lag, n_secret=n_secret, n_read=n_read, part=part))
 
 
 def empirical_total_variation(
@@ -96,16 +103,16 @@ def empirical_total_variation(
     if by == "powers":
         if part is not None:
             raise ChainError("powers of one chain know no parts; `chains.cyclic` has chains that do")
-        counts = lag_counts(series, series, 1, n_secret=n_states, n_read=n_states)
-        return powers_of(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts), steps)
+        counts = count_lagged_pairs(series, series, 1, n_secret=n_states, n_read=n_states)
+        return predicted_total_variation(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts), steps)
     if by != "direct":
         raise ChainError(f'forgetting is counted "direct" or by "powers", got "{by}"')
     result = np.empty((*series.shape[:-1], steps.size))
     for i, lag in enumerate(steps.tolist()):
-        counts = lag_counts(series, series, lag, n_secret=n_states, n_read=n_states, part=part)
-        apart = spread(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts))
-        if apart.ndim == series.ndim:
-            empty = np.isnan(apart).all(axis=-1)
-            apart = np.where(empty, np.nan, np.nan_to_num(apart).max(axis=-1, initial=0.0))
-        result[..., i] = apart
+        counts = count_lagged_pairs(series, series, lag, n_secret=n_states, n_read=n_states, part=part)
+        distance = max_row_distance(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts))
+        if distance.ndim == series.ndim:
+            is_empty = np.isnan(distance).all(axis=-1)
+            distance = np.where(is_empty, np.nan, np.nan_to_num(distance).max(axis=-1, initial=0.0))
+        result[..., i] = distance
     return result

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.chains.direct import Ints, checked_lags, checked_states, powers_of, spread
-from agedp_data.chains.redrawn import Small, pairs_counted, redrawn, smallest
+from agedp_data.chains.direct import Ints, checked_lags, checked_states, max_row_distance, predicted_total_variation
+from agedp_data.chains.redrawn import SmallInts, count_state_pairs, simulate_replicates, smallest_state_type
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 
@@ -29,8 +29,8 @@ Table = np.recarray[Any, Any]
 
 _SHIFTS = 8
 _RESAMPLES = 200
-_STATES = 2**24  # drawn at a time
-_ROUNDING = 1e-12  # an excess that varies less does not vary
+_STATES_PER_BATCH = 2**24  # drawn at a time
+_MIN_DEVIATION = 1e-12  # an excess that varies less does not vary
 
 
 def markov_goodness_of_fit(
@@ -70,58 +70,70 @@ def markov_goodness_of_fit(
     ([0.3, 1.0], [0.3, 0.0], [False, True])
     """
     series, steps = checked_states(states, n_states), checked_lags(lags)
-    allowed = allowed_above(level, replicates if steps_per_day >= 1 else 0)
+    exceedances = max_exceedances(level, replicates if steps_per_day >= 1 else 0)
     flat = series.reshape(math.prod(series.shape[:-1]), series.shape[-1])
     names = ("powers", "direct", "low", "high", "floor")
-    found = {name: np.full((len(flat), steps.size), np.nan) for name in names}
+    measures = {name: np.full((len(flat), steps.size), np.nan) for name in names}
     rejected = np.zeros((len(flat), steps.size), dtype=np.bool_)
     shifts = rng.integers(flat.shape[1] // 4, max(1, flat.shape[1] * 3 // 4 + 1), _SHIFTS)
-    block = max(1, _STATES // max(1, flat.shape[1] * replicates))
-    for start in range(0, len(flat), block):
-        some = slice(start, start + block)
-        small = np.where(flat[some] >= 0, flat[some], n_states).astype(smallest(n_states))
-        found["direct"][some], found["powers"][some] = _both(small, steps, n_states)
-        found["low"][some], found["high"][some] = _intervals(small, steps, rng, n_states, 7 * steps_per_day, level)
-        found["floor"][some] = _floor(small, steps, shifts, n_states)
-        drawn = redrawn(flat[some], n_states, replicates, rng)
-        alike = np.subtract(*_both(drawn.reshape(-1, flat.shape[1]), steps, n_states))
-        excess = found["direct"][some] - found["powers"][some]
-        rejected[some] = beyond(excess, alike.reshape(len(small), replicates, -1), allowed)
-    return table_of(steps, found, rejected, (*series.shape[:-1], steps.size))
+    batch_size = max(1, _STATES_PER_BATCH // max(1, flat.shape[1] * replicates))
+    for start in range(0, len(flat), batch_size):
+        batch = slice(start, start + batch_size)
+        batch_states = np.where(flat[batch] >= 0, flat[batch], n_states).astype(smallest_state_type(n_states))
+        measures["direct"][batch], measures["powers"][batch] = _direct_and_powers(batch_states, steps, n_states)
+        measures["low"][batch], measures["high"][batch] = _intervals(
+            batch_states, steps, rng, n_states, 7 * steps_per_day, level
+        )
+        measures["floor"][batch] = _null_level(batch_states, steps, shifts, n_states)
+        replicate_series = simulate_replicates(flat[batch], n_states, replicates, rng)
+        replicate_excess = np.subtract(
+            *_direct_and_powers(replicate_series.reshape(-1, flat.shape[1]), steps, n_states)
+        )
+        excess = measures["direct"][batch] - measures["powers"][batch]
+        rejected[batch] = exceeds_replicates(
+            excess, replicate_excess.reshape(len(batch_states), replicates, -1), exceedances
+        )
+    return goodness_of_fit_table(steps, measures, rejected, (*series.shape[:-1], steps.size))
 
 
-def allowed_above(level: float, replicates: int) -> int:
+def max_exceedances(level: float, replicates: int) -> int:
     """Return how many replicates may lie above a household that is rejected, itself among them: at least one."""
-    allowed = int((1 - level) * (replicates + 1) * (1 + 1e-9)) if 0 < level < 1 else 0
-    if allowed < 1:
+    exceedances = int((1 - level) * (replicates + 1) * (1 + 1e-9)) if 0 < level < 1 else 0
+    if exceedances < 1:
         raise ChainError(f"a level of {level} needs more than {replicates} replicates, or to lie between 0 and 1")
-    return allowed
+    return exceedances
 
 
-def table_of(steps: Ints, found: dict[str, Floats], rejected: NDArray[np.bool_], shape: tuple[int, ...]) -> Table:
+def goodness_of_fit_table(
+    steps: Ints, measures: dict[str, Floats], rejected: NDArray[np.bool_], shape: tuple[int, ...]
+) -> Table:
     """Return the figures of households (h, T) as a record array of this shape."""
-    columns = {"lag": np.broadcast_to(steps, rejected.shape), **found, "rejected": rejected}
+    columns = {"lag": np.broadcast_to(steps, rejected.shape), **measures, "rejected": rejected}
     table = np.empty(shape, dtype=[(name, column.dtype) for name, column in columns.items()])
     for name, column in columns.items():
         table[name] = column.reshape(shape)
     return table.view(np.recarray)
 
 
-def _both(series: Small, steps: Ints, k: int) -> tuple[Floats, Floats]:
+def _direct_and_powers(series: SmallInts, steps: Ints, k: int) -> tuple[Floats, Floats]:
     """Return (direct, powers) of series (h, m), each (h, T)."""
-    direct = [spread(pairs_counted(series, series, lag, k)) for lag in steps.tolist()]
-    once = pairs_counted(series, series, 1, k)
-    return np.stack(direct, axis=-1) if direct else np.zeros((len(series), 0)), powers_of(once, steps)
+    direct = [max_row_distance(count_state_pairs(series, series, lag, k)) for lag in steps.tolist()]
+    one_step = count_state_pairs(series, series, 1, k)
+    return np.stack(direct, axis=-1) if direct else np.zeros((len(series), 0)), predicted_total_variation(
+        one_step, steps
+    )
 
 
-def _floor(series: Small, steps: Ints, shifts: Ints, k: int) -> Floats:
-    moved = [np.roll(series, shift, axis=-1) for shift in shifts.tolist()]
-    found = [[spread(pairs_counted(series, copy, lag, k)) for copy in moved] for lag in steps.tolist()]
-    return np.asarray(np.mean(np.array(found).reshape(steps.size, _SHIFTS, len(series)), axis=1).T)
+def _null_level(series: SmallInts, steps: Ints, shifts: Ints, k: int) -> Floats:
+    shifted = [np.roll(series, shift, axis=-1) for shift in shifts.tolist()]
+    distances = [
+        [max_row_distance(count_state_pairs(series, copy, lag, k)) for copy in shifted] for lag in steps.tolist()
+    ]
+    return np.asarray(np.mean(np.array(distances).reshape(steps.size, _SHIFTS, len(series)), axis=1).T)
 
 
 def _intervals(
-    series: Small, steps: Ints, rng: np.random.Generator, k: int, week: int, level: float
+    series: SmallInts, steps: Ints, rng: np.random.Generator, k: int, week: int, level: float
 ) -> tuple[Floats, Floats]:
     """Return the basic bootstrap interval of the direct count, weeks drawn with replacement: (h, T), (h, T)."""
     length = series.shape[1]
@@ -130,35 +142,35 @@ def _intervals(
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
     low, high = np.full((len(series), steps.size), np.nan), np.full((len(series), steps.size), np.nan)
     for column, lag in enumerate(steps.tolist()):
-        counts = _by_week(series, lag, k, week, weeks).astype(np.float64)
-        centre = spread(counts.sum(axis=1))
-        known = ~np.isnan(centre)
-        if known.any():
-            weekly = np.moveaxis(counts[known], 1, 0).reshape(weeks, -1)
-            again = spread((draws @ weekly).reshape(_RESAMPLES, -1, k, k))
-            quantile = (np.nanquantile if np.isnan(again).any() else np.quantile)(again, ends, axis=0)
-            low[known, column], high[known, column] = np.clip(2 * centre[known] - quantile[::-1], 0, 1)
+        counts = _count_by_week(series, lag, k, week, weeks).astype(np.float64)
+        centre = max_row_distance(counts.sum(axis=1))
+        is_counted = ~np.isnan(centre)
+        if is_counted.any():
+            weekly = np.moveaxis(counts[is_counted], 1, 0).reshape(weeks, -1)
+            resampled = max_row_distance((draws @ weekly).reshape(_RESAMPLES, -1, k, k))
+            quantile = (np.nanquantile if np.isnan(resampled).any() else np.quantile)(resampled, ends, axis=0)
+            low[is_counted, column], high[is_counted, column] = np.clip(2 * centre[is_counted] - quantile[::-1], 0, 1)
     return low, high
 
 
-def _by_week(series: Small, lag: int, k: int, week: int, weeks: int) -> Ints:
+def _count_by_week(series: SmallInts, lag: int, k: int, week: int, weeks: int) -> Ints:
     """Return pairs by the week of the later instant: (h, m) -> (h, weeks, k, k)."""
     padded = np.full((len(series), weeks * week), k, dtype=series.dtype)
     padded[:, : series.shape[1]] = series
     earlier = np.full_like(padded, k)
     earlier[:, lag:] = padded[:, : max(padded.shape[1] - lag, 0)]
     shape = (len(series), weeks, week)
-    return pairs_counted(padded.reshape(shape), earlier.reshape(shape), 0, k)
+    return count_state_pairs(padded.reshape(shape), earlier.reshape(shape), 0, k)
 
 
-def beyond(excess: Floats, alike: Floats, allowed: int) -> NDArray[np.bool_]:
+def exceeds_replicates(excess: Floats, replicates: Floats, exceedances: int) -> NDArray[np.bool_]:
     """Return where the excess (h, T) is beyond the `allowed`-th largest, over lags, of its like (h, R, T).
 
     Both in standard deviations from their mean at the lag.
     """
-    every = np.nan_to_num(np.concatenate((excess[:, None], alike), axis=1))
-    deviation = every.std(axis=1, keepdims=True)
-    scaled = np.where(deviation > _ROUNDING, (every - every.mean(axis=1, keepdims=True)), 0.0)
-    scaled /= np.where(deviation > _ROUNDING, deviation, 1.0)
-    largest = np.sort(scaled[:, 1:].max(axis=2, initial=-np.inf), axis=1)[:, -allowed]
-    return np.asarray((scaled[:, 0] > largest[:, None]) & ~np.isnan(excess))
+    values = np.nan_to_num(np.concatenate((excess[:, None], replicates), axis=1))
+    deviation = values.std(axis=1, keepdims=True)
+    scaled = np.where(deviation > _MIN_DEVIATION, (values - values.mean(axis=1, keepdims=True)), 0.0)
+    scaled /= np.where(deviation > _MIN_DEVIATION, deviation, 1.0)
+    threshold = np.sort(scaled[:, 1:].max(axis=2, initial=-np.inf), axis=1)[:, -exceedances]
+    return np.asarray((scaled[:, 0] > threshold[:, None]) & ~np.isnan(excess))

@@ -11,87 +11,87 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agedp_data.chains.direct import Ints, can_be_followed, lag_counts
+from agedp_data.chains.direct import Ints, count_lagged_pairs, has_recurrent_part
 from agedp_data.chains.transitions import recurrent_part, transition_matrix
 
-Small = NDArray[np.unsignedinteger[Any]]
+SmallInts = NDArray[np.unsignedinteger[Any]]
 
-_DRAWS = 2**22  # random numbers at a time
-_CELLS = 2**18  # pairs at a time: what stays in a processor's cache
+_NUMBERS_PER_BATCH = 2**22  # random numbers at a time
+_PAIRS_PER_BATCH = 2**18  # pairs at a time: what stays in a processor's cache
 
 
-def smallest(k: int) -> type[np.unsignedinteger[Any]]:
+def smallest_state_type(k: int) -> type[np.unsignedinteger[Any]]:
     """Return the smallest type that holds states below k, and k for a missing one."""
     return np.uint8 if k < 2**8 else np.uint16
 
 
-def redrawn(series: Ints, k: int, replicates: int, rng: np.random.Generator) -> Small:
+def simulate_replicates(series: Ints, k: int, replicates: int, rng: np.random.Generator) -> SmallInts:
     """Return series drawn from the chain of each household, missing (k) where it is: (h, m) -> (h, replicates, m).
 
     Each begins in a state of the household's own at random. A household whose chain cannot be followed has none.
     """
     size, length = series.shape
-    followers, start, number = _followers(series, k)
-    first, first_start, first_number = _own_states(series, number > 0, k)
+    successors, start, successor_number = _successors(series, k)
+    visited_states, visited_start, visited_number = _visited_states(series, successor_number > 0, k)
     lanes = np.repeat(np.arange(size), replicates)
-    usable = first_number[lanes] > 0
-    state = one_of(first, first_start[lanes], first_number[lanes], random_numbers(rng, lanes.size))
-    paths = np.empty((length, lanes.size), dtype=smallest(k))
-    row_start, row_number, base = start.ravel(), number.ravel(), lanes * k
-    steps = max(1, _DRAWS // max(1, lanes.size))
-    for begin in range(0, length, steps):
-        drawn = random_numbers(rng, (min(steps, length - begin), lanes.size))
-        for i, chance in enumerate(drawn, begin):
-            paths[i] = state
+    usable = visited_number[lanes] > 0
+    state = pick_uniformly(visited_states, visited_start[lanes], visited_number[lanes], random_uint32(rng, lanes.size))
+    paths = np.empty((length, lanes.size), dtype=smallest_state_type(k))
+    row_start, row_size, base = start.ravel(), successor_number.ravel(), lanes * k
+    steps = max(1, _NUMBERS_PER_BATCH // max(1, lanes.size))
+    for first_step in range(0, length, steps):
+        numbers = random_uint32(rng, (min(steps, length - first_step), lanes.size))
+        for step, number in enumerate(numbers, first_step):
+            paths[step] = state
             row = base + state
-            state = one_of(followers, row_start[row], row_number[row], chance)
+            state = pick_uniformly(successors, row_start[row], row_size[row], number)
     paths[:, ~usable] = k
-    found = np.ascontiguousarray(paths.T).reshape(size, replicates, length)
-    found[np.broadcast_to((series < 0)[:, None], found.shape)] = k
-    return found
+    simulated = np.ascontiguousarray(paths.T).reshape(size, replicates, length)
+    simulated[np.broadcast_to((series < 0)[:, None], simulated.shape)] = k
+    return simulated
 
 
-def pairs_counted(now: Small, then: Small, lag: int, k: int) -> Ints:
+def count_state_pairs(later_states: SmallInts, earlier_states: SmallInts, lag: int, k: int) -> Ints:
     """Return the pairs (now, `lag` earlier) of states below k, k where missing: (..., m), (..., m) -> (..., k, k)."""
-    length, wide = now.shape[-1], k + 1
-    later, earlier = now.reshape(-1, length), then.reshape(-1, length)
-    counts = np.zeros((len(later), wide * wide), dtype=np.int64)
-    block = max(1, _CELLS // max(1, length))
-    kind = np.dtype(np.uint16 if wide * wide <= 2**16 else np.uint32)
-    for begin in range(0, len(later) if lag < length else 0, block):
-        some = slice(begin, begin + block)
-        cell = np.multiply(later[some, lag:], wide, dtype=kind) + earlier[some, : length - lag]
-        place = cell + (np.arange(len(cell)) * wide * wide)[:, None]
-        counts[some] = np.bincount(place.ravel(), minlength=len(cell) * wide * wide).reshape(-1, wide * wide)
-    return counts.reshape(*now.shape[:-1], wide, wide)[..., :k, :k]
+    length, width = later_states.shape[-1], k + 1
+    later, earlier = later_states.reshape(-1, length), earlier_states.reshape(-1, length)
+    counts = np.zeros((len(later), width * width), dtype=np.int64)
+    batch_size = max(1, _PAIRS_PER_BATCH // max(1, length))
+    cell_type = np.dtype(np.uint16 if width * width <= 2**16 else np.uint32)
+    for batch_start in range(0, len(later) if lag < length else 0, batch_size):
+        batch = slice(batch_start, batch_start + batch_size)
+        cell = np.multiply(later[batch, lag:], width, dtype=cell_type) + earlier[batch, : length - lag]
+        index = cell + (np.arange(len(cell)) * width * width)[:, None]
+        counts[batch] = np.bincount(index.ravel(), minlength=len(cell) * width * width).reshape(-1, width * width)
+    return counts.reshape(*later_states.shape[:-1], width, width)[..., :k, :k]
 
 
-def _followers(series: Ints, k: int) -> tuple[Ints, Ints, Ints]:
+def _successors(series: Ints, k: int) -> tuple[Ints, Ints, Ints]:
     """Return the states that follow each state, household by household, where each begins (h, k) and how many."""
     size = len(series)
-    counts = np.swapaxes(lag_counts(series, series, 1, n_secret=k, n_read=k), 1, 2)
+    counts = np.swapaxes(count_lagged_pairs(series, series, 1, n_secret=k, n_read=k), 1, 2)
     for i, chain in enumerate(transition_matrix(counts, smoothing=0)):
-        kept = recurrent_part(chain)[1] if can_be_followed(chain) else np.zeros(k, dtype=np.bool_)
-        counts[i] *= kept[:, None] & kept
-    number = counts.sum(axis=2)
-    start = np.concatenate(([0], number.ravel().cumsum()))[:-1].reshape(size, k)
-    return np.repeat(np.tile(np.arange(k), size * k), counts.ravel()), start, number
+        is_recurrent = recurrent_part(chain)[1] if has_recurrent_part(chain) else np.zeros(k, dtype=np.bool_)
+        counts[i] *= is_recurrent[:, None] & is_recurrent
+    row_size = counts.sum(axis=2)
+    start = np.concatenate(([0], row_size.ravel().cumsum()))[:-1].reshape(size, k)
+    return np.repeat(np.tile(np.arange(k), size * k), counts.ravel()), start, row_size
 
 
-def _own_states(series: Ints, kept: NDArray[np.bool_], k: int) -> tuple[Ints, Ints, Ints]:
+def _visited_states(series: Ints, is_allowed: NDArray[np.bool_], k: int) -> tuple[Ints, Ints, Ints]:
     """Return the states of each household that are kept, where they begin (h,) and how many there are."""
     shifted = np.where(series >= 0, series, k) + np.arange(len(series))[:, None] * (k + 1)
-    visits = np.bincount(shifted.ravel(), minlength=len(series) * (k + 1)).reshape(-1, k + 1)[:, :k] * kept
+    visits = np.bincount(shifted.ravel(), minlength=len(series) * (k + 1)).reshape(-1, k + 1)[:, :k] * is_allowed
     number = visits.sum(axis=1)
     return np.repeat(np.tile(np.arange(k), len(series)), visits.ravel()), number.cumsum() - number, number
 
 
-def random_numbers(rng: np.random.Generator, size: int | tuple[int, int]) -> NDArray[np.uint64]:
+def random_uint32(rng: np.random.Generator, size: int | tuple[int, int]) -> NDArray[np.uint64]:
     """Return numbers from 0 to 2^32 - 1, each as likely."""
     return rng.integers(0, 2**32, size, dtype=np.uint32).astype(np.uint64)
 
 
-def one_of(values: Ints, start: Ints, number: Ints, chance: NDArray[np.uint64]) -> Ints:
+def pick_uniformly(values: Ints, start: Ints, number: Ints, random: NDArray[np.uint64]) -> Ints:
     """Return one of `number` values from `start` on, each as likely up to 2^-32; 0 where there are none."""
-    place = start + ((number.astype(np.uint64) * chance) >> np.uint64(32)).astype(np.int64)
-    return np.where(number > 0, values[np.minimum(place, max(values.size - 1, 0))], 0) if values.size else 0 * start
+    index = start + ((number.astype(np.uint64) * random) >> np.uint64(32)).astype(np.int64)
+    return np.where(number > 0, values[np.minimum(index, max(values.size - 1, 0))], 0) if values.size else 0 * start

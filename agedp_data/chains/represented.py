@@ -24,7 +24,7 @@ _LARGEST_TABLE = 2**20
 _SLOTS = 48
 
 
-def representatives(edges: ArrayLike) -> NDArray[np.int64]:
+def representative_values(edges: ArrayLike) -> NDArray[np.int64]:
     """Return what stands for each state.
 
     r_i = floor((e_i + e_(i+1)) / 2), with e_0 = 0, e_1 to e_(k-1) the cuts and e_k = 2 e_(k-1) - e_(k-2): state i
@@ -35,18 +35,18 @@ def representatives(edges: ArrayLike) -> NDArray[np.int64]:
     Raises:
         ChainError: no cut, or cuts that are not whole, not above 0 or do not rise.
 
-    >>> representatives([1, 100, 300]).tolist()  # the first state holds 0 alone
+    >>> representative_values([1, 100, 300]).tolist()  # the first state holds 0 alone
     [0, 50, 200, 400]
     """
-    cut = np.asarray(edges)
-    if cut.ndim != 1 or not cut.size or not np.issubdtype(cut.dtype, np.integer):
+    edge = np.asarray(edges)
+    if edge.ndim != 1 or not edge.size or not np.issubdtype(edge.dtype, np.integer):
         raise ChainError("public states need a row of cuts in whole watt-hours")
-    end = np.concatenate(([0], cut.astype(np.int64)))
-    if (np.diff(end) <= 0).any():
+    boundaries = np.concatenate(([0], edge.astype(np.int64)))
+    if (np.diff(boundaries) <= 0).any():
         raise ChainError("the cuts of public states must rise, from above 0")
-    end = np.append(end, 2 * end[-1] - end[-2])
-    middle: NDArray[np.int64] = (end[:-1] + end[1:]) // 2
-    return middle
+    boundaries = np.append(boundaries, 2 * boundaries[-1] - boundaries[-2])
+    midpoint: NDArray[np.int64] = (boundaries[:-1] + boundaries[1:]) // 2
+    return midpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +57,26 @@ class RepresentativeValues:
     edges_wh: tuple[int, ...]
 
     @property
-    def counts_as_wh(self) -> tuple[int, ...]:
+    def representative_values_wh(self) -> tuple[int, ...]:
         """Return what stands for each state, Wh."""
-        return tuple(representatives(self.edges_wh).tolist())
+        return tuple(representative_values(self.edges_wh).tolist())
 
     @property
-    def most_wh(self) -> int:
+    def max_day_wh(self) -> int:
         """Return the most that a day can come to, Wh: no day has more than 48 half-hours here."""
-        return self.counts_as_wh[-1] * (_SLOTS if self.step == "half-hour" else 1)
+        return self.representative_values_wh[-1] * (_SLOTS if self.step == "half-hour" else 1)
 
-    def represented(self, energy_wh: NDArray[np.int64]) -> NDArray[np.int64]:
+    def represent(self, energy_wh: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what stands for each energy, none negative. Shapes: (...) -> (...). Units: [Wh].
 
-        >>> RepresentativeValues("half-hour", (100, 300)).represented(np.array([0, 99, 100, 5000])).tolist()
+        >>> RepresentativeValues("half-hour", (100, 300)).represent(np.array([0, 99, 100, 5000])).tolist()
         [50, 50, 200, 400]
         """
-        of_state = representatives(self.edges_wh)
+        representative_wh = representative_values(self.edges_wh)
         last = self.edges_wh[-1]
         if last > _LARGEST_TABLE:
-            return of_state[states(energy_wh, self.edges_wh)]
-        table: NDArray[np.int64] = of_state[states(np.arange(last + 1), self.edges_wh)]
+            return representative_wh[states(energy_wh, self.edges_wh)]
+        table: NDArray[np.int64] = representative_wh[states(np.arange(last + 1), self.edges_wh)]
         return table[np.minimum(energy_wh, last)]
 
     def to_json(self) -> dict[str, Any]:

@@ -15,35 +15,35 @@ NANO = 1_000_000_000
 SLACK = 1e-12
 
 
-def rounded_up(values: ArrayLike) -> Floats:
+def round_up_nano(values: ArrayLike) -> Floats:
     """Return the smallest whole 1e-9 that is not below each value; infinity stays.
 
-    >>> rounded_up([0.1, 0.1000000001, np.inf]).tolist()
+    >>> round_up_nano([0.1, 0.1000000001, np.inf]).tolist()
     [0.1, 0.100000001, inf]
     """
     value = np.asarray(values, dtype=np.float64)
     with np.errstate(over="ignore"):
-        whole = np.rint(value * NANO)
-    whole = np.where(whole / NANO < value, whole + 1, whole)
+        nano = np.rint(value * NANO)
+    nano = np.where(nano / NANO < value, nano + 1, nano)
     # Beyond 2^53 a float is coarser than 1e-9 and already whole.
-    return np.where(np.abs(whole) < 2**53, whole / NANO, value)
+    return np.where(np.abs(nano) < 2**53, nano / NANO, value)
 
 
-def rounded_down(values: ArrayLike) -> Floats:
+def round_down_nano(values: ArrayLike) -> Floats:
     """Return the largest whole 1e-9 that is not above each value."""
-    return -rounded_up(-np.asarray(values, dtype=np.float64))
+    return -round_up_nano(-np.asarray(values, dtype=np.float64))
 
 
-def guarded(values: ArrayLike) -> Floats:
+def round_up_with_slack(values: ArrayLike) -> Floats:
     """Return computed upper bounds rounded up, with `SLACK` for the computation; an exact 0 stays 0."""
     value = np.asarray(values, dtype=np.float64)
-    return rounded_up(np.where(value > 0, value + SLACK, value))
+    return round_up_nano(np.where(value > 0, value + SLACK, value))
 
 
 def to_integers(values: ArrayLike) -> list[int | str]:
     """Return values in whole 1e-9, rounded up, "inf" for infinity."""
-    floats: list[float] = rounded_up(values).tolist()
-    return ["inf" if value == np.inf else _whole(value) for value in floats]
+    floats: list[float] = round_up_nano(values).tolist()
+    return ["inf" if value == np.inf else _nano_integer(value) for value in floats]
 
 
 def from_integers(numbers: list[int | str]) -> NDArray[np.float64]:
@@ -51,6 +51,6 @@ def from_integers(numbers: list[int | str]) -> NDArray[np.float64]:
     return np.array([np.inf if number == "inf" else int(number) / NANO for number in numbers], dtype=np.float64)
 
 
-def _whole(value: float) -> int:
+def _nano_integer(value: float) -> int:
     nearest = round(value * NANO)
     return nearest if nearest / NANO == value else -int(-Fraction(value) * NANO // 1)

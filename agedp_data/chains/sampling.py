@@ -19,9 +19,9 @@ from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_steps
 
 _SLACK = 1e-15
-_SPENT = 1e-14  # terms below it are not summed but allowed for
-_FALLEN = 1e-12
-_NUMBERS = 2**22
+_NEGLIGIBLE = 1e-14  # terms below it are not summed but allowed for
+_TOLERANCE = 1e-12
+_NUMBERS_PER_BATCH = 2**22
 
 
 def sampling_bound(
@@ -62,38 +62,42 @@ def sampling_bound(
     by_lag = dict(counts) if isinstance(counts, Mapping) else {1: counts}
     if not by_lag or min(by_lag) < 1:
         raise ChainError("transitions are counted at one or more lags of at least 1 step")
-    share = (1 - level) / len(by_lag) / households
-    found = [_bound(np.asarray(each, dtype=np.float64), ages // lag, share) for lag, each in by_lag.items()]
-    return np.asarray(np.min(np.stack(np.broadcast_arrays(*found)), axis=0))
+    failure_probability = (1 - level) / len(by_lag) / households
+    bounds = [
+        _bound(np.asarray(table, dtype=np.float64), ages // lag, failure_probability) for lag, table in by_lag.items()
+    ]
+    return np.asarray(np.min(np.stack(np.broadcast_arrays(*bounds)), axis=0))
 
 
-def _bound(counts: Floats, ages: NDArray[np.int64], share: float) -> Floats:
+def _bound(counts: Floats, ages: NDArray[np.int64], failure_probability: float) -> Floats:
     backward = transition_matrix(np.swapaxes(counts, -1, -2), smoothing=0)
     k = counts.shape[-1]
     chains, number = backward.reshape(-1, 1, k, k), counts.reshape(-1, k, k)
     result = np.ones((len(chains), ages.size))
     visits = number.sum(axis=1)
-    seen = (visits > 0) | (number.sum(axis=2) > 0)
-    known = (seen.sum(axis=1) > 1) & ((visits > 0) == seen).all(axis=1)
-    radius = radii(visits, k * visits.sum(axis=-1, keepdims=True), share)[:, None]
+    is_visited = (visits > 0) | (number.sum(axis=2) > 0)
+    is_usable = (is_visited.sum(axis=1) > 1) & ((visits > 0) == is_visited).all(axis=1)
+    radius = weissman_radii(visits, k * visits.sum(axis=-1, keepdims=True), failure_probability)[:, None]
     horizon = int(ages.max(initial=0))
-    chosen = np.flatnonzero(known)
-    result[chosen] = propagated(np.nan_to_num(chains[chosen]), radius[chosen], horizon)[:, ages]
+    chosen = np.flatnonzero(is_usable)
+    result[chosen] = propagate_radii(np.nan_to_num(chains[chosen]), radius[chosen], horizon)[:, ages]
     return result.reshape(*counts.shape[:-2], ages.size)
 
 
-def radii(visits: Floats, tried: Floats | float, share: float) -> Floats:
+def weissman_radii(visits: Floats, union_size: Floats | float, failure_probability: float) -> Floats:
     """Return how far (L1) rows visited so often lie from the truth: sqrt((2/N_x) ln((2^k - 2) tried / share)).
 
     Shapes: (..., k), broadcast -> (..., k). `tried` is in how many ways a row may be come by (rows, numbers of
     visits), `share` the probability that one household may fail with. Two laws are never further apart than 2.
     """
     k = visits.shape[-1]
-    log = np.log(2.0**k - 2) + np.log(np.maximum(tried, 1.0)) - np.log(share) if k > 1 else np.inf
-    return np.where(visits > 0, np.minimum(np.sqrt(2 * log / np.maximum(visits, 1.0)), 2.0), 2.0)
+    log_term = (
+        np.log(2.0**k - 2) + np.log(np.maximum(union_size, 1.0)) - np.log(failure_probability) if k > 1 else np.inf
+    )
+    return np.where(visits > 0, np.minimum(np.sqrt(2 * log_term / np.maximum(visits, 1.0)), 2.0), 2.0)
 
 
-def propagated(kernels: Floats, radius: Floats, horizon: int) -> Floats:
+def propagate_radii(kernels: Floats, radius: Floats, horizon: int) -> Floats:
     """Return U_0 to U_horizon of reversed one-step kernels by phase, known up to a radius: the largest over phases.
 
     With the phase p of the present, v the difference of two rows and A_s = K_p K_(p-1) ... K_(p-s+1),
@@ -106,82 +110,87 @@ def propagated(kernels: Floats, radius: Floats, horizon: int) -> Floats:
     """
     h, p, k = radius.shape
     result = np.ones((h, horizon + 1))
-    each = max(1, _NUMBERS // (p * k**3))
-    blocks = [slice(start, start + each) for start in range(0, h, each)]
-    falling = [of.start + _falling(kernels[of], radius[of], horizon) for of in blocks]
-    chosen = np.concatenate([np.zeros(0, np.int64), *falling])
-    each = max(1, _NUMBERS // (p * (horizon + 1) * max(1, k * (k - 1) // 2)))
-    for start in range(0, chosen.size, each):
-        block = chosen[start : start + each]
-        result[block] = _recursion(kernels[block], radius[block], horizon)
+    batch_size = max(1, _NUMBERS_PER_BATCH // (p * k**3))
+    batches = [slice(start, start + batch_size) for start in range(0, h, batch_size)]
+    candidates = [
+        households.start + _with_bound_below_one(kernels[households], radius[households], horizon)
+        for households in batches
+    ]
+    chosen = np.concatenate([np.zeros(0, np.int64), *candidates])
+    batch_size = max(1, _NUMBERS_PER_BATCH // (p * (horizon + 1) * max(1, k * (k - 1) // 2)))
+    for start in range(0, chosen.size, batch_size):
+        batch = chosen[start : start + batch_size]
+        result[batch] = _recursion(kernels[batch], radius[batch], horizon)
     return result
 
 
-def _falling(kernels: Floats, radius: Floats, horizon: int) -> NDArray[np.int64]:
+def _with_bound_below_one(kernels: Floats, radius: Floats, horizon: int) -> NDArray[np.int64]:
     """Return which households' bounds ever fall below one.
 
     While they are at one, the errors of each pair of rows only grow; once they alone make up for a total variation of
     one at every phase, no bound falls any more.
     """
-    left, falls = np.arange(len(kernels)), np.zeros(len(kernels), np.bool_)
+    remaining, is_candidate = np.arange(len(kernels)), np.zeros(len(kernels), np.bool_)
     pairs = _RowPairs(kernels)
-    now, error = pairs.start, np.zeros((*radius.shape[:2], pairs.number))
+    power, error = pairs.start, np.zeros((*radius.shape[:2], pairs.count))
     for t in range(horizon + 1):
-        apart = pairs.apart(now)
-        fell = ((apart.sum(axis=-1) + error).max(axis=-1, initial=0.0) < 2 - _FALLEN).any(axis=-1)
-        error = error + (apart @ np.roll(radius, t, axis=1)[..., None])[..., 0]
-        stuck = (error.max(axis=-1, initial=0.0) > 2 + _FALLEN).all(axis=-1)
-        falls[left[fell]] = True
-        if (fell | stuck).any():
-            keep = ~(fell | stuck)
-            left, now, error, kernels, radius = (each[keep] for each in (left, now, error, kernels, radius))
+        distance = pairs.differences(power)
+        is_below = ((distance.sum(axis=-1) + error).max(axis=-1, initial=0.0) < 2 - _TOLERANCE).any(axis=-1)
+        error = error + (distance @ np.roll(radius, t, axis=1)[..., None])[..., 0]
+        is_at_one = (error.max(axis=-1, initial=0.0) > 2 + _TOLERANCE).all(axis=-1)
+        is_candidate[remaining[is_below]] = True
+        if (is_below | is_at_one).any():
+            is_undecided = ~(is_below | is_at_one)
+            remaining, power, error, kernels, radius = (
+                array[is_undecided] for array in (remaining, power, error, kernels, radius)
+            )
             pairs = _RowPairs(kernels)
-        if not left.size:
+        if not remaining.size:
             break
-        now = _next(now, kernels, t)
-    return np.flatnonzero(falls)
+        power = _next_power(power, kernels, t)
+    return np.flatnonzero(is_candidate)
 
 
 def _recursion(kernels: Floats, radius: Floats, horizon: int) -> Floats:
     h, p, _ = radius.shape
     pairs = _RowPairs(kernels)
     phase = np.arange(p)[:, None]
-    known = np.ones((h, p, horizon + 1))
-    weight = np.zeros((h, p, horizon + 1, pairs.number))
-    now, spent = pairs.start, 0
+    bound = np.ones((h, p, horizon + 1))
+    term = np.zeros((h, p, horizon + 1, pairs.count))
+    power, term_count = pairs.start, 0
     for t in range(horizon + 1):
-        apart = pairs.apart(now)
-        weight[:, :, t] = (apart @ np.roll(radius, t, axis=1)[..., None])[..., 0]
-        if weight[:, :, t].max(initial=0.0) > _SPENT:
-            spent = t + 1
+        distance = pairs.differences(power)
+        term[:, :, t] = (distance @ np.roll(radius, t, axis=1)[..., None])[..., 0]
+        if term[:, :, t].max(initial=0.0) > _NEGLIGIBLE:
+            term_count = t + 1
         if t:
-            s, a = np.arange(min(t, spent)), np.arange(1, t)
-            before = known[:, (phase - s - 1) % p, t - 1 - s]
-            carried = (before[:, :, None] @ weight[:, :, : s.size])[:, :, 0]
-            direct = ((apart.sum(axis=-1) + carried) / 2).max(axis=-1, initial=0.0) + (t - s.size) * _SPENT
-            products = (known[:, :, 1:t] * known[:, (phase - a) % p, t - a]).min(axis=-1, initial=1.0)
-            known[:, :, t] = np.minimum(known[:, :, t - 1], np.minimum(products, direct + _SLACK))
-        now = _next(now, kernels, t)
-    return np.asarray(known.max(axis=1))
+            lag, split = np.arange(min(t, term_count)), np.arange(1, t)
+            previous = bound[:, (phase - lag - 1) % p, t - 1 - lag]
+            carried = (previous[:, :, None] @ term[:, :, : lag.size])[:, :, 0]
+            direct = ((distance.sum(axis=-1) + carried) / 2).max(axis=-1, initial=0.0) + (t - lag.size) * _NEGLIGIBLE
+            products = (bound[:, :, 1:t] * bound[:, (phase - split) % p, t - split]).min(axis=-1, initial=1.0)
+            bound[:, :, t] = np.minimum(bound[:, :, t - 1], np.minimum(products, direct + _SLACK))
+        power = _next_power(power, kernels, t)
+    return np.asarray(bound.max(axis=1))
 
 
 class _RowPairs:
     """The pairs of rows of kernels (h, p, k, k) that have both rows."""
 
     def __init__(self, kernels: Floats) -> None:
-        kept = kernels.sum(axis=-1) > 0
+        has_row = kernels.sum(axis=-1) > 0
         self.upper, self.lower = np.triu_indices(kernels.shape[-1], 1)
-        self.both = (kept[..., self.upper] & kept[..., self.lower])[..., None]
-        self.number = self.upper.size
-        self.start = np.eye(kernels.shape[-1]) * kept[..., None]
+        self.is_valid = (has_row[..., self.upper] & has_row[..., self.lower])[..., None]
+        self.count = self.upper.size
+        self.start = np.eye(kernels.shape[-1]) * has_row[..., None]
 
-    def apart(self, rows: Floats) -> Floats:
+    def differences(self, rows: Floats) -> Floats:
         """Return how far the two rows of each pair are apart, by state: (h, p, pairs, k)."""
-        return np.asarray(np.abs(rows[:, :, self.upper] - rows[:, :, self.lower]) * self.both)
+        return np.asarray(np.abs(rows[:, :, self.upper] - rows[:, :, self.lower]) * self.is_valid)
 
 
-def _next(now: Floats, kernels: Floats, t: int) -> Floats:
+def _next_power(current: Floats, kernels: Floats, t: int) -> Floats:
     """Return the kernels over t + 1 steps before each phase from those over t."""
-    product = now @ np.roll(kernels, t, axis=1)
+    product = current @ np.roll(kernels, t, axis=1)
     total = product.sum(axis=-1, keepdims=True)
     return np.asarray(product / np.where(total > 0, total, 1.0))

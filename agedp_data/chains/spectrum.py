@@ -20,13 +20,13 @@ from agedp_data.privacy.kernel import Floats, Mask, checked_steps, filled
 
 __all__ = [
     "MIXING_NAMES",
-    "deflated",
+    "deflated_kernel",
     "fill_bound",
     "is_reversible",
     "max_total_variation",
     "reversibilised_bound",
     "sampling_bound",
-    "second_singular",
+    "second_singular_value",
     "spectral_bound",
     "spectral_gap",
     "total_variation",
@@ -74,10 +74,10 @@ def max_total_variation(kernel: ArrayLike) -> Floats:
     stack = rows.reshape((-1, *rows.shape[-2:]))
     result = np.zeros(stack.shape[0])
     for start in range(0, stack.shape[0], _CHUNK):
-        part = stack[start : start + _CHUNK]
-        for row in range(part.shape[1]):
-            apart = np.abs(part[:, row, None, :] - part).sum(axis=-1).max(axis=-1) / 2
-            result[start : start + _CHUNK] = np.maximum(result[start : start + _CHUNK], apart)
+        batch = stack[start : start + _CHUNK]
+        for row in range(batch.shape[1]):
+            distance = np.abs(batch[:, row, None, :] - batch).sum(axis=-1).max(axis=-1) / 2
+            result[start : start + _CHUNK] = np.maximum(result[start : start + _CHUNK], distance)
     return np.minimum(result, 1.0).reshape(rows.shape[:-2])
 
 
@@ -96,12 +96,12 @@ def spectral_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
     """
     if not is_reversible(transition).all():
         raise ChainError("eq. 55 holds for reversible chains only; use the reversibilised bound or the exact value")
-    law = stationary(transition)
-    _, smallest = _two_smallest(law)
-    rate = np.minimum(_second_eigenvalue(transition, law) + _SPECTRAL_SLACK, 1.0)
+    distribution = stationary(transition)
+    _, smallest = _two_smallest(distribution)
+    rate = np.minimum(_second_eigenvalue(transition, distribution) + _SPECTRAL_SLACK, 1.0)
     factor = np.sqrt((1 - smallest) / smallest)
-    step = _line(steps)
-    return _clipped(factor[..., None] * rate[..., None] ** step, law[..., None, :])
+    step = _checked_step_list(steps)
+    return _clip_bound(factor[..., None] * rate[..., None] ** step, distribution[..., None, :])
 
 
 def reversibilised_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
@@ -119,26 +119,28 @@ def reversibilised_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
     >>> reversibilised_bound([[0.9, 0.1], [0.1, 0.9]], [1, 2]).round(12).tolist()
     [0.8, 0.64]
     """
-    law = stationary(transition)
+    distribution = stationary(transition)
     chain = np.asarray(transition, dtype=np.float64)
-    return _per_step(steps, chain, lambda kernel: fill_bound(second_singular(kernel, law), law))
+    return _per_step(steps, chain, lambda kernel: fill_bound(second_singular_value(kernel, distribution), distribution))
 
 
-def fill_bound(sigma: ArrayLike, law: Floats) -> Floats:
+def fill_bound(sigma: ArrayLike, distribution: Floats) -> Floats:
     """Return min(1, 1/2 sqrt(1/pi_(1) + 1/pi_(2)) sigma) for singular values (...) and laws (..., k)."""
-    second, smallest = _two_smallest(law)
+    second, smallest = _two_smallest(distribution)
     value = np.minimum(np.asarray(sigma) + _SPECTRAL_SLACK, 1.0)
-    return _clipped(np.sqrt(1 / smallest + 1 / second) / 2 * value, law)
+    return _clip_bound(np.sqrt(1 / smallest + 1 / second) / 2 * value, distribution)
 
 
-def second_singular(kernel: Floats, law: Floats) -> Floats:
+def second_singular_value(kernel: Floats, distribution: Floats) -> Floats:
     """Return sigma_2(D^1/2 P^t D^-1/2) of kernels (..., k, k) = P^t with stationary laws (..., k)."""
-    return np.asarray(np.linalg.svd(deflated(kernel, law), compute_uv=False)[..., 0])
+    return np.asarray(np.linalg.svd(deflated_kernel(kernel, distribution), compute_uv=False)[..., 0])
 
 
-def deflated(kernel: Floats, law: Floats) -> Floats:
+def deflated_kernel(kernel: Floats, distribution: Floats) -> Floats:
     """Return D^1/2 P^t D^-1/2 without the pair of its singular value one; the norm of what remains is sigma_2."""
-    return _symmetrised(np.nan_to_num(kernel), law) - np.sqrt(law[..., :, None] * law[..., None, :])
+    return _symmetrised(np.nan_to_num(kernel), distribution) - np.sqrt(
+        distribution[..., :, None] * distribution[..., None, :]
+    )
 
 
 def spectral_gap(transition: ArrayLike) -> Floats:
@@ -154,51 +156,51 @@ def spectral_gap(transition: ArrayLike) -> Floats:
 
 def is_reversible(transition: ArrayLike) -> Mask:
     """Return whether pi(x) P(x, y) = pi(y) P(y, x) within 1e-9 of the larger side: (..., k, k) -> (...)."""
-    law = stationary(transition)
-    flow = law[..., :, None] * recurrent_part(transition)[0]
-    back = np.swapaxes(flow, -1, -2)
-    same = np.abs(flow - back) <= REVERSIBLE_TOLERANCE * np.maximum(flow, back)
-    return np.asarray(same.all(axis=(-1, -2)))
+    distribution = stationary(transition)
+    flow = distribution[..., :, None] * recurrent_part(transition)[0]
+    reversed_flow = np.swapaxes(flow, -1, -2)
+    is_balanced = np.abs(flow - reversed_flow) <= REVERSIBLE_TOLERANCE * np.maximum(flow, reversed_flow)
+    return np.asarray(is_balanced.all(axis=(-1, -2)))
 
 
-def _per_step(steps: ArrayLike, chain: Floats, figure: Callable[[Floats], Floats]) -> Floats:
+def _per_step(steps: ArrayLike, chain: Floats, measure: Callable[[Floats], Floats]) -> Floats:
     """Return a figure of each power of the chain: (..., T) in the order of the steps."""
-    step = _line(steps)
+    step = _checked_step_list(steps)
     result = np.empty((*chain.shape[:-2], step.size))
     for t, kernel in ascending_powers(chain, step):
-        result[..., step == t] = np.asarray(figure(kernel))[..., None]
+        result[..., step == t] = np.asarray(measure(kernel))[..., None]
     return result
 
 
-def _line(steps: ArrayLike) -> NDArray[np.int64]:
+def _checked_step_list(steps: ArrayLike) -> NDArray[np.int64]:
     step = checked_steps(steps)
     if step.ndim != 1:
         raise ChainError(f"steps are a list of whole numbers, got shape {step.shape}")
     return step
 
 
-def _symmetrised(matrix: Floats, law: Floats) -> Floats:
+def _symmetrised(matrix: Floats, distribution: Floats) -> Floats:
     """Return D^1/2 M D^-1/2 on the states that pi visits, zeros elsewhere."""
-    root = np.sqrt(law)
-    inverse = np.where(law > 0, 1 / np.where(law > 0, root, 1.0), 0.0)
+    root = np.sqrt(distribution)
+    inverse = np.where(distribution > 0, 1 / np.where(distribution > 0, root, 1.0), 0.0)
     return root[..., :, None] * matrix * inverse[..., None, :]
 
 
-def _second_eigenvalue(transition: ArrayLike, law: Floats) -> Floats:
-    matrix = _symmetrised(recurrent_part(transition)[0], law)
+def _second_eigenvalue(transition: ArrayLike, distribution: Floats) -> Floats:
+    matrix = _symmetrised(recurrent_part(transition)[0], distribution)
     # The eigenvalue one removed: its left and right vector is sqrt(pi) in this form.
-    matrix = matrix - np.sqrt(law[..., :, None] * law[..., None, :])
-    largest: Floats = np.abs(np.linalg.eigvals(matrix)).max(axis=-1)
-    return np.minimum(largest, 1.0)
+    matrix = matrix - np.sqrt(distribution[..., :, None] * distribution[..., None, :])
+    modulus: Floats = np.abs(np.linalg.eigvals(matrix)).max(axis=-1)
+    return np.minimum(modulus, 1.0)
 
 
-def _two_smallest(law: Floats) -> tuple[Floats, Floats]:
+def _two_smallest(distribution: Floats) -> tuple[Floats, Floats]:
     """Return the second smallest and the smallest positive probability (1, 1 if there is one state alone)."""
-    ranked = np.sort(np.where(law > 0, law, 1.0), axis=-1)
-    return (ranked[..., 1] if law.shape[-1] > 1 else np.ones(law.shape[:-1])), ranked[..., 0]
+    ranked = np.sort(np.where(distribution > 0, distribution, 1.0), axis=-1)
+    return (ranked[..., 1] if distribution.shape[-1] > 1 else np.ones(distribution.shape[:-1])), ranked[..., 0]
 
 
-def _clipped(bound: Floats, law: Floats) -> Floats:
+def _clip_bound(bound: Floats, distribution: Floats) -> Floats:
     """Return the bound with its slack, at most one; 0 for a single visited state."""
-    alone = (law > 0).sum(axis=-1) == 1
-    return np.where(alone, 0.0, np.minimum(bound + _RESULT_SLACK, 1.0))
+    has_one_state = (distribution > 0).sum(axis=-1) == 1
+    return np.where(has_one_state, 0.0, np.minimum(bound + _RESULT_SLACK, 1.0))

@@ -29,7 +29,7 @@ def edges_equal_width(maximum: float, n_states: int) -> NDArray[np.float64]:
     """
     if not 0 <= maximum < np.inf:
         raise ChainError("the largest reading must be a number that is at least 0")
-    return np.arange(1, _count(n_states)) * float(maximum) / n_states
+    return np.arange(1, _checked_count(n_states)) * float(maximum) / n_states
 
 
 def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArray[np.int64]:
@@ -63,9 +63,9 @@ def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArr
         raise ChainError("a household without any reading has no quantiles")
     below = np.concatenate(([0], count.cumsum()))[: value.size]
     # Whole numbers: i/n of the readings lie below, without rounding.
-    cut = np.searchsorted(below * n_states, np.arange(1, _count(n_states)) * int(count.sum()))
-    own = (cut[1:] == cut[:-1]) & (np.concatenate(([-1], cut[:-2])) != cut[1:]) & (cut[1:] > 1)
-    cut[:-1] -= own
+    cut = np.searchsorted(below * n_states, np.arange(1, _checked_count(n_states)) * int(count.sum()))
+    ends_own_state = (cut[1:] == cut[:-1]) & (np.concatenate(([-1], cut[:-2])) != cut[1:]) & (cut[1:] > 1)
+    cut[:-1] -= ends_own_state
     return value[np.minimum(cut, value.size - 1)]
 
 
@@ -95,16 +95,16 @@ def merge_rare(states: ArrayLike, *, n_states: int, min_visits: int) -> NDArray[
     series = np.asarray(states, dtype=np.int64)
     flat = series.reshape(-1, series.shape[-1])
     merged = np.empty_like(flat)
-    place = np.arange(_count(n_states))
-    for row, one in enumerate(flat):
-        visits = np.bincount(one[one >= 0], minlength=n_states)
+    state = np.arange(_checked_count(n_states))
+    for row, household_states in enumerate(flat):
+        visits = np.bincount(household_states[household_states >= 0], minlength=n_states)
         frequent = np.flatnonzero(visits >= min(min_visits, visits.max()))
-        nearest = frequent[np.abs(frequent - place[:, None]).argmin(axis=1)]
-        merged[row] = np.where(one >= 0, nearest[one], MISSING)
+        nearest = frequent[np.abs(frequent - state[:, None]).argmin(axis=1)]
+        merged[row] = np.where(household_states >= 0, nearest[household_states], MISSING)
     return merged.reshape(series.shape)
 
 
-def whole_days(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
+def mask_incomplete_days(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
     """Return readings with every day left out (-1) that lacks more than `max_missing` of its slots.
 
     Shapes: (..., days * slots) int, beginning with a day -> the same. Units: [Wh]; negative is missing.
@@ -112,35 +112,35 @@ def whole_days(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[
     Raises:
         ChainError: readings that are no whole number of days.
 
-    >>> whole_days([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
+    >>> mask_incomplete_days([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
     [1, 2, -1, -1, 3, -1]
     """
     by_day = _by_day(readings, slots)
-    kept = (by_day < 0).sum(axis=-1, keepdims=True) <= max_missing
-    return np.where(kept & (by_day >= 0), by_day, MISSING).reshape(np.shape(readings))
+    is_complete = (by_day < 0).sum(axis=-1, keepdims=True) <= max_missing
+    return np.where(is_complete & (by_day >= 0), by_day, MISSING).reshape(np.shape(readings))
 
 
-def day_totals(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
+def daily_totals(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
     """Return each day's total, -1 for a day that lacks more than `max_missing` of its slots.
 
-    Shapes: (..., days * slots) int -> (..., days). Units: [Wh]. Errors: as `whole_days`.
+    Shapes: (..., days * slots) int -> (..., days). Units: [Wh]. Errors: as `mask_incomplete_days`.
 
-    >>> day_totals([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
+    >>> daily_totals([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
     [3, -1, 3]
     """
     by_day = _by_day(readings, slots)
-    kept = (by_day < 0).sum(axis=-1) <= max_missing
-    return np.where(kept, np.where(by_day >= 0, by_day, 0).sum(axis=-1), MISSING)
+    is_complete = (by_day < 0).sum(axis=-1) <= max_missing
+    return np.where(is_complete, np.where(by_day >= 0, by_day, 0).sum(axis=-1), MISSING)
 
 
 def _by_day(readings: ArrayLike, slots: int) -> NDArray[np.int64]:
-    given = np.asarray(readings, dtype=np.int64)
-    if slots < 1 or given.ndim < 1 or given.shape[-1] % slots:
-        raise ChainError(f"readings of whole days have a multiple of {slots} slots, got shape {given.shape}")
-    return given.reshape(*given.shape[:-1], given.shape[-1] // slots, slots)
+    series = np.asarray(readings, dtype=np.int64)
+    if slots < 1 or series.ndim < 1 or series.shape[-1] % slots:
+        raise ChainError(f"readings of whole days have a multiple of {slots} slots, got shape {series.shape}")
+    return series.reshape(*series.shape[:-1], series.shape[-1] // slots, slots)
 
 
-def _count(n_states: int) -> int:
+def _checked_count(n_states: int) -> int:
     if n_states < 1:
         raise ChainError(f"a chain has at least one state, asked for {n_states}")
     return n_states

@@ -45,17 +45,17 @@ def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int, *
     if every < 1:
         raise ChainError(f"a series is read every step or less often, got every {every}")
     before, after = state[:-every], state[every:]
-    used = (before >= 0) & (after >= 0) & (follows if every == 1 else _read_again(follows, every))
+    used = (before >= 0) & (after >= 0) & (follows if every == 1 else _subsampled_links(follows, every))
     flat = np.bincount(before[used] * n_states + after[used], minlength=n_states**2)
     return flat.reshape(n_states, n_states).astype(np.int64)
 
 
-def _read_again(follows: Mask, every: int) -> Mask:
+def _subsampled_links(follows: Mask, every: int) -> Mask:
     """Return from which readings of a series read every so many steps the next one is reached without a gap."""
-    at = np.arange(follows.size + 1)
-    begins = np.concatenate(([True], ~follows))
-    since = at - np.maximum.accumulate(np.where(begins, at, 0))
-    return np.asarray((since[every:] >= every) & (since[every:] % every == 0))
+    index = np.arange(follows.size + 1)
+    is_start = np.concatenate(([True], ~follows))
+    position = index - np.maximum.accumulate(np.where(is_start, index, 0))
+    return np.asarray((position[every:] >= every) & (position[every:] % every == 0))
 
 
 def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
@@ -75,7 +75,7 @@ def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
     [[0.75, 0.25], [nan, nan]]
     """
     number: Floats = np.asarray(counts, dtype=np.float64)
-    _square(number)
+    _check_square(number)
     n_states = number.shape[-1]
     if not (number >= 0).all() or not smoothing >= 0:
         raise ChainError("neither transition counts nor smoothing may be negative")
@@ -90,17 +90,17 @@ def recurrent_part(transition: ArrayLike) -> tuple[Floats, Mask]:
 
     Shapes: (..., k, k) -> (..., k, k), (..., k). Raises ChainError if no state remains in a chain.
     """
-    _square(np.asarray(transition))
-    matrix, kept = checked(transition)
+    _check_square(np.asarray(transition))
+    matrix, has_row = checked(transition)
     for _ in range(matrix.shape[-1]):  # each round but the last leaves at least one more state out
-        matrix = matrix * kept[..., None, :] * kept[..., :, None]
+        matrix = matrix * has_row[..., None, :] * has_row[..., :, None]
         total = matrix.sum(axis=-1)
-        if ((total > 0) == kept).all():
+        if ((total > 0) == has_row).all():
             break
-        kept = total > 0
-    if not kept.any(axis=-1).all():
+        has_row = total > 0
+    if not has_row.any(axis=-1).all():
         raise ChainError("a chain has no state that it can be followed from; it bounds nothing")
-    return matrix / np.where(kept, total, 1.0)[..., None], kept
+    return matrix / np.where(has_row, total, 1.0)[..., None], has_row
 
 
 def stationary(transition: ArrayLike) -> Floats:
@@ -115,41 +115,41 @@ def stationary(transition: ArrayLike) -> Floats:
     >>> stationary([[0.9, 0.1], [0.3, 0.7]]).round(12).tolist()
     [0.75, 0.25]
     """
-    matrix, kept = recurrent_part(transition)
-    member = _recurrent(matrix, kept)
+    matrix, has_row = recurrent_part(transition)
+    member = _recurrent(matrix, has_row)
     # Members first: then each elimination but the first state's has somewhere to go.
     order = np.argsort(~member, axis=-1, kind="stable")
     flow = matrix * member[..., None, :] * member[..., :, None]
     flow = np.take_along_axis(np.take_along_axis(flow, order[..., None], axis=-2), order[..., None, :], axis=-1)
-    sorted_law = _eliminate(flow)
-    law = np.zeros_like(sorted_law)
-    np.put_along_axis(law, order, sorted_law, axis=-1)
-    return law
+    sorted_distribution = _eliminate(flow)
+    distribution = np.zeros_like(sorted_distribution)
+    np.put_along_axis(distribution, order, sorted_distribution, axis=-1)
+    return distribution
 
 
 def _eliminate(flow: Floats) -> Floats:
     k = flow.shape[-1]
     for n in range(k - 1, 0, -1):
-        out = flow[..., n, :n].sum(axis=-1)
-        flow[..., :n, n] /= np.where(out > 0, out, 1.0)[..., None]
+        outflow = flow[..., n, :n].sum(axis=-1)
+        flow[..., :n, n] /= np.where(outflow > 0, outflow, 1.0)[..., None]
         flow[..., :n, :n] += flow[..., :n, n, None] * flow[..., n, None, :n]
-    law = np.zeros(flow.shape[:-1])
-    law[..., 0] = 1.0
+    distribution = np.zeros(flow.shape[:-1])
+    distribution[..., 0] = 1.0
     for n in range(1, k):
-        law[..., n] = (law[..., :n] * flow[..., :n, n]).sum(axis=-1)
-    scaled: Floats = law / law.sum(axis=-1, keepdims=True)
+        distribution[..., n] = (distribution[..., :n] * flow[..., :n, n]).sum(axis=-1)
+    scaled: Floats = distribution / distribution.sum(axis=-1, keepdims=True)
     return scaled
 
 
-def _recurrent(matrix: Floats, kept: Mask) -> Mask:
+def _recurrent(matrix: Floats, has_row: Mask) -> Mask:
     """Return the members of the one recurrent class of each chain; ChainError if there are several."""
-    reach = (matrix > 0) | np.eye(matrix.shape[-1], dtype=np.bool_)
+    reaches = (matrix > 0) | np.eye(matrix.shape[-1], dtype=np.bool_)
     for _ in range(max(1, matrix.shape[-1].bit_length())):
-        reach = reach @ reach
-    back = np.swapaxes(reach, -1, -2)
-    member: Mask = (~reach | back).all(axis=-1) & kept
-    both = member[..., :, None] & member[..., None, :]
-    if (both & ~reach).any():
+        reaches = reaches @ reaches
+    reached_by = np.swapaxes(reaches, -1, -2)
+    member: Mask = (~reaches | reached_by).all(axis=-1) & has_row
+    both_recurrent = member[..., :, None] & member[..., None, :]
+    if (both_recurrent & ~reaches).any():
         raise ChainError("a chain has several recurrent classes, so its long-run law is not determined")
     return member
 
@@ -165,11 +165,11 @@ def reverse(transition: ArrayLike) -> Floats:
     >>> reverse([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    law = stationary(transition)
+    distribution = stationary(transition)
     matrix, _ = recurrent_part(transition)
-    flow = np.swapaxes(law[..., :, None] * matrix, -1, -2)
+    flow = np.swapaxes(distribution[..., :, None] * matrix, -1, -2)
     total = flow.sum(axis=-1, keepdims=True)
-    return np.where(law[..., None] > 0, flow / np.where(total > 0, total, 1.0), np.nan)
+    return np.where(distribution[..., None] > 0, flow / np.where(total > 0, total, 1.0), np.nan)
 
 
 def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
@@ -184,15 +184,15 @@ def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
     >>> power([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2])[:, 0, 1].round(12).tolist()
     [0.0, 0.1, 0.18]
     """
-    matrix, kept = recurrent_part(transition)
+    matrix, has_row = recurrent_part(transition)
     step = checked_steps(steps)
-    shape = np.broadcast_shapes(kept.shape[:-1], step.shape)
-    each = np.broadcast_to(step, shape)
+    shape = np.broadcast_shapes(has_row.shape[:-1], step.shape)
+    step_of_chain = np.broadcast_to(step, shape)
     result = np.empty((*shape, *matrix.shape[-2:]))
-    absent = ~kept[..., None]
+    absent = ~has_row[..., None]
     for t in np.unique(step).tolist():
-        once = np.broadcast_to(np.where(absent, np.nan, _power(matrix, kept, t)), result.shape)
-        result[each == t] = once[each == t]
+        result_at_step = np.broadcast_to(np.where(absent, np.nan, _power(matrix, has_row, t)), result.shape)
+        result[step_of_chain == t] = result_at_step[step_of_chain == t]
     return result
 
 
@@ -208,35 +208,35 @@ def ascending_powers(transition: ArrayLike, steps: ArrayLike) -> Iterator[tuple[
     >>> [(t, kernel[0, 1].round(12).item()) for t, kernel in ascending_powers([[0.9, 0.1], [0.1, 0.9]], [2, 1, 2])]
     [(1, 0.1), (2, 0.18)]
     """
-    matrix, kept = recurrent_part(transition)
-    absent = ~kept[..., None]
-    before, gap, leap = 0, -1, matrix
-    now = np.eye(matrix.shape[-1]) * kept[..., None]
+    matrix, has_row = recurrent_part(transition)
+    absent = ~has_row[..., None]
+    previous_step, gap, gap_power = 0, -1, matrix
+    current = np.eye(matrix.shape[-1]) * has_row[..., None]
     for t in np.unique(checked_steps(steps)).tolist():
-        if t - before != gap:
-            gap, leap = t - before, _power(matrix, kept, t - before)
-        now = leap if before == 0 else _scaled(now @ leap)
-        before = t
-        yield t, np.where(absent, np.nan, now) if absent.any() else now
+        if t - previous_step != gap:
+            gap, gap_power = t - previous_step, _power(matrix, has_row, t - previous_step)
+        current = gap_power if previous_step == 0 else _normalise_rows(current @ gap_power)
+        previous_step = t
+        yield t, np.where(absent, np.nan, current) if absent.any() else current
 
 
-def _power(matrix: Floats, kept: Mask, t: int) -> Floats:
-    result = np.eye(matrix.shape[-1]) * kept[..., None]
-    square, left = matrix, t
-    while left:
-        if left & 1:
-            result = _scaled(result @ square)
-        left >>= 1
-        if left:
-            square = _scaled(square @ square)
+def _power(matrix: Floats, has_row: Mask, t: int) -> Floats:
+    result = np.eye(matrix.shape[-1]) * has_row[..., None]
+    square, remaining = matrix, t
+    while remaining:
+        if remaining & 1:
+            result = _normalise_rows(result @ square)
+        remaining >>= 1
+        if remaining:
+            square = _normalise_rows(square @ square)
     return result
 
 
-def _scaled(matrix: Floats) -> Floats:
+def _normalise_rows(matrix: Floats) -> Floats:
     total = matrix.sum(axis=-1, keepdims=True)
     return matrix / np.where(total > 0, total, 1.0)
 
 
-def _square(matrix: NDArray[np.generic]) -> None:
+def _check_square(matrix: NDArray[np.generic]) -> None:
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
         raise ChainError(f"a chain is a square matrix or a stack of them, got shape {matrix.shape}")

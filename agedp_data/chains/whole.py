@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-Numbers = Sequence[int | str]
+NanoNumbers = Sequence[int | str]
 
 
 class TabulatedLeakage:
@@ -24,24 +24,24 @@ class TabulatedLeakage:
 
     __slots__ = ("_grid", "_values")
 
-    def __init__(self, grid: Numbers, values: Numbers) -> None:
-        self._grid, self._values = ([_number(each) for each in line] for line in (grid, values))
+    def __init__(self, grid: NanoNumbers, values: NanoNumbers) -> None:
+        self._grid, self._values = ([_as_float(number) for number in numbers] for numbers in (grid, values))
 
     @property
-    def points(self) -> tuple[Sequence[float], Sequence[float]]:
+    def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
         """Return the grid and the values, infinity among them."""
         return self._grid, self._values
 
     def __call__(self, loss: int) -> int:
         """Return what is left of a loss, never above it."""
-        least: float = loss
-        above = bisect_left(self._grid, loss)
-        if above < len(self._grid):
-            least = min(least, self._values[above])
-        below = bisect_right(self._grid, loss, lo=above) - 1
-        if below >= 0:
-            least = min(least, self._values[below] + (loss - self._grid[below]))
-        return int(least)
+        result: float = loss
+        upper = bisect_left(self._grid, loss)
+        if upper < len(self._grid):
+            result = min(result, self._values[upper])
+        lower = bisect_right(self._grid, loss, lo=upper) - 1
+        if lower >= 0:
+            result = min(result, self._values[lower] + (loss - self._grid[lower]))
+        return int(result)
 
     def supremum(self, loss: int) -> int | None:
         """Return the least x of this bound with loss + L(x) <= x, the limit of x -> loss + L(x); None if there is none.
@@ -53,12 +53,12 @@ class TabulatedLeakage:
             return 0
         start: float = 0
         for end, value in zip(self._grid, self._values, strict=True):
-            least = max(loss + value, start)
-            if least <= end and least < math.inf:
-                return int(least)
+            candidate = max(loss + value, start)
+            if candidate <= end and candidate < math.inf:
+                return int(candidate)
             start = end
         return None
 
 
-def _number(whole: int | str) -> float:
-    return math.inf if isinstance(whole, str) else whole
+def _as_float(number: int | str) -> float:
+    return math.inf if isinstance(number, str) else number

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.chains.rounding import NANO, guarded
+from agedp_data.chains.rounding import NANO, round_up_with_slack
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.recursion import BudgetRecursion, Recursion, checked_losses
@@ -125,7 +125,7 @@ def round_up_losses(course: BudgetRecursion, losses: ArrayLike, *, alpha: float,
         found = whole / NANO
         last = float(found[-1]) if endless else 0.0
         figures = np.append(course.leak(found, beyond=last).total, course.limit(last))
-        if (guarded(figures) <= alpha).all():
+        if (round_up_with_slack(figures) <= alpha).all():
             return found
         whole = np.maximum(whole - 1, 0)
     raise ChainError("these losses leak more than alpha; rounding alone does not mend them")
