@@ -1,4 +1,4 @@
-"""Pairs of values counted a number of steps apart, and how far their rows lie apart; for many households at once."""
+"""Lagged counts: pairs of states a number of steps apart, and the distance between rows, for many households."""
 
 from __future__ import annotations
 
@@ -25,7 +25,27 @@ def count_lagged_pairs(
     n_read: int,
     part: ArrayLike | None = None,
 ) -> Ints:
-    """Return the pairs that `lag_kernel` counts: (..., n_secret, n_read), or a table for each pair of labels."""
+    r"""Count the pairs (secret now, value read `lag` steps earlier) from which `lag_kernel` is estimated.
+
+    .. math:: N(x, y) = \#\{i : s_i = x,\ r_{i - lag} = y\}
+
+    Args:
+        secret: protected states, shape (..., m) int, -1 if missing.
+        read: states that a mechanism read, shape (..., m) int, -1 if missing.
+        lag: steps between the two instants, >= 0 [steps].
+        n_secret: number of protected states.
+        n_read: number of read states.
+        part: as in `lag_kernel`: None, a bool mask (m,) or labels (m,).
+
+    Returns:
+        Shape (..., n_secret, n_read) int64 [pairs]; with labels (..., label pairs, n_secret, n_read).
+
+    Raises:
+        ChainError: shapes that do not fit, states out of range, or a lag that is not an integer >= 0.
+
+    >>> count_lagged_pairs([0, 1, 1], [0, 1, 1], 1, n_secret=2, n_read=2).tolist()  # (1 after 0), (1 after 1)
+    [[0, 0], [1, 1]]
+    """
     secret_states, read_states = checked_states(secret, n_secret), checked_states(read, n_read)
     step = int(checked_steps(lag, what="a lag"))
     if secret_states.shape != read_states.shape:
@@ -57,7 +77,23 @@ def count_lagged_pairs(
 
 
 def predicted_total_variation(counts: ArrayLike, steps: Ints) -> Floats:
-    """Return the largest total variation between rows of the powers of one-step counts: (..., k, k) -> (..., T)."""
+    r"""Largest total variation between rows of matrix powers of a chain, from its one-step counts.
+
+    The prediction of the fitted chain, against which the lagged counts are compared. Counts of households whose chain
+    has no recurrent part give NaN.
+
+    .. math:: \max_{x, x'} \frac{1}{2} \sum_y |P^t(x, y) - P^t(x', y)|
+
+    Args:
+        counts: one-step transitions, shape (..., k, k) [transitions].
+        steps: ages, shape (T,), integers >= 0 [steps].
+
+    Returns:
+        Shape (..., T), between 0 and 1 or NaN [-].
+
+    >>> predicted_total_variation([[9, 1], [1, 9]], np.array([1, 2])).round(12).tolist()
+    [0.8, 0.64]
+    """
     number = np.asarray(counts)
     k = number.shape[-1]
     chains = transition_matrix(number, smoothing=0).reshape(-1, k, k)
@@ -71,7 +107,17 @@ def predicted_total_variation(counts: ArrayLike, steps: Ints) -> Floats:
 
 
 def max_row_distance(counts: ArrayLike) -> Floats:
-    """Return the largest total variation between two rows of each table: (..., k, n) -> (...), NaN without a row."""
+    """Largest total variation between two rows of a table of counts, each row scaled to sum 1.
+
+    Args:
+        counts: shape (..., k, n), >= 0 [pairs]; rows without counts are left out.
+
+    Returns:
+        Shape (...), between 0 and 1 [-]; 0 with one row, NaN without any.
+
+    >>> max_row_distance([[3, 1], [1, 3], [0, 0]]).item()  # rows (3/4, 1/4) and (1/4, 3/4)
+    0.5
+    """
     rows = normalise_rows(counts)
     flat = rows.reshape(-1, *rows.shape[-2:])
     has_row = ~np.isnan(flat[..., 0])
@@ -86,7 +132,18 @@ def max_row_distance(counts: ArrayLike) -> Floats:
 
 
 def checked_states(states: ArrayLike, n_states: int) -> Ints:
-    """Return states as whole numbers (..., m). Raises ChainError for one that is not below `n_states`."""
+    """States as integers of shape (..., m).
+
+    Args:
+        states: one state per step, -1 if missing.
+        n_states: number of states.
+
+    Returns:
+        Shape (..., m) int64.
+
+    Raises:
+        ChainError: a state that is not an integer or not below `n_states`.
+    """
     series = np.asarray(states)
     if series.ndim < 1 or (series.size and series.dtype.kind not in "iu"):
         raise ChainError("states are whole numbers, one per step, -1 where missing")
@@ -96,7 +153,17 @@ def checked_states(states: ArrayLike, n_states: int) -> Ints:
 
 
 def checked_lags(lags: ArrayLike) -> Ints:
-    """Return lags as a list of whole steps. Raises ChainError otherwise."""
+    """Lags as a list of steps.
+
+    Args:
+        lags: shape (T,), integers >= 0 [steps].
+
+    Returns:
+        Shape (T,) int64 [steps].
+
+    Raises:
+        ChainError: lags that are not a list of integers >= 0.
+    """
     steps = checked_steps(lags, what="lags")
     if steps.ndim != 1:
         raise ChainError(f"lags are a list of steps, got shape {steps.shape}")
@@ -104,7 +171,7 @@ def checked_lags(lags: ArrayLike) -> Ints:
 
 
 def _label_pairs(part: ArrayLike | None, lag: int, length: int) -> tuple[Ints, int]:
-    """Return the number of the part of each pair of instants (length - lag,), -1 for none, and how many there are."""
+    """Return the index of the label pair of each pair of instants (length - lag,), -1 for none, and their number."""
     pairs = max(length - lag, 0)
     if part is None:
         return np.zeros(pairs, dtype=np.int64), 1
@@ -122,14 +189,24 @@ def _label_pairs(part: ArrayLike | None, lag: int, length: int) -> tuple[Ints, i
 
 
 def normalise_rows(counts: ArrayLike) -> Floats:
-    """Return each row of counts as shares of its sum, NaN where nothing was counted."""
+    """Rows of counts scaled to sum 1; NaN in rows without counts.
+
+    Args:
+        counts: shape (..., k, n), >= 0 [pairs].
+
+    Returns:
+        Shape (..., k, n) [-].
+
+    >>> normalise_rows([[3, 1], [0, 0]]).tolist()
+    [[0.75, 0.25], [nan, nan]]
+    """
     number = np.asarray(counts, dtype=np.float64)
     total = number.sum(axis=-1, keepdims=True)
     return np.where(total > 0, number / np.where(total > 0, total, 1.0), np.nan)
 
 
 def has_recurrent_part(chain: Floats) -> bool:
-    """Return whether a chain (k, k) has a state left once those without rows are."""
+    """Return whether a chain (k, k) has a state that can be followed for ever (`recurrent_part`)."""
     try:
         recurrent_part(chain)
     except ChainError:
