@@ -1,10 +1,13 @@
-"""Direct kernels from what is protected to the day's total that was read, given the calendar that everybody knows.
+"""Calendar-conditional dependence: empirical kernels from the secret to the total of the day that was read.
 
-The largest over the half-hours of the day and over PARTS of the calendar at both instants (weekday or weekend, and
-which half of the year): pooled over what an adversary knows a kernel bounds nothing (MATHS 2b). Both sides are cut in
-two at the household's own median within the part, so that rows have visits enough to be compared; coarser states only
-lower the figure, so it is a lower indication of what the totals tell, never a bound. A row with fewer than
-20 visits is left out. All of it is indicative and confidential.
+An adversary knows the calendar, and a kernel pooled over it is not a bound. So the dependence is the maximum over the
+half-hours of the day and over the calendar parts of both instants (weekday or weekend, and half of the year).
+
+Decisions:
+
+* Both sides are split at the household's own median within the part, so that rows have enough visits to be compared.
+  Coarser states only lower the value: it is a lower indication of the dependence, never a bound.
+* A row with fewer than 20 visits is left out. All values are indicative and confidential.
 """
 
 from __future__ import annotations
@@ -28,12 +31,21 @@ _FIELDS = ("direct", "low", "high", "floor", "loss_left")
 
 
 def median_halves(values: ArrayLike, label: ArrayLike) -> NDArray[np.int8]:
-    """Return whether each value is in the upper half of those of its household, slot and part; -1 where missing.
+    """Whether each value is in the upper half of its household, slot and calendar part; -1 where missing.
 
-    Above the lower median, or, if nothing lies above it, at it. Shapes: (h, days, slots) whole numbers, negative where
-    missing, (days,) -> (h, days, slots). Units: any -> [-].
+    The upper half is above the lower median or, if no value is above it, equal to it.
 
-    >>> median_halves([[[3], [5], [-1], [4]]], [0, 0, 0, 0])[0, :, 0].tolist()
+    Args:
+        values: shape (h, days, slots), integers, negative where missing [any unit].
+        label: calendar part of each day, shape (days,).
+
+    Returns:
+        Shape (h, days, slots) int8: 0, 1 or -1 [-].
+
+    Raises:
+        ChainError: shapes that do not fit.
+
+    >>> median_halves([[[3], [5], [-1], [4]]], [0, 0, 0, 0])[0, :, 0].tolist()  # the lower median is 4
     [0, 1, -1, 0]
     """
     value, part = np.asarray(values), np.asarray(label)
@@ -64,24 +76,38 @@ def calendar_dependence(
     loss: float,
     resamples: int = 0,
 ) -> Table:
-    """Return how far apart what was read lies for two values of the secret, the largest over slots and parts.
+    r"""Dependence of the secret on a value read days earlier, given the calendar: maximum over slots and parts.
 
-    Shapes: (h, days, slots), (h, days), (days,), (T,) -> a record array (h, T) with the fields direct, the largest
-    total variation; low, high: interval of it by a bootstrap over whole weeks, NaN without `resamples`; floor: what is
-    found if the days read are shifted against the secret's by a good part of the series; loss_left: the largest loss
-    that is left of `loss` through these kernels, L_K(loss). NaN where nothing can be compared. Units: [days] -> [-].
+    .. math:: \max_{s, p, p'} \frac{1}{2} \sum_y |K_{s, p, p'}(0, y) - K_{s, p, p'}(1, y)|
+
+    Source: empirical counterpart of [A] eq. 12, for what an adversary who knows the calendar learns from a daily total.
 
     Args:
-        secret: halves (`median_halves`) of what is protected.
-        read: halves of the totals that were read, by the same days.
-        label: the part of the calendar of each day.
-        lags: how many days earlier it was read.
-        rng: the source of randomness for shifts and weeks.
-        loss: what a release may lose about the day that it reads.
-        resamples: of whole weeks, for the interval, which is a nominal 95 % one.
+        secret: halves (`median_halves`) of the protected values, shape (h, days, slots).
+        read: halves of the totals that were read, by the same days, shape (h, days).
+        label: calendar part of each day, shape (days,).
+        lags: days from the value read to the secret, shape (T,) [days].
+        rng: source of randomness for shifts and weeks.
+        loss: privacy loss of a release about the day that it reads, >= 0 [epsilon].
+        resamples: bootstrap samples of whole weeks for the interval, which is a nominal 95 % one.
+
+    Returns:
+        A record array (h, T): direct: largest total variation [-]; low, high: its interval, NaN without `resamples`;
+        floor: null level, with the days read shifted against the secret's; loss_left: largest leakage L_K(loss) through
+        these kernels [epsilon]. NaN where nothing can be compared.
 
     Raises:
         ChainError: shapes that do not fit, or states above 1.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> weekend = np.arange(140) % 7 >= 5
+    >>> halves = weekend.astype(int)[None]
+    >>> pooled = calendar_dependence(halves[..., None], halves, np.zeros(140), [7], np.random.default_rng(1), loss=1.0)
+    >>> known = calendar_dependence(halves[..., None], halves, weekend, [7], np.random.default_rng(1), loss=1.0)
+    >>> pooled.direct.item(), pooled.loss_left.item(), np.isnan(known.direct).item()
+    (1.0, 1.0, True)
     """
     secret_states, read_states, part = checked_states(secret, 2), checked_states(read, 2), np.asarray(label)
     if (
@@ -121,12 +147,12 @@ def calendar_dependence(
 
 
 def _indicators(states: Ints) -> Float32s:
-    """Return one mark for each of the two states: (..., days) -> (..., 2, days)."""
+    """Return an indicator of each of the two states: (..., days) -> (..., 2, days)."""
     return np.stack([states == 0, states == 1], axis=-2).astype(np.float32)
 
 
 def _shifted_and_resampled(columns: Float32s, shifts: Ints, weights: Ints, lag: int) -> Float32s:
-    """Return what was read by the day of the secret, as it is, shifted, and with weeks drawn: (h, v, 2, days - lag)."""
+    """Return the read indicators by day of the secret: unchanged, shifted, weeks resampled: (h, v, 2, days - lag)."""
     length = columns.shape[-1] - lag
     unchanged = columns[:, None, :, :length]
     shifted = [np.roll(columns, shift, axis=-1)[:, None, :, :length] for shift in shifts.tolist()]
@@ -137,7 +163,7 @@ def _shifted_and_resampled(columns: Float32s, shifts: Ints, weights: Ints, lag: 
 def _max_dependence(
     rows: Float32s, columns: Float32s, label: NDArray[Any], lag: int, *, loss: float
 ) -> tuple[Floats, Floats]:
-    """Return the largest total variation over slots and parts by variant (h, v), and the loss left (h,)."""
+    """Return the largest total variation over slots and parts by variant (h, v), and the largest leakage (h,)."""
     households, slots, _, days = rows.shape
     variants = columns.shape[1]
     pairs = np.unique(np.stack([label[lag:], label[: days - lag]]), axis=1, return_inverse=True)[1].ravel()
@@ -158,7 +184,7 @@ def _max_dependence(
 
 
 def _two_state_leakage(p: Floats, q: Floats, loss: float) -> Floats:
-    """Return L_K(loss) of kernels with the rows (1 - p, p) and (1 - q, q): `privacy.leakage` for two columns."""
+    """Return L_K(loss) of kernels with the rows (1 - p, p) and (1 - q, q): `leakage` for two columns."""
     with np.errstate(divide="ignore"):
         log_ratios = [
             np.logaddexp(np.log(x), np.log1p(-x) - loss) - np.logaddexp(np.log(y), np.log1p(-y) - loss)

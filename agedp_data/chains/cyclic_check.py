@@ -1,9 +1,9 @@
-"""The check of a cyclic chain: would a household that IS this chain have been remembered over days as long as this one?
+"""Goodness of fit of a cyclic chain: does a household have longer memory over days than its cyclic chain explains?
 
-As `markov_check`, given the half-hour: for each half-hour of the day, how far what is seen whole days later lies apart
-for its two halves (cut at the household's own median there), the largest over the day; against the same in series
-drawn from the household's own cyclic chain with the same readings missing. The chain's own figure is the mean of those
-drawn, so the noise of such a count is in both.
+As `markov_goodness_of_fit`, conditional on the half-hour of the day: for each half-hour, the total variation between
+the states whole days earlier for its two halves (split at the household's own median there), maximum over the day. It
+is compared with the same in series simulated from the household's own cyclic chain with the same readings missing. The
+chain's prediction is the mean over the simulated series, so the sampling error of such counts is in both.
 """
 
 from __future__ import annotations
@@ -34,22 +34,38 @@ def cyclic_goodness_of_fit(
     level: float = 0.95,
     replicates: int = 99,
 ) -> Table:
-    """Return, for each household and lag, what the cyclic chain says and what is counted, and whether they disagree.
+    r"""Goodness-of-fit test of a cyclic chain against lagged counts, for each household and lag in whole days.
 
-    Shapes: (h, days * n_phases) int, beginning with a day, (T,) int -> a record array (h, T) with the fields of
-    `check_markov`; low and high are NaN. A row with fewer than 20 visits is left out. Units: [days].
+    Only memory LONGER than the chain's counts against it. A row with fewer than 20 visits is left out.
+
+    .. math:: T = \max_t \frac{\hat\Delta(t) - \bar\Delta(t)}{s_t}
+
+    with mean and standard deviation over the household and its replicates.
+
+    Source: parametric bootstrap test, Davison and Hinkley section 4.2.
 
     Args:
-        states: one state per step, -1 if missing.
-        lags_days: whole days.
-        rng: the source of randomness.
+        states: one state per step, shape (h, days * n_phases) int, beginning with a day, -1 if missing.
+        lags_days: shape (T,) [days].
+        rng: source of randomness.
         n_phases: steps of a day.
-        min_visits: phases with a rarer state are merged with their neighbours (`cyclic.merged_phases`).
-        level: share of households of this very chain that pass at all lags together.
-        replicates: series drawn for each household.
+        min_visits: phases with a rarer state are merged with their neighbours (`merge_phases`).
+        level: share of cyclic chains that pass at all lags together.
+        replicates: simulated series per household.
+
+    Returns:
+        A record array (h, T) with the fields of `markov_goodness_of_fit`; lag in days; low and high are NaN.
 
     Raises:
-        ChainError: states or lags that are none, no whole days, or too few replicates for the level.
+        ChainError: states or lags of a wrong kind, no whole days, or too few replicates for the level.
+
+    References:
+        Davison, Hinkley: Bootstrap Methods and their Application, 1997. https://doi.org/10.1017/CBO9780511802843
+
+    >>> weekend = (np.arange(364) % 7 >= 5).astype(int)[None]  # one reading a day: repeats itself every 7 days
+    >>> table = cyclic_goodness_of_fit(weekend, np.array([7]), np.random.default_rng(1), n_phases=1, min_visits=1)
+    >>> table.direct.tolist(), table.rejected.tolist()
+    ([[1.0]], [[True]])
     """
     n_states = int(np.max(states, initial=0)) + 1
     series, lags = checked_states(states, n_states), checked_lags(lags_days)
@@ -88,9 +104,9 @@ def cyclic_goodness_of_fit(
 def _simulate_cyclic(
     series: SmallInts, k: int, phases: int, replicates: int, min_visits: int, rng: np.random.Generator
 ) -> SmallInts:
-    """Return series drawn from the cyclic chains, missing where the households are: (h, m) -> (h, replicates, m).
+    """Return series simulated from the cyclic chains, missing where the household is: (h, m) -> (h, replicates, m).
 
-    From a state that was never left at its phase the household's own states of the next phase go on.
+    From a state that was never left at its phase, the household's own states of the next phase continue the series.
     """
     size, length = series.shape
     household_rows = [_successor_counts(one, k, phases, min_visits) for one in series]
@@ -123,7 +139,7 @@ def _simulate_cyclic(
 
 
 def _successor_counts(household_states: SmallInts, k: int, phases: int, min_visits: int) -> tuple[Ints, Ints]:
-    """Return how often each state follows, k rows for each group of phases, then one of each phase; and the groups."""
+    """Return successor counts, k rows per group of phases, then the visits of each phase; and the group of each."""
     state, phase = (
         np.where(household_states < k, household_states.astype(np.int64), -1),
         np.arange(household_states.size) % phases,
@@ -139,7 +155,7 @@ def _successor_counts(household_states: SmallInts, k: int, phases: int, min_visi
 
 
 def _median_states(series: SmallInts, k: int, phases: int) -> Ints:
-    """Return for each phase the largest state of the lower half, by its own visits: (h, m) -> (h, phases)."""
+    """Return for each phase the largest state of the lower half of its visits: (h, m) -> (h, phases)."""
     by_phase = series.reshape(len(series), -1, phases).astype(np.int64)
     ascending = np.sort(by_phase, axis=1)  # missing last
     valid_count = (by_phase < k).sum(axis=1, keepdims=True)

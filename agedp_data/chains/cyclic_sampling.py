@@ -1,12 +1,12 @@
-"""The sampling bound (MATHS 8) of cyclic chains: how fast they forget at least, allowing for their being estimated.
+"""Sampling bound of cyclic chains: upper confidence bound of Delta(t) of chains that are themselves estimates.
 
-The recursion is that of `chains.sampling` with a row per phase of the day. Two things differ. The phases that share
-a kernel were chosen by looking at the counts, so radii hold for every stretch of the clock that could have been
-chosen, p (p - 1) + 1 of them. And ages of weeks are made of days: U_(t) is computed over two days and carried on
-by U_t <= U_a U_(t-a), which is all that is left of the recursion once the errors have been paid for.
+The recursion is that of `propagate_radii` with one row per phase. Two things differ. The phases that share a kernel
+were chosen by looking at the counts, so radii hold for every group of adjacent phases that could have been chosen,
+p (p - 1) + 1 of them. And U_t is computed over two days only; larger ages follow from U_t <= U_a U_(t-a), which is all
+that the recursion yields once the sampling errors are included.
 
-A household a state of which has no row at a phase that its kernels lead to (a neighbour whose kernel it shares had
-it, this phase never did) keeps the bound at one: nothing is known of how it would be forgotten there.
+A household with a state that has no row at a phase to which its kernels lead (a neighbour that shares the kernel had
+visits, this phase never) keeps the bound at 1: its mixing there is unknown.
 """
 
 from __future__ import annotations
@@ -33,26 +33,36 @@ def cyclic_sampling_bound(
     level: float,
     households: int,
 ) -> Floats:
-    """Return U_t >= Delta(t), the largest over phases, of the true chains with probability `level` for all at once.
+    r"""Upper confidence bound U_t of Delta(t), maximum over phases, of the true chains, for all households at once.
 
-    Of several lags each gives a bound and the smallest is taken, the level divided among them. A lag of L steps has
-    p / L phases, which begin at multiples of L: any t steps hold (t + 1) // L - 1 of its steps.
+    Of several lags each gives a bound and the smallest is taken; the level is divided among them. A lag of L steps has
+    p / L phases, which begin at multiples of L: any t steps contain (t + 1) // L - 1 of its steps.
 
-    Shapes: {L: (h, p / L, k, k)}, {L: (h, p / L)}, (T,) int -> (h, T). Units: [transitions], [-], [steps] -> [-].
+    .. math:: U_t = \max_p U_{p, t}, \qquad e_x = \sqrt{(2 / N_x) \ln((2^k - 2)\, n k (p (p - 1) + 1) N / \beta)}
+
+    with U_(p, t) as in `propagate_radii` and the other symbols as in `sampling_bound`.
+
+    Source: Weissman radii, propagated; not in the papers, whose chains are treated as known.
 
     Args:
-        counts: transitions by the phase that they leave, of the series read every L steps (1 for all).
-        groups: which phases share a kernel (`merged_phases`).
-        steps: ages.
-        level: confidence, for example 0.95.
-        households: for how many households it has to hold at once.
+        counts: by lag L (1 for all readings), transitions by the phase that they leave of the series subsampled every L
+            steps, shape (h, p / L, k, k) [transitions].
+        groups: by lag, group of each phase (`merge_phases`), shape (h, p / L) int.
+        steps: ages, shape (T,), integers >= 0 [steps].
+        level: confidence, for example 0.95, in (0, 1).
+        households: number n of households for which the bound holds at once.
+
+    Returns:
+        Shape (h, T), between 0 and 1 [-].
 
     Raises:
         ChainError: a level outside (0, 1), fewer than one household or lag, or shapes that do not fit.
 
-    References: MATHS 8.
+    References:
+        Weissman, Ordentlich, Seroussi, Verdu, Weinberger: Inequalities for the L1 Deviation of the Empirical
+        Distribution. HP Labs HPL-2003-97, 2003. https://www.hpl.hp.com/techreports/2003/HPL-2003-97R1.pdf
 
-    >>> tables = {1: np.full((1, 2, 2, 2), 5000)}  # all is forgotten in a step, known up to a radius of .0401
+    >>> tables = {1: np.full((1, 2, 2, 2), 5000)}  # independent readings: Delta is 0, known up to a radius of .0401
     >>> cyclic_sampling_bound(tables, {1: [[0, 0]]}, [1], level=0.95, households=1).round(4).tolist()
     [[0.0401]]
     """
@@ -72,7 +82,7 @@ def cyclic_sampling_bound(
 
 
 def _contained_steps(ages: NDArray[np.int64], lag: int) -> NDArray[np.int64]:
-    """Return how many whole steps of a lag lie within so many single steps, wherever they begin."""
+    """Return how many whole steps of a lag are contained in this many single steps, wherever they begin."""
     return ages if lag == 1 else np.maximum((ages + 1) // lag - 1, 0)
 
 
@@ -96,7 +106,7 @@ def _bound(
 def _reversed_rows(
     counts: NDArray[np.int64], groups: NDArray[np.int64], failure_probability: float
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Return which households have all rows that their kernels lead to, these kernels (rows), and their radii."""
+    """Return the households that have all rows to which their kernels lead, these kernels (rows), and their radii."""
     p, k = counts.shape[1], counts.shape[-1]
     number = pool_counts(counts, groups)
     left_visits, entered = number.sum(axis=-1), np.roll(number.sum(axis=-2), 1, axis=1)

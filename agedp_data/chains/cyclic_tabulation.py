@@ -1,4 +1,4 @@
-"""From the cyclic chains of all households to their envelope, a few households at a time."""
+"""Population bound of cyclic chains: from the kernels of all households and phases to the leakage bound, in batches."""
 
 from __future__ import annotations
 
@@ -28,14 +28,35 @@ def cyclic_leakage_bound(
     reliable: ArrayLike,
     forward: ArrayLike | None = None,
 ) -> LeakageBound:
-    """Return the envelope of cyclic chains, under the Markov assumption: largest over households and phases.
+    r"""Leakage bound of cyclic chains under the Markov assumption: maximum over households and phases.
 
-    Every gap of a composition takes the worst phase, so the bound holds whatever the hours of its inputs. Shapes:
-    (h, p, k, k), (T,) steps, (m,), (h,) bool -> tables (T, m), total variation (T,). As `tabulation.tabulate`, but
-    for the spectral bounds, which are about one kernel.
+    Every gap of a composition takes the worst phase, so the bound holds for any time of day of its inputs. As
+    `leakage_bound`, without the spectral bounds, which refer to one kernel.
+
+    .. math:: B(t, a) = \max_h \max_p L_{K_{h, p} K_{h, p-1} \cdots K_{h, p-t+1}}(a)
+
+    Source: [A] Theorem 1 for a chain that is not time-homogeneous. Erratum A4: powers of one homogenised kernel
+    understate the risk (night P = I, day P uniform: .62 where the truth is 1).
+
+    Args:
+        backward: reversed kernels by phase, shape (h, p, k, k), rows sum to 1 or are NaN [-].
+        ages: shape (T,), ascending [steps].
+        losses: shape (m,), ascending [epsilon].
+        reliable: whether all rows of a household are reliable, shape (h,) bool.
+        forward: forward kernels by phase, if forward losses are required.
+
+    Returns:
+        A bound with tables (T, m) [epsilon] and total variations (T,) [-].
 
     Raises:
         ChainError: no household, or shapes that do not fit.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> stay, mix = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+    >>> cyclic_leakage_bound([[stay, mix]], [1, 2], [1.0], reliable=[True]).backward.tolist()  # 2 steps pass the mixing
+    [[1.0], [0.0]]
     """
     chains, is_reliable = np.asarray(backward, dtype=np.float64), np.asarray(reliable, dtype=np.bool_)
     steps, grid = checked_steps(ages, what="ages"), checked_loss(losses)
@@ -58,9 +79,20 @@ def cyclic_leakage_bound(
 def cyclic_upper_hulls(
     chains: Iterable[Floats], steps: NDArray[np.int64], *, direction: str
 ) -> tuple[UpperHulls, Floats]:
-    """Return the hulls over all households and phases, and each household's total variation, largest over phases.
+    """Upper hulls over all households and phases, and the total variation of each household.
 
-    Shapes: blocks (b, p, k, k) of kernels, (T,) -> hulls of T ages, (h, T).
+    Args:
+        chains: batches of kernels by phase, shape (b, p, k, k) each [-].
+        steps: ages, shape (T,), ascending [steps].
+        direction: "backward" or "forward".
+
+    Returns:
+        Hulls of T ages; total variation of each household, maximum over phases, shape (h, T) [-].
+
+    >>> stay, mix = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+    >>> _, distances = cyclic_upper_hulls([np.array([[stay, mix]])], np.array([1, 2]), direction="backward")
+    >>> distances.tolist()
+    [[1.0, 0.0]]
     """
     hulls, distances = UpperHulls(steps.size), [np.zeros((0, steps.size))]
     for batch in chains:
@@ -85,7 +117,18 @@ def leakage_bound_of_hulls(
     *,
     forward_hulls: UpperHulls | None = None,
 ) -> LeakageBound:
-    """Return the envelope of hulls, backward and, if they are given, ahead; its one bound is the total variation."""
+    """Leakage bound of upper hulls, backward and, if `forward_hulls` is passed, forward.
+
+    Args:
+        backward: hulls of T ages.
+        steps: ages, shape (T,), ascending [steps].
+        grid: losses, shape (m,), ascending [epsilon].
+        steps_per_day: steps of a day.
+        forward_hulls: hulls of the forward kernels at the same ages.
+
+    Returns:
+        A bound whose only method besides "tight" is "total_variation".
+    """
     bounds = {"total_variation": np.minimum(round_up_with_slack(backward.distances), 1.0)}
     forward = None if forward_hulls is None else _leakage_table(forward_hulls, grid)
     return LeakageBound(steps, grid, _leakage_table(backward, grid), forward, bounds, steps_per_day, "markov")
@@ -94,7 +137,22 @@ def leakage_bound_of_hulls(
 def identity_leakage_bound(
     steps: NDArray[np.int64], grid: Floats, steps_per_day: int, *, with_forward: bool = False
 ) -> LeakageBound:
-    """Return the envelope that credits no age at all: a household counts as never forgotten."""
+    """Leakage bound that credits no age at all, for a population with a household that does not mix reliably.
+
+    .. math:: B(t, a) = a
+
+    Args:
+        steps: ages, shape (T,), ascending [steps].
+        grid: losses, shape (m,), ascending [epsilon].
+        steps_per_day: steps of a day.
+        with_forward: whether to include the forward direction.
+
+    Returns:
+        A bound with L(a) = a and total variation 1.
+
+    >>> identity_leakage_bound(np.array([1]), np.array([0.5]), 48).backward.tolist()
+    [[0.5]]
+    """
     table = np.tile(grid, (steps.size, 1))
     bounds = {"total_variation": np.ones(steps.size)}
     return LeakageBound(steps, grid, table, table if with_forward else None, bounds, steps_per_day, "markov")

@@ -1,16 +1,20 @@
-"""The public part of a model: for each age and each loss, the most that any household lets through.
+"""Leakage bound: maximum of the leakage function over all households by age and loss; the public part of a model.
 
-An envelope holds L(a) on a fixed grid of losses, backward and (for temporal leakage) forward, and one total
-variation per age for each other method. Everything rests on three facts: L <= a; L does not decrease in a;
-and L is 1-Lipschitz, since d/da ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) = u - v with u, v in [0, 1], u = e^a
-Q / (1 + (e^a - 1) Q) and v likewise with D. So between grid points g < a < h the smaller of L(h) and L(g) + a
-- g is never below L(a). Of a kernel that is public the pieces themselves are kept beside the grid
-(`chains.hull`): then L is theirs, to the last digit.
+Example: total variation .64 at one day and a release of epsilon .5: at most ln(1 + .64 (e^.5 - 1)) = .348 after a day.
 
-Decisions: all stored numbers are whole 1e-9, tables and distances rounded up, grid losses down (a table value
-stays an upper bound at a smaller loss). An age that is not tabulated uses the nearest smaller one; below
-the smallest, L(a) = a. Larger ages never bound worse than smaller ones, since a published figure holds for
-every later instant: running maximum from the right.
+It contains L(a) on a fixed grid of losses, backward and (for temporal leakage) forward, and one total variation per
+age for each other method. It rests on three facts: L <= a; L does not decrease in a; L is 1-Lipschitz, because
+d/da ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) = u - v with u = e^a Q / (1 + (e^a - 1) Q) in [0, 1] and v likewise with
+D. So between grid points g < a < h the smaller of L(h) and L(g) + a - g is never below L(a).
+
+Decisions:
+
+* All stored numbers are whole 1e-9: tables and distances rounded up, grid losses down (a table value remains an upper
+  bound at a smaller loss).
+* An age that is not tabulated uses the nearest smaller one; below the smallest, L(a) = a.
+* Larger ages never have larger bounds, since a published output holds for every later instant: running maximum from
+  the right.
+* For a public kernel the pieces are stored beside the grid (`PiecewiseLeakage`): L is then exact.
 """
 
 from __future__ import annotations
@@ -54,14 +58,29 @@ LOSS_GRID.flags.writeable = False
 
 
 def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
-    """Return the largest L_K(a) over households at each loss, in whole 1e-9 rounded up, never above the loss.
+    r"""Maximum of the leakage function over households at each loss, in whole 1e-9 rounded up, never above the loss.
 
-    Shapes: (h, k, n), (m,) -> (m,). Units: [-]. Rows of NaN are left out.
+    .. math:: \max_h L_{K_h}(a), \qquad L_K(a) = \max_{q, d, S} \ln \frac{1 + (e^a - 1) q(S)}{1 + (e^a - 1) d(S)}
+
+    Source: [T] eqs. 23 and 24; one sort per pair of rows replaces Algorithms 1 to 5.
+
+    Args:
+        kernels: shape (h, k, n), rows sum to 1 or are NaN (left out) [-].
+        losses: shape (m,), >= 0, `inf` allowed [epsilon].
+
+    Returns:
+        Shape (m,), between 0 and the loss [epsilon].
 
     Raises:
-        ChainError: as `leakage`.
+        ChainError: rows that are not probabilities, no row with data, or a negative loss.
 
-    >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]]], [1.0]).tolist()  # ln((1 + .9 (e - 1)) / (1 + .1 (e - 1)))
+    [0.776136586]
+    >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()  # one never mixes
     [0.5, 2.0]
     """
     rows, loss = filled(kernels), checked_loss(losses)
@@ -71,21 +90,34 @@ def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeakageBound:
-    """An upper bound of the loss about the present, over all households, by age and loss at that age.
+    r"""Upper bound of the loss about the present, over all households, by age and by loss at that age.
+
+    .. math:: B(t, a) \ge \max_h L_{\hat P_h^t}(a)
+
+    Source: [A] Theorem 1 with the tight L in place of ln(1 + Delta(t)(e^a - 1)); the latter is method
+    "total_variation".
 
     Attributes:
-        ages: (T,) ascending steps.
-        losses: (m,) ascending grid; infinity may be the last.
-        backward: (T, m) tight losses through the reversed chain, or None if only distances are known.
-        forward: (T, m) the same through the forward chain, or None.
-        bounds: per method, (T,) total variations in [0, 1] of the reversed chain; of both directions if there is no
-            table at all (a declared curve).
-        steps_per_day: how many steps make a day.
-        assume: "curve" (distances alone: losses may not be composed) or "markov".
-        hulls: per direction that has a table, the pieces of L by age; or nothing.
+        ages: (T,) ascending [steps].
+        losses: (m,) ascending grid [epsilon]; infinity may be the last.
+        backward: (T, m) tight leakage of the reversed chain [epsilon], or None if only distances are known.
+        forward: (T, m) the same of the forward chain, or None.
+        bounds: by method, (T,) total variations in [0, 1] of the reversed chain; of both directions if there is no
+            table (a declared curve).
+        steps_per_day: steps of a day.
+        assume: "curve" (distances only: losses may not be composed) or "markov".
+        hulls: by direction with a table, the pieces of L for each age; or empty.
 
     Raises:
         ChainError: shapes that do not fit, numbers out of range, or an unknown assumption.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> bound = LeakageBound([48], [0.5], bounds={"total_variation": [0.64]})
+    >>> bound(48, 0.5, direction="backward", method="total_variation").item()  # ln(1 + .64 (e^.5 - 1)), rounded up
+    0.347257872
     """
 
     ages: NDArray[np.int64]
@@ -119,18 +151,19 @@ class LeakageBound:
             object.__setattr__(self, name, value)
 
     def __call__(self, age: int, loss: ArrayLike, *, direction: str, method: str) -> Floats:
-        """Return the loss about the present at this age in steps: never below the truth, never above `loss`.
-
-        Shapes: (), (...) -> (...). Units: [steps], [-] -> [-], in whole 1e-9 rounded up.
+        """Loss about the present at this age: never below the truth, never above `loss`, in whole 1e-9 rounded up.
 
         Args:
-            age: steps since the input; for a composition, between two inputs.
-            loss: already incurred about the input.
+            age: steps since the input; for a composition, between two inputs [steps].
+            loss: already incurred about the input, shape (...), >= 0 [epsilon].
             direction: "backward" or "forward".
-            method: "tight", or one of `bounds`.
+            method: "tight", or a key of `bounds`.
+
+        Returns:
+            Shape (...) [epsilon].
 
         Raises:
-            ChainError: a method or direction that was not tabulated, a negative age or loss.
+            ChainError: a method or direction without a table, a negative age or loss.
         """
         losses, row = checked_loss(loss), self._row(age)
         table = self._table(direction, method)
@@ -147,11 +180,22 @@ class LeakageBound:
         return result
 
     def supremum(self, gap: int, loss: float, *, direction: str, method: str) -> float:
-        """Return a bound of the limit of x -> loss + L_gap(x) from 0, `inf` if it grows for ever.
+        """Upper bound of the limit of x -> loss + L_gap(x) from 0: infinitely many releases of this loss, `gap` apart.
 
-        It is a point x with loss + self(gap, x) <= x, rounding included, so iterating this very envelope never passes
-        it: with a table the smallest such point, with a distance the closed form with 1e-9 to spare.
-        Units: [steps], [-] -> [-]. Raises ChainError as calling.
+        It is a point x with loss + self(gap, x) <= x, rounding included, so iterating this bound never exceeds it:
+        with a table the smallest such point, with a distance the closed form plus 1e-9.
+
+        Args:
+            gap: steps between two releases [steps].
+            loss: of each release, >= 0 [epsilon].
+            direction: "backward" or "forward".
+            method: "tight", or a key of `bounds`.
+
+        Returns:
+            The bound [epsilon], `inf` if the recursion is unbounded.
+
+        Raises:
+            ChainError: as calling.
         """
         release_loss, row = checked_loss(loss), self._row(gap)
         table = self._table(direction, method)
@@ -180,7 +224,7 @@ class LeakageBound:
         return float(candidate[candidate <= self.losses].min(initial=np.inf))
 
     def exact_leakage(self, age: int, *, direction: str) -> TabulatedLeakage | PiecewiseLeakage:
-        """Return the tight L at this age in steps as exact arithmetic on whole 1e-9. Raises ChainError as calling."""
+        """Return the tight L at this age [steps] as exact arithmetic in nano-epsilon. Raises ChainError as calling."""
         table, row = self._table(direction, "tight"), self._row(age)
         if row >= 0 and direction in self.hulls:
             return self.hulls[direction][row]
@@ -192,16 +236,16 @@ class LeakageBound:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Return by which methods there are backward figures."""
+        """Return the methods that have backward bounds."""
         return ("tight", *self.bounds) if self.backward is not None else tuple(self.bounds)
 
     @property
     def has_both_directions(self) -> bool:
-        """Tell whether there are losses in both directions that may be composed: what temporal leakage needs."""
+        """Return whether losses in both directions may be composed, as temporal leakage requires."""
         return self.assume == "markov" and self.backward is not None and self.forward is not None
 
     def to_json(self) -> Document:
-        """Return the envelope as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
+        """Return the leakage bound as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
         tables = {name: getattr(self, name) for name in ("backward", "forward")}
         hulls = {name: [[list(piece.over), list(piece.under)] for piece in row] for name, row in self.hulls.items()}
         return {
@@ -216,7 +260,7 @@ class LeakageBound:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Return the envelope that `to_json` wrote. Raises ChainError for any other document."""
+        """Return the leakage bound that `to_json` wrote. Raises ChainError for any other document."""
         unknown = set(document) - set(cls.__dataclass_fields__)
         if unknown:
             raise ChainError(f"an envelope has no {', '.join(sorted(unknown))}")
@@ -262,7 +306,7 @@ class LeakageBound:
         return table
 
     def _between(self, values: Floats, losses: Floats) -> Floats:
-        """Return the smaller of the next value up and the last value plus the distance from it."""
+        """Return the smaller of the next value and the previous value plus the distance from it."""
         upper = np.searchsorted(self.losses, losses, side="left")
         next_value = np.append(values, np.inf)[upper]
         lower = np.searchsorted(self.losses, losses, side="right") - 1

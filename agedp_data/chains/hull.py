@@ -1,10 +1,13 @@
-"""L at one age by its very pieces, in whole 1e-9: what a kernel that is public lets through, and no grid's rounding.
+"""Exact leakage function of one declared kernel at one age, in nano-epsilon, without the rounding of the grid.
 
-L is the largest of a handful of pieces ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) (`privacy.pieces`), so these say all of
-a kernel that matters here. They are kept in whole 1e-18, Q rounded up and D down, which only raises a piece.
+Example: the pieces of P = [[.9, .1], [.1, .9]] are Q = .9, D = .1, and L(1) = ln((.1 + .9 e)/(.9 + .1 e)) = .776.
 
-What a loss comes to must be the same number on every machine, though logarithms differ in their last places: a value
-that comes so near to a whole 1e-9 that this could matter is computed once more, in decimals.
+Decisions:
+
+* L is the maximum of a few pieces ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)), so the pieces describe a public kernel
+  completely. They are stored in whole 1e-18, Q rounded up and D down, which only raises a piece.
+* A loss must be the same number on every machine, although logarithms differ in the last digits. A value so near a
+  whole 1e-9 that this could matter is computed again in decimal arithmetic.
 """
 
 from __future__ import annotations
@@ -37,13 +40,24 @@ _MAX_DESCENTS = 10_000
 
 
 class PiecewiseLeakage:
-    """The pieces of L at one age: Q and D, (v,) each, in whole 1e-18.
+    r"""Leakage function of a public kernel at one age by its pieces, integers in and out.
+
+    .. math:: L(a) = \max_i \ln \frac{1 + (e^a - 1) Q_i}{1 + (e^a - 1) D_i}
+
+    Source: [T] eq. 24 and Algorithms 2 to 5; pieces of all pairs of rows and all prefixes.
+
+    Args:
+        over: sums Q, shape (v,), integers [1e-18].
+        under: sums D, shape (v,), integers, D <= Q [1e-18].
 
     Raises:
         ChainError: sums out of order or out of range.
 
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
     >>> stay = PiecewiseLeakage([9 * PROBABILITY_UNIT // 10], [PROBABILITY_UNIT // 10])
-    >>> stay(NANO), stay.supremum(NANO // 10)  # ln((.1 + .9 e)/(.9 + .1 e)), and that of .1
+    >>> stay(NANO), stay.supremum(NANO // 10)  # ln((.1 + .9 e)/(.9 + .1 e)), and the supremum for .1
     (776136586, 486220674)
     """
 
@@ -56,12 +70,12 @@ class PiecewiseLeakage:
 
     @classmethod
     def from_floats(cls, over: Floats, under: Floats) -> PiecewiseLeakage:
-        """Return the hull of pieces in floats."""
+        """Return the leakage function of pieces in floats (v,): Q rounded up, D rounded down."""
         over_units = [min(PROBABILITY_UNIT, -int(-Fraction(q) * PROBABILITY_UNIT // 1)) for q in over.tolist()]
         return cls(over_units, [int(Fraction(d) * PROBABILITY_UNIT // 1) for d in under.tolist()])
 
     def __call__(self, loss: int) -> int:
-        """Return what is left of a whole loss, rounded up and never above it."""
+        """Return the leakage of a loss, rounded up and never above the loss [nano-epsilon]."""
         if not 0 < loss <= _MAX_EVALUATED:
             return loss
         decayed, complement = math.exp(-loss / NANO), -math.expm1(-loss / NANO)
@@ -77,7 +91,7 @@ class PiecewiseLeakage:
         return min(self._in_decimals(loss) if is_near_nano else math.ceil(value), loss)
 
     def supremum(self, loss: int) -> int | None:
-        """Return an x with loss + L(x) <= x, hardly above the limit of x -> loss + L(x); None if there is none."""
+        """Return an x with loss + L(x) <= x, hardly above the limit of x -> loss + L(x); None if unbounded."""
         if loss == 0:
             return 0
         margin = 2
@@ -99,16 +113,16 @@ class PiecewiseLeakage:
         return candidate
 
     def float_leakage(self, losses: Floats) -> Floats:
-        """Return what is left of losses in floats, not rounded: (...) -> (...)."""
+        """Return the leakage of losses in floats, not rounded: (...) -> (...) [epsilon]."""
         return gain(*self._floats, losses)
 
     def float_supremum(self, losses: Floats) -> Floats:
-        """Return the limits of x -> loss + L(x) in floats, infinite if there is none: (...) -> (...)."""
+        """Return the limits of x -> loss + L(x) in floats, `inf` if unbounded: (...) -> (...) [epsilon]."""
         return fixed_point(*self._floats, losses)
 
     @cached_property
     def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
-        """Return losses close together, from 1e-6 to 64, and what is left of each, in 1e-9."""
+        """Return losses on a dense grid from 1e-6 to 64 and the leakage of each [nano-epsilon]."""
         grid = np.geomspace(1e-6, 64.0, 2000)
         return (grid * NANO).tolist(), (self.float_leakage(grid) * NANO).tolist()
 
@@ -118,7 +132,7 @@ class PiecewiseLeakage:
 
     @cached_property
     def _ordered(self) -> tuple[list[float], list[float], list[float]]:
-        """Return the frontier by falling loss, and between each two of its pieces the 1/(e^a - 1) they are equal at."""
+        """Return the frontier by falling loss, and the 1/(e^a - 1) at which two adjacent pieces are equal."""
         over, under = frontier(*self._floats)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope_difference = (over[:-1] - over[1:]) - (under[:-1] - under[1:])
@@ -126,6 +140,7 @@ class PiecewiseLeakage:
         return over.tolist(), under.tolist(), np.maximum.accumulate(np.nan_to_num(switches)).tolist()
 
     def _in_decimals(self, loss: int) -> int:
+        """Return the leakage in decimal arithmetic, rounded up: the same on every machine."""
         decayed = _DECIMALS.exp(Decimal(-loss) / NANO)
         complement, log_ratio = 1 - decayed, Decimal(0)
         for q, d in zip(self.over, self.under, strict=True):

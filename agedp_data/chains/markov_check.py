@@ -1,15 +1,15 @@
-"""The check of a chain: would a household that IS this chain have been remembered as long as this one was?
+"""Goodness of fit of the Markov model: does a household have longer memory than a first-order chain explains?
 
-For every lag, how far the direct count (`chains.forgetting`) exceeds the powers of the one-step kernel, against
-the same excess in series drawn from the estimated chain itself, with the same readings missing. A household is
-rejected where its excess, in standard deviations, is larger than the largest over all lags in all but a share
-1 - level of the drawn series: a household that is a chain of this order is rejected anywhere with probability
-about 1 - level.
+For every lag, the excess of the lagged counts (`empirical_total_variation`) over the matrix powers of the one-step
+kernel is compared with the same excess in series simulated from the estimated chain (parametric bootstrap), with the
+same readings missing. The Markov property is rejected where the excess, in standard deviations, is above the largest
+over all lags in all but a share 1 - level of the simulated series: a household that is a first-order chain is rejected
+anywhere with probability about 1 - level.
 
-Intervals of the direct count are from a bootstrap over whole weeks, reflected (basic). They describe sampling noise
-given the regimes seen and are no confidence bounds for the memory: for a year of regimes of 30 to 180 days a nominal
-95 % held the true figure for 92 % of the households at a day and 73 to 80 % at 28 days, missing mostly below it
-(`tests/benchmarks/coverage.py` measures and prints it, docs/forgetting.md has it).
+Intervals of the lagged counts are basic (reflected) bootstrap intervals over whole weeks. They describe the sampling
+error given the regimes seen and are no confidence bounds for the memory: for a year of regimes of 30 to 180 days a
+nominal 95 % interval covered the truth for 92 % of the households at one day and for 73 to 80 % at 28 days, missing
+mostly below it (measured by `tests/benchmarks/coverage.py`).
 """
 
 from __future__ import annotations
@@ -43,30 +43,39 @@ def markov_goodness_of_fit(
     level: float = 0.95,
     replicates: int = 99,
 ) -> Table:
-    """Return, for each household and lag, what the chain says and what is counted, and whether they disagree.
+    r"""Goodness-of-fit test of a first-order chain against lagged counts, for each household and lag.
 
-    Shapes: (..., m) int, (T,) int -> a record array (..., T) with the fields lag [steps]; powers, direct: the
-    largest total variation by powers and as counted; low, high: interval of `direct`; floor: what a series shows
-    against a shifted copy of itself; rejected: whether `direct` exceeds `powers` by more than the chain explains.
-    NaN, and not rejected, where nothing can be counted. Only remembering LONGER than the chain counts against it.
+    Only memory LONGER than the chain's counts against it.
+
+    .. math:: T = \max_t \frac{X_t - \bar X_t}{s_t}, \qquad X_t = \hat\Delta_{direct}(t) - \hat\Delta_{powers}(t)
+
+    with mean and standard deviation over the household and its replicates.
+
+    Source: parametric bootstrap test, Davison and Hinkley section 4.2; intervals section 5.2.
 
     Args:
-        states: one state per step, -1 if missing.
-        lags: steps.
-        rng: the source of randomness.
+        states: one state per step, shape (..., m) int, -1 if missing.
+        lags: shape (T,) [steps].
+        rng: source of randomness.
         n_states: number of states.
-        steps_per_day: how many steps make a day; the bootstrap draws whole weeks.
-        level: share of households of this very chain that pass at all lags together, and coverage of intervals.
-        replicates: series drawn for each household; more give the same rate with less chance in the verdict.
+        steps_per_day: steps of a day; the bootstrap draws whole weeks.
+        level: share of first-order chains that pass at all lags together, and nominal coverage of the intervals.
+        replicates: simulated series per household; more of them give the same rate with less chance in the verdict.
+
+    Returns:
+        A record array (..., T): lag [steps]; powers, direct: largest total variation predicted and counted; low, high:
+        interval of `direct`; floor: null level, a series against a shifted copy of itself; rejected: bool. NaN, and not
+        rejected, where nothing can be counted.
 
     Raises:
-        ChainError: states or lags that are none, or too few replicates for the level.
+        ChainError: states or lags of a wrong kind, or too few replicates for the level.
 
-    References: MATHS 2b; Davison and Hinkley, Bootstrap methods and their application, 1997, 5.2 and 4.2.
+    References:
+        Davison, Hinkley: Bootstrap Methods and their Application, 1997. https://doi.org/10.1017/CBO9780511802843
 
-    >>> day = np.arange(364) % 7 >= 5  # at home on two days of each week
-    >>> found = markov_goodness_of_fit(day.astype(int), [1, 7], np.random.default_rng(1), n_states=2)
-    >>> found.direct.round(1).tolist(), found.powers.round(1).tolist(), found.rejected.tolist()
+    >>> weekend = np.arange(364) % 7 >= 5  # in one state on two days of each week
+    >>> table = markov_goodness_of_fit(weekend.astype(int), [1, 7], np.random.default_rng(1), n_states=2)
+    >>> table.direct.round(1).tolist(), table.powers.round(1).tolist(), table.rejected.tolist()
     ([0.3, 1.0], [0.3, 0.0], [False, True])
     """
     series, steps = checked_states(states, n_states), checked_lags(lags)
@@ -97,7 +106,21 @@ def markov_goodness_of_fit(
 
 
 def max_exceedances(level: float, replicates: int) -> int:
-    """Return how many replicates may lie above a household that is rejected, itself among them: at least one."""
+    """Rank of the threshold among the replicates: how many may exceed a rejected household, itself included.
+
+    Args:
+        level: share that passes, in (0, 1).
+        replicates: simulated series.
+
+    Returns:
+        floor((1 - level)(replicates + 1)), at least 1.
+
+    Raises:
+        ChainError: a level outside (0, 1), or too few replicates for it.
+
+    >>> max_exceedances(0.95, 99)
+    5
+    """
     exceedances = int((1 - level) * (replicates + 1) * (1 + 1e-9)) if 0 < level < 1 else 0
     if exceedances < 1:
         raise ChainError(f"a level of {level} needs more than {replicates} replicates, or to lie between 0 and 1")
@@ -107,7 +130,20 @@ def max_exceedances(level: float, replicates: int) -> int:
 def goodness_of_fit_table(
     steps: Ints, measures: dict[str, Floats], rejected: NDArray[np.bool_], shape: tuple[int, ...]
 ) -> Table:
-    """Return the figures of households (h, T) as a record array of this shape."""
+    """Results of households as a record array with the fields lag, those of `measures`, and rejected.
+
+    Args:
+        steps: lags, shape (T,) [steps].
+        measures: by field, shape (h, T) [-].
+        rejected: shape (h, T) bool.
+        shape: shape of the result, with h T elements.
+
+    Returns:
+        A record array of this shape.
+
+    >>> goodness_of_fit_table(np.array([7]), {"direct": np.array([[0.5]])}, np.array([[True]]), (1,)).direct.tolist()
+    [0.5]
+    """
     columns = {"lag": np.broadcast_to(steps, rejected.shape), **measures, "rejected": rejected}
     table = np.empty(shape, dtype=[(name, column.dtype) for name, column in columns.items()])
     for name, column in columns.items():
@@ -125,6 +161,7 @@ def _direct_and_powers(series: SmallInts, steps: Ints, k: int) -> tuple[Floats, 
 
 
 def _null_level(series: SmallInts, steps: Ints, shifts: Ints, k: int) -> Floats:
+    """Return the null level: mean over shifts of the distance of each series from a shifted copy, (h, T)."""
     shifted = [np.roll(series, shift, axis=-1) for shift in shifts.tolist()]
     distances = [
         [max_row_distance(count_state_pairs(series, copy, lag, k)) for copy in shifted] for lag in steps.tolist()
@@ -135,7 +172,7 @@ def _null_level(series: SmallInts, steps: Ints, shifts: Ints, k: int) -> Floats:
 def _intervals(
     series: SmallInts, steps: Ints, rng: np.random.Generator, k: int, week: int, level: float
 ) -> tuple[Floats, Floats]:
-    """Return the basic bootstrap interval of the direct count, weeks drawn with replacement: (h, T), (h, T)."""
+    """Return the basic bootstrap interval of the lagged counts, weeks drawn with replacement: (h, T), (h, T)."""
     length = series.shape[1]
     weeks = max(1, -(-length // week))
     draws = rng.multinomial(weeks, np.full(weeks, 1 / weeks), size=_RESAMPLES).astype(np.float64)
@@ -164,9 +201,20 @@ def _count_by_week(series: SmallInts, lag: int, k: int, week: int, weeks: int) -
 
 
 def exceeds_replicates(excess: Floats, replicates: Floats, exceedances: int) -> NDArray[np.bool_]:
-    """Return where the excess (h, T) is beyond the `allowed`-th largest, over lags, of its like (h, R, T).
+    """Return where the excess exceeds the `exceedances`-th largest maximum over lags of its replicates.
 
-    Both in standard deviations from their mean at the lag.
+    Both are in standard deviations from their common mean at the lag.
+
+    Args:
+        excess: of the households, shape (h, T) [-].
+        replicates: of their simulated series, shape (h, R, T) [-].
+        exceedances: rank of the threshold (`max_exceedances`).
+
+    Returns:
+        Shape (h, T) bool; False where the excess is NaN.
+
+    >>> exceeds_replicates(np.array([[3.0, np.nan]]), np.zeros((1, 19, 2)), 1).tolist()
+    [[True, False]]
     """
     values = np.nan_to_num(np.concatenate((excess[:, None], replicates), axis=1))
     deviation = values.std(axis=1, keepdims=True)

@@ -1,10 +1,10 @@
-"""The largest leakage over all households at each of many ages: bounded first, computed only where it can matter.
+"""Maximum of the leakage function over all households at many ages: bounded first, computed only where it can matter.
 
-A kernel's pieces (D, Q) obey Q - D <= Delta and Q <= R D, R the largest ratio of two entries of a column. So they
-lie under two lines that meet in one point, and if that point is under the upper hull of the pieces already found,
-the kernel adds nothing at any loss: the hull is concave, begins at the origin and is continued with slope one
-(`privacy.pieces`). Delta is bounded by what all rows share, 1 - sum of the columns' minima, before it is computed.
-Of thousands of households a handful passes at each age, provided that a telling one comes first.
+A kernel's pieces (D, Q) satisfy Q - D <= Delta and Q <= R D, with R the largest ratio of two entries of a column. So
+they lie under two lines that meet in one point. If that point is under the upper hull of the pieces computed so far,
+the kernel adds nothing at any loss: the hull is concave, begins at the origin and is continued with slope one. Delta
+is first bounded by the mass that all rows share, 1 - sum of the columns' minima. Of thousands of households a handful
+is computed at each age, provided that a slowly mixing one comes first.
 """
 
 from __future__ import annotations
@@ -35,10 +35,17 @@ _SLOWEST_PER_AGE = 8
 
 
 class UpperHulls:
-    """Upper hulls of the pieces of many kernels, one hull for each age.
+    """Upper hulls of the pieces (D, Q) of many kernels, one hull per age.
+
+    Use it to take the maximum of L over many households without a table per household: L of a hull is `gain`.
 
     Attributes:
-        hulls: for each age (over, under), from the largest Q/D to the largest Q - D.
+        hulls: for each age (Q, D), from the largest Q/D to the largest Q - D.
+
+    >>> hulls = UpperHulls(1)
+    >>> hulls.add(0, [[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]])
+    >>> hulls.distances.round(12).tolist()  # max(.9 - .1, .6 - .4)
+    [0.8]
     """
 
     __slots__ = ("hulls",)
@@ -47,7 +54,7 @@ class UpperHulls:
         self.hulls: list[UpperHull] = [(np.zeros(1), np.zeros(1)) for _ in range(ages)]
 
     def add(self, age: int, kernels: ArrayLike) -> None:
-        """Take in kernels (h, k, n) at the age of this number; rows of NaN are left out."""
+        """Add kernels (h, k, n) at the age with this index; rows of NaN are left out."""
         rows = filled(kernels)
         low, high = rows.min(axis=1), rows.max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -66,17 +73,31 @@ class UpperHulls:
         return np.array([(over - under).max() for over, under in self.hulls])
 
     def _may_exceed(self, age: int, distance: Floats, ratio: Floats) -> Mask:
-        """Return which kernels may have a piece above the hull: the meeting point of their two bounds is."""
+        """Return which kernels may have a piece above the hull: those whose two bounds meet above it."""
         with np.errstate(divide="ignore", invalid="ignore"):
             under = np.where(ratio > 1, distance / (ratio - 1), 0.0)
         return above(under + distance, under, *self.hulls[age])
 
 
 def upper_hulls(chains: Floats, steps: Steps) -> UpperHulls:
-    """Return the hulls of the powers of the chains (h, k, k) at ascending steps (T,).
+    r"""Upper hulls of the powers of chains, over all households.
 
-    >>> found = upper_hulls(np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]]), np.array([1, 2]))
-    >>> found.distances.round(12).tolist()
+    .. math:: \max_h L_{P_h^t}(a) = \max_{(Q, D)} \ln \frac{1 + (e^a - 1) Q}{1 + (e^a - 1) D}
+
+    Source: [T] eq. 24; pieces of all households together.
+
+    Args:
+        chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), ascending [steps].
+
+    Returns:
+        Hulls of T ages.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> hulls = upper_hulls(np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]]), np.array([1, 2]))
+    >>> hulls.distances.round(12).tolist()
     [0.8, 0.64]
     """
     hulls = UpperHulls(len(steps))
@@ -87,7 +108,24 @@ def upper_hulls(chains: Floats, steps: Steps) -> UpperHulls:
 
 
 def max_reversibilised_bound(chains: Floats, steps: Steps) -> Floats:
-    """Return the largest `reversibilised_bound` over the chains (h, k, k) at ascending steps (T,)."""
+    """Maximum of `reversibilised_bound` over the households, computed only where it can matter.
+
+    Args:
+        chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), ascending [steps].
+
+    Returns:
+        Shape (T,), between 0 and 1 [-].
+
+    Raises:
+        ChainError: a chain with several recurrent classes.
+
+    References:
+        Fill 1991. https://doi.org/10.1214/aoap/1177005981
+
+    >>> max_reversibilised_bound(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.array([1, 2])).round(12).tolist()
+    [0.8, 0.64]
+    """
     maximum = np.zeros(len(steps))
     for batch in _slowest_first(chains, steps):
         distribution = stationary(batch)
@@ -117,7 +155,24 @@ def max_reversibilised_bound(chains: Floats, steps: Steps) -> Floats:
 
 
 def max_spectral_bound(chains: Floats, steps: Steps) -> Floats | None:
-    """Return the largest `spectral_bound` over the chains (h, k, k), or None if one of them is not reversible."""
+    """Maximum of `spectral_bound` over the households, or None if one of the chains is not reversible.
+
+    Args:
+        chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), ascending [steps].
+
+    Returns:
+        Shape (T,), between 0 and 1 [-], or None.
+
+    Raises:
+        ChainError: a chain with several recurrent classes.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> max_spectral_bound(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.array([1, 2])).round(12).tolist()
+    [0.8, 0.64]
+    """
     batches = list(_batches(chains))
     if not all(is_reversible(batch).all() for batch in batches):
         return None
@@ -125,7 +180,7 @@ def max_spectral_bound(chains: Floats, steps: Steps) -> Floats | None:
 
 
 def _slowest_first(chains: Floats, steps: Steps) -> Iterator[Floats]:
-    """Yield the chains in blocks, those that forget slowest at the first, middle and last step before the others."""
+    """Yield the chains in batches, the slowest mixing ones at the first, middle and last step first."""
     ranking_steps = np.unique(steps[[0, len(steps) // 2, -1]]) if len(steps) else steps
     is_slowest = np.zeros(len(chains), np.bool_)
     distances = [total_variation_forward(batch, ranking_steps) for batch in _batches(chains)]

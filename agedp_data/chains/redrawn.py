@@ -1,7 +1,7 @@
-"""Series drawn anew from the chains of households, and their pairs counted: where a check by replicates spends time.
+"""Parametric bootstrap: series simulated from the chains of households, and fast counts of their pairs.
 
-The next state is one of those that followed the present one in the household's own series, each as likely: exactly
-the estimated chain, at two look-ups a step for all households and replicates together.
+The next state is drawn uniformly from the states that followed the present one in the household's own series. This is
+exactly the estimated chain, at two look-ups per step for all households and replicates together.
 """
 
 from __future__ import annotations
@@ -21,14 +21,41 @@ _PAIRS_PER_BATCH = 2**18  # pairs at a time: what stays in a processor's cache
 
 
 def smallest_state_type(k: int) -> type[np.unsignedinteger[Any]]:
-    """Return the smallest type that holds states below k, and k for a missing one."""
+    """Smallest unsigned type that contains the states below k, and k itself for a missing one.
+
+    Args:
+        k: number of states.
+
+    Returns:
+        A numpy integer type.
+
+    >>> smallest_state_type(12).__name__, smallest_state_type(256).__name__
+    ('uint8', 'uint16')
+    """
     return np.uint8 if k < 2**8 else np.uint16
 
 
 def simulate_replicates(series: Ints, k: int, replicates: int, rng: np.random.Generator) -> SmallInts:
-    """Return series drawn from the chain of each household, missing (k) where it is: (h, m) -> (h, replicates, m).
+    """Series simulated from the fitted chain of each household, missing (k) where the household's series is.
 
-    Each begins in a state of the household's own at random. A household whose chain cannot be followed has none.
+    Each series begins in a state drawn from the household's own visits. A household whose chain has no recurrent part
+    has missing replicates only.
+
+    Args:
+        series: states, shape (h, m) int, negative if missing.
+        k: number of states.
+        replicates: series per household.
+        rng: source of randomness.
+
+    Returns:
+        Shape (h, replicates, m), unsigned; k is missing.
+
+    References:
+        Davison, Hinkley: Bootstrap Methods and their Application, 1997. https://doi.org/10.1017/CBO9780511802843
+
+    >>> path = simulate_replicates(np.array([[0, 1, 0, 1, -1]]), 2, 1, np.random.default_rng(1))[0, 0]
+    >>> bool((path[:3] != path[1:4]).all()), path[4].item()  # a periodic chain alternates; the last step is missing
+    (True, 2)
     """
     size, length = series.shape
     successors, start, successor_number = _successors(series, k)
@@ -52,7 +79,23 @@ def simulate_replicates(series: Ints, k: int, replicates: int, rng: np.random.Ge
 
 
 def count_state_pairs(later_states: SmallInts, earlier_states: SmallInts, lag: int, k: int) -> Ints:
-    """Return the pairs (now, `lag` earlier) of states below k, k where missing: (..., m), (..., m) -> (..., k, k)."""
+    """Count pairs (later state, state `lag` steps earlier) of series in a small type; k is missing.
+
+    Faster than `count_lagged_pairs` for many simulated series.
+
+    Args:
+        later_states: shape (..., m), unsigned, 0..k.
+        earlier_states: shape (..., m), unsigned, 0..k.
+        lag: steps between the two [steps].
+        k: number of states.
+
+    Returns:
+        Shape (..., k, k) int64 [pairs].
+
+    >>> series = np.array([0, 1, 1], dtype=np.uint8)
+    >>> count_state_pairs(series, series, 1, 2).tolist()  # (1 after 0), (1 after 1)
+    [[0, 0], [1, 1]]
+    """
     length, width = later_states.shape[-1], k + 1
     later, earlier = later_states.reshape(-1, length), earlier_states.reshape(-1, length)
     counts = np.zeros((len(later), width * width), dtype=np.int64)
@@ -67,7 +110,7 @@ def count_state_pairs(later_states: SmallInts, earlier_states: SmallInts, lag: i
 
 
 def _successors(series: Ints, k: int) -> tuple[Ints, Ints, Ints]:
-    """Return the states that follow each state, household by household, where each begins (h, k) and how many."""
+    """Return the successors of each state, household by household, their first index (h, k) and number (h, k)."""
     size = len(series)
     counts = np.swapaxes(count_lagged_pairs(series, series, 1, n_secret=k, n_read=k), 1, 2)
     for i, chain in enumerate(transition_matrix(counts, smoothing=0)):
@@ -79,7 +122,7 @@ def _successors(series: Ints, k: int) -> tuple[Ints, Ints, Ints]:
 
 
 def _visited_states(series: Ints, is_allowed: NDArray[np.bool_], k: int) -> tuple[Ints, Ints, Ints]:
-    """Return the states of each household that are kept, where they begin (h,) and how many there are."""
+    """Return the allowed states of each household by their visits, where they begin (h,), and how many there are."""
     shifted = np.where(series >= 0, series, k) + np.arange(len(series))[:, None] * (k + 1)
     visits = np.bincount(shifted.ravel(), minlength=len(series) * (k + 1)).reshape(-1, k + 1)[:, :k] * is_allowed
     number = visits.sum(axis=1)
@@ -87,11 +130,32 @@ def _visited_states(series: Ints, is_allowed: NDArray[np.bool_], k: int) -> tupl
 
 
 def random_uint32(rng: np.random.Generator, size: int | tuple[int, int]) -> NDArray[np.uint64]:
-    """Return numbers from 0 to 2^32 - 1, each as likely."""
+    """Uniform integers from 0 to 2^32 - 1 as uint64.
+
+    Args:
+        rng: source of randomness.
+        size: shape of the result.
+
+    Returns:
+        Shape `size`, uint64.
+    """
     return rng.integers(0, 2**32, size, dtype=np.uint32).astype(np.uint64)
 
 
 def pick_uniformly(values: Ints, start: Ints, number: Ints, random: NDArray[np.uint64]) -> Ints:
-    """Return one of `number` values from `start` on, each as likely up to 2^-32; 0 where there are none."""
+    """Pick one of `number` values from `start` on, uniformly up to 2^-32; 0 where there are none.
+
+    Args:
+        values: shape (v,) int.
+        start: index of the first candidate, shape (n,) int.
+        number: number of candidates, shape (n,) int.
+        random: integers from 0 to 2^32 - 1 (`random_uint32`), shape (n,).
+
+    Returns:
+        Shape (n,) int.
+
+    >>> pick_uniformly(np.array([5, 7]), np.array([0]), np.array([2]), np.array([2**31], dtype=np.uint64)).tolist()
+    [7]
+    """
     index = start + ((number.astype(np.uint64) * random) >> np.uint64(32)).astype(np.int64)
     return np.where(number > 0, values[np.minimum(index, max(values.size - 1, 0))], 0) if values.size else 0 * start

@@ -1,10 +1,12 @@
-"""A bound on how fast a chain forgets that allows for its being estimated (MATHS 8).
+"""Sampling bound: upper confidence bound of Delta(t) of a chain that is itself an estimate.
 
-The plug-in Delta(t) understates the truth in about half of all cases. Here each row of the reversed chain is known
-up to a radius e_x in the L1 norm, at once for all households, rows and numbers of visits (Weissman, Ordentlich,
-Seroussi, Verdu and Weinberger, HP Labs HPL-2003-97), and the radii are carried through the powers. It certifies the
-noise of the estimate within the model, not the model, and costs two or three times the age; rarely visited states
-keep it at one.
+Example: two states with 10 000 visits each and P = [[.9, .1], [.1, .9]] as counted: Delta(1) is .8 by plug-in and at
+most .8535 with confidence .95.
+
+The plug-in Delta(t) understates the truth in about half of all cases. Here each row of the reversed chain is known up
+to a radius e_x in the L1 norm, for all households, rows and numbers of visits at once (Weissman et al.), and the radii
+are propagated through the powers. The bound covers the sampling error of the estimate within the model, not the error
+of the model. It costs two to three times the age; rarely visited states keep it at 1.
 """
 
 from __future__ import annotations
@@ -27,29 +29,39 @@ _NUMBERS_PER_BATCH = 2**22
 def sampling_bound(
     counts: ArrayLike | Mapping[int, ArrayLike], steps: ArrayLike, *, level: float, households: int
 ) -> Floats:
-    """Return U_t >= Delta(t) of the true chain, with probability `level` for all households and steps at once.
+    r"""Upper confidence bound U_t of Delta(t) of the true chains, for all households and steps at once.
 
-        e_x = sqrt((2/N_x) ln((2^k - 2) n k N / beta)),  beta = (1 - level) / number of lags,
-        U_0 = 1,  U_t = min(U_(t-1), min_a U_a U_(t-a), 1/2 max_(x, x') [ |v Q^t|_1 + sum_(s < t) sum_i
-        |(v Q^s)_i| e_i U_(t-1-s) ]),
+    Use it where a chain is estimated from few visits. The leakage that U_t permits is
+    `leakage_from_total_variation(U_t, loss)`.
 
-    v the difference of the indicators of x and x', Q the reversed chain as counted, N_x the visits of its row x, N
-    their sum, n the number of households. What it says about a loss is `through_distance(U_t, loss)`.
+    .. math::
+        e_x &= \sqrt{(2 / N_x) \ln((2^k - 2)\, n k N / \beta)}, \qquad U_0 = 1, \\
+        U_t &= \min\Bigl(U_{t-1},\ \min_a U_a U_{t-a},\ \frac{1}{2} \max_{x, x'} \bigl[ \lVert v Q^t \rVert_1
+        + \sum_{s < t} \sum_i |(v Q^s)_i| e_i U_{t-1-s} \bigr]\Bigr)
 
-    Shapes: (..., k, k), (T,) int -> (..., T). Units: [transitions], [steps] -> [-]. States without any transition
-    are left out; a state into which none was counted, or a single state, keeps the bound at 1.
+    with beta = (1 - level) / number of lags, v the difference of the indicators of x and x', Q the reversed chain as
+    counted, N_x the visits of its row x, N their sum and n the number of households.
+
+    Source: Weissman radii, propagated; not in the papers, whose chains are treated as known.
 
     Args:
-        counts: one-step transitions (rows: from); or for several lags L the transitions of the series read every L
-            steps (`count_transitions` with `every`), of which each gives a bound and the smallest is taken.
-        steps: ages.
-        level: confidence, for example 0.95.
-        households: for how many households it has to hold at once.
+        counts: one-step transitions, shape (..., k, k), rows: from; or a dict from lag L to the transitions of the
+        series
+            subsampled every L steps (`count_transitions` with `every`): each gives a bound, the smallest is taken.
+        steps: ages, shape (T,), integers >= 0 [steps].
+        level: confidence, for example 0.95, in (0, 1).
+        households: number n of households for which the bound holds at once.
+
+    Returns:
+        Shape (..., T), between 0 and 1 [-]. States without any transition are left out; a state into which no
+        transition was counted, or a single state, keeps the bound at 1.
 
     Raises:
-        ChainError: a level outside (0, 1), fewer than one household or lag, or counts and steps that are none.
+        ChainError: a level outside (0, 1), fewer than one household or lag, or counts and steps of a wrong kind.
 
-    References: MATHS 8.
+    References:
+        Weissman, Ordentlich, Seroussi, Verdu, Weinberger: Inequalities for the L1 Deviation of the Empirical
+        Distribution. HP Labs HPL-2003-97, 2003. https://www.hpl.hp.com/techreports/2003/HPL-2003-97R1.pdf
 
     >>> sampling_bound([[9000, 1000], [1000, 9000]], [1], level=0.95, households=1).round(4).tolist()  # .8 + e
     [0.8535]
@@ -85,10 +97,22 @@ def _bound(counts: Floats, ages: NDArray[np.int64], failure_probability: float) 
 
 
 def weissman_radii(visits: Floats, union_size: Floats | float, failure_probability: float) -> Floats:
-    """Return how far (L1) rows visited so often lie from the truth: sqrt((2/N_x) ln((2^k - 2) tried / share)).
+    r"""Radii of rows in the L1 norm: how far a counted row may be from the true one.
 
-    Shapes: (..., k), broadcast -> (..., k). `tried` is in how many ways a row may be come by (rows, numbers of
-    visits), `share` the probability that one household may fail with. Two laws are never further apart than 2.
+    .. math:: e_x = \min\bigl(2, \sqrt{(2 / N_x) \ln((2^k - 2)\, m / \delta)}\bigr)
+
+    Source: Weissman et al. 2003, Theorem 2.1, as in `sampling_bound`. Two distributions are never further apart than 2.
+
+    Args:
+        visits: visits N_x of each row, shape (..., k) [transitions].
+        union_size: number m of events of the union bound (rows times possible numbers of visits), broadcast.
+        failure_probability: delta, with which one household may violate the bound.
+
+    Returns:
+        Shape (..., k), between 0 and 2 [-].
+
+    >>> weissman_radii(np.array([10000.0, 0.0]), 40000, 0.05).round(4).tolist()  # sqrt(2e-4 ln(1.6e6))
+    [0.0535, 2.0]
     """
     k = visits.shape[-1]
     log_term = (
@@ -98,15 +122,26 @@ def weissman_radii(visits: Floats, union_size: Floats | float, failure_probabili
 
 
 def propagate_radii(kernels: Floats, radius: Floats, horizon: int) -> Floats:
-    """Return U_0 to U_horizon of reversed one-step kernels by phase, known up to a radius: the largest over phases.
+    r"""U_0 to U_horizon of reversed one-step kernels by phase, known up to radii; the maximum over phases.
 
-    With the phase p of the present, v the difference of two rows and A_s = K_p K_(p-1) ... K_(p-s+1),
+    With p the phase of the present, v the difference of two rows and A_s = K_p K_(p-1) ... K_(p-s+1):
 
-        U_(p, t) = min(U_(p, t-1), min_a U_(p, a) U_(p-a, t-a), 1/2 max_v [ |v A_t|_1 + sum_(s < t) sum_i
-        |(v A_s)_i| e_(p-s, i) U_(p-s-1, t-1-s) ]);
+    .. math:: U_{p, t} = \min\Bigl(U_{p, t-1},\ \min_a U_{p, a} U_{p-a, t-a},\ \frac{1}{2} \max_v \bigl[
+        \lVert v A_t \rVert_1 + \sum_{s < t} \sum_i |(v A_s)_i| e_{p-s, i} U_{p-s-1, t-1-s} \bigr]\Bigr)
 
-    one phase is a homogeneous chain. Shapes: (h, p, k, k) with rows of zeros for states left out, (h, p, k) ->
-    (h, horizon + 1). Units: [-].
+    Source: as `sampling_bound`; one phase is a time-homogeneous chain.
+
+    Args:
+        kernels: shape (h, p, k, k), rows sum to 1 or, for states left out, to 0 [-].
+        radius: L1 radii of the rows, shape (h, p, k) [-].
+        horizon: largest age [steps].
+
+    Returns:
+        Shape (h, horizon + 1), between 0 and 1 [-].
+
+    >>> kernels = np.array([[[[0.9, 0.1], [0.1, 0.9]]]])
+    >>> propagate_radii(kernels, np.zeros((1, 1, 2)), 2).round(12).tolist()  # no sampling error: .8^t
+    [[1.0, 0.8, 0.64]]
     """
     h, p, k = radius.shape
     result = np.ones((h, horizon + 1))
@@ -125,10 +160,10 @@ def propagate_radii(kernels: Floats, radius: Floats, horizon: int) -> Floats:
 
 
 def _with_bound_below_one(kernels: Floats, radius: Floats, horizon: int) -> NDArray[np.int64]:
-    """Return which households' bounds ever fall below one.
+    """Return the households whose bound falls below 1 at some age.
 
-    While they are at one, the errors of each pair of rows only grow; once they alone make up for a total variation of
-    one at every phase, no bound falls any more.
+    While a bound is 1, the errors of each pair of rows only grow. Once they alone exceed a total variation of 1 at
+    every phase, the bound stays at 1.
     """
     remaining, is_candidate = np.arange(len(kernels)), np.zeros(len(kernels), np.bool_)
     pairs = _RowPairs(kernels)
@@ -185,7 +220,7 @@ class _RowPairs:
         self.start = np.eye(kernels.shape[-1]) * has_row[..., None]
 
     def differences(self, rows: Floats) -> Floats:
-        """Return how far the two rows of each pair are apart, by state: (h, p, pairs, k)."""
+        """Return the absolute difference of the two rows of each pair, by state: (h, p, pairs, k)."""
         return np.asarray(np.abs(rows[:, :, self.upper] - rows[:, :, self.lower]) * self.is_valid)
 
 

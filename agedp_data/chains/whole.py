@@ -1,6 +1,8 @@
-"""L at one age in whole 1e-9: integers in, integers out, exact and fast, for recursions over years of days.
+"""Leakage function L of one age as a table in whole nano-epsilon: integers in, integers out, for exact recursions.
 
-The same bound as `Envelope`'s: between grid points g < a < h the smaller of L(h) and L(g) + a - g, never above a.
+Example: the grid (100, 200) with values (30, 90) gives L(110) = min(90, 30 + 10) = 40.
+
+It is the bound of `LeakageBound`: between grid points g < a < h the smaller of L(h) and L(g) + a - g, never above a.
 """
 
 from __future__ import annotations
@@ -13,12 +15,23 @@ NanoNumbers = Sequence[int | str]
 
 
 class TabulatedLeakage:
-    """L of an envelope's row: (m,) ascending grid and (m,) values, both in whole 1e-9, "inf" for infinity.
+    r"""Upper bound of L at one age from a table in nano-epsilon; "inf" stands for infinity.
 
-    Without a grid L(a) = a.
+    L does not decrease and is 1-Lipschitz, so the table bounds it between grid points. Without a grid L(a) = a.
 
-    >>> left = TabulatedLeakage([100, 200], [30, 90])
-    >>> left(50), left(110), left(160), left(200), left(250)
+    .. math:: L(a) \le \min\bigl(L(h),\ L(g) + a - g,\ a\bigr), \qquad g \le a \le h
+
+    Source: derivative of [T] eq. 24, which is between 0 and 1.
+
+    Args:
+        grid: losses, shape (m,), ascending integers or "inf" [nano-epsilon].
+        values: L at the grid, shape (m,), integers or "inf" [nano-epsilon].
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> leakage = TabulatedLeakage([100, 200], [30, 90])
+    >>> leakage(50), leakage(110), leakage(160), leakage(200), leakage(250)
     (30, 40, 90, 90, 140)
     """
 
@@ -29,11 +42,11 @@ class TabulatedLeakage:
 
     @property
     def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
-        """Return the grid and the values, infinity among them."""
+        """Return the grid and the values [nano-epsilon], infinity included."""
         return self._grid, self._values
 
     def __call__(self, loss: int) -> int:
-        """Return what is left of a loss, never above it."""
+        """Return the leakage of a loss, never above the loss [nano-epsilon]."""
         result: float = loss
         upper = bisect_left(self._grid, loss)
         if upper < len(self._grid):
@@ -44,7 +57,13 @@ class TabulatedLeakage:
         return int(result)
 
     def supremum(self, loss: int) -> int | None:
-        """Return the least x of this bound with loss + L(x) <= x, the limit of x -> loss + L(x); None if there is none.
+        """Least fixed point of x -> loss + L(x): the backward leakage of infinitely many releases of this loss.
+
+        Args:
+            loss: loss of each release, >= 0 [nano-epsilon].
+
+        Returns:
+            The least x of this bound with loss + L(x) <= x [nano-epsilon]; None if the recursion is unbounded.
 
         >>> TabulatedLeakage([100, 200], [30, 90]).supremum(60), TabulatedLeakage([100, 200], [30, 90]).supremum(120)
         (90, None)
