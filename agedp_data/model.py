@@ -1,7 +1,7 @@
-"""What is held to be known about the households: the public part of a model, named by its hash.
+"""Model: a leakage bound with its source; its public part, named by its hash.
 
-DECLARED models come from the run file (a forgetting curve or a kernel with its source), ESTIMATED ones from
-`agedp calibrate`, which leaves the public part in `public.json` of the model's folder. Only the public part is
+DECLARED models come from the run file (a curve of total variation by age, or a kernel, with its source), ESTIMATED ones
+from `agedp calibrate`, which writes the public part to `public.json` in the model's folder. Only the public part is
 read here: noise, ages, dates and refusals never depend on anything else.
 """
 
@@ -42,14 +42,14 @@ _KERNEL_AGES = [*range(1, 63), 90, 120, 180, 270, 365]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model's public part: `text` is canonical JSON, `id` its SHA-256."""
+    """Public part of a model: `text` is canonical JSON, `id` its SHA-256, `leakage_bound` its bound."""
 
     text: str
     leakage_bound: LeakageBound
 
     @property
     def id(self) -> str:
-        """Return the name under which the ledger keeps the model."""
+        """Return the SHA-256 of the public part, under which the ledger stores the model."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
@@ -60,12 +60,12 @@ class Model:
 
     @classmethod
     def from_text(cls, text: str) -> Model:
-        """Return the model of a public part that was kept. Raises ChainError: no envelope is in it."""
+        """Return the model of a stored public part. Raises ChainError if it contains no leakage bound."""
         return cls(text, LeakageBound.from_json(json.loads(text)["envelope"]))
 
     @property
     def without_pieces(self) -> Model:
-        """Return the model without the pieces of its kernel: so an agedp wrote it that knew of none."""
+        """Return the model without the pieces of its kernel, as earlier versions of agedp wrote it."""
         if not self.leakage_bound.hulls:
             return self
         leakage_bound = replace(self.leakage_bound, hulls={})
@@ -73,16 +73,19 @@ class Model:
 
 
 def public_text(settings: Mapping[str, Any], leakage_bound: LeakageBound) -> str:
-    """Return the canonical text of a public part."""
+    """Return the canonical text of a public part: sorted JSON of the settings and the leakage bound."""
     public = {**settings, "envelope": leakage_bound.to_json()}
     return json.dumps(public, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def read_model(run: RunFile) -> Model | None:
-    """Return the model of a run file, if it has one.
+    """Read the model of a run file: from its declared curve or kernel, or from the folder of an estimated model.
+
+    Returns:
+        The model, or None if the run file has none.
 
     Raises:
-        RunFileError: a curve, kernel or model folder that cannot be used, or one made under other settings.
+        RunFileError: a curve, kernel or model folder that cannot be used, or a model made under other settings.
         InputError: a curve or kernel at a URL that cannot be read.
     """
     match run.model:
@@ -148,7 +151,7 @@ def _read_estimated(model: EstimatedModel) -> Model:
 
 
 def digest_line(text: str) -> str:
-    """Return the line of `public.sha256` beside a public part, in the form of sha256sum."""
+    """Return the line of `public.sha256` for a public part, in the format of sha256sum."""
     return f"{hashlib.sha256(text.encode()).hexdigest()}  {PUBLIC_FILE}\n"
 
 
@@ -176,7 +179,7 @@ def _read_declared(model: DeclaredModel) -> Model:
 
 
 def _read_curve(location: str, *, assume: str) -> LeakageBound:
-    """Return the envelope of a declared curve: total variation by age, which holds from each age on."""
+    """Return the leakage bound of a declared curve: total variation by age, valid from each age on."""
     rows = _read_numbers(location, "curve")
     pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
     if len(pairs) != len(rows) or not pairs:
@@ -195,12 +198,12 @@ def _read_curve(location: str, *, assume: str) -> LeakageBound:
 
 
 def _positive_float(value: Decimal) -> float:
-    """Return a number as a float; what is too small for one is no 0."""
+    """Return a number as a float; a positive number below the smallest float stays positive."""
     return max(float(value), math.ulp(0.0)) if value > 0 else float(value)
 
 
 def _read_kernel(location: str, *, assume: str, step: str) -> LeakageBound:
-    """Return the envelope of a declared one-step kernel; rows: the state now, columns: one step later."""
+    """Return the leakage bound of a declared one-step kernel; rows: the state now, columns: one step later."""
     rows = _read_numbers(location, "kernel")
     if any(len(row) != len(rows) for row in rows):
         raise _file_error(location, "kernel", "must be a square table of probabilities, one row per state")
@@ -218,11 +221,11 @@ def kernel_leakage_bound(
     """Return the leakage bound of a transition matrix whose states all lead to each other.
 
     Args:
-        matrix: shape (k, k), rows sum to 1; one step = 1 / `steps_per_day` of a day.
+        matrix: shape (k, k), rows sum to 1 [-]; one step = 1 / `steps_per_day` of a day.
         assume: "markov" or "curve".
         steps_per_day: 1 or 48.
     """
-    # Only losses that may be composed have a use for what lies ahead.
+    # Forward leakage is needed only for losses that compose.
     is_composed = assume == "markov"
     days = np.array(_KERNEL_AGES)
     bound = leakage_bound(
@@ -267,7 +270,7 @@ def _read_bytes(location: str, key: str) -> bytes:
 
 
 def _check_regular_file(path: Path) -> None:
-    """Raise OSError for a folder, or a pipe that might never end; what is not there is told by who opens it."""
+    """Raise OSError for a folder, or a pipe that might never end; a missing file is reported when it is opened."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "is no file")
 

@@ -1,16 +1,16 @@
-"""TRANSITIONS -> MODEL: exact curves, bounds and the envelope, frozen in a folder of its own.
+"""TRANSITIONS -> MODEL: exact curves, bounds and the leakage bound, in a folder that is written once.
 
-    <model folder>/public.json           the public part: settings and envelope; its hash names the model
+    <model folder>/public.json           the public part: settings and leakage bound; its hash names the model
     <model folder>/public.sha256         that hash, by which a damaged public part is noticed before a draw
     <model folder>/households.parquet    confidential: readings (days), gaps, rarest state, Delta(t), its bounds
     <model folder>/edges.parquet         confidential: the states of each household
-    <model folder>/transitions.parquet   confidential: counts, of a cyclic chain by phase and with the phase's group
+    <model folder>/transitions.parquet   confidential: counts, for a cyclic chain by phase and with the phase's group
 
-The reversed chain is estimated from the reversed counts. A household with a state that has fewer than
-`min_visits` transitions into or out of it, with no transition at all, seen in one state only (nothing is known of
-how it would forget another), or whose chain falls apart, counts as never forgotten: L(a) = a, total variation 1.
-Of a cyclic chain phases are merged with their neighbours until each state has so many, at worst all of them.
-One of those decides the envelope; how many there are is confidential.
+The reversed chain is estimated from the reversed counts. A household counts as never mixing, L(a) = a and total
+variation 1, if it has a state with fewer than `min_visits` transitions into or out of it, no transition at all, or one
+state only (the mixing of another state is unknown), or if its chain is not irreducible. Phases of a cyclic chain are
+merged with their neighbours until each state has enough visits, if necessary all of them. One such household
+determines the leakage bound; how many there are is confidential.
 """
 
 from __future__ import annotations
@@ -42,9 +42,18 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a calibration rests on (confidential counts) and the model that it made.
+    """Result of a calibration (confidential counts) and the model that it made.
 
-    `curves` per household at `ages_days` are those of `envelopes.Tabulated`. Of a chain of days a reading is a day.
+    Attributes:
+        model: the model.
+        households: households included.
+        unmixed: households that do not mix reliably; the model then credits no age.
+        without_readings: households on the roster without readings.
+        readings: readings, or days for a chain of days.
+        gaps: gaps in the readings.
+        ages_days: ages of the curves [days].
+        curves: per household, as in `PopulationBound`.
+        memory: empirical memory, if measured.
     """
 
     model: Model
@@ -59,10 +68,10 @@ class Calibration:
 
 
 def bound(transitions: Transitions, edges: Floats, roster: Roster, model: EstimatedModel) -> Calibration:
-    """Write the model's folder.
+    """Compute the leakage bound of the population and write the model's folder.
 
     Raises:
-        RunFileError: the folder holds a model already; a model is never estimated anew in place.
+        RunFileError: the folder contains a model already; a model is never estimated again in place.
         ChainError: no household to estimate from.
     """
     check_model_is_new(model)
@@ -94,7 +103,7 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
 
 
 def check_model_is_new(model: EstimatedModel) -> None:
-    """Raise RunFileError if the model's folder holds a model: asked before anything is read or written."""
+    """Raise RunFileError if the model's folder contains a model; called before anything is read or written."""
     if (Path(model.file) / PUBLIC_FILE).exists():
         problem = "a model is there already and is never estimated anew; name another file"
         raise RunFileError(f"[model] file: {problem}", private=f"[model] file = {model.file}: {problem}")
@@ -138,7 +147,7 @@ def _write_edges(folder: Path, ids: pa.Array, edges: Floats) -> None:
 
 
 def _write_counts(folder: Path, ids: pa.Array, counts: Ints, groups: Ints | None) -> None:
-    """Write a row per household, of a cyclic chain one per household and phase."""
+    """Write a row per household, for a cyclic chain one per household and phase."""
     k = counts.shape[-1]
     columns = {"household_id": ids}
     if groups is not None:

@@ -34,7 +34,7 @@ from pipelines.work import checked, engine_of, store_of
 
 @dataclass(frozen=True, slots=True)
 class CalibrationContext:
-    """What a calibration rests on: run file, model section, roster, store and engine."""
+    """Input of a calibration: run file, model section, roster, store and engine."""
 
     run: RunFile
     model: EstimatedModel
@@ -63,10 +63,10 @@ def calibrate(
 def begin_calibration(
     run_file: str | Path, *, scheduler: str | None = None, progress: ProgressReporter = SILENT
 ) -> CalibrationContext:
-    """Load what a calibration rests on; reads no reading and writes nothing but the confidential folder itself.
+    """Load the input of a calibration; read no reading and write nothing but the confidential folder itself.
 
     Raises:
-        RunFileError: the run file declares its model, has none, or names a folder that holds one.
+        RunFileError: the run file declares its model, has none, or names a folder that contains one.
         InputError: readings of the period are no longer in the store, or the roster cannot be understood.
     """
     run = checked(run_file)
@@ -88,10 +88,10 @@ def begin_calibration(
 
 @contextmanager
 def store_locked(context: CalibrationContext) -> Iterator[None]:
-    """Keep other runs away from the confidential store.
+    """Lock the confidential store against other runs.
 
     Raises:
-        Busy: another run holds it for too long.
+        Busy: another run keeps the lock for too long.
     """
     with locks.alone(folders.make_private(context.store.folder)):
         yield
@@ -99,7 +99,7 @@ def store_locked(context: CalibrationContext) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LoadedReadings:
-    """What the files hold (confidential): rows kept and rejected, and the readings of the model's period."""
+    """Content of the input files (confidential): rows kept and rejected, and the readings of the model's period."""
 
     delivery: Delivery
     period: Period
@@ -117,7 +117,7 @@ def load(context: CalibrationContext) -> LoadedReadings:
 
 
 def quantize_households(context: CalibrationContext, period: Period) -> Floats:
-    """Return the state edges of each household [Wh]: (households of the roster, states - 1)."""
+    """Return the state edges of each household, shape (households of the roster, states - 1) [Wh]."""
     model = context.model
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
     edges = quantize(_steps(model, period), edges=kind, n_states=model.states, engine=context.engine)

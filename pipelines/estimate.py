@@ -1,13 +1,13 @@
 """READINGS + EDGES -> TRANSITIONS: counts per household that never bridge a gap.
 
-Parts of months are counted on their own, and joined where one household's readings go on in another (`runs`).
-Half-hours that hold two passes of the same wall clock (DATASETS, autumn) take part in no transition; of days they do,
-a day of 25 hours being one day.
+Parts of months are counted separately, and joined where the readings of a household continue in another part (`runs`).
+Half-hours that contain two passes of the same wall clock (DATASETS, autumn) take part in no transition; for days they
+do, since a day of 25 hours is one day.
 
-A cyclic chain is counted by the half-hour of the day that a transition leaves. Series that are read EVERY few steps
-only (for a sampling bound) are counted in the same pass: the readings at times that are multiples of so many steps,
-a gap wherever one of them is missing. A reading from which the next of them is more or less than so many half-hours
-away, because the clock changes in between, takes no part in these.
+A cyclic chain is counted by the half-hour of the day that a transition leaves. Subsampled series (for a sampling bound)
+are counted in the same pass: the readings at times that are multiples of so many steps, with a gap wherever one of them
+is missing. A reading from which the next of them is more or fewer half-hours away, because the clock changes in
+between, takes no part in these.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _TABLES_BYTES = 2**28
 class Transitions:
     """Per household of the roster (h): counts of one-step transitions, readings (h,), gaps (h,).
 
-    `counts` are (h, k, k), or (h, phases, k, k) of a cyclic chain; `every` holds such counts by the number of steps
-    of one step, with as many times fewer phases. Of a chain of days a reading is a day.
+    `counts` are (h, k, k), or (h, phases, k, k) for a cyclic chain; `subsampled` contains such counts by the number
+    of steps between readings, with as many times fewer phases. For a chain of days a reading is a day.
     """
 
     counts: Ints
@@ -43,7 +43,7 @@ class Transitions:
     subsampled: Mapping[int, Ints] = field(default_factory=dict)
 
     def select(self, households: Ints) -> Transitions:
-        """Return the transitions of some households."""
+        """Return the transitions of these households."""
         if len(households) == len(self.readings):  # all of them, in their order: nothing to copy
             return self
         subsampled = {steps: counts[households] for steps, counts in self.subsampled.items()}
@@ -52,7 +52,7 @@ class Transitions:
 
 @dataclass(frozen=True, slots=True)
 class _MonthCounts:
-    """What a month says alone: by steps, counts in few bits (a month has few half-hours) and runs."""
+    """Counts of one month: by steps, in few bits (a month has few half-hours), and the runs at its ends."""
 
     counts: Mapping[int, np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]]
     runs: Mapping[int, Ints]
@@ -61,7 +61,7 @@ class _MonthCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Counting:
-    """What is counted of a period: by steps, the shape of a household's table."""
+    """What a pass counts: by steps, the shape of a household's table."""
 
     period: Period
     edges: Floats
@@ -80,12 +80,11 @@ def estimate(
 
     Args:
         period: the readings, by half-hours or by days.
-        edges: (h, n_states - 1) of each household.
-        n_states: k.
-        engine: how it runs.
+        edges: edges of each household, shape (h, n_states - 1) [Wh].
+        n_states: number of states k.
+        engine: the scheduler.
         n_phases: 48 for a cyclic chain, else 1.
-        subsampling: of which series that are read every so many steps the transitions are counted too; these divide
-            `n_phases`, if there are several.
+        subsampling: steps of each subsampled series to count too; these divide `n_phases`, unless it is 1.
     """
     phases = {steps: max(n_phases // steps, 1) for steps in (1, *subsampling)}
     counting = _Counting(period, edges, n_states, phases)
@@ -138,8 +137,8 @@ def _states(layout: Layout, part: MonthReadings, edges: Floats, step: Step) -> I
     state = states_by_household(part.household, part.energy_wh, edges)
     if step == "day":
         return state
-    twice = repeated_half_hours(layout, part.time)
-    return np.where(twice, NONE, state) if twice.any() else state
+    is_repeated = repeated_half_hours(layout, part.time)
+    return np.where(is_repeated, NONE, state) if is_repeated.any() else state
 
 
 def _subsample(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> tuple[Ints, Ints, Ints]:
@@ -161,12 +160,12 @@ def _subsample(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> 
 
 
 def _changed_slots(layout: Layout, day: int) -> tuple[int, ...]:
-    """Return the slots of a day that hold two half-hours, or none."""
+    """Return the slots of a day that contain two half-hours, or none."""
     return layout.repeated_slots(day_of(day)) + layout.absent_slots(day_of(day))
 
 
 def repeated_half_hours(layout: Layout, time: Ints) -> Flags:
-    """Return which half-hours hold two passes of the same wall clock."""
+    """Return which half-hours contain two passes of the same wall clock."""
     is_repeated = np.zeros(len(time), bool)
     if len(time) == 0:
         return is_repeated

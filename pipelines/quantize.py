@@ -1,12 +1,12 @@
 """READINGS of the model's period -> EDGES: at most 12 states per household.
 
-A chain of half-hours is of readings, a chain of days of DAYS: what a household used each day, in whole watt-hours, by
-no clamp (what is coarser would forget faster). A day that lacks more than two of the half-hours that it can have (48;
-46 when the clock goes forward), or more than one of its hours, is missing and breaks the chain, whatever `max_missing`
-a series has: a model does not change when a series does.
+A chain of half-hours has states of readings; a chain of days has states of daily totals in whole watt-hours, not
+clamped (coarser states would mix faster). A day with more than two of its half-hours missing (of 48; of 46 when the
+clock goes forward), or more than one of its hours, is missing and interrupts the chain, whatever `max_missing` a series
+has: a model does not change when a series does.
 
-A pass over the months for the edges, merged by addition: exact whatever the parts and the order. `quantile` and
-`equal-width` edges are each household's own and confidential; a list of edges is public and the same for all.
+One pass over the months for the edges, merged by addition: exact for any parts and any order. `quantile` and
+`equal-width` edges are per household and confidential; a list of edges is public and the same for all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _EMPTY = np.zeros(0, np.int64)
 class MonthReadings:
     """Readings of roster households in a period (m), sorted by household and time; household codes are the roster's.
 
-    `time` counts steps since 1970, half-hours or days; `energy_wh` is what was used in the step.
+    `time` counts steps since 1970, half-hours or days; `energy_wh` is the energy of the step.
     """
 
     household: Ints
@@ -74,10 +74,10 @@ class Period:
             yield self._days(month, position)
             return
         codes = np.zeros(0, np.int64)
-        for found in month_in_pieces(self.store, month, self.delivery.contents):
-            if len(codes) != len(found.ids):  # the same for all parts
-                codes = np.array([position.get(household, -1) for household in found.ids], np.int64)
-            yield self._inside(codes[found.household], found.time, found.energy_wh, SLOTS)
+        for piece in month_in_pieces(self.store, month, self.delivery.contents):
+            if len(codes) != len(piece.ids):  # the same for all parts
+                codes = np.array([position.get(household, -1) for household in piece.ids], np.int64)
+            yield self._inside(codes[piece.household], piece.time, piece.energy_wh, SLOTS)
 
     def _days(self, month: str, position: Mapping[str, int]) -> MonthReadings:
         """Return the days of one month that are not missing."""
@@ -107,7 +107,14 @@ class Period:
 
 
 def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:
-    """Return EDGES: (households of the roster, n_states - 1) inner cut points in Wh; NaN rows have no reading."""
+    """Compute EDGES: inner edges per household of the roster, shape (h, n_states - 1) [Wh]; NaN rows have no reading.
+
+    Args:
+        period: the readings, by half-hours or by days.
+        edges: "quantile", "equal-width", or the same edges for all households [Wh].
+        n_states: number of states.
+        engine: the scheduler.
+    """
     if not isinstance(edges, str):
         return np.tile(np.asarray(edges, np.float64), (len(period.roster.ids), 1))
     histograms = map_each("edges", period.months, each=partial(_histogram, period=period), engine=engine)
@@ -122,7 +129,7 @@ def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, eng
 
 @dataclass(frozen=True, slots=True)
 class _Histogram:
-    """Runs (r) of one household each, some household perhaps twice: where they end, values (Wh) and their counts."""
+    """Runs (r) of one household each, a household possibly twice: where they end, values [Wh] and their counts."""
 
     household: Ints
     ends: Ints
@@ -165,7 +172,7 @@ def _count_values(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
 
 
 def _by_household(histograms: Sequence[_Histogram]) -> Iterator[tuple[int, tuple[Ints, Ints]]]:
-    """Yield each household's values, ascending, with their counts of all months together."""
+    """Yield each household's values, ascending, with their counts over all months."""
     runs: dict[int, list[tuple[_Histogram, slice]]] = {}
     for month in histograms:
         starts = [0, *month.ends[:-1].tolist()]

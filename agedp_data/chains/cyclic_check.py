@@ -109,7 +109,7 @@ def _simulate_cyclic(
     From a state that was never left at its phase, the household's own states of the next phase continue the series.
     """
     size, length = series.shape
-    household_rows = [_successor_counts(one, k, phases, min_visits) for one in series]
+    household_rows = [_successor_counts(household_states, k, phases, min_visits) for household_states in series]
     table, groups = (
         np.stack([rows_per_household[step] for rows_per_household in household_rows]) for step in range(2)
     )  # (h, phases (k + 1), k), (h, phases)

@@ -11,7 +11,7 @@ from agedp_data.privacy.kernel import Floats
 
 NANO = 1_000_000_000
 
-# What evaluating a leakage in floats may lose. Added before rounding up wherever a figure is not exactly 0.
+# Error of evaluating a leakage in floats. Added before rounding up wherever a bound is not exactly 0.
 SLACK = 1e-12
 
 

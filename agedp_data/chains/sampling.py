@@ -46,8 +46,8 @@ def sampling_bound(
 
     Args:
         counts: one-step transitions, shape (..., k, k), rows: from; or a dict from lag L to the transitions of the
-        series
-            subsampled every L steps (`count_transitions` with `every`): each gives a bound, the smallest is taken.
+            series subsampled every L steps (`count_transitions` with `every`): each gives a bound, the smallest
+            is taken.
         steps: ages, shape (T,), integers >= 0 [steps].
         level: confidence, for example 0.95, in (0, 1).
         households: number n of households for which the bound holds at once.

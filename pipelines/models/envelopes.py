@@ -46,11 +46,16 @@ from pipelines.estimate import Transitions
 
 @dataclass(frozen=True, slots=True)
 class PopulationBound:
-    """The envelope, and per household (h) whether it forgets, and its curves.
+    """Leakage bound of a population, and per household (h) whether it mixes reliably, and its curves.
 
-    `curves`: "total_variation" (h, T) at the model's ages; of homogeneous chains "reversibilised" and "spectral" (h, T;
-    NaN where the paper's bound does not apply) and "spectral_gap" (h,); "sampling_bound" (h, T) if that was asked for.
-    `groups` (h, phases): which phases of a cyclic chain share a kernel.
+    Attributes:
+        leakage_bound: maximum over all households.
+        mixes: shape (h,) bool; a household that does not mix reliably is credited with no age.
+        curves: "total_variation" (h, T) at the model's ages; for homogeneous chains also "reversibilised" and
+        "spectral"
+            (h, T; NaN where the chain is not reversible) and "spectral_gap" (h,); "sampling_bound" (h, T) if
+            configured.
+        groups: shape (h, phases), which phases of a cyclic chain share a kernel.
     """
 
     leakage_bound: LeakageBound
@@ -65,19 +70,19 @@ def steps_per_day(model: EstimatedModel) -> int:
 
 
 def phase_count(model: EstimatedModel) -> int:
-    """Return how many kernels a household's chain has: one, or one for each half-hour of the day."""
+    """Return the number of kernels of a household's chain: one, or one for each half-hour of the day."""
     return SLOTS if model.chain == "cyclic" else 1
 
 
 def subsampling_steps(model: EstimatedModel) -> tuple[int, ...]:
-    """Return which rarer series a sampling bound is taken from, too; days are few enough as they are."""
+    """Return the steps of the subsampled series that a sampling bound also uses; none for a chain of days."""
     if model.confidence == "plug-in" or model.step == "day":
         return ()
     return (6,) if model.chain == "cyclic" else (5,)
 
 
 def bound_population(transitions: Transitions, model: EstimatedModel) -> PopulationBound:
-    """Return the envelope and the curves of the households whose transitions these are."""
+    """Compute the leakage bound of the households with these transitions, and the curves of each."""
     steps_in_day = steps_per_day(model)
     published_ages = np.array(model.ages_days) * steps_in_day
     ages = composition_age_steps(model.ages_days, steps_per_day=steps_in_day) if _composes(model) else published_ages
@@ -90,7 +95,7 @@ def bound_population(transitions: Transitions, model: EstimatedModel) -> Populat
 
 
 def _composes(model: EstimatedModel) -> bool:
-    """Tell whether losses compose, in both directions."""
+    """Return whether losses compose, in both directions."""
     return model.assume == "markov"
 
 
@@ -105,7 +110,7 @@ def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints) ->
 
 
 def mixing_households(counts: Ints, *, min_visits: int) -> Flags:
-    """Return which chains (h, k, k) have a reliable row for each of two or more states and hang together."""
+    """Return which chains (h, k, k) are irreducible with a reliable row for each of two or more states."""
     entered, left_counts = counts.sum(axis=1), counts.sum(axis=2)
     is_visited = (entered > 0) | (left_counts > 0)
     mixes = ((np.minimum(entered, left_counts) >= min_visits) | ~is_visited).all(axis=1) & (is_visited.sum(axis=1) >= 2)
@@ -123,10 +128,10 @@ def _is_irreducible(counts: Ints) -> bool:
 
 
 def _curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
-    """Return per household the measures of the envelope: Delta(t) exactly and two bounds (h, T), spectral gap (h,).
+    """Return per household its Delta(t) exactly and two bounds of it (h, T), and its spectral gap (h,).
 
     All are those of the matrix of the reversed counts, as in `leakage_bound`. Reversal of the forward matrix through
-    its     stationary distribution is another estimator; the two agree only for long series (MATHS 2).
+    its stationary distribution is another estimator; the two agree only for long series.
     """
     shape = (len(counts), len(ages))
     curves: dict[str, Floats] = {name: np.ones(shape) for name in ("total_variation", "reversibilised", "spectral")}
@@ -165,7 +170,7 @@ def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints) -> Popu
 
 
 def _merge_household_phases(counts: Ints, min_visits: int) -> tuple[Ints, Flags]:
-    """Return which phases of each household (h, p) share a kernel, and whether it may be taken to forget (h,)."""
+    """Return which phases of each household (h, p) share a kernel, and whether it mixes reliably (h,)."""
     groups, mixes = np.zeros(counts.shape[:2], np.int64), np.zeros(len(counts), bool)
     for i, household_counts in enumerate(counts):
         groups[i], has_visits = merge_phases(household_counts, min_visits=min_visits)
@@ -174,7 +179,7 @@ def _merge_household_phases(counts: Ints, min_visits: int) -> tuple[Ints, Flags]
 
 
 def _has_all_rows(counts: Ints, groups: Ints) -> bool:
-    """Return whether each state that a phase is seen to enter can be followed from there."""
+    """Return whether each state that a phase enters in the counts has a row there."""
     try:
         kernels = cyclic_kernels(counts, groups, direction="backward")
     except ChainError:
@@ -184,7 +189,7 @@ def _has_all_rows(counts: Ints, groups: Ints) -> bool:
 
 
 def _kernel_batches(counts: Ints, groups: Ints, households: Ints, direction: str) -> Iterator[Floats]:
-    """Yield the kernels of the chosen households, a few at a time: all together would fill the memory."""
+    """Yield the kernels of these households in batches: all together would fill the memory."""
     for start in range(0, len(households), HOUSEHOLDS_PER_BATCH):
         batch = households[start : start + HOUSEHOLDS_PER_BATCH]
         yield cyclic_kernels(counts[batch], groups[batch], direction=direction)
@@ -193,7 +198,7 @@ def _kernel_batches(counts: Ints, groups: Ints, households: Ints, direction: str
 def _with_confidence(
     population: PopulationBound, transitions: Transitions, model: EstimatedModel, ages: Ints
 ) -> PopulationBound:
-    """Return the envelope of what holds with the model's level, in place of that of the chains as counted."""
+    """Return the population with the sampling bound at the model's level in place of the plug-in bound."""
     tables = {1: transitions.counts, **transitions.subsampled}
     backward, forward = _sampling_distances(population, tables, model, ages), None
     if _composes(model):
@@ -210,7 +215,7 @@ def _with_confidence(
 def _sampling_distances(
     population: PopulationBound, tables: Mapping[int, Ints], model: EstimatedModel, ages: Ints
 ) -> Floats:
-    """Return the bounds (h, T) of the reversed chains of such counts, 1 for households that never forget."""
+    """Return the sampling bounds (h, T) of the reversed chains of these counts, 1 for households that do not mix."""
     directions = 2 if _composes(model) else 1
     level, households = 1 - (1 - float(model.level or 0)) / directions, len(population.mixes)
     mixing = np.flatnonzero(population.mixes)
@@ -225,7 +230,7 @@ def _sampling_distances(
 
 
 def _time_reversed(counts: Ints, model: EstimatedModel) -> Ints:
-    """Return the counts of the series read from its end, whose reversed chain is the forward one.
+    """Return the counts of the series in reversed time, whose reversed chain is the forward one.
 
     What left phase p for p + 1 leaves, on a clock that runs backwards, phase -(p + 1).
     """

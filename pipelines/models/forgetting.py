@@ -1,15 +1,15 @@
-"""READINGS of the model's period -> FORGETTING: do the households forget as fast as the chain says?
+"""READINGS of the model's period -> empirical memory: do the households mix as fast as the chain predicts?
 
-    <confidential>/forgetting/<model>.parquet    figures of every household (`tables.FORGETTING`)
-    <confidential>/forgetting/<model>.html       the same for people (`forgetting_page`)
+    <confidential>/forgetting/<model>.parquet    measures of every household (`tables.FORGETTING`)
+    <confidential>/forgetting/<model>.html       the same as a report (`forgetting_page`)
 
-<model> is the name of the model's folder, and unless that lies beside the confidential one a mark of where it does: two
-models of one name leave two reports.
-Confidential and indicative: it never sets noise and stands in no statement, and the model's public part knows nothing
-of it. One pass over the store (`memory`), then households in groups of a fixed size, so that the same readings give
-the same bytes whatever the blocks, workers and order. What is quick (three of four figures) is measured for every
-household; the chain of half-hours, 60 ms a household and year, and the intervals of what the calendar leaves for at
-most 200 of them, evenly spaced over the roster.
+<model> is the name of the model's folder, plus a mark of its location unless that is next to the confidential folder:
+two models of one name have two reports.
+The results are confidential and indicative: they never set noise, are in no statement, and the model's public part does
+not depend on them. One pass over the store (`memory`), then households in groups of a fixed size, so that the same
+readings give the same bytes for any blocks, workers and order. Fast measures (three of four) are taken for every
+household; the chain of half-hours, 60 ms per household and year, and the intervals of the calendar-conditional
+dependence for at most 200 of them, evenly spaced over the roster.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ _REJECTION_RATE = 2 * (
 
 @dataclass(frozen=True, slots=True)
 class GoodnessOfFit:
-    """How many households could be checked, and how many of them remember for longer than their chain says."""
+    """How many households were tested, and for how many of them the Markov property is rejected."""
 
     checked: int
     rejected: int
 
     @property
     def contradicted(self) -> bool:
-        """Tell whether clearly more are rejected than twice what chance explains, were all of them such chains."""
+        """Return whether significantly more are rejected than twice what chance explains if all were such chains."""
         return bool(binom.sf(self.rejected - 1, self.checked, _REJECTION_RATE) < _SIGNIFICANCE)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryCurves:
-    """What households remember (confidential): by figure and value (h, T) at `ages_days`, NaN where not measured.
+    """Empirical memory of the households (confidential): by measure and value (h, T) at `ages_days`, else NaN.
 
-    `loss` is that of a day [-]; `page` is where the report lies.
+    `loss` is that of a day [epsilon]; `page` is the path of the report.
     """
 
     ages_days: tuple[int, ...]
@@ -81,7 +81,7 @@ class MemoryCurves:
 
     @property
     def checks(self) -> dict[str, GoodnessOfFit]:
-        """Return the checks of the chain that were made: of day totals, and of half-hours if the model has them."""
+        """Return the goodness-of-fit results: of daily totals, and of half-hours if the model has them."""
         return {name: count_rejections(self.figures[name]) for name in (DAY_TOTALS, HALF_HOURS) if name in self.figures}
 
     def median(self, figure: str, value: str) -> Floats:
@@ -95,25 +95,25 @@ class MemoryCurves:
 
 
 def count_rejections(values: dict[str, Floats]) -> GoodnessOfFit:
-    """Return how many households were compared at some age, and rejected at some age."""
+    """Count the households that were compared at some age, and those rejected at some age."""
     rejected = values["rejected"]
     return GoodnessOfFit(int((~np.isnan(rejected)).any(axis=1).sum()), int((rejected == 1).any(axis=1).sum()))
 
 
 def memory_request(run: RunFile, model: EstimatedModel) -> MemoryRequest:
-    """Return what is asked for a run file: of several series the one that says most of a day, its clamp the largest."""
+    """Return the request of a run file: of several series the most revealing one, with the largest clamp."""
     series = max(run.series.values(), key=lambda series_setting: (series_setting.clamp_wh, series_setting.max_missing))
     return MemoryRequest(model, series.clamp_wh, series.max_missing, float(run.promise.max_day_epsilon))
 
 
 def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engine: Engine) -> MemoryCurves:
-    """Measure what the households of the roster remember over the period; write the table and the page.
+    """Measure the empirical memory of the households of the roster over the period; write the table and the report.
 
     Args:
         period: which readings.
-        request: about what.
-        folder: the confidential one.
-        engine: what the pass over the store runs on; the groups run on threads of this process.
+        request: model settings, treatment of a day, and loss of a day.
+        folder: the confidential folder.
+        engine: scheduler of the pass over the store; the groups run on threads of this process.
     """
     readings = read_period(period, engine=engine)
     measured = np.flatnonzero((readings.number > 0).any(axis=1))
@@ -152,7 +152,7 @@ def _measure(item: tuple[int, tuple[bool, Ints]], *, readings: PeriodReadings, r
 
 
 def _combine(groups: Sequence[Ints], group_figures: Sequence[Figures], shape: tuple[int, int]) -> Figures:
-    """Return the figures of all households of the roster: every value (h, T)."""
+    """Return the measures of all households of the roster: every value (h, T)."""
     names = dict.fromkeys(name for group in group_figures for name in group)
     figures: Figures = {name: {value: np.full(shape, np.nan) for value in VALUES} for name in names}
     for households, group in zip(groups, group_figures, strict=True):
@@ -163,7 +163,7 @@ def _combine(groups: Sequence[Ints], group_figures: Sequence[Figures], shape: tu
 
 
 def _table(figures: Figures, ids: Sequence[str], households: Ints, ages_days: Sequence[int]) -> pa.Table:
-    """Return FORGETTING: figure by figure, household by household, the measured ones alone."""
+    """Return FORGETTING: measure by measure, household by household, only those measured."""
     code, figure, age = [], [], []
     values: dict[str, list[Floats]] = {value: [] for value in VALUES}
     for name, tables_of_figure in figures.items():

@@ -1,11 +1,11 @@
-"""READINGS + EDGES -> TRANSITIONS of chains of days that remember more than the last day: [model] memory.
+"""READINGS + EDGES -> TRANSITIONS of higher-order chains of days: [model] memory.
 
     memory = "pair"             states of two successive days, k^2 of them
-    memory = "trailing-mean"    the day's state and whether the mean of the week that ends with it lies above the middle
+    memory = "trailing-mean"    the day's state, and whether the mean of the week that ends with it is above the middle
                                 one of the household's edges, 2 k of them
 
-A week of which half or more is missing has no mean, and a day behind a missing one no pair: such days take part in no
-transition. The households' days are all in memory at once (a year of them is three numbers of 365 a home).
+A week with half of its days missing or more has no mean, and a day after a missing one no pair: such days take part in
+no transition. All days of the households are in memory at once (a year: three numbers of 365 per household).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _HOUSEHOLDS = 64
 def estimate_higher_order(
     period: Period, edges: Floats, *, n_states: int, memory: Memory, engine: Engine
 ) -> Transitions:
-    """Count the transitions of every household of the roster between larger states, one day to the next.
+    """Count the transitions of every household of the roster between extended states, one day to the next.
 
     Args:
         period: the days.
-        edges: (h, n_states - 1) of each household.
-        n_states: k, of a day alone.
+        edges: edges of each household, shape (h, n_states - 1) [Wh].
+        n_states: k, of one day.
         memory: "pair" or "trailing-mean".
-        engine: how it runs.
+        engine: the scheduler.
     """
     households, length = len(period.roster.ids), (period.last - period.first).days + 1
     day_state, energy_wh = (
@@ -69,7 +69,7 @@ def _days(month: str, *, period: Period) -> list[MonthReadings]:
 
 
 def _extended_states(state: Ints, energy_wh: Ints, edges: Floats, n_states: int, memory: Memory) -> Ints:
-    """Return the larger state of each household's days (h, T), -1 where there is none."""
+    """Return the extended state of each household's days (h, T), -1 where there is none."""
     if memory == "pair":
         return pair_states(state, n_states=n_states)
     extended = np.full_like(state, MISSING)

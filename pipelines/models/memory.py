@@ -1,11 +1,11 @@
-"""READINGS of a period -> what groups of households remember: the figures of `forgetting`, a group at a time.
+"""READINGS of a period -> empirical memory of groups of households, one group at a time.
 
-* The chain of day totals, and the model's chain of half-hours, by powers against lagged counts
+* The chain of daily totals, and the model's chain of half-hours: matrix powers against lagged counts
   (`markov_goodness_of_fit`).
-* What the clamped total of a day tells of a later day, and of a later half-hour, to who knows the calendar
-  (`chains.calendar`).
+* Dependence of a later day, and of a later half-hour, on the clamped total of a day, for an adversary who knows the
+  calendar (`calendar_dependence`).
 
-A day that lacks more readings than the series allows is missing. A half-hour that the clock passes twice counts in
+A day with more missing readings than the series permits is missing. A half-hour that the clock passes twice counts in
 its day's total, and in no chain.
 """
 
@@ -47,7 +47,7 @@ Figures = dict[str, dict[str, Floats]]
 
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
-    """What is asked: the model's settings, how a release counts a day, and the loss of a day [-]."""
+    """Request: the model's settings, how a release treats a day, and the loss of a day [epsilon]."""
 
     model: EstimatedModel
     clamp_wh: int
@@ -57,9 +57,9 @@ class MemoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class PeriodReadings:
-    """Readings (h, days, 48), totals (h, days) in Wh and numbers of readings, days since 1970, readings expected.
+    """Readings (h, days, 48), totals (h, days) [Wh] and numbers of readings; days since 1970; expected readings.
 
-    Where the readings are hours, not half-hours, every second slot is missing.
+    If the readings are hourly, every second slot is missing.
     """
 
     readings: np.ndarray[Any, np.dtype[np.uint16]]
@@ -71,7 +71,7 @@ class PeriodReadings:
 
 
 def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
-    """Return the readings of a period, day by day, in one pass over the store; two bytes a half-hour."""
+    """Read the readings of a period, day by day, in one pass over the store; two bytes per half-hour."""
     period = replace(period, step="half-hour")  # whatever the step of the model
     first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
     readings = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
@@ -112,7 +112,7 @@ def _empty(households: int, day: Ints, period: Period) -> PeriodReadings:
 
 
 def parts_of_calendar(day: Ints) -> Ints:
-    """Return what everybody knows of days since 1970: 1 for a weekend, and 2 more from April to September.
+    """Return the public calendar part of days since 1970: 1 for a weekend, plus 2 from April to September.
 
     >>> parts_of_calendar(np.array([0, 2, 90]))  # Thursday 1 and Saturday 3 January, Wednesday 1 April 1970
     array([0, 1, 2])
@@ -124,7 +124,7 @@ def parts_of_calendar(day: Ints) -> Ints:
 def measure_group(
     households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
 ) -> Figures:
-    """Return what a group of households remembers, without intervals of what the calendar leaves."""
+    """Measure the memory of a group of households, without intervals of the calendar-conditional dependence."""
     figures = _calendar_figures(households, readings, request, rng, resamples=0)
     uses_model_states = request.model.step == "day" and request.model.memory == "one"
     chain = _states(_daily_totals_wh(households, readings, request), request.model if uses_model_states else None)
@@ -135,7 +135,7 @@ def measure_group(
 def measure_sample(
     households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
 ) -> Figures:
-    """Return what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out."""
+    """Measure what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out."""
     figures = _calendar_figures(households, readings, request, rng, resamples=_RESAMPLES)
     intervals = {name: {end: values[end] for end in ("low", "high")} for name, values in figures.items()}
     if request.model.step != "half-hour" or request.model.memory != "one":  # no chain of such states: day totals judge
@@ -174,7 +174,7 @@ def _calendar_figures(
 
 
 def _daily_totals_wh(households: Ints, readings: PeriodReadings, request: MemoryRequest) -> Ints:
-    """Return the days' totals as a release counts them, -1 where missing."""
+    """Return the days' totals as a release clamps them [Wh], -1 where missing."""
     usable: Flags = readings.number[households] >= np.maximum(1, readings.expected - request.max_missing)
     return np.where(usable, np.minimum(readings.total[households], request.clamp_wh), -1)
 
@@ -185,7 +185,7 @@ def _half_hours_wh(households: Ints, readings: PeriodReadings) -> Ints:
 
 
 def _states(values: Ints, model: EstimatedModel | None) -> Ints:
-    """Return states (h, m): a model's, the rare merged and 24 at most; without one, four of the household's own."""
+    """Return states (h, m): the model's, rare ones merged and at most 24; without a model, four quantile states."""
     kind = model.edges if model else "quantile"
     count = model.states if model else _DAY_STATES
     state = np.full(values.shape, -1, np.int64)
@@ -210,7 +210,7 @@ def _edges(household_values: Ints, kind: str | Sequence[Decimal], count: int) ->
 def _goodness_of_fit(
     series: Ints, lags: Ints, rng: np.random.Generator, replicates: int, *, steps_per_day: int
 ) -> dict[str, Floats]:
-    """Return powers against direct counts, and whether they disagree: (h, T) each."""
+    """Return matrix powers, lagged counts, and whether the Markov property is rejected: (h, T) each."""
     table = markov_goodness_of_fit(
         series,
         lags,

@@ -1,8 +1,8 @@
-"""How much memory the counts of a model take, asked before a reading is looked at.
+"""Memory that the counts of a model take, checked before any reading is read.
 
-A chain is counted for every household of the roster, a table of k x k for each half-hour of the day if it is cyclic,
-and for each rarer series of a sampling bound. What is held at once: the counts, those of the households that have
-readings, and of a chain of one kernel its two directions as probabilities.
+A chain is counted for every household of the roster: a table of k x k, for each half-hour of the day if it is cyclic,
+and for each subsampled series of a sampling bound. In memory at once: the counts, those of the households with
+readings, and for a homogeneous chain both directions as probabilities.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from agedp_data.errors import RunFileError
 from pipelines.models.envelopes import phase_count, subsampling_steps
 
 _BYTES: Final = {"cyclic": 2 * 4, "homogeneous": 4 * 8}
-"""Of one count and what is made of it, by the kind of chain."""
+"""Bytes of one count and the arrays derived from it, by the kind of chain."""
 
 
 def counts_bytes(model: EstimatedModel, households: int) -> int:
-    """Return how many bytes the counts of so many households take at their largest."""
+    """Return the bytes that the counts of this many households take at their largest."""
     phases = phase_count(model)
     tables = sum(max(phases // steps, 1) for steps in (1, *subsampling_steps(model)))
     return households * tables * model.chain_states**2 * _BYTES[model.chain]
