@@ -34,9 +34,9 @@ def sampling_bound(
     Use it where a chain is estimated from few visits. The leakage that U_t permits is
     `leakage_from_total_variation(U_t, loss)`.
 
-    .. math::
-        e_x &= \sqrt{(2 / N_x) \ln((2^k - 2)\, n k N / \beta)}, \qquad U_0 = 1, \\
-        U_t &= \min\Bigl(U_{t-1},\ \min_a U_a U_{t-a},\ \frac{1}{2} \max_{x, x'} \bigl[ \lVert v Q^t \rVert_1
+    .. math:: e_x = \sqrt{(2 / N_x) \ln((2^k - 2)\, n k N / \beta)}, \qquad U_0 = 1
+
+    .. math:: U_t = \min\Bigl(U_{t-1},\ \min_a U_a U_{t-a},\ \frac{1}{2} \max_{x, x'} \bigl[ \lVert v Q^t \rVert_1
         + \sum_{s < t} \sum_i |(v Q^s)_i| e_i U_{t-1-s} \bigr]\Bigr)
 
     with beta = (1 - level) / number of lags, v the difference of the indicators of x and x', Q the reversed chain as
