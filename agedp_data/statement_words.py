@@ -226,7 +226,8 @@ def _states(contract: Mapping[str, Any]) -> str:
     if states is None:
         return ""
     edges, middles = (
-        ", ".join(exact_text(Decimal(wh) / 1000) for wh in each) for each in (states.edges_wh, states.counts_as_wh)
+        ", ".join(exact_text(Decimal(wh) / 1000) for wh in each)
+        for each in (states.edges_wh, states.representative_values_wh)
     )
     what = "each half-hour" if states.step == "half-hour" else "the day's use"
     return (

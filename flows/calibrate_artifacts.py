@@ -30,7 +30,7 @@ def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]
     The paper's bound is "not applicable" where a chain is not reversible. Models that are cyclic or carry a sampling
     bound have no spectral bounds at all; their total variation is named after its confidence.
     """
-    envelope, lines = model.envelope, []
+    envelope, lines = model.leakage_bound, []
     for days in ages_days:
         steps = days * envelope.steps_per_day
         at = envelope.ages.tolist().index(steps)
@@ -48,5 +48,5 @@ def _columns(model: Model) -> dict[str, str]:
     names = {"total_variation": MIXING_NAMES["total_variation"]}
     if model.public["confidence"] == "sampling-bound":
         names["total_variation"] += f" (sampling bound, level {model.public['level']})"
-    spectral = ("spectral", "reversibilised") if "reversibilised" in model.envelope.bounds else ()
+    spectral = ("spectral", "reversibilised") if "reversibilised" in model.leakage_bound.bounds else ()
     return names | {name: MIXING_NAMES[name] for name in spectral}

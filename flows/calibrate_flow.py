@@ -73,7 +73,9 @@ def calibrate(run_file: str) -> State:
 
 
 def _begin(run_file: str, observer: FlowObserver) -> RunHandle[CalibrationContext]:
-    context = unless_bug("the run file", lambda: stages.begin_calibration(run_file, told=observer.progress), observer)
+    context = unless_bug(
+        "the run file", lambda: stages.begin_calibration(run_file, progress=observer.progress), observer
+    )
     observer.confidential = Path(context.run.output.confidential)
     return RunHandle(f"calibration of {context.run.population.name}", context)
 

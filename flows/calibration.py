@@ -12,7 +12,7 @@ from agedp_data.chains.spectrum import MIXING_NAMES
 from flows.words import shown
 from pipelines.bound import Calibration
 from pipelines.models.forgetting import MemoryCurves
-from pipelines.models.memory import DAY_TOLD, HALF_HOUR_TOLD, HALF_HOURS
+from pipelines.models.memory import DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS
 from pipelines.reports.forgetting import verdict
 
 _LOSS = 0.5
@@ -29,12 +29,12 @@ def calibration_lines(found: Calibration) -> list[str]:
         *_gap_lines(found, str(step)),
         _header("Mixing by age", found.ages_days),
         *_curve_lines(found),
-        _aged_line(found.model.envelope, found.ages_days),
+        _aged_line(found.model.leakage_bound, found.ages_days),
         *_uncertain_lines(found),
     ]
-    if found.remembered:
+    if found.unmixed:
         lines.append(
-            f"Not mixing: {found.remembered:,} of {found.households:,} households (a state seen too rarely, or a chain "
+            f"Not mixing: {found.unmixed:,} of {found.households:,} households (a state seen too rarely, or a chain "
             f"that is not irreducible; without readings: {found.without_readings:,}). The model credits no age. "
             "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
         )
@@ -54,7 +54,7 @@ def _states_text(found: Calibration) -> str:
 def _uncertain_lines(found: Calibration) -> list[str]:
     """Return how many of the households that mix are known too little for a sampling bound."""
     bound = found.curves.get("sampling_bound")
-    uncertain = 0 if bound is None else int((bound.min(axis=1) >= 1).sum()) - found.remembered
+    uncertain = 0 if bound is None else int((bound.min(axis=1) >= 1).sum()) - found.unmixed
     if not uncertain:
         return []
     clock = ", or a larger min_visits" if found.model.public["chain"] == "cyclic" else ""
@@ -81,7 +81,7 @@ def _memory_lines(found: MemoryCurves | None, *, cyclic: bool) -> list[str]:
         ]
     lines += [
         _line(f"Aged epsilon of {found.loss:g}, {name.partition(',')[0]}, {_MEDIAN}", found.median(name, "loss_left"))
-        for name in (DAY_TOLD, HALF_HOUR_TOLD)
+        for name in (DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
         if name in found.figures
     ]
     return [*lines, f"Confidential report: {shown(str(found.page))}", ""]

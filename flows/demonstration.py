@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agedp_data.model import PUBLIC
+from agedp_data.model import PUBLIC_FILE
 from flows.server import served
 from pipelines import folders
 from pipelines.blocks import SILENT, ProgressReporter
@@ -60,7 +60,7 @@ def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[S
             place = folder / dataset.name
             write_dataset(folder, dataset, size)
             yield draw_dataset(dataset, size)
-            if not (place / "model" / PUBLIC).exists():
+            if not (place / "model" / PUBLIC_FILE).exists():
                 _calibrate(place / f"{NOTIONS[0]}.toml", progress)
             mixings.append(read_mixing(place))
             yield mixings[-1]

@@ -16,7 +16,7 @@ from agedp_data.config import RunFile
 from agedp_data.config.model import EstimatedModel
 from agedp_data.config.schedule import Live
 from agedp_data.errors import RunFileError
-from agedp_data.model import PUBLIC
+from agedp_data.model import PUBLIC_FILE
 from agedp_data.shown import shown
 from flows.server import SERVED_BY, PrefectServer, served
 from pipelines import folders, locks
@@ -67,7 +67,7 @@ def _nightly(run_file: Path) -> ScheduledRun:
 
 def _awaits_calibration(run: RunFile) -> bool:
     """Tell whether the flow `agedp-calibrate` has to run before the first release."""
-    return isinstance(run.model, EstimatedModel) and not (Path(run.model.file) / PUBLIC).exists()
+    return isinstance(run.model, EstimatedModel) and not (Path(run.model.file) / PUBLIC_FILE).exists()
 
 
 def serve_all(nights: Sequence[ScheduledRun], *, ready: Callable[[PrefectServer], None]) -> None:

@@ -136,7 +136,7 @@ def matrices(
     energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
     readings[code, day] = table["readings"].to_numpy()[on_roster]
     if states is not None and states.step == "day":
-        counted = np.where(readings > 0, states.represented(energy), 0)
+        counted = np.where(readings > 0, states.represent(energy), 0)
     elif states is not None and counted is not None:
         table = read_state_days(store, month, delivery.contents, states)
         code, day, kept = _places(table, roster, month)

@@ -101,7 +101,7 @@ def foresee_amendment(work: Work) -> Amendment:
             f"nothing was promised to {work.population!r} yet; the first `agedp run` registers the run file as it is"
         )
     old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(work.promise)))
-    adopted = {work.model.id: work.model.envelope} if work.model else {}
+    adopted = {work.model.id: work.model.leakage_bound} if work.model else {}
     series = series_by_contract(contracts)
     before = ForecastContract(old, EffectivePromise(promise_of(contracts[-1].promise, series), _own_first(old, models)))
     after = ForecastContract(

@@ -30,7 +30,7 @@ from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.config.series import AnySeries, Distribution
 from agedp_data.config.surroundings import OutputSection, PopulationSection
 from agedp_data.errors import Refused
-from agedp_data.model import model_of
+from agedp_data.model import read_model
 from agedp_data.privacy.kernel import Floats, Mask
 from agedp_data.privacy.measured import detectable_epsilon, epsilon_lower_bound
 from agedp_data.privacy.measured_noise import too_far, too_near
@@ -195,7 +195,7 @@ def _nights(
     lines = (f"{home},{_FIRST},,{street}" for home, street in zip(ids, names, strict=True))
     (folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{_GROUP}", *lines]) + "\n")
     _readings(folder / "readings.csv", ids, np.where(np.repeat(coins, streets.homes), much_wh / 1000, 0.0))
-    fitted, model, roster = _fitted(run, folder), model_of(run), read_roster(folder / "roster.csv")
+    fitted, model, roster = _fitted(run, folder), read_model(run), read_roster(folder / "roster.csv")
     as_of = last_as_of(fitted) if fitted.schedule.mode == "rehearsal" else None
     for night in range(_NIGHTS):
         work = Work(fitted, clock.now(), as_of, engine_of(fitted, None, told), roster, model)
@@ -297,7 +297,7 @@ def _day_wh(run: RunFile, series: AnySeries, wh: int) -> int:
     if series.values == "readings" or states is None:
         return SLOTS * wh
     times, of = (SLOTS, wh) if states.step == "half-hour" else (1, SLOTS * wh)
-    return times * int(states.represented(np.array([of]))[0])
+    return times * int(states.represent(np.array([of]))[0])
 
 
 def _charged(name: str, series: AnySeries, day: date, epsilon: float, ends: _Ends) -> AuditedRelease:

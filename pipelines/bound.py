@@ -1,16 +1,16 @@
-"""TRANSITIONS -> MODEL: exact curves, bounds and the envelope, frozen in a folder of its own.
+"""TRANSITIONS -> MODEL: exact curves, bounds and the leakage bound, in a folder that is written once.
 
-    <model folder>/public.json           the public part: settings and envelope; its hash names the model
+    <model folder>/public.json           the public part: settings and leakage bound; its hash names the model
     <model folder>/public.sha256         that hash, by which a damaged public part is noticed before a draw
     <model folder>/households.parquet    confidential: readings (days), gaps, rarest state, Delta(t), its bounds
     <model folder>/edges.parquet         confidential: the states of each household
-    <model folder>/transitions.parquet   confidential: counts, of a cyclic chain by phase and with the phase's group
+    <model folder>/transitions.parquet   confidential: counts, for a cyclic chain by phase and with the phase's group
 
-The reversed chain is estimated from the reversed counts. A household with a state that has fewer than
-`min_visits` transitions into or out of it, with no transition at all, seen in one state only (nothing is known of
-how it would forget another), or whose chain falls apart, counts as never forgotten: L(a) = a, total variation 1.
-Of a cyclic chain phases are merged with their neighbours until each state has so many, at worst all of them.
-One of those decides the envelope; how many there are is confidential.
+The reversed chain is estimated from the reversed counts. A household counts as never mixing, L(a) = a and total
+variation 1, if it has a state with fewer than `min_visits` transitions into or out of it, no transition at all, or one
+state only (the mixing of another state is unknown), or if its chain is not irreducible. Phases of a cyclic chain are
+merged with their neighbours until each state has enough visits, if necessary all of them. One such household
+determines the leakage bound; how many there are is confidential.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import pyarrow as pa
 
 from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
-from agedp_data.model import DIGEST, PUBLIC, Model, digest_line, facts_of, public_text
+from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
 from agedp_data.readers.layout import Flags, Ints
 from agedp_data.roster import Roster
 from pipelines import folders
 from pipelines.estimate import Transitions
-from pipelines.models.envelopes import PopulationBound, tabulated
+from pipelines.models.envelopes import PopulationBound, bound_population
 from pipelines.quantize import Floats
 
 if TYPE_CHECKING:
@@ -42,14 +42,23 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a calibration rests on (confidential counts) and the model that it made.
+    """Result of a calibration (confidential counts) and the model that it made.
 
-    `curves` per household at `ages_days` are those of `envelopes.Tabulated`. Of a chain of days a reading is a day.
+    Attributes:
+        model: the model.
+        households: households included.
+        unmixed: households that do not mix reliably; the model then credits no age.
+        without_readings: households on the roster without readings.
+        readings: readings, or days for a chain of days.
+        gaps: gaps in the readings.
+        ages_days: ages of the curves [days].
+        curves: per household, as in `PopulationBound`.
+        memory: empirical memory, if measured.
     """
 
     model: Model
     households: int
-    remembered: int
+    unmixed: int
     without_readings: int
     readings: int
     gaps: int
@@ -59,75 +68,77 @@ class Calibration:
 
 
 def bound(transitions: Transitions, edges: Floats, roster: Roster, model: EstimatedModel) -> Calibration:
-    """Write the model's folder.
+    """Compute the leakage bound of the population and write the model's folder.
 
     Raises:
-        RunFileError: the folder holds a model already; a model is never estimated anew in place.
+        RunFileError: the folder contains a model already; a model is never estimated again in place.
         ChainError: no household to estimate from.
     """
-    require_new(model)
+    check_model_is_new(model)
     folder = Path(model.file)
-    expected = _on_roster(roster, model)
-    included = np.flatnonzero((transitions.readings > 0) | expected)
+    is_on_roster = _is_on_roster(roster, model)
+    included = np.flatnonzero((transitions.readings > 0) | is_on_roster)
     if len(included) == 0:
         raise ChainError("no household of the roster has readings in [model] period; a model needs some")
-    own = transitions.of(included)
-    found = tabulated(own, model)
-    made = Model(public_text(facts_of(model), found.envelope), found.envelope)
+    included_transitions = transitions.select(included)
+    population = bound_population(included_transitions, model)
+    result = Model(public_text(model_settings(model), population.leakage_bound), population.leakage_bound)
     ids = pa.array([roster.ids[i] for i in included], pa.string())
     folders.make_private(folder)
     _write_edges(folder, ids, edges[included])
-    _write_counts(folder, ids, own.counts, found.groups)
-    _write_households(folder, ids, own, found, model.ages_days)
-    folders.write(folder / DIGEST, digest_line(made.text).encode())
-    folders.write(folder / PUBLIC, made.text.encode())
+    _write_counts(folder, ids, included_transitions.counts, population.groups)
+    _write_households(folder, ids, included_transitions, population, model.ages_days)
+    folders.write(folder / DIGEST_FILE, digest_line(result.text).encode())
+    folders.write(folder / PUBLIC_FILE, result.text.encode())
     return Calibration(
-        made,
+        result,
         len(included),
-        int((~found.forgets).sum()),
-        int((own.readings == 0).sum()),
-        int(own.readings.sum()),
-        int(own.gaps.sum()),
+        int((~population.mixes).sum()),
+        int((included_transitions.readings == 0).sum()),
+        int(included_transitions.readings.sum()),
+        int(included_transitions.gaps.sum()),
         model.ages_days,
-        found.curves,
+        population.curves,
     )
 
 
-def require_new(model: EstimatedModel) -> None:
-    """Raise RunFileError if the model's folder holds a model: asked before anything is read or written."""
-    if (Path(model.file) / PUBLIC).exists():
-        what = "a model is there already and is never estimated anew; name another file"
-        raise RunFileError(f"[model] file: {what}", private=f"[model] file = {model.file}: {what}")
+def check_model_is_new(model: EstimatedModel) -> None:
+    """Raise RunFileError if the model's folder contains a model; called before anything is read or written."""
+    if (Path(model.file) / PUBLIC_FILE).exists():
+        problem = "a model is there already and is never estimated anew; name another file"
+        raise RunFileError(f"[model] file: {problem}", private=f"[model] file = {model.file}: {problem}")
 
 
-def _on_roster(roster: Roster, model: EstimatedModel) -> Flags:
+def _is_on_roster(roster: Roster, model: EstimatedModel) -> Flags:
     """Return which households are on the roster on some day of the model's period."""
     first, last = ((day - _EPOCH).days for day in model.period)
-    mark = np.zeros(len(roster.ids), bool)
-    mark[roster.household[(roster.first <= last) & (roster.last >= first)]] = True
-    return mark
+    is_on_roster = np.zeros(len(roster.ids), bool)
+    is_on_roster[roster.household[(roster.first <= last) & (roster.last >= first)]] = True
+    return is_on_roster
 
 
 def _write_households(
-    folder: Path, ids: pa.Array, own: Transitions, found: PopulationBound, ages_days: Sequence[int]
+    folder: Path, ids: pa.Array, transitions: Transitions, population: PopulationBound, ages_days: Sequence[int]
 ) -> None:
-    counts = own.counts if found.groups is None else own.counts.sum(axis=1)
+    counts = transitions.counts if population.groups is None else transitions.counts.sum(axis=1)
     visits = np.maximum(counts.sum(axis=1), counts.sum(axis=2))
-    rarest = np.where(visits > 0, visits, np.iinfo(np.int64).max).min(axis=1)
+    rarest_visits = np.where(visits > 0, visits, np.iinfo(np.int64).max).min(axis=1)
     columns = {
         "household_id": ids,
-        "readings": own.readings,
-        "gaps": own.gaps,
+        "readings": transitions.readings,
+        "gaps": transitions.gaps,
         "states_visited": (visits > 0).sum(axis=1),
-        "rarest_state_visits": np.where((visits > 0).any(axis=1), rarest, 0),
-        "forgets": found.forgets,
+        "rarest_state_visits": np.where((visits > 0).any(axis=1), rarest_visits, 0),
+        "forgets": population.mixes,
     }
-    if found.groups is not None:
-        columns["groups_of_phases"] = found.groups.max(axis=1) + 1
-    for name, curve in found.curves.items():
-        by_age = {f"{name}_{age}_days": of for age, of in zip(ages_days, np.atleast_2d(curve.T), strict=False)}
+    if population.groups is not None:
+        columns["groups_of_phases"] = population.groups.max(axis=1) + 1
+    for name, curve in population.curves.items():
+        by_age = {f"{name}_{age}_days": values for age, values in zip(ages_days, np.atleast_2d(curve.T), strict=False)}
         columns |= by_age if curve.ndim > 1 else {name: curve}
-    folders.write_table(folder / "households.parquet", pa.table({name: pa.array(of) for name, of in columns.items()}))
+    folders.write_table(
+        folder / "households.parquet", pa.table({name: pa.array(values) for name, values in columns.items()})
+    )
 
 
 def _write_edges(folder: Path, ids: pa.Array, edges: Floats) -> None:
@@ -136,14 +147,14 @@ def _write_edges(folder: Path, ids: pa.Array, edges: Floats) -> None:
 
 
 def _write_counts(folder: Path, ids: pa.Array, counts: Ints, groups: Ints | None) -> None:
-    """Write a row per household, of a cyclic chain one per household and phase."""
+    """Write a row per household, for a cyclic chain one per household and phase."""
     k = counts.shape[-1]
     columns = {"household_id": ids}
     if groups is not None:
-        homes, phases = groups.shape
+        households, phases = groups.shape
         columns = {
-            "household_id": ids.take(pa.array(np.repeat(np.arange(homes), phases))),
-            "phase": pa.array(np.tile(np.arange(phases, dtype=np.int8), homes)),
+            "household_id": ids.take(pa.array(np.repeat(np.arange(households), phases))),
+            "phase": pa.array(np.tile(np.arange(phases, dtype=np.int8), households)),
             "group": pa.array(groups.ravel().astype(np.int8)),
         }
     cells = {f"from_{i}_to_{j}": pa.array(counts[..., i, j].ravel()) for i in range(k) for j in range(k)}

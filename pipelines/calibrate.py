@@ -20,12 +20,12 @@ from agedp_data.notions.parameters import watt_hours
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders, locks
 from pipelines.blocks import SILENT, Engine, ProgressReporter
-from pipelines.bound import Calibration, bound, require_new
+from pipelines.bound import Calibration, bound, check_model_is_new
 from pipelines.estimate import Transitions, estimate
-from pipelines.models.envelopes import phases_of, read_every
-from pipelines.models.forgetting import asked_of, remember
-from pipelines.models.longer_memory import estimate_longer
-from pipelines.models.room import require_room
+from pipelines.models.envelopes import phase_count, subsampling_steps
+from pipelines.models.forgetting import measure_memory, memory_request
+from pipelines.models.longer_memory import estimate_higher_order
+from pipelines.models.room import check_counts_fit
 from pipelines.quantize import Floats, Period, quantize
 from pipelines.read import Delivery, read
 from pipelines.readings.store import Store
@@ -34,7 +34,7 @@ from pipelines.work import checked, engine_of, store_of
 
 @dataclass(frozen=True, slots=True)
 class CalibrationContext:
-    """What a calibration rests on: run file, model section, roster, store and engine."""
+    """Input of a calibration: run file, model section, roster, store and engine."""
 
     run: RunFile
     model: EstimatedModel
@@ -43,14 +43,16 @@ class CalibrationContext:
     engine: Engine
 
 
-def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: ProgressReporter = SILENT) -> Calibration:
+def calibrate(
+    run_file: str | Path, *, scheduler: str | None = None, progress: ProgressReporter = SILENT
+) -> Calibration:
     """Estimate the model of a run file from its input files and write its folder.
 
     Raises:
         RunFileError: the run file declares its model, has none, or names a folder that holds one.
         InputError: an input file that cannot be understood.
     """
-    context = begin_calibration(run_file, scheduler=scheduler, told=told)
+    context = begin_calibration(run_file, scheduler=scheduler, progress=progress)
     with store_locked(context):
         period = load(context).period
         edges = quantize_households(context, period)
@@ -59,22 +61,22 @@ def calibrate(run_file: str | Path, *, scheduler: str | None = None, told: Progr
 
 
 def begin_calibration(
-    run_file: str | Path, *, scheduler: str | None = None, told: ProgressReporter = SILENT
+    run_file: str | Path, *, scheduler: str | None = None, progress: ProgressReporter = SILENT
 ) -> CalibrationContext:
-    """Load what a calibration rests on; reads no reading and writes nothing but the confidential folder itself.
+    """Load the input of a calibration; read no reading and write nothing but the confidential folder itself.
 
     Raises:
-        RunFileError: the run file declares its model, has none, or names a folder that holds one.
+        RunFileError: the run file declares its model, has none, or names a folder that contains one.
         InputError: readings of the period are no longer in the store, or the roster cannot be understood.
     """
     run = checked(run_file)
     model = run.model
     if not isinstance(model, EstimatedModel):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
-    require_new(model)
-    engine = engine_of(run, scheduler, told)
+    check_model_is_new(model)
+    engine = engine_of(run, scheduler, progress)
     roster = read_roster(run.population.roster)
-    require_room(model, len(roster.ids))
+    check_counts_fit(model, len(roster.ids))
     store = store_of(run)
     if f"{model.period[0]:%Y-%m}" < store.forgotten_before():
         raise InputError(
@@ -86,10 +88,10 @@ def begin_calibration(
 
 @contextmanager
 def store_locked(context: CalibrationContext) -> Iterator[None]:
-    """Keep other runs away from the confidential store.
+    """Lock the confidential store against other runs.
 
     Raises:
-        Busy: another run holds it for too long.
+        Busy: another run keeps the lock for too long.
     """
     with locks.alone(folders.make_private(context.store.folder)):
         yield
@@ -97,7 +99,7 @@ def store_locked(context: CalibrationContext) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LoadedReadings:
-    """What the files hold (confidential): rows kept and rejected, and the readings of the model's period."""
+    """Content of the input files (confidential): rows kept and rejected, and the readings of the model's period."""
 
     delivery: Delivery
     period: Period
@@ -115,7 +117,7 @@ def load(context: CalibrationContext) -> LoadedReadings:
 
 
 def quantize_households(context: CalibrationContext, period: Period) -> Floats:
-    """Return the state edges of each household [Wh]: (households of the roster, states - 1)."""
+    """Return the state edges of each household, shape (households of the roster, states - 1) [Wh]."""
     model = context.model
     kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
     edges = quantize(_steps(model, period), edges=kind, n_states=model.states, engine=context.engine)
@@ -126,9 +128,9 @@ def estimate_transitions(context: CalibrationContext, period: Period, edges: Flo
     """Count the transitions of each household between its states, one Dask task for each month."""
     model, engine, steps = context.model, context.engine, _steps(context.model, period)
     if model.memory != "one":
-        return estimate_longer(steps, edges, n_states=model.states, memory=model.memory, engine=engine)
-    n_phases, every = phases_of(model), read_every(model)
-    return estimate(steps, edges, n_states=model.states, engine=engine, n_phases=n_phases, every=every)
+        return estimate_higher_order(steps, edges, n_states=model.states, memory=model.memory, engine=engine)
+    n_phases, subsampling = phase_count(model), subsampling_steps(model)
+    return estimate(steps, edges, n_states=model.states, engine=engine, n_phases=n_phases, subsampling=subsampling)
 
 
 def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, transitions: Transitions) -> Calibration:
@@ -139,7 +141,7 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
         ChainError: no household to estimate from.
     """
     run, model, engine = context.run, context.model, context.engine
-    memory = remember(period, asked_of(run, model), folder=Path(run.output.confidential), engine=engine)
+    memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
     return replace(bound(transitions, edges, context.roster, model), memory=memory)
 
 

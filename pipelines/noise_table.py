@@ -19,7 +19,7 @@ import numpy as np
 from agedp_data import clock
 from agedp_data.config.reading import check
 from agedp_data.errors import AgedpError
-from agedp_data.model import Model, kernel_envelope, public_text
+from agedp_data.model import Model, kernel_leakage_bound, public_text
 from agedp_data.notions import NOTIONS
 from agedp_data.roster import Roster
 from pipelines.promise.promised_days import SimulatedDays
@@ -128,7 +128,7 @@ def noise_table(facts: FileFacts, given: OptionValues, roster: Roster) -> NoiseT
 
 def _complete_mixing() -> Model:
     """Return the model of a chain that is independent from day to day."""
-    envelope = kernel_envelope(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
+    envelope = kernel_leakage_bound(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
     return Model(public_text({"source": "declared", "assume": "markov", "given": "kernel"}, envelope), envelope)
 
 

@@ -25,7 +25,7 @@ from agedp_data.config import load
 from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
 from agedp_data.ledger import Ledger
-from agedp_data.model import PUBLIC
+from agedp_data.model import PUBLIC_FILE
 from agedp_data.notions import Promise
 from agedp_data.readers import storage
 from agedp_data.shown import shown
@@ -238,8 +238,8 @@ def _calibrated(run_file: Path, progress: ProgressReporter) -> Calibration | Non
     model = load(run_file).model
     if not isinstance(model, EstimatedModel):
         return None
-    public = Path(model.file) / PUBLIC
+    public = Path(model.file) / PUBLIC_FILE
     if public.exists():
         return None
     with locks.alone(run_file.parent):
-        return None if public.exists() else calibrate(run_file, told=progress)  # an equal call may have been first
+        return None if public.exists() else calibrate(run_file, progress=progress)  # an equal call may have been first

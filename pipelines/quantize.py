@@ -1,12 +1,12 @@
 """READINGS of the model's period -> EDGES: at most 12 states per household.
 
-A chain of half-hours is of readings, a chain of days of DAYS: what a household used each day, in whole watt-hours, by
-no clamp (what is coarser would forget faster). A day that lacks more than two of the half-hours that it can have (48;
-46 when the clock goes forward), or more than one of its hours, is missing and breaks the chain, whatever `max_missing`
-a series has: a model does not change when a series does.
+A chain of half-hours has states of readings; a chain of days has states of daily totals in whole watt-hours, not
+clamped (coarser states would mix faster). A day with more than two of its half-hours missing (of 48; of 46 when the
+clock goes forward), or more than one of its hours, is missing and interrupts the chain, whatever `max_missing` a series
+has: a model does not change when a series does.
 
-A pass over the months for the edges, merged by addition: exact whatever the parts and the order. `quantile` and
-`equal-width` edges are each household's own and confidential; a list of edges is public and the same for all.
+One pass over the months for the edges, merged by addition: exact for any parts and any order. `quantile` and
+`equal-width` edges are per household and confidential; a list of edges is public and the same for all.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from pipelines.readings.store import Store, day_of, months_between
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
 _EPOCH = date(1970, 1, 1)
-_AT_ONCE = 2**20
+_DENSE_BELOW_WH = 2**20
 _MAX_MISSING = 2
-_NONE = np.zeros(0, np.int64)
+_EMPTY = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class MonthReadings:
     """Readings of roster households in a period (m), sorted by household and time; household codes are the roster's.
 
-    `time` counts steps since 1970, half-hours or days; `energy_wh` is what was used in the step.
+    `time` counts steps since 1970, half-hours or days; `energy_wh` is the energy of the step.
     """
 
     household: Ints
@@ -74,10 +74,10 @@ class Period:
             yield self._days(month, position)
             return
         codes = np.zeros(0, np.int64)
-        for found in month_in_pieces(self.store, month, self.delivery.contents):
-            if len(codes) != len(found.ids):  # the same for all parts
-                codes = np.array([position.get(household, -1) for household in found.ids], np.int64)
-            yield self._inside(codes[found.household], found.time, found.energy_wh, SLOTS)
+        for piece in month_in_pieces(self.store, month, self.delivery.contents):
+            if len(codes) != len(piece.ids):  # the same for all parts
+                codes = np.array([position.get(household, -1) for household in piece.ids], np.int64)
+            yield self._inside(codes[piece.household], piece.time, piece.energy_wh, SLOTS)
 
     def _days(self, month: str, position: Mapping[str, int]) -> MonthReadings:
         """Return the days of one month that are not missing."""
@@ -91,28 +91,35 @@ class Period:
         household = np.concatenate([np.zeros(0, np.int64), *chunks])
         day = table["day"].cast(pa.int32()).to_numpy().astype(np.int64)
         readings, energy = (table[name].to_numpy().astype(np.int64) for name in ("readings", "energy_wh"))
-        numbers, place = np.unique(day, return_inverse=True)
-        least = np.array([expected_readings(self.store.layout, day_of(number)) for number in numbers], np.int64)
-        usable = readings >= least[place] - _MAX_MISSING // slot_step(self.store.layout.interval_minutes)
+        numbers, day_index = np.unique(day, return_inverse=True)
+        min_readings = np.array([expected_readings(self.store.layout, day_of(number)) for number in numbers], np.int64)
+        usable = readings >= min_readings[day_index] - _MAX_MISSING // slot_step(self.store.layout.interval_minutes)
         order = np.lexsort((day[usable], household[usable]))
         return self._inside(household[usable][order], day[usable][order], energy[usable][order], 1)
 
     def _inside(self, household: Ints, time: Ints, energy_wh: Ints, steps_per_day: int) -> MonthReadings:
         """Return the readings of roster households within the period."""
         low, high = ((self.first - _EPOCH).days * steps_per_day, ((self.last - _EPOCH).days + 1) * steps_per_day)
-        inside = (household >= 0) & (time >= low) & (time < high)
-        if inside.all():
+        is_inside = (household >= 0) & (time >= low) & (time < high)
+        if is_inside.all():
             return MonthReadings(household, time, energy_wh)
-        return MonthReadings(household[inside], time[inside], energy_wh[inside])
+        return MonthReadings(household[is_inside], time[is_inside], energy_wh[is_inside])
 
 
 def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:
-    """Return EDGES: (households of the roster, n_states - 1) inner cut points in Wh; NaN rows have no reading."""
+    """Compute EDGES: inner edges per household of the roster, shape (h, n_states - 1) [Wh]; NaN rows have no reading.
+
+    Args:
+        period: the readings, by half-hours or by days.
+        edges: "quantile", "equal-width", or the same edges for all households [Wh].
+        n_states: number of states.
+        engine: the scheduler.
+    """
     if not isinstance(edges, str):
         return np.tile(np.asarray(edges, np.float64), (len(period.roster.ids), 1))
-    found = map_each("edges", period.months, each=partial(_histogram, period=period), engine=engine)
+    histograms = map_each("edges", period.months, each=partial(_histogram, period=period), engine=engine)
     table = np.full((len(period.roster.ids), n_states - 1), np.nan)
-    for code, (value, count) in _by_household(found):
+    for code, (value, count) in _by_household(histograms):
         if edges == "quantile":
             table[code] = edges_quantile(value, count, n_states)
         else:
@@ -122,7 +129,7 @@ def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, eng
 
 @dataclass(frozen=True, slots=True)
 class _Histogram:
-    """Runs (r) of one household each, some household perhaps twice: where they end, values (Wh) and their counts."""
+    """Runs (r) of one household each, a household possibly twice: where they end, values [Wh] and their counts."""
 
     household: Ints
     ends: Ints
@@ -131,16 +138,16 @@ class _Histogram:
 
 
 def _histogram(month: str, *, period: Period) -> _Histogram:
-    found = [_counted(part) for part in period.parts(month)] or [(_NONE, _NONE, _NONE)]
-    household, value, count = (np.concatenate([one[i] for one in found]) for i in range(3))
-    del found
+    parts = [_count_values(part) for part in period.parts(month)] or [(_EMPTY, _EMPTY, _EMPTY)]
+    household, value, count = (np.concatenate([part_counts[i] for part_counts in parts]) for i in range(3))
+    del parts
     if (household[1:] < household[:-1]).any():  # a household in several parts, such as nights
-        household, value, count = _together(household.astype(np.int64), value, count)
+        household, value, count = _merge_counts(household.astype(np.int64), value, count)
     codes, starts = firsts_of(household)
     return _Histogram(codes.astype(np.int64), starts[1:], _narrow(value), _narrow(count))
 
 
-def _together(household: Ints, value: Narrow, count: Narrow) -> tuple[Ints, Ints, Ints]:
+def _merge_counts(household: Ints, value: Narrow, count: Narrow) -> tuple[Ints, Ints, Ints]:
     """Return the distinct (household, value) pairs, sorted, and the sums of their counts."""
     width = int(value.max(initial=0)) + 1
     key = household * width + value
@@ -155,7 +162,7 @@ def _narrow(values: Narrow) -> Narrow:
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
-def _counted(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
+def _count_values(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
     """Return the distinct (household, value) pairs, sorted, and how often each occurs."""
     width = int(part.energy_wh.max(initial=0)) + 1
     key = np.sort(part.household * width + part.energy_wh)
@@ -164,24 +171,24 @@ def _counted(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
     return _narrow(household), _narrow(distinct - household * width), _narrow(np.diff(starts))
 
 
-def _by_household(found: Sequence[_Histogram]) -> Iterator[tuple[int, tuple[Ints, Ints]]]:
-    """Yield each household's values, ascending, with their counts of all months together."""
-    places: dict[int, list[tuple[_Histogram, slice]]] = {}
-    for month in found:
+def _by_household(histograms: Sequence[_Histogram]) -> Iterator[tuple[int, tuple[Ints, Ints]]]:
+    """Yield each household's values, ascending, with their counts over all months."""
+    runs: dict[int, list[tuple[_Histogram, slice]]] = {}
+    for month in histograms:
         starts = [0, *month.ends[:-1].tolist()]
         for code, start, stop in zip(month.household.tolist(), starts, month.ends.tolist(), strict=True):
-            places.setdefault(code, []).append((month, slice(start, stop)))
-    for code, own in places.items():
-        value = np.concatenate([month.value[where].astype(np.int64) for month, where in own])
-        count = np.concatenate([month.count[where].astype(np.int64) for month, where in own])
-        yield code, _summed(value, count)
+            runs.setdefault(code, []).append((month, slice(start, stop)))
+    for code, household_runs in runs.items():
+        value = np.concatenate([month.value[run].astype(np.int64) for month, run in household_runs])
+        count = np.concatenate([month.count[run].astype(np.int64) for month, run in household_runs])
+        yield code, _sum_counts(value, count)
 
 
-def _summed(value: Ints, count: Ints) -> tuple[Ints, Ints]:
+def _sum_counts(value: Ints, count: Ints) -> tuple[Ints, Ints]:
     """Return the distinct values, ascending, and the sums of their counts, below 2^53 and so exact."""
-    if value.max() >= _AT_ONCE:
-        distinct, place = np.unique(value, return_inverse=True)
-        return distinct, np.bincount(place, weights=count).astype(np.int64)
+    if value.max() >= _DENSE_BELOW_WH:
+        distinct, index = np.unique(value, return_inverse=True)
+        return distinct, np.bincount(index, weights=count).astype(np.int64)
     total = np.bincount(value, weights=count).astype(np.int64)
-    there = np.flatnonzero(total)
-    return there, total[there]
+    present = np.flatnonzero(total)
+    return present, total[present]

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from agedp_data.chains.represented import RepresentativeValues, representatives
+from agedp_data.chains.represented import RepresentativeValues, representative_values
 from agedp_data.chains.states import states
 from agedp_data.errors import InputError
 from agedp_data.readers import files
@@ -26,7 +26,7 @@ from agedp_data.readers.cutting import Chunk
 from agedp_data.readers.layout import SLOTS, Ints, ReadingRules, slot_step
 from agedp_data.readers.settle import Readings, StoredRows, joined, settle
 from pipelines.blocks import Engine, map_each
-from pipelines.estimate import repeated
+from pipelines.estimate import repeated_half_hours
 from pipelines.read import blocks_of, parsed, read
 from pipelines.readings.household_days import among, distinct, firsts, packed, totals, unpacked
 from pipelines.readings.months import month_readings
@@ -85,7 +85,7 @@ class _TallyRequest:
 
     def counted(self, found: Readings) -> Readings:
         """Return readings as they count in a day."""
-        return found if self.counting is None else replace(found, energy_wh=self.counting.represented(found.energy_wh))
+        return found if self.counting is None else replace(found, energy_wh=self.counting.represent(found.energy_wh))
 
 
 class _ConflictingParts(Exception):
@@ -134,7 +134,7 @@ def _public(edges: Sequence[float]) -> RepresentativeValues:
         ChainError: they are not whole, or do not rise from above 0.
     """
     whole = tuple(int(edge) for edge in edges)
-    representatives(whole if whole == tuple(edges) else edges)
+    representative_values(whole if whole == tuple(edges) else edges)
     return RepresentativeValues("half-hour", whole)
 
 
@@ -196,7 +196,7 @@ def _states(store: Store, found: Readings, lookup: Ints) -> Ints:
     """Return the state of each reading, -1 where a half-hour holds two passes."""
     bounded = np.minimum(found.energy_wh, len(lookup) - 1)
     state: Ints = lookup[bounded]
-    twice = repeated(store.layout, found.time)
+    twice = repeated_half_hours(store.layout, found.time)
     return np.where(twice, NONE, state) if twice.any() else state
 
 

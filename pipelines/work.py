@@ -18,7 +18,7 @@ from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.chain import HashChain
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
-from agedp_data.model import Model, model_of
+from agedp_data.model import Model, read_model
 from agedp_data.readers.layout import NamedColumns, ReadingRules
 from agedp_data.readers.storage import is_url
 from agedp_data.roster import Roster, read_roster
@@ -135,7 +135,7 @@ class Work:
     @property
     def terms(self) -> ReleaseTerms:
         """Return what every release of the run refers to."""
-        newest = self.model.envelope if self.model else None
+        newest = self.model.leakage_bound if self.model else None
         envelopes = (newest, *self.earlier_models.values())
         return ReleaseTerms(self.run, self.run.notion, envelopes, self.contract, self.model.id if self.model else "")
 
@@ -220,8 +220,8 @@ class Work:
         named = model_named(known[-1]) if known else None
         if self.model is None or named in {None, self.model.id}:
             return
-        kept = next((Model.of_text(each.envelope) for each in ledger.models() if each.model == named), None)
-        if kept is not None and kept.as_grid.id == self.model.as_grid.id:
+        kept = next((Model.from_text(each.envelope) for each in ledger.models() if each.model == named), None)
+        if kept is not None and kept.without_pieces.id == self.model.without_pieces.id:
             self.model = kept
 
     def opened_ledger(self) -> Ledger | None:
@@ -278,7 +278,7 @@ def begin(
     for name, series in run.series.items():
         if series.by is not None and series.by not in roster.groups:
             raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
-    model = model_of(run)
+    model = read_model(run)
     _require_method(run, model)
     return Work(run, now or clock.now(), as_of, engine_of(run, scheduler, told), roster, model)
 
@@ -286,8 +286,8 @@ def begin(
 def _require_method(run: RunFile, model: Model | None) -> None:
     """Refuse a method that an estimated model turns out not to have; nothing else takes its place."""
     method = getattr(run.promise, "method", None)
-    if method is not None and model is not None and method not in model.envelope.methods:
-        has = ", ".join(sorted(model.envelope.methods))
+    if method is not None and model is not None and method not in model.leakage_bound.methods:
+        has = ", ".join(sorted(model.leakage_bound.methods))
         raise RunFileError(
             f"{run.name}: [promise] method = {method!r}: the model has no bound by this method. The paper's "
             f"spectral bound needs every chain to be reversible. The model has {has}."

@@ -1,1 +1,1 @@
-"""How households move between states of use: chains, how fast they forget, and what of that is public."""
+"""Households as Markov chains: states, transitions, mixing, and the public leakage bound."""

@@ -1,9 +1,9 @@
-"""The check of a cyclic chain: would a household that IS this chain have been remembered over days as long as this one?
+"""Goodness of fit of a cyclic chain: does a household have longer memory over days than its cyclic chain explains?
 
-As `markov_check`, given the half-hour: for each half-hour of the day, how far what is seen whole days later lies apart
-for its two halves (cut at the household's own median there), the largest over the day; against the same in series
-drawn from the household's own cyclic chain with the same readings missing. The chain's own figure is the mean of those
-drawn, so the noise of such a count is in both.
+As `markov_goodness_of_fit`, conditional on the half-hour of the day: for each half-hour, the total variation between
+the states whole days earlier for its two halves (split at the household's own median there), maximum over the day. It
+is compared with the same in series simulated from the household's own cyclic chain with the same readings missing. The
+chain's prediction is the mean over the simulated series, so the sampling error of such counts is in both.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agedp_data.chains.cyclic import count_cyclic_transitions, merge_phases
-from agedp_data.chains.direct import Ints, checked_lags, checked_states, rows_of
-from agedp_data.chains.markov_check import Table, allowed_above, beyond, table_of
-from agedp_data.chains.redrawn import Small, one_of, pairs_counted, random_numbers, smallest
+from agedp_data.chains.direct import Ints, checked_lags, checked_states, normalise_rows
+from agedp_data.chains.markov_check import Table, exceeds_replicates, goodness_of_fit_table, max_exceedances
+from agedp_data.chains.redrawn import SmallInts, count_state_pairs, pick_uniformly, random_uint32, smallest_state_type
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 
-_LEAST = 20
+_MIN_VISITS = 20
 _SHIFTS = 8
 
 
@@ -34,79 +34,119 @@ def cyclic_goodness_of_fit(
     level: float = 0.95,
     replicates: int = 99,
 ) -> Table:
-    """Return, for each household and lag, what the cyclic chain says and what is counted, and whether they disagree.
+    r"""Goodness-of-fit test of a cyclic chain against lagged counts, for each household and lag in whole days.
 
-    Shapes: (h, days * n_phases) int, beginning with a day, (T,) int -> a record array (h, T) with the fields of
-    `check_markov`; low and high are NaN. A row with fewer than 20 visits is left out. Units: [days].
+    Only memory LONGER than the chain's counts against it. A row with fewer than 20 visits is left out.
+
+    .. math:: T = \max_t \frac{\hat\Delta(t) - \bar\Delta(t)}{s_t}
+
+    with mean and standard deviation over the household and its replicates.
+
+    Source: parametric bootstrap test, Davison and Hinkley section 4.2.
 
     Args:
-        states: one state per step, -1 if missing.
-        lags_days: whole days.
-        rng: the source of randomness.
+        states: one state per step, shape (h, days * n_phases) int, beginning with a day, -1 if missing.
+        lags_days: shape (T,) [days].
+        rng: source of randomness.
         n_phases: steps of a day.
-        min_visits: phases with a rarer state are merged with their neighbours (`cyclic.merged_phases`).
-        level: share of households of this very chain that pass at all lags together.
-        replicates: series drawn for each household.
+        min_visits: phases with a rarer state are merged with their neighbours (`merge_phases`).
+        level: share of cyclic chains that pass at all lags together.
+        replicates: simulated series per household.
+
+    Returns:
+        A record array (h, T) with the fields of `markov_goodness_of_fit`; lag in days; low and high are NaN.
 
     Raises:
-        ChainError: states or lags that are none, no whole days, or too few replicates for the level.
+        ChainError: states or lags of a wrong kind, no whole days, or too few replicates for the level.
+
+    References:
+        Davison, Hinkley: Bootstrap Methods and their Application, 1997. https://doi.org/10.1017/CBO9780511802843
+
+    >>> weekend = (np.arange(364) % 7 >= 5).astype(int)[None]  # one reading a day: repeats itself every 7 days
+    >>> table = cyclic_goodness_of_fit(weekend, np.array([7]), np.random.default_rng(1), n_phases=1, min_visits=1)
+    >>> table.direct.tolist(), table.rejected.tolist()
+    ([[1.0]], [[True]])
     """
     n_states = int(np.max(states, initial=0)) + 1
     series, lags = checked_states(states, n_states), checked_lags(lags_days)
     if series.ndim != 2 or series.shape[1] % n_phases:
         raise ChainError(f"a cyclic chain is checked on whole days of {n_phases} steps, got shape {series.shape}")
-    allowed = allowed_above(level, replicates)
-    small = np.where(series >= 0, series, n_states).astype(smallest(n_states))
-    drawn = _redrawn(small, n_states, n_phases, replicates, min_visits, rng)
-    cut = _cuts(small, n_states, n_phases)
-    own, alike = _halves(small, cut, n_states), _halves(drawn, cut[:, None], n_states)
-    shifts = rng.integers(own.shape[-1] // 4, max(1, own.shape[-1] * 3 // 4 + 1), _SHIFTS)
-    direct = np.stack([_apart(own, own, lag) for lag in lags.tolist()], axis=-1)
-    like = np.stack([_apart(alike, alike, lag) for lag in lags.tolist()], axis=-1)
+    exceedances = max_exceedances(level, replicates)
+    small_states = np.where(series >= 0, series, n_states).astype(smallest_state_type(n_states))
+    replicate_series = _simulate_cyclic(small_states, n_states, n_phases, replicates, min_visits, rng)
+    median_states = _median_states(small_states, n_states, n_phases)
+    halves, replicate_halves = (
+        _split_at_median(small_states, median_states, n_states),
+        _split_at_median(replicate_series, median_states[:, None], n_states),
+    )
+    shifts = rng.integers(halves.shape[-1] // 4, max(1, halves.shape[-1] * 3 // 4 + 1), _SHIFTS)
+    direct = np.stack([_max_variation(halves, halves, lag) for lag in lags.tolist()], axis=-1)
+    replicate_distances = np.stack(
+        [_max_variation(replicate_halves, replicate_halves, lag) for lag in lags.tolist()], axis=-1
+    )
     floor = np.stack(
         [
-            np.mean([_apart(own, np.roll(own, by, axis=-1), lag) for by in shifts.tolist()], axis=0)
+            np.mean([_max_variation(halves, np.roll(halves, shift, axis=-1), lag) for shift in shifts.tolist()], axis=0)
             for lag in lags.tolist()
         ],
         axis=-1,
     )
-    known = ~np.isnan(like)
-    powers = np.where(known, like, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    powers = np.where(known.any(axis=1) & ~np.isnan(direct), powers, np.nan)
-    nothing = np.full_like(direct, np.nan)
-    found = {"powers": powers, "direct": direct, "low": nothing, "high": nothing, "floor": floor}
-    return table_of(lags, found, beyond(direct, like, allowed) & ~np.isnan(powers), direct.shape)
+    is_counted = ~np.isnan(replicate_distances)
+    powers = np.where(is_counted, replicate_distances, 0.0).sum(axis=1) / np.maximum(is_counted.sum(axis=1), 1)
+    powers = np.where(is_counted.any(axis=1) & ~np.isnan(direct), powers, np.nan)
+    missing = np.full_like(direct, np.nan)
+    measures = {"powers": powers, "direct": direct, "low": missing, "high": missing, "floor": floor}
+    return goodness_of_fit_table(
+        lags, measures, exceeds_replicates(direct, replicate_distances, exceedances) & ~np.isnan(powers), direct.shape
+    )
 
 
-def _redrawn(series: Small, k: int, phases: int, replicates: int, min_visits: int, rng: np.random.Generator) -> Small:
-    """Return series drawn from the cyclic chains, missing where the households are: (h, m) -> (h, replicates, m).
+def _simulate_cyclic(
+    series: SmallInts, k: int, phases: int, replicates: int, min_visits: int, rng: np.random.Generator
+) -> SmallInts:
+    """Return series simulated from the cyclic chains, missing where the household is: (h, m) -> (h, replicates, m).
 
-    From a state that was never left at its phase the household's own states of the next phase go on.
+    From a state that was never left at its phase, the household's own states of the next phase continue the series.
     """
     size, length = series.shape
-    found = [_followers(one, k, phases, min_visits) for one in series]
-    rows, group = (np.stack([each[i] for each in found]) for i in range(2))  # (h, phases (k + 1), k), (h, phases)
-    values = np.repeat(np.tile(np.arange(k), rows[..., 0].size), rows.ravel())
-    number = rows.sum(axis=-1).ravel()
-    start, each = number.cumsum() - number, rows.shape[1]
-    lane = np.repeat(np.arange(size), replicates)
-    paths = np.empty((length, lane.size), dtype=smallest(k))
-    now = np.full(lane.size, k)
-    for i in range(length):
-        own = lane * each + phases * k + i % phases
-        row = np.where(now < k, lane * each + group[lane, (i - 1) % phases] * k + now, own)
-        row = np.where(number[row] > 0, row, own)
-        now = np.where(number[row] > 0, one_of(values, start[row], number[row], random_numbers(rng, lane.size)), k)
-        paths[i] = now
-    drawn = np.ascontiguousarray(paths.T).reshape(size, replicates, length)
-    drawn[np.broadcast_to((series >= k)[:, None], drawn.shape)] = k
-    return drawn
+    household_rows = [_successor_counts(household_states, k, phases, min_visits) for household_states in series]
+    table, groups = (
+        np.stack([rows_per_household[step] for rows_per_household in household_rows]) for step in range(2)
+    )  # (h, phases (k + 1), k), (h, phases)
+    values = np.repeat(np.tile(np.arange(k), table[..., 0].size), table.ravel())
+    row_size = table.sum(axis=-1).ravel()
+    start, rows_per_household = row_size.cumsum() - row_size, table.shape[1]
+    household_of_path = np.repeat(np.arange(size), replicates)
+    paths = np.empty((length, household_of_path.size), dtype=smallest_state_type(k))
+    current = np.full(household_of_path.size, k)
+    for step in range(length):
+        phase_row = household_of_path * rows_per_household + phases * k + step % phases
+        row = np.where(
+            current < k,
+            household_of_path * rows_per_household + groups[household_of_path, (step - 1) % phases] * k + current,
+            phase_row,
+        )
+        row = np.where(row_size[row] > 0, row, phase_row)
+        current = np.where(
+            row_size[row] > 0,
+            pick_uniformly(values, start[row], row_size[row], random_uint32(rng, household_of_path.size)),
+            k,
+        )
+        paths[step] = current
+    simulated = np.ascontiguousarray(paths.T).reshape(size, replicates, length)
+    simulated[np.broadcast_to((series >= k)[:, None], simulated.shape)] = k
+    return simulated
 
 
-def _followers(one: Small, k: int, phases: int, min_visits: int) -> tuple[Ints, Ints]:
-    """Return how often each state follows, k rows for each group of phases, then one of each phase; and the groups."""
-    state, phase = np.where(one < k, one.astype(np.int64), -1), np.arange(one.size) % phases
-    counts = count_cyclic_transitions(state, phase, np.ones(max(one.size - 1, 0), dtype=np.bool_), k, n_phases=phases)
+def _successor_counts(household_states: SmallInts, k: int, phases: int, min_visits: int) -> tuple[Ints, Ints]:
+    """Return successor counts, k rows per group of phases, then the visits of each phase; and the group of each."""
+    state, phase = (
+        np.where(household_states < k, household_states.astype(np.int64), -1),
+        np.arange(household_states.size) % phases,
+    )
+    counts = count_cyclic_transitions(
+        state, phase, np.ones(max(household_states.size - 1, 0), dtype=np.bool_), k, n_phases=phases
+    )
     group, _ = merge_phases(counts, min_visits=min_visits)
     pooled, visits = np.zeros_like(counts), np.zeros((phases, k), dtype=np.int64)
     np.add.at(pooled, group, counts)
@@ -114,27 +154,29 @@ def _followers(one: Small, k: int, phases: int, min_visits: int) -> tuple[Ints, 
     return np.concatenate([pooled.reshape(-1, k), visits]), group
 
 
-def _cuts(series: Small, k: int, phases: int) -> Ints:
-    """Return for each phase the largest state of the lower half, by its own visits: (h, m) -> (h, phases)."""
+def _median_states(series: SmallInts, k: int, phases: int) -> Ints:
+    """Return for each phase the largest state of the lower half of its visits: (h, m) -> (h, phases)."""
     by_phase = series.reshape(len(series), -1, phases).astype(np.int64)
     ascending = np.sort(by_phase, axis=1)  # missing last
-    known = (by_phase < k).sum(axis=1, keepdims=True)
-    middle = np.take_along_axis(ascending, np.maximum(known - 1, 0) // 2, axis=1)[:, 0]
-    top = np.take_along_axis(ascending, np.maximum(known - 1, 0), axis=1)[:, 0]
+    valid_count = (by_phase < k).sum(axis=1, keepdims=True)
+    middle = np.take_along_axis(ascending, np.maximum(valid_count - 1, 0) // 2, axis=1)[:, 0]
+    top = np.take_along_axis(ascending, np.maximum(valid_count - 1, 0), axis=1)[:, 0]
     return np.where(middle == top, top - 1, middle)
 
 
-def _halves(series: Small, cut: Ints, k: int) -> Small:
+def _split_at_median(series: SmallInts, cut: Ints, k: int) -> SmallInts:
     """Return the half of each state, 2 where missing: (..., m), (..., phases) -> (..., phases, days)."""
     by_phase = series.reshape(*series.shape[:-1], -1, cut.shape[-1])
     half = np.where(by_phase >= k, 2, by_phase > cut[..., None, :]).astype(np.uint8)
     return np.ascontiguousarray(half.swapaxes(-1, -2))
 
 
-def _apart(now: NDArray[np.unsignedinteger[Any]], then: NDArray[np.unsignedinteger[Any]], lag: int) -> Floats:
+def _max_variation(
+    later: NDArray[np.unsignedinteger[Any]], earlier: NDArray[np.unsignedinteger[Any]], lag: int
+) -> Floats:
     """Return the largest total variation over phases, NaN where no phase can be compared: (..., p, days) -> (...)."""
-    counts = pairs_counted(now, then, lag, 2)
-    rows = rows_of(counts)
-    compared = (counts.sum(axis=-1) >= _LEAST).all(axis=-1)
-    apart = np.where(compared, np.abs(rows[..., 0, 0] - rows[..., 1, 0]), -1.0).max(axis=-1)
-    return np.where(apart >= 0, apart, np.nan)
+    counts = count_state_pairs(later, earlier, lag, 2)
+    rows = normalise_rows(counts)
+    is_compared = (counts.sum(axis=-1) >= _MIN_VISITS).all(axis=-1)
+    distance = np.where(is_compared, np.abs(rows[..., 0, 0] - rows[..., 1, 0]), -1.0).max(axis=-1)
+    return np.where(distance >= 0, distance, np.nan)

@@ -1,10 +1,10 @@
-"""Diagnostics that go with every chain: is one step of memory too little or too much, and is it one chain all along?
+"""Diagnostics of a chain: is one step of memory too little or too much, and is the chain the same at all times?
 
 Likelihood-ratio tests of conditional independence, G = 2 sum n ln(n / expected), against chi-squared with as many
-degrees of freedom as visited rows and columns leave: of order 0 against 1 (is there any memory), of order 1 against
-2 (is the state before last worth knowing), and of one chain against one per segment of time (stationarity). They are
-confidential. With a year of half-hours almost every home fails the last two; how much it matters is what
-`chains.forgetting` measures.
+degrees of freedom as visited rows and columns permit: of order 0 against 1 (any memory), of order 1 against 2 (is the
+state before the last one informative), and of one chain against one per segment of time (stationarity). They are
+confidential. With a year of half-hours almost every household fails the last two; `empirical_total_variation` measures
+how much it matters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
-from agedp_data.chains.direct import checked_states, lag_counts
+from agedp_data.chains.direct import checked_states, count_lagged_pairs
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 
@@ -25,24 +25,31 @@ _FIELDS = [("transitions", np.int64), ("rarest", np.int64)] + [
 
 
 def diagnose(states: ArrayLike, *, n_states: int, segments: int) -> np.recarray[Any, Any]:
-    """Return the diagnostics of each household's series of states.
+    r"""Likelihood-ratio tests of order 0, of order 1 and of stationarity, for each household's series.
 
-    Shapes: (..., m) int, -1 where missing -> a record array (...): transitions counted; rarest, the visits of the
-    rarest state seen; and for each hypothesis (order_0: no memory; order_1: one step; stationary: the same chain in
-    all segments) the statistic G, its degrees of freedom `_df`, and the probability `_p` of one as large if it holds.
+    .. math:: G = 2 \sum n \ln \frac{n}{\hat n} \sim \chi^2
+
+    Source: Anderson and Goodman 1957.
 
     Args:
-        states: one state per step.
+        states: one state per step, shape (..., m) int, -1 if missing.
         n_states: number of states.
-        segments: into how many parts of equal length the series is cut, for example 12.
+        segments: number of parts of equal length for the test of stationarity, for example 12.
+
+    Returns:
+        A record array (...): transitions counted; rarest: visits of the rarest visited state; for each hypothesis
+        (order_0: no memory; order_1: one step; stationary: the same chain in all segments) the statistic G, its
+        degrees of freedom `_df`, and the probability `_p` of one as large under the hypothesis.
 
     Raises:
-        ChainError: states that are none, or fewer than two segments.
+        ChainError: states of a wrong kind, or fewer than two segments.
 
-    References: Anderson and Goodman, Annals of Mathematical Statistics 1957.
+    References:
+        Anderson, Goodman: Statistical Inference about Markov Chains. Ann. Math. Statist. 28(1), 1957.
+        https://doi.org/10.1214/aoms/1177707039
 
-    >>> found = diagnose([0, 0, 1, 1] * 50, n_states=2, segments=2)  # the last two states decide, the last one does not
-    >>> found.transitions.item(), bool(found.order_0_p > 0.9), bool(found.order_1_p < 1e-9)
+    >>> tests = diagnose([0, 0, 1, 1] * 50, n_states=2, segments=2)  # the last two states decide, the last one does not
+    >>> tests.transitions.item(), bool(tests.order_0_p > 0.9), bool(tests.order_1_p < 1e-9)
     (199, True, True)
     """
     series = checked_states(states, n_states)
@@ -50,34 +57,44 @@ def diagnose(states: ArrayLike, *, n_states: int, segments: int) -> np.recarray[
         raise ChainError(f"stationarity is a matter of at least two segments, got {segments}")
     k, length = n_states, series.shape[-1]
     lead = series.shape[:-1]
-    once = lag_counts(series, series, 1, n_secret=k, n_read=k)
-    before = np.concatenate((np.full((*lead, 1), -1), series[..., :-1]), axis=-1)[..., :length]
-    pair = np.where((before >= 0) & (series >= 0), before * k + series, -1)
-    twice = lag_counts(series, pair, 1, n_secret=k, n_read=k * k).reshape(*lead, k, k, k)
+    one_step = count_lagged_pairs(series, series, 1, n_secret=k, n_read=k)
+    previous = np.concatenate((np.full((*lead, 1), -1), series[..., :-1]), axis=-1)[..., :length]
+    pair = np.where((previous >= 0) & (series >= 0), previous * k + series, -1)
+    two_steps = count_lagged_pairs(series, pair, 1, n_secret=k, n_read=k * k).reshape(*lead, k, k, k)
     segment = np.arange(length) * segments // max(length, 1)
     timed = np.where(series >= 0, segment * k + series, -1)
-    apart = lag_counts(timed, series, 1, n_secret=segments * k, n_read=k).reshape(*lead, segments, k, k)
+    by_segment = count_lagged_pairs(timed, series, 1, n_secret=segments * k, n_read=k).reshape(*lead, segments, k, k)
     visits = np.stack([(series == state).sum(axis=-1) for state in range(k)], axis=-1)
     table = np.zeros(lead, dtype=_FIELDS)
-    table["transitions"] = once.sum(axis=(-1, -2))
+    table["transitions"] = one_step.sum(axis=(-1, -2))
     table["rarest"] = np.where(visits > 0, visits, length).min(axis=-1)
     tests = {
-        "order_0": once[..., None, :, :],
-        "order_1": np.moveaxis(twice, -1, -3),  # (middle, now, before)
-        "stationary": np.moveaxis(apart, -1, -3),  # (from, segment, to)
+        "order_0": one_step[..., None, :, :],
+        "order_1": np.moveaxis(two_steps, -1, -3),  # (middle, now, before)
+        "stationary": np.moveaxis(by_segment, -1, -3),  # (from, segment, to)
     }
     for name, counts in tests.items():
-        table[name], table[f"{name}_df"], table[f"{name}_p"] = independence(counts)
+        table[name], table[f"{name}_df"], table[f"{name}_p"] = independence_test(counts)
     return table.view(np.recarray)
 
 
-def independence(counts: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Return G, degrees of freedom and p of rows and columns being independent within each group.
+def independence_test(counts: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    r"""Likelihood-ratio test that rows and columns are independent within each group.
 
-    Shapes: (..., groups, rows, columns) -> (...), (...), (...). Rows and columns without counts take no part; without
-    any degree of freedom p is 1.
+    .. math:: G = 2 \sum n_{ij} \ln \frac{n_{ij} n}{n_i n_j}
 
-    >>> statistic, freedom, _ = independence([[[10, 20], [20, 10]]])  # 2 * 2 * (10 ln(2/3) + 20 ln(4/3))
+    Source: Anderson and Goodman 1957.
+
+    Args:
+        counts: shape (..., groups, rows, columns), >= 0. Rows and columns without counts take no part.
+
+    Returns:
+        G, its degrees of freedom, and the p-value, shape (...) each; without any degree of freedom p is 1.
+
+    References:
+        Anderson, Goodman 1957. https://doi.org/10.1214/aoms/1177707039
+
+    >>> statistic, freedom, _ = independence_test([[[10, 20], [20, 10]]])  # 2 * 2 * (10 ln(2/3) + 20 ln(4/3))
     >>> round(float(statistic), 6), freedom.item()
     (6.795961, 1.0)
     """
@@ -87,7 +104,7 @@ def independence(counts: ArrayLike) -> tuple[Floats, Floats, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(number > 0, number * np.log(number * total / (rows * columns)), 0.0)
     statistic = np.maximum(2 * terms.sum(axis=(-1, -2, -3)), 0.0)
-    many = ((rows > 0).sum(axis=(-1, -2)) - 1.0).clip(0) * ((columns > 0).sum(axis=(-1, -2)) - 1.0).clip(0)
-    freedom = many.sum(axis=-1)
+    group_freedom = ((rows > 0).sum(axis=(-1, -2)) - 1.0).clip(0) * ((columns > 0).sum(axis=(-1, -2)) - 1.0).clip(0)
+    freedom = group_freedom.sum(axis=-1)
     p = np.where(freedom > 0, chi2.sf(statistic, np.maximum(freedom, 1.0)), 1.0)
     return statistic, np.asarray(freedom), p

@@ -1,16 +1,20 @@
-"""The public part of a model: for each age and each loss, the most that any household lets through.
+"""Leakage bound: maximum of the leakage function over all households by age and loss; the public part of a model.
 
-An envelope holds L(a) on a fixed grid of losses, backward and (for temporal leakage) forward, and one total
-variation per age for each other method. Everything rests on three facts: L <= a; L does not decrease in a;
-and L is 1-Lipschitz, since d/da ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) = u - v with u, v in [0, 1], u = e^a
-Q / (1 + (e^a - 1) Q) and v likewise with D. So between grid points g < a < h the smaller of L(h) and L(g) + a
-- g is never below L(a). Of a kernel that is public the pieces themselves are kept beside the grid
-(`chains.hull`): then L is theirs, to the last digit.
+Example: total variation .64 at one day and a release of epsilon .5: at most ln(1 + .64 (e^.5 - 1)) = .348 after a day.
 
-Decisions: all stored numbers are whole 1e-9, tables and distances rounded up, grid losses down (a table value
-stays an upper bound at a smaller loss). An age that is not tabulated uses the nearest smaller one; below
-the smallest, L(a) = a. Larger ages never bound worse than smaller ones, since a published figure holds for
-every later instant: running maximum from the right.
+It contains L(a) on a fixed grid of losses, backward and (for temporal leakage) forward, and one total variation per
+age for each other method. It rests on three facts: L <= a; L does not decrease in a; L is 1-Lipschitz, because
+d/da ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) = u - v with u = e^a Q / (1 + (e^a - 1) Q) in [0, 1] and v likewise with
+D. So between grid points g < a < h the smaller of L(h) and L(g) + a - g is never below L(a).
+
+Decisions:
+
+* All stored numbers are whole 1e-9: tables and distances rounded up, grid losses down (a table value remains an upper
+  bound at a smaller loss).
+* An age that is not tabulated uses the nearest smaller one; below the smallest, L(a) = a.
+* Larger ages never have larger bounds, since a published output holds for every later instant: running maximum from
+  the right.
+* For a public kernel the pieces are stored beside the grid (`PiecewiseLeakage`): L is then exact.
 """
 
 from __future__ import annotations
@@ -23,7 +27,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.chains.hull import PiecewiseLeakage
-from agedp_data.chains.rounding import NANO, from_integers, guarded, rounded_down, rounded_up, to_integers
+from agedp_data.chains.rounding import (
+    NANO,
+    from_integers,
+    round_down_nano,
+    round_up_nano,
+    round_up_with_slack,
+    to_integers,
+)
 from agedp_data.chains.whole import TabulatedLeakage
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss, checked_steps, filled_kernel
@@ -32,12 +43,12 @@ from agedp_data.privacy.pieces import fixed_point, frontier_of, gain
 
 Document = dict[str, object]
 
-_ROUNDING = 1e-9  # what one evaluation may add by rounding up
+_ROUNDING_STEP = 1e-9  # what one evaluation may add by rounding up
 
 LOSS_GRID: Floats = np.concatenate(
     (
-        rounded_up(np.geomspace(1e-6, 1e-3, 13)[:-1]),
-        rounded_up(np.geomspace(1e-3, 20.0, 169)),
+        round_up_nano(np.geomspace(1e-6, 1e-3, 13)[:-1]),
+        round_up_nano(np.geomspace(1e-3, 20.0, 169)),
         np.arange(22.0, 65.0, 2.0),
         [np.inf],
     )
@@ -47,38 +58,66 @@ LOSS_GRID.flags.writeable = False
 
 
 def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
-    """Return the largest L_K(a) over households at each loss, in whole 1e-9 rounded up, never above the loss.
+    r"""Maximum of the leakage function over households at each loss, in whole 1e-9 rounded up, never above the loss.
 
-    Shapes: (h, k, n), (m,) -> (m,). Units: [-]. Rows of NaN are left out.
+    .. math:: \max_h L_{K_h}(a), \qquad L_K(a) = \max_{q, d, S} \ln \frac{1 + (e^a - 1) q(S)}{1 + (e^a - 1) d(S)}
+
+    Source: [T] eqs. 23 and 24; one sort per pair of rows replaces Algorithms 1 to 5.
+
+    Args:
+        kernels: shape (h, k, n), rows sum to 1 or are NaN (left out) [-].
+        losses: shape (m,), >= 0, `inf` allowed [epsilon].
+
+    Returns:
+        Shape (m,), between 0 and the loss [epsilon].
 
     Raises:
-        ChainError: as `leakage`.
+        ChainError: rows that are not probabilities, no row with data, or a negative loss.
 
-    >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]]], [1.0]).tolist()  # ln((1 + .9 (e - 1)) / (1 + .1 (e - 1)))
+    [0.776136586]
+    >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]], [[1.0, 0.0], [0.0, 1.0]]], [0.5, 2.0]).tolist()  # one never mixes
     [0.5, 2.0]
     """
     rows, loss = filled_kernel(kernels), checked_loss(losses)
     over, under = frontier_of(rows.reshape((-1, *rows.shape[-2:])))
-    return np.minimum(guarded(gain(over, under, loss)), loss)
+    return np.minimum(round_up_with_slack(gain(over, under, loss)), loss)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeakageBound:
-    """An upper bound of the loss about the present, over all households, by age and loss at that age.
+    r"""Upper bound of the loss about the present, over all households, by age and by loss at that age.
+
+    .. math:: B(t, a) \ge \max_h L_{\hat P_h^t}(a)
+
+    Source: [A] Theorem 1 with the tight L in place of ln(1 + Delta(t)(e^a - 1)); the latter is method
+    "total_variation".
 
     Attributes:
-        ages: (T,) ascending steps.
-        losses: (m,) ascending grid; infinity may be the last.
-        backward: (T, m) tight losses through the reversed chain, or None if only distances are known.
-        forward: (T, m) the same through the forward chain, or None.
-        bounds: per method, (T,) total variations in [0, 1] of the reversed chain; of both directions if there is no
-            table at all (a declared curve).
-        steps_per_day: how many steps make a day.
-        assume: "curve" (distances alone: losses may not be composed) or "markov".
-        hulls: per direction that has a table, the pieces of L by age; or nothing.
+        ages: (T,) ascending [steps].
+        losses: (m,) ascending grid [epsilon]; infinity may be the last.
+        backward: (T, m) tight leakage of the reversed chain [epsilon], or None if only distances are known.
+        forward: (T, m) the same of the forward chain, or None.
+        bounds: by method, (T,) total variations in [0, 1] of the reversed chain; of both directions if there is no
+            table (a declared curve).
+        steps_per_day: steps of a day.
+        assume: "curve" (distances only: losses may not be composed) or "markov".
+        hulls: by direction with a table, the pieces of L for each age; or empty.
 
     Raises:
         ChainError: shapes that do not fit, numbers out of range, or an unknown assumption.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> bound = LeakageBound([48], [0.5], bounds={"total_variation": [0.64]})
+    >>> bound(48, 0.5, direction="backward", method="total_variation").item()  # ln(1 + .64 (e^.5 - 1)), rounded up
+    0.347257872
     """
 
     ages: NDArray[np.int64]
@@ -91,7 +130,7 @@ class LeakageBound:
     hulls: Mapping[str, tuple[PiecewiseLeakage, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ages, losses = checked_steps(self.ages, quantity="ages"), rounded_down(checked_loss(self.losses))
+        ages, losses = checked_steps(self.ages, quantity="ages"), round_down_nano(checked_loss(self.losses))
         if ages.ndim != 1 or losses.ndim != 1 or not ages.size or not losses.size:
             raise ChainError("an envelope has at least one age and one loss")
         if (np.diff(ages) <= 0).any() or not (losses[1:] > losses[:-1]).all():
@@ -100,11 +139,11 @@ class LeakageBound:
             raise ChainError(f'a model assumes "curve" or "markov", got "{self.assume}"')
         if self.steps_per_day < 1:
             raise ChainError(f"a day has at least one step, got {self.steps_per_day}")
-        if any(getattr(self, name, None) is None or len(each) != ages.size for name, each in self.hulls.items()):
+        if any(getattr(self, name, None) is None or len(pieces) != ages.size for name, pieces in self.hulls.items()):
             raise ChainError("an envelope has pieces of L for all ages of a direction that it has a table of")
         shape = (ages.size, losses.size)
-        tables = {name: _table(getattr(self, name), losses, shape) for name in ("backward", "forward")}
-        bounds = {name: _distances(self.bounds[name], ages.size) for name in sorted(self.bounds)}
+        tables = {name: _checked_table(getattr(self, name), losses, shape) for name in ("backward", "forward")}
+        bounds = {name: _checked_distances(self.bounds[name], ages.size) for name in sorted(self.bounds)}
         for name, value in {"ages": ages.copy(), "losses": losses, **tables, "bounds": bounds}.items():
             for array in value.values() if isinstance(value, dict) else (value,):
                 if array is not None:
@@ -112,86 +151,103 @@ class LeakageBound:
             object.__setattr__(self, name, value)
 
     def __call__(self, age: int, loss: ArrayLike, *, direction: str, method: str) -> Floats:
-        """Return the loss about the present at this age in steps: never below the truth, never above `loss`.
-
-        Shapes: (), (...) -> (...). Units: [steps], [-] -> [-], in whole 1e-9 rounded up.
+        """Loss about the present at this age: never below the truth, never above `loss`, in whole 1e-9 rounded up.
 
         Args:
-            age: steps since the input; for a composition, between two inputs.
-            loss: already incurred about the input.
+            age: steps since the input; for a composition, between two inputs [steps].
+            loss: already incurred about the input, shape (...), >= 0 [epsilon].
             direction: "backward" or "forward".
-            method: "tight", or one of `bounds`.
+            method: "tight", or a key of `bounds`.
+
+        Returns:
+            Shape (...) [epsilon].
 
         Raises:
-            ChainError: a method or direction that was not tabulated, a negative age or loss.
+            ChainError: a method or direction without a table, a negative age or loss.
         """
-        losses, at = checked_loss(loss), self._row(age)
+        losses, row = checked_loss(loss), self._row(age)
         table = self._table(direction, method)
-        if at < 0:
+        if row < 0:
             return losses[()]
         value = (
-            self._between(table[at], losses)
+            self._between(table[row], losses)
             if method == "tight"
-            else guarded(leakage_from_total_variation(table[at], losses))
+            else round_up_with_slack(leakage_from_total_variation(table[row], losses))
         )
         if method == "tight" and direction in self.hulls:
-            value = np.minimum(value, guarded(self.hulls[direction][at].left_of(losses)))
-        result: Floats = np.minimum(rounded_up(value), losses)[()]
+            value = np.minimum(value, round_up_with_slack(self.hulls[direction][row].float_leakage(losses)))
+        result: Floats = np.minimum(round_up_nano(value), losses)[()]
         return result
 
     def supremum(self, gap: int, loss: float, *, direction: str, method: str) -> float:
-        """Return a bound of the limit of x -> loss + L_gap(x) from 0, `inf` if it grows for ever.
+        """Upper bound of the limit of x -> loss + L_gap(x) from 0: infinitely many releases of this loss, `gap` apart.
 
-        It is a point x with loss + self(gap, x) <= x, rounding included, so iterating this very envelope never passes
-        it: with a table the smallest such point, with a distance the closed form with 1e-9 to spare.
-        Units: [steps], [-] -> [-]. Raises ChainError as calling.
+        It is a point x with loss + self(gap, x) <= x, rounding included, so iterating this bound never exceeds it:
+        with a table the smallest such point, with a distance the closed form plus 1e-9.
+
+        Args:
+            gap: steps between two releases [steps].
+            loss: of each release, >= 0 [epsilon].
+            direction: "backward" or "forward".
+            method: "tight", or a key of `bounds`.
+
+        Returns:
+            The bound [epsilon], `inf` if the recursion is unbounded.
+
+        Raises:
+            ChainError: as calling.
         """
-        each, at = checked_loss(loss), self._row(gap)
+        release_loss, row = checked_loss(loss), self._row(gap)
         table = self._table(direction, method)
-        if each == 0:
+        if release_loss == 0:
             return 0.0
-        if at < 0 or np.isinf(each):
+        if row < 0 or np.isinf(release_loss):
             return float("inf")
         if method != "tight":
-            piece = np.array([table[at]]), np.zeros(1)
-            return float(guarded(fixed_point(*piece, each + _ROUNDING)))
+            piece = np.array([table[row]]), np.zeros(1)
+            return float(round_up_with_slack(fixed_point(*piece, release_loss + _ROUNDING_STEP)))
         if (
             direction in self.hulls
-            and (found := self.hulls[direction][at].supremum(round(float(rounded_up(each)) * NANO))) is not None
+            and (nano_supremum := self.hulls[direction][row].supremum(round(float(round_up_nano(release_loss)) * NANO)))
+            is not None
         ):
-            limit = found / NANO
+            limit = nano_supremum / NANO
             # rounded by floats here and in whole numbers there, which may differ by the last 1e-9
-            while (more := float(rounded_up(each + self(gap, limit, direction=direction, method=method)))) > limit:
-                limit = more
+            while (
+                next_loss := float(round_up_nano(release_loss + self(gap, limit, direction=direction, method=method)))
+            ) > limit:
+                limit = next_loss
             return limit
         # On (g, h] the table says L(h) at most: x = loss + L(h) will do if it lies there, or g if already above.
         start = np.concatenate(([0.0], self.losses[:-1]))
-        reached = rounded_up(np.maximum(each + table[at], start))
-        return float(reached[reached <= self.losses].min(initial=np.inf))
+        candidate = round_up_nano(np.maximum(release_loss + table[row], start))
+        return float(candidate[candidate <= self.losses].min(initial=np.inf))
 
-    def whole(self, age: int, *, direction: str) -> TabulatedLeakage | PiecewiseLeakage:
-        """Return the tight L at this age in steps as exact arithmetic on whole 1e-9. Raises ChainError as calling."""
-        table, at = self._table(direction, "tight"), self._row(age)
-        if at >= 0 and direction in self.hulls:
-            return self.hulls[direction][at]
+    def exact_leakage(self, age: int, *, direction: str) -> TabulatedLeakage | PiecewiseLeakage:
+        """Return the tight L at this age [steps] as exact arithmetic in nano-epsilon. Raises ChainError as calling."""
+        table, row = self._table(direction, "tight"), self._row(age)
+        if row >= 0 and direction in self.hulls:
+            return self.hulls[direction][row]
         return (
-            TabulatedLeakage(to_integers(self.losses), to_integers(table[at])) if at >= 0 else TabulatedLeakage([], [])
+            TabulatedLeakage(to_integers(self.losses), to_integers(table[row]))
+            if row >= 0
+            else TabulatedLeakage([], [])
         )
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Return by which methods there are backward figures."""
+        """Return the methods that have backward bounds."""
         return ("tight", *self.bounds) if self.backward is not None else tuple(self.bounds)
 
     @property
-    def looks_ahead(self) -> bool:
-        """Tell whether there are losses in both directions that may be composed: what temporal leakage needs."""
+    def has_both_directions(self) -> bool:
+        """Return whether losses in both directions may be composed, as temporal leakage requires."""
         return self.assume == "markov" and self.backward is not None and self.forward is not None
 
     def to_json(self) -> Document:
-        """Return the envelope as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
+        """Return the leakage bound as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
         tables = {name: getattr(self, name) for name in ("backward", "forward")}
-        hulls = {name: [[list(each.over), list(each.under)] for each in row] for name, row in self.hulls.items()}
+        hulls = {name: [[list(piece.over), list(piece.under)] for piece in row] for name, row in self.hulls.items()}
         return {
             "ages": self.ages.tolist(),
             "losses": to_integers(self.losses),
@@ -204,7 +260,7 @@ class LeakageBound:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Return the envelope that `to_json` wrote. Raises ChainError for any other document."""
+        """Return the leakage bound that `to_json` wrote. Raises ChainError for any other document."""
         unknown = set(document) - set(cls.__dataclass_fields__)
         if unknown:
             raise ChainError(f"an envelope has no {', '.join(sorted(unknown))}")
@@ -212,13 +268,13 @@ class LeakageBound:
             return cls(
                 ages=np.array([int(age) for age in document["ages"]], dtype=np.int64),
                 losses=from_integers(document["losses"]),
-                backward=_table_of(document.get("backward")),
-                forward=_table_of(document.get("forward")),
+                backward=_parse_table(document.get("backward")),
+                forward=_parse_table(document.get("forward")),
                 bounds={str(name): from_integers(row) for name, row in document["bounds"].items()},
                 steps_per_day=int(document["steps_per_day"]),
                 assume=str(document["assume"]),
                 hulls={
-                    str(name): tuple(PiecewiseLeakage(over, under) for over, under in row)
+                    str(name): tuple(PiecewiseLeakage(upper_sum, lower_sum) for upper_sum, lower_sum in row)
                     for name, row in document.get("hulls", {}).items()
                 },
             )
@@ -230,7 +286,7 @@ class LeakageBound:
 
     def __hash__(self) -> int:
         tables = (self.ages, self.losses, self.backward, self.forward)
-        return hash((*(b"" if each is None else each.tobytes() for each in tables), self.steps_per_day, self.assume))
+        return hash((*(b"" if table is None else table.tobytes() for table in tables), self.steps_per_day, self.assume))
 
     def _row(self, age: int) -> int:
         step = checked_steps(age, quantity="an age")
@@ -244,38 +300,38 @@ class LeakageBound:
         methods = ["tight"] * (getattr(self, direction) is not None)
         methods += list(self.bounds) if direction == "backward" or self.backward is None else []
         if method not in methods:
-            there = ", ".join(f'"{name}"' for name in methods) or "nothing"
-            raise ChainError(f'this model has no {direction} figures by method "{method}"; it has {there}')
-        found: Floats = getattr(self, direction) if method == "tight" else self.bounds[method]
-        return found
+            available = ", ".join(f'"{name}"' for name in methods) or "nothing"
+            raise ChainError(f'this model has no {direction} figures by method "{method}"; it has {available}')
+        table: Floats = getattr(self, direction) if method == "tight" else self.bounds[method]
+        return table
 
     def _between(self, values: Floats, losses: Floats) -> Floats:
-        """Return the smaller of the next value up and the last value plus the distance from it."""
-        up = np.searchsorted(self.losses, losses, side="left")
-        above = np.append(values, np.inf)[up]
-        down = np.searchsorted(self.losses, losses, side="right") - 1
+        """Return the smaller of the next value and the previous value plus the distance from it."""
+        upper = np.searchsorted(self.losses, losses, side="left")
+        next_value = np.append(values, np.inf)[upper]
+        lower = np.searchsorted(self.losses, losses, side="right") - 1
         with np.errstate(invalid="ignore"):
-            ahead = np.where(np.isinf(losses), np.inf, values[down] + (losses - self.losses[down]))
-        least: Floats = np.minimum(above, np.where(down >= 0, ahead, losses))
-        return least
+            extended = np.where(np.isinf(losses), np.inf, values[lower] + (losses - self.losses[lower]))
+        result: Floats = np.minimum(next_value, np.where(lower >= 0, extended, losses))
+        return result
 
 
-def _table(values: ArrayLike | None, losses: Floats, shape: tuple[int, int]) -> Floats | None:
+def _checked_table(values: ArrayLike | None, losses: Floats, shape: tuple[int, int]) -> Floats | None:
     if values is None:
         return None
-    table = rounded_up(checked_loss(values))
+    table = round_up_nano(checked_loss(values))
     if table.shape != shape:
         raise ChainError(f"a table of an envelope has a row per age and a column per loss, {shape}, got {table.shape}")
     table = np.maximum.accumulate(np.maximum.accumulate(table, axis=1)[::-1], axis=0)[::-1]
     return np.minimum(table, losses)
 
 
-def _distances(values: ArrayLike, count: int) -> Floats:
-    distance = rounded_up(values)
+def _checked_distances(values: ArrayLike, count: int) -> Floats:
+    distance = round_up_nano(values)
     if distance.shape != (count,) or not ((distance >= 0) & (distance <= 1)).all():
         raise ChainError("a bound of an envelope is one total variation from 0 to 1 per age")
     return np.ascontiguousarray(np.maximum.accumulate(distance[::-1])[::-1])
 
 
-def _table_of(rows: list[list[int | str]] | None) -> Floats | None:
+def _parse_table(rows: list[list[int | str]] | None) -> Floats | None:
     return None if rows is None else np.array([from_integers(row) for row in rows])

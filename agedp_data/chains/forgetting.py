@@ -1,17 +1,18 @@
-"""Does the chain forget as fast as the households do? Counted directly, against the powers of the one-step chain.
+"""Empirical mixing: how fast households mix by lagged counts, against the matrix powers of the one-step chain.
 
-A chain says how much of a value is left after t steps: the t-th power of its one-step kernel. Readings say it
-themselves: the kernel counted between instants t steps apart. On 40 London homes the first is near 0 from 12 hours on
-and the second near .3 at 12 hours and .7 at 24 (MATHS 2b). All figures here are indicative and confidential: they
-never set noise and stand in no statement.
+Example: the series 0, 0, 1, 1, 0, 0, ... looks independent by its one-step kernel, but repeats itself every 4 steps.
 
-Two things blur a direct count. It is a maximum of noisy numbers, so it is above 0 where nothing is remembered (the
-FLOOR: the figure of a series against a shifted copy of itself; shown, never subtracted; too high for strict habits,
-which survive the shift). And an adversary knows the calendar: pooled over it a kernel bounds nothing (one half-hour
-copies, another flips: pooled 0, truth 1), so kernels may be counted for each pair of PARTS and the largest is taken.
+A chain predicts the dependence after t steps by the t-th power of its one-step kernel. Lagged counts measure it: the
+empirical kernel between instants t steps apart. On 40 London households the prediction is near 0 from 12 hours on; the
+measured total variation is near .3 at 12 hours and .7 at 24. All values are indicative and confidential: they never
+set noise and are in no statement.
 
-Conventions of the table in MATHS 2b: `chains.states.whole_days` with at most four readings missing, then
-`chains.states.merge_rare` with 200 visits for half-hours; `day_totals` for days.
+Two effects distort lagged counts:
+
+* Null level. A maximum of noisy numbers is above 0 even for independent readings. The level is estimated by shifting
+  one copy of the series; it is reported, never subtracted. It is too high for strict habits, which survive the shift.
+* Calendar. An adversary knows it, and a kernel pooled over it is not a bound (one half-hour copies the state, another
+  flips it: pooled 0, truth 1). So kernels may be counted for each pair of labels, and the maximum is taken.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.chains.direct import checked_lags, checked_states, lag_counts, powers_of, rows_of, spread
+from agedp_data.chains.direct import (
+    checked_lags,
+    checked_states,
+    count_lagged_pairs,
+    max_row_distance,
+    normalise_rows,
+    predicted_total_variation,
+)
 from agedp_data.chains.markov_check import markov_goodness_of_fit
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
@@ -36,30 +44,39 @@ def lag_kernel(
     n_read: int,
     part: ArrayLike | None = None,
 ) -> Floats:
-    """Return how what was read `lag` steps earlier is distributed given the secret now, counted directly.
+    r"""Empirical kernel at a lag: distribution of the reading `lag` steps earlier, given the secret now.
 
-    K(x, y) = #{i: secret_i = x, read_(i - lag) = y} / #{i: secret_i = x, read_(i - lag) not missing}; a secret that
-    was never seen with a reading has a row of NaN. Pass it to `leakage` for what a release says about the secret.
+    Pass it to `leakage` for the loss of a release about the secret, without the Markov assumption.
 
-    Shapes: (..., m) int, (..., m) int -> (..., n_secret, n_read). Units: [steps] -> [-].
+    .. math:: K(x, y) = \frac{\#\{i : s_i = x,\ r_{i - \ell} = y\}}{\#\{i : s_i = x,\ r_{i - \ell}\ \text{present}\}}
+
+    Source: empirical counterpart of the t-step reversed kernel in [A] eq. 12.
 
     Args:
-        secret: what is protected, by instant, for example the half-hour's state; -1 is missing.
-        read: what a mechanism read, by the same instants, for example the day's total; -1 is missing.
-        lag: how many steps before the secret it was read.
+        secret: what is protected, by instant, for example the state of the half-hour, shape (..., m) int; -1 is
+            missing.
+        read: what a mechanism read, by the same instants, for example the total of the day, shape (..., m) int; -1
+            is missing.
+        lag: steps from the reading to the secret, >= 0 [steps].
         n_secret: number of secrets 0, 1, ...
         n_read: number of values read.
-        part: (m,) bool, the instants of the secret that count; or (m,) labels 0, 1, ... (-1: none) of instants:
-            then a kernel for each pair of labels (now, earlier) that occurs, (..., pairs, n_secret, n_read), in
-            ascending order.
+        part: (m,) bool, the instants of the secret that count; or (m,) labels 0, 1, ... (-1: none) of instants, for one
+            kernel per pair of labels (now, earlier) that occurs, in ascending order.
+
+    Returns:
+        Shape (..., n_secret, n_read), rows sum to 1 [-], NaN for a secret that was never counted; with labels
+        (..., label pairs, n_secret, n_read).
 
     Raises:
-        ChainError: lengths that do not fit, values out of range, or a lag that is no number of steps.
+        ChainError: lengths that do not fit, values out of range, or a lag that is not an integer >= 0.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> lag_kernel([0, 1, 0, 1, -1, 1], [0, 1, 1, 1, 0, 1], 1, n_secret=2, n_read=2).tolist()
     [[0.0, 1.0], [0.6666666666666666, 0.3333333333333333]]
     """
-    return rows_of(lag_counts(secret, read, lag, n_secret=n_secret, n_read=n_read, part=part))
+    return normalise_rows(count_lagged_pairs(secret, read, lag, n_secret=n_secret, n_read=n_read, part=part))
 
 
 def empirical_total_variation(
@@ -71,21 +88,30 @@ def empirical_total_variation(
     part: ArrayLike | None = None,
     min_visits: int = 1,
 ) -> Floats:
-    """Return the largest total variation between two rows of the kernel to what was seen each lag earlier.
+    r"""Largest total variation between two rows of the kernel at each lag, by lagged counts or by matrix powers.
 
-    Shapes: (..., m) int, (T,) int -> (..., T). Units: [steps] -> [-]. NaN where there is nothing to compare (no row
-    at all), 0 for a single row.
+    Compare both to see whether a household mixes as fast as its first-order chain predicts.
+
+    .. math:: \hat\Delta(t) = \max_{x, x'} \frac{1}{2} \sum_y |K_t(x, y) - K_t(x', y)|
+
+    Source: [A] eq. 12 with the empirical kernel at lag t ("direct") or the t-th power of that at lag 1 ("powers").
 
     Args:
-        states: one state per step and household, -1 if missing.
-        lags: steps between the two instants.
+        states: one state per step and household, shape (..., m) int, -1 if missing.
+        lags: steps between the two instants, shape (T,) [steps].
         n_states: number of states.
-        by: "direct", counted at each lag, or "powers" of the kernel counted at lag 1.
-        part: as `lag_kernel`, for direct counts: the maximum over parts.
-        min_visits: rows with fewer visits are left out, not guessed.
+        by: "direct" (lagged counts) or "powers" (matrix powers of the kernel at lag 1).
+        part: as in `lag_kernel`, for lagged counts: the maximum over label pairs.
+        min_visits: rows with fewer visits are left out [pairs].
+
+    Returns:
+        Shape (..., T), between 0 and 1 [-]; NaN without any row, 0 for a single row.
 
     Raises:
-        ChainError: as `lag_kernel`, or an unknown way.
+        ChainError: as `lag_kernel`, or an unknown value of `by`.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> empirical_total_variation([0, 0, 1, 1] * 50, [1, 2, 4], n_states=2, by="direct").round(1).tolist()
     [0.0, 1.0, 1.0]
@@ -96,16 +122,16 @@ def empirical_total_variation(
     if by == "powers":
         if part is not None:
             raise ChainError("powers of one chain know no parts; `chains.cyclic` has chains that do")
-        counts = lag_counts(series, series, 1, n_secret=n_states, n_read=n_states)
-        return powers_of(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts), steps)
+        counts = count_lagged_pairs(series, series, 1, n_secret=n_states, n_read=n_states)
+        return predicted_total_variation(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts), steps)
     if by != "direct":
         raise ChainError(f'forgetting is counted "direct" or by "powers", got "{by}"')
     result = np.empty((*series.shape[:-1], steps.size))
     for i, lag in enumerate(steps.tolist()):
-        counts = lag_counts(series, series, lag, n_secret=n_states, n_read=n_states, part=part)
-        apart = spread(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts))
-        if apart.ndim == series.ndim:
-            empty = np.isnan(apart).all(axis=-1)
-            apart = np.where(empty, np.nan, np.nan_to_num(apart).max(axis=-1, initial=0.0))
-        result[..., i] = apart
+        counts = count_lagged_pairs(series, series, lag, n_secret=n_states, n_read=n_states, part=part)
+        distance = max_row_distance(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts))
+        if distance.ndim == series.ndim:
+            is_empty = np.isnan(distance).all(axis=-1)
+            distance = np.where(is_empty, np.nan, np.nan_to_num(distance).max(axis=-1, initial=0.0))
+        result[..., i] = distance
     return result

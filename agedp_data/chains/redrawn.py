@@ -1,7 +1,7 @@
-"""Series drawn anew from the chains of households, and their pairs counted: where a check by replicates spends time.
+"""Parametric bootstrap: series simulated from the chains of households, and fast counts of their pairs.
 
-The next state is one of those that followed the present one in the household's own series, each as likely: exactly
-the estimated chain, at two look-ups a step for all households and replicates together.
+The next state is drawn uniformly from the states that followed the present one in the household's own series. This is
+exactly the estimated chain, at two look-ups per step for all households and replicates together.
 """
 
 from __future__ import annotations
@@ -11,87 +11,151 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agedp_data.chains.direct import Ints, can_be_followed, lag_counts
+from agedp_data.chains.direct import Ints, count_lagged_pairs, has_recurrent_part
 from agedp_data.chains.transitions import recurrent_part, transition_matrix
 
-Small = NDArray[np.unsignedinteger[Any]]
+SmallInts = NDArray[np.unsignedinteger[Any]]
 
-_DRAWS = 2**22  # random numbers at a time
-_CELLS = 2**18  # pairs at a time: what stays in a processor's cache
+_NUMBERS_PER_BATCH = 2**22  # random numbers at a time
+_PAIRS_PER_BATCH = 2**18  # pairs at a time: what stays in a processor's cache
 
 
-def smallest(k: int) -> type[np.unsignedinteger[Any]]:
-    """Return the smallest type that holds states below k, and k for a missing one."""
+def smallest_state_type(k: int) -> type[np.unsignedinteger[Any]]:
+    """Smallest unsigned type that contains the states below k, and k itself for a missing one.
+
+    Args:
+        k: number of states.
+
+    Returns:
+        A numpy integer type.
+
+    >>> smallest_state_type(12).__name__, smallest_state_type(256).__name__
+    ('uint8', 'uint16')
+    """
     return np.uint8 if k < 2**8 else np.uint16
 
 
-def redrawn(series: Ints, k: int, replicates: int, rng: np.random.Generator) -> Small:
-    """Return series drawn from the chain of each household, missing (k) where it is: (h, m) -> (h, replicates, m).
+def simulate_replicates(series: Ints, k: int, replicates: int, rng: np.random.Generator) -> SmallInts:
+    """Series simulated from the fitted chain of each household, missing (k) where the household's series is.
 
-    Each begins in a state of the household's own at random. A household whose chain cannot be followed has none.
+    Each series begins in a state drawn from the household's own visits. A household whose chain has no recurrent part
+    has missing replicates only.
+
+    Args:
+        series: states, shape (h, m) int, negative if missing.
+        k: number of states.
+        replicates: series per household.
+        rng: source of randomness.
+
+    Returns:
+        Shape (h, replicates, m), unsigned; k is missing.
+
+    References:
+        Davison, Hinkley: Bootstrap Methods and their Application, 1997. https://doi.org/10.1017/CBO9780511802843
+
+    >>> path = simulate_replicates(np.array([[0, 1, 0, 1, -1]]), 2, 1, np.random.default_rng(1))[0, 0]
+    >>> bool((path[:3] != path[1:4]).all()), path[4].item()  # a periodic chain alternates; the last step is missing
+    (True, 2)
     """
     size, length = series.shape
-    followers, start, number = _followers(series, k)
-    first, first_start, first_number = _own_states(series, number > 0, k)
+    successors, start, successor_number = _successors(series, k)
+    visited_states, visited_start, visited_number = _visited_states(series, successor_number > 0, k)
     lanes = np.repeat(np.arange(size), replicates)
-    usable = first_number[lanes] > 0
-    state = one_of(first, first_start[lanes], first_number[lanes], random_numbers(rng, lanes.size))
-    paths = np.empty((length, lanes.size), dtype=smallest(k))
-    row_start, row_number, base = start.ravel(), number.ravel(), lanes * k
-    steps = max(1, _DRAWS // max(1, lanes.size))
-    for begin in range(0, length, steps):
-        drawn = random_numbers(rng, (min(steps, length - begin), lanes.size))
-        for i, chance in enumerate(drawn, begin):
-            paths[i] = state
+    usable = visited_number[lanes] > 0
+    state = pick_uniformly(visited_states, visited_start[lanes], visited_number[lanes], random_uint32(rng, lanes.size))
+    paths = np.empty((length, lanes.size), dtype=smallest_state_type(k))
+    row_start, row_size, base = start.ravel(), successor_number.ravel(), lanes * k
+    steps = max(1, _NUMBERS_PER_BATCH // max(1, lanes.size))
+    for first_step in range(0, length, steps):
+        numbers = random_uint32(rng, (min(steps, length - first_step), lanes.size))
+        for step, number in enumerate(numbers, first_step):
+            paths[step] = state
             row = base + state
-            state = one_of(followers, row_start[row], row_number[row], chance)
+            state = pick_uniformly(successors, row_start[row], row_size[row], number)
     paths[:, ~usable] = k
-    found = np.ascontiguousarray(paths.T).reshape(size, replicates, length)
-    found[np.broadcast_to((series < 0)[:, None], found.shape)] = k
-    return found
+    simulated = np.ascontiguousarray(paths.T).reshape(size, replicates, length)
+    simulated[np.broadcast_to((series < 0)[:, None], simulated.shape)] = k
+    return simulated
 
 
-def pairs_counted(now: Small, then: Small, lag: int, k: int) -> Ints:
-    """Return the pairs (now, `lag` earlier) of states below k, k where missing: (..., m), (..., m) -> (..., k, k)."""
-    length, wide = now.shape[-1], k + 1
-    later, earlier = now.reshape(-1, length), then.reshape(-1, length)
-    counts = np.zeros((len(later), wide * wide), dtype=np.int64)
-    block = max(1, _CELLS // max(1, length))
-    kind = np.dtype(np.uint16 if wide * wide <= 2**16 else np.uint32)
-    for begin in range(0, len(later) if lag < length else 0, block):
-        some = slice(begin, begin + block)
-        cell = np.multiply(later[some, lag:], wide, dtype=kind) + earlier[some, : length - lag]
-        place = cell + (np.arange(len(cell)) * wide * wide)[:, None]
-        counts[some] = np.bincount(place.ravel(), minlength=len(cell) * wide * wide).reshape(-1, wide * wide)
-    return counts.reshape(*now.shape[:-1], wide, wide)[..., :k, :k]
+def count_state_pairs(later_states: SmallInts, earlier_states: SmallInts, lag: int, k: int) -> Ints:
+    """Count pairs (later state, state `lag` steps earlier) of series in a small type; k is missing.
+
+    Faster than `count_lagged_pairs` for many simulated series.
+
+    Args:
+        later_states: shape (..., m), unsigned, 0..k.
+        earlier_states: shape (..., m), unsigned, 0..k.
+        lag: steps between the two [steps].
+        k: number of states.
+
+    Returns:
+        Shape (..., k, k) int64 [pairs].
+
+    >>> series = np.array([0, 1, 1], dtype=np.uint8)
+    >>> count_state_pairs(series, series, 1, 2).tolist()  # (1 after 0), (1 after 1)
+    [[0, 0], [1, 1]]
+    """
+    length, width = later_states.shape[-1], k + 1
+    later, earlier = later_states.reshape(-1, length), earlier_states.reshape(-1, length)
+    counts = np.zeros((len(later), width * width), dtype=np.int64)
+    batch_size = max(1, _PAIRS_PER_BATCH // max(1, length))
+    cell_type = np.dtype(np.uint16 if width * width <= 2**16 else np.uint32)
+    for batch_start in range(0, len(later) if lag < length else 0, batch_size):
+        batch = slice(batch_start, batch_start + batch_size)
+        cell = np.multiply(later[batch, lag:], width, dtype=cell_type) + earlier[batch, : length - lag]
+        index = cell + (np.arange(len(cell)) * width * width)[:, None]
+        counts[batch] = np.bincount(index.ravel(), minlength=len(cell) * width * width).reshape(-1, width * width)
+    return counts.reshape(*later_states.shape[:-1], width, width)[..., :k, :k]
 
 
-def _followers(series: Ints, k: int) -> tuple[Ints, Ints, Ints]:
-    """Return the states that follow each state, household by household, where each begins (h, k) and how many."""
+def _successors(series: Ints, k: int) -> tuple[Ints, Ints, Ints]:
+    """Return the successors of each state, household by household, their first index (h, k) and number (h, k)."""
     size = len(series)
-    counts = np.swapaxes(lag_counts(series, series, 1, n_secret=k, n_read=k), 1, 2)
+    counts = np.swapaxes(count_lagged_pairs(series, series, 1, n_secret=k, n_read=k), 1, 2)
     for i, chain in enumerate(transition_matrix(counts, smoothing=0)):
-        kept = recurrent_part(chain)[1] if can_be_followed(chain) else np.zeros(k, dtype=np.bool_)
-        counts[i] *= kept[:, None] & kept
-    number = counts.sum(axis=2)
-    start = np.concatenate(([0], number.ravel().cumsum()))[:-1].reshape(size, k)
-    return np.repeat(np.tile(np.arange(k), size * k), counts.ravel()), start, number
+        is_recurrent = recurrent_part(chain)[1] if has_recurrent_part(chain) else np.zeros(k, dtype=np.bool_)
+        counts[i] *= is_recurrent[:, None] & is_recurrent
+    row_size = counts.sum(axis=2)
+    start = np.concatenate(([0], row_size.ravel().cumsum()))[:-1].reshape(size, k)
+    return np.repeat(np.tile(np.arange(k), size * k), counts.ravel()), start, row_size
 
 
-def _own_states(series: Ints, kept: NDArray[np.bool_], k: int) -> tuple[Ints, Ints, Ints]:
-    """Return the states of each household that are kept, where they begin (h,) and how many there are."""
+def _visited_states(series: Ints, is_allowed: NDArray[np.bool_], k: int) -> tuple[Ints, Ints, Ints]:
+    """Return the allowed states of each household by their visits, where they begin (h,), and how many there are."""
     shifted = np.where(series >= 0, series, k) + np.arange(len(series))[:, None] * (k + 1)
-    visits = np.bincount(shifted.ravel(), minlength=len(series) * (k + 1)).reshape(-1, k + 1)[:, :k] * kept
+    visits = np.bincount(shifted.ravel(), minlength=len(series) * (k + 1)).reshape(-1, k + 1)[:, :k] * is_allowed
     number = visits.sum(axis=1)
     return np.repeat(np.tile(np.arange(k), len(series)), visits.ravel()), number.cumsum() - number, number
 
 
-def random_numbers(rng: np.random.Generator, size: int | tuple[int, int]) -> NDArray[np.uint64]:
-    """Return numbers from 0 to 2^32 - 1, each as likely."""
+def random_uint32(rng: np.random.Generator, size: int | tuple[int, int]) -> NDArray[np.uint64]:
+    """Uniform integers from 0 to 2^32 - 1 as uint64.
+
+    Args:
+        rng: source of randomness.
+        size: shape of the result.
+
+    Returns:
+        Shape `size`, uint64.
+    """
     return rng.integers(0, 2**32, size, dtype=np.uint32).astype(np.uint64)
 
 
-def one_of(values: Ints, start: Ints, number: Ints, chance: NDArray[np.uint64]) -> Ints:
-    """Return one of `number` values from `start` on, each as likely up to 2^-32; 0 where there are none."""
-    place = start + ((number.astype(np.uint64) * chance) >> np.uint64(32)).astype(np.int64)
-    return np.where(number > 0, values[np.minimum(place, max(values.size - 1, 0))], 0) if values.size else 0 * start
+def pick_uniformly(values: Ints, start: Ints, number: Ints, random: NDArray[np.uint64]) -> Ints:
+    """Pick one of `number` values from `start` on, uniformly up to 2^-32; 0 where there are none.
+
+    Args:
+        values: shape (v,) int.
+        start: index of the first candidate, shape (n,) int.
+        number: number of candidates, shape (n,) int.
+        random: integers from 0 to 2^32 - 1 (`random_uint32`), shape (n,).
+
+    Returns:
+        Shape (n,) int.
+
+    >>> pick_uniformly(np.array([5, 7]), np.array([0]), np.array([2]), np.array([2**31], dtype=np.uint64)).tolist()
+    [7]
+    """
+    index = start + ((number.astype(np.uint64) * random) >> np.uint64(32)).astype(np.int64)
+    return np.where(number > 0, values[np.minimum(index, max(values.size - 1, 0))], 0) if values.size else 0 * start

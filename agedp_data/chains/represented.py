@@ -1,12 +1,16 @@
-"""Public states: what stands for a reading where only its state may count (`values = "states"`).
+"""Representative values of public states: the values that readings are published as with `values = "states"`.
 
-Everybody knows the cuts, so everybody knows what stands for each state; a release of such values is a function of
-states alone, which is what a chain of states is about (MATHS 7).
+Example: the edges (100, 300) Wh give the representative values 50, 200 and 400 Wh.
 
-Decisions. A state counts as the middle of the whole watt-hours in it, halves up. The last state has no upper end; it
-is taken to be as wide as the one before it, the custom for an open class of grouped data. A bound on readings as its
-end would count every one of them as half of what no home uses. What stands for a state lies in that state, so that
-quantising twice changes nothing, and more use never counts as less.
+The edges are public, so the representative values are. A release of them is a function of the states alone, which is
+what the Markov model of states describes.
+
+Decisions:
+
+* A state counts as the middle of the whole watt-hours in it, halves rounded up.
+* The last state has no upper end. It is taken to be as wide as the state before it, the custom for an open class of
+  grouped data. A bound on readings as its end would count every one of them as half of a use that never occurs.
+* A representative value lies in its own state, so quantising twice changes nothing, and more use never counts as less.
 """
 
 from __future__ import annotations
@@ -24,61 +28,73 @@ _LARGEST_TABLE = 2**20
 _SLOTS = 48
 
 
-def representatives(edges: ArrayLike) -> NDArray[np.int64]:
-    """Return what stands for each state.
+def representative_values(edges: ArrayLike) -> NDArray[np.int64]:
+    r"""Representative value of each state.
 
-    r_i = floor((e_i + e_(i+1)) / 2), with e_0 = 0, e_1 to e_(k-1) the cuts and e_k = 2 e_(k-1) - e_(k-2): state i
-    holds the whole numbers from e_i up to e_(i+1) - 1, whose middle is (e_i + e_(i+1) - 1) / 2, here with halves up.
+    .. math:: r_i = \lfloor (e_i + e_{i+1}) / 2 \rfloor, \qquad e_0 = 0, \quad e_k = 2 e_{k-1} - e_{k-2}
 
-    Shapes: (k - 1,) -> (k,). Units: [Wh].
+    with the edges e_1 to e_(k-1). State i contains the integers from e_i to e_(i+1) - 1, whose middle is
+    (e_i + e_(i+1) - 1) / 2, here with halves rounded up.
+
+    Args:
+        edges: inner edges, shape (k - 1,), ascending integers > 0 [Wh].
+
+    Returns:
+        Shape (k,) int64 [Wh].
 
     Raises:
-        ChainError: no cut, or cuts that are not whole, not above 0 or do not rise.
+        ChainError: no edge, or edges that are not integers, not above 0 or do not ascend.
 
-    >>> representatives([1, 100, 300]).tolist()  # the first state holds 0 alone
+    >>> representative_values([1, 100, 300]).tolist()  # the first state contains 0 alone
     [0, 50, 200, 400]
     """
-    cut = np.asarray(edges)
-    if cut.ndim != 1 or not cut.size or not np.issubdtype(cut.dtype, np.integer):
+    edge = np.asarray(edges)
+    if edge.ndim != 1 or not edge.size or not np.issubdtype(edge.dtype, np.integer):
         raise ChainError("public states need a row of cuts in whole watt-hours")
-    end = np.concatenate(([0], cut.astype(np.int64)))
-    if (np.diff(end) <= 0).any():
+    boundaries = np.concatenate(([0], edge.astype(np.int64)))
+    if (np.diff(boundaries) <= 0).any():
         raise ChainError("the cuts of public states must rise, from above 0")
-    end = np.append(end, 2 * end[-1] - end[-2])
-    middle: NDArray[np.int64] = (end[:-1] + end[1:]) // 2
-    return middle
+    boundaries = np.append(boundaries, 2 * boundaries[-1] - boundaries[-2])
+    midpoint: NDArray[np.int64] = (boundaries[:-1] + boundaries[1:]) // 2
+    return midpoint
 
 
 @dataclass(frozen=True, slots=True)
 class RepresentativeValues:
-    """Public cuts, whole Wh, and what has a state: each half-hour, or a day's total."""
+    """Public edges [Wh], and what has a state: each half-hour, or the total of a day."""
 
     step: Literal["half-hour", "day"]
     edges_wh: tuple[int, ...]
 
     @property
-    def counts_as_wh(self) -> tuple[int, ...]:
-        """Return what stands for each state, Wh."""
-        return tuple(representatives(self.edges_wh).tolist())
+    def representative_values_wh(self) -> tuple[int, ...]:
+        """Return the representative value of each state [Wh]."""
+        return tuple(representative_values(self.edges_wh).tolist())
 
     @property
-    def most_wh(self) -> int:
-        """Return the most that a day can come to, Wh: no day has more than 48 half-hours here."""
-        return self.counts_as_wh[-1] * (_SLOTS if self.step == "half-hour" else 1)
+    def max_day_wh(self) -> int:
+        """Return the largest possible total of a day [Wh]; a day has at most 48 half-hours."""
+        return self.representative_values_wh[-1] * (_SLOTS if self.step == "half-hour" else 1)
 
-    def represented(self, energy_wh: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what stands for each energy, none negative. Shapes: (...) -> (...). Units: [Wh].
+    def represent(self, energy_wh: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Representative value of each energy.
 
-        >>> RepresentativeValues("half-hour", (100, 300)).represented(np.array([0, 99, 100, 5000])).tolist()
+        Args:
+            energy_wh: shape (...), integers >= 0 [Wh].
+
+        Returns:
+            Shape (...) int64 [Wh].
+
+        >>> RepresentativeValues("half-hour", (100, 300)).represent(np.array([0, 99, 100, 5000])).tolist()
         [50, 50, 200, 400]
         """
-        of_state = representatives(self.edges_wh)
+        representative_wh = representative_values(self.edges_wh)
         last = self.edges_wh[-1]
         if last > _LARGEST_TABLE:
-            return of_state[states(energy_wh, self.edges_wh)]
-        table: NDArray[np.int64] = of_state[states(np.arange(last + 1), self.edges_wh)]
+            return representative_wh[states(energy_wh, self.edges_wh)]
+        table: NDArray[np.int64] = representative_wh[states(np.arange(last + 1), self.edges_wh)]
         return table[np.minimum(energy_wh, last)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON knows it: what a table of such values is named by."""
+        """Return the step and the edges as JSON; the name of a stored table of such values derives from it."""
         return {"step": self.step, "edges_wh": list(self.edges_wh)}

@@ -1,9 +1,13 @@
-"""Readings to states: cut points per household, and which side of a cut a reading falls on.
+"""States of readings: state edges per household, and the state of each reading.
 
-A household has k states and k - 1 inner cut points. State i holds the readings from cut i - 1 (included) up
-to cut i (excluded): a reading that equals a cut belongs to the state above it. Cuts may coincide; the states
-between them are never visited, which is how a household with few different readings is told apart from one
-with many.
+Example: the edges (300, 600) Wh make three states: below 300, from 300 to below 600, from 600 on.
+
+Decisions:
+
+* A household has k states and k - 1 inner edges. State i holds the readings from edge i - 1 (included) to edge i
+  (excluded): a reading equal to an edge belongs to the state above.
+* Edges may coincide. The states between them are never visited; so a household with few distinct readings has fewer
+  visited states.
 """
 
 from __future__ import annotations
@@ -17,9 +21,21 @@ MISSING = -1
 
 
 def edges_equal_width(maximum: float, n_states: int) -> NDArray[np.float64]:
-    """Return the cuts of n equal intervals of [0, maximum]; what lies above the maximum is in the last state.
+    r"""Edges of n equal intervals of [0, maximum]; readings above the maximum belong to the last state.
 
-    Shapes: () -> (n_states - 1,). Units: those of `maximum` [Wh].
+    Use it for the paper's quantisation. Quantile edges give every state enough visits and hence smaller sampling
+    bounds.
+
+    .. math:: e_i = \frac{i}{n} \max, \qquad i = 1, \dots, n - 1
+
+    Source: [A] section VI-B quantises half-hourly readings into 12 intervals.
+
+    Args:
+        maximum: largest reading, >= 0 [Wh].
+        n_states: number of states n.
+
+    Returns:
+        Shape (n_states - 1,) [Wh].
 
     Raises:
         ChainError: a maximum that is negative or not finite, or fewer than one state.
@@ -29,23 +45,25 @@ def edges_equal_width(maximum: float, n_states: int) -> NDArray[np.float64]:
     """
     if not 0 <= maximum < np.inf:
         raise ChainError("the largest reading must be a number that is at least 0")
-    return np.arange(1, _count(n_states)) * float(maximum) / n_states
+    return np.arange(1, _checked_count(n_states)) * float(maximum) / n_states
 
 
 def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArray[np.int64]:
-    """Return cuts that spread the readings evenly over the states, as far as their values allow.
+    r"""Edges that distribute the readings evenly over the states, as far as their values permit.
 
-    Cut i is the smallest value below which there is a share of at least i/n of the readings, so that a value
-    that more than one cut falls into ends a state of its own; the first of these cuts moves to the value
-    itself, so that nothing smaller shares its state. Every value with a share of 2/n or more thus has its own
-    state.
+    Edge i is the smallest value with a share of at least i/n of the readings below it. If several edges fall on one
+    value, that value ends a state of its own: the first of these edges moves to the value itself, so that no smaller
+    value shares its state. So every value with a share of 2/n or more has its own state.
 
-    Shapes: (v,), (v,) -> (n_states - 1,). Units: [Wh], [readings] -> [Wh].
+    .. math:: e_i = \min\{v : F(v-) \ge i / n\}, \qquad i = 1, \dots, n - 1
 
     Args:
-        values: the different readings, ascending and not negative.
-        counts: how often each occurs.
-        n_states: how many states.
+        values: the distinct readings, shape (v,), ascending integers >= 0 [Wh].
+        counts: how often each occurs, shape (v,) [readings].
+        n_states: number of states n.
+
+    Returns:
+        Shape (n_states - 1,) int64 [Wh].
 
     Raises:
         ChainError: no reading, values that do not ascend, negative values or counts, or fewer than one state.
@@ -63,16 +81,21 @@ def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArr
         raise ChainError("a household without any reading has no quantiles")
     below = np.concatenate(([0], count.cumsum()))[: value.size]
     # Whole numbers: i/n of the readings lie below, without rounding.
-    cut = np.searchsorted(below * n_states, np.arange(1, _count(n_states)) * int(count.sum()))
-    own = (cut[1:] == cut[:-1]) & (np.concatenate(([-1], cut[:-2])) != cut[1:]) & (cut[1:] > 1)
-    cut[:-1] -= own
+    cut = np.searchsorted(below * n_states, np.arange(1, _checked_count(n_states)) * int(count.sum()))
+    ends_own_state = (cut[1:] == cut[:-1]) & (np.concatenate(([-1], cut[:-2])) != cut[1:]) & (cut[1:] > 1)
+    cut[:-1] -= ends_own_state
     return value[np.minimum(cut, value.size - 1)]
 
 
 def states(values: ArrayLike, edges: ArrayLike) -> NDArray[np.int64]:
-    """Return the state of each reading, -1 for a missing one (negative or NaN).
+    """State of each reading, -1 for a missing one (negative or NaN).
 
-    Shapes: (...), (n_states - 1,) -> (...). Units: those of the edges -> [-].
+    Args:
+        values: readings, shape (...) [Wh].
+        edges: inner edges, shape (n_states - 1,), ascending [Wh].
+
+    Returns:
+        Shape (...) int64, 0..n_states - 1 or -1 [-].
 
     >>> states([0, 299, 300, 5000, -1], [300, 600]).tolist()
     [0, 0, 1, 2, -1]
@@ -83,11 +106,21 @@ def states(values: ArrayLike, edges: ArrayLike) -> NDArray[np.int64]:
 
 
 def merge_rare(states: ArrayLike, *, n_states: int, min_visits: int) -> NDArray[np.int64]:
-    """Return states with those visited less than `min_visits` times merged into the nearest frequent one.
+    """States with fewer than `min_visits` visits merged into the nearest frequent state, per household.
 
-    Of two at the same distance into the lower; without any frequent state into the most visited one. For exploratory
-    figures: where a figure is promised a rare state counts as never forgotten instead (MATHS 2b). Shapes: (..., m)
-    int -> (..., m); -1 (missing) stays.
+    Of two states at the same distance the lower one is taken; without any frequent state, the most visited one. Use it
+    for exploratory measures only: in a bound, a rare state makes the household count as not mixing.
+
+    Args:
+        states: shape (..., m) int, -1 if missing (stays).
+        n_states: number of states.
+        min_visits: visits that make a state frequent [readings].
+
+    Returns:
+        Shape (..., m) int64 [-].
+
+    Raises:
+        ChainError: fewer than one state.
 
     >>> merge_rare([0, 0, 1, 2, 3, 3, -1], n_states=4, min_visits=2).tolist()
     [0, 0, 0, 3, 3, 3, -1]
@@ -95,52 +128,67 @@ def merge_rare(states: ArrayLike, *, n_states: int, min_visits: int) -> NDArray[
     series = np.asarray(states, dtype=np.int64)
     flat = series.reshape(-1, series.shape[-1])
     merged = np.empty_like(flat)
-    place = np.arange(_count(n_states))
-    for row, one in enumerate(flat):
-        visits = np.bincount(one[one >= 0], minlength=n_states)
+    state = np.arange(_checked_count(n_states))
+    for row, household_states in enumerate(flat):
+        visits = np.bincount(household_states[household_states >= 0], minlength=n_states)
         frequent = np.flatnonzero(visits >= min(min_visits, visits.max()))
-        nearest = frequent[np.abs(frequent - place[:, None]).argmin(axis=1)]
-        merged[row] = np.where(one >= 0, nearest[one], MISSING)
+        nearest = frequent[np.abs(frequent - state[:, None]).argmin(axis=1)]
+        merged[row] = np.where(household_states >= 0, nearest[household_states], MISSING)
     return merged.reshape(series.shape)
 
 
-def whole_days(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
-    """Return readings with every day left out (-1) that lacks more than `max_missing` of its slots.
+def mask_incomplete_days(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
+    """Readings in which every day with more than `max_missing` missing slots is missing (-1) as a whole.
 
-    Shapes: (..., days * slots) int, beginning with a day -> the same. Units: [Wh]; negative is missing.
+    Args:
+        readings: shape (..., days * slots) int, beginning with a day, negative if missing [Wh].
+        slots: readings of a day.
+        max_missing: missing slots that a day may have.
+
+    Returns:
+        Shape (..., days * slots) int64 [Wh].
 
     Raises:
-        ChainError: readings that are no whole number of days.
+        ChainError: readings that are not a whole number of days.
 
-    >>> whole_days([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
+    >>> mask_incomplete_days([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
     [1, 2, -1, -1, 3, -1]
     """
     by_day = _by_day(readings, slots)
-    kept = (by_day < 0).sum(axis=-1, keepdims=True) <= max_missing
-    return np.where(kept & (by_day >= 0), by_day, MISSING).reshape(np.shape(readings))
+    is_complete = (by_day < 0).sum(axis=-1, keepdims=True) <= max_missing
+    return np.where(is_complete & (by_day >= 0), by_day, MISSING).reshape(np.shape(readings))
 
 
-def day_totals(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
-    """Return each day's total, -1 for a day that lacks more than `max_missing` of its slots.
+def daily_totals(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
+    """Total of each day, -1 for a day with more than `max_missing` missing slots; a missing slot counts as 0.
 
-    Shapes: (..., days * slots) int -> (..., days). Units: [Wh]. Errors: as `whole_days`.
+    Args:
+        readings: shape (..., days * slots) int, beginning with a day, negative if missing [Wh].
+        slots: readings of a day.
+        max_missing: missing slots that a day may have.
 
-    >>> day_totals([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
+    Returns:
+        Shape (..., days) int64 [Wh].
+
+    Raises:
+        ChainError: readings that are not a whole number of days.
+
+    >>> daily_totals([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
     [3, -1, 3]
     """
     by_day = _by_day(readings, slots)
-    kept = (by_day < 0).sum(axis=-1) <= max_missing
-    return np.where(kept, np.where(by_day >= 0, by_day, 0).sum(axis=-1), MISSING)
+    is_complete = (by_day < 0).sum(axis=-1) <= max_missing
+    return np.where(is_complete, np.where(by_day >= 0, by_day, 0).sum(axis=-1), MISSING)
 
 
 def _by_day(readings: ArrayLike, slots: int) -> NDArray[np.int64]:
-    given = np.asarray(readings, dtype=np.int64)
-    if slots < 1 or given.ndim < 1 or given.shape[-1] % slots:
-        raise ChainError(f"readings of whole days have a multiple of {slots} slots, got shape {given.shape}")
-    return given.reshape(*given.shape[:-1], given.shape[-1] // slots, slots)
+    series = np.asarray(readings, dtype=np.int64)
+    if slots < 1 or series.ndim < 1 or series.shape[-1] % slots:
+        raise ChainError(f"readings of whole days have a multiple of {slots} slots, got shape {series.shape}")
+    return series.reshape(*series.shape[:-1], series.shape[-1] // slots, slots)
 
 
-def _count(n_states: int) -> int:
+def _checked_count(n_states: int) -> int:
     if n_states < 1:
         raise ChainError(f"a chain has at least one state, asked for {n_states}")
     return n_states

@@ -1,9 +1,14 @@
-"""Chains from counts: transition matrices, stationary laws, reversal and powers, for stacks of households.
+"""Transition matrices from counts: stationary distribution, reversed chain and powers, for stacks of households.
 
-A state without visits has a row of NaN: there is no data for it. Everything below leaves such states out, and
-with them the transitions into them, which lead nowhere that is known, as if the reading after them were
-missing; what remains is scaled to one. A state from which only such states are reached is left out too.
-Result rows of states that are left out are NaN, result columns 0.
+Example: the counts [[3, 1], [1, 3]] give P = [[.75, .25], [.25, .75]], with stationary distribution (.5, .5).
+
+Decisions:
+
+* A state without visits has a row of NaN, because there are no data for it. Every function leaves such states out,
+  and the transitions into them too, as if the next reading were missing. The remaining row is scaled to sum 1.
+* A state that leads only to states without rows is left out as well.
+* In results, rows of states that are left out are NaN and their columns are 0.
+* No smoothing wherever a risk is computed: it moves the rows together and lowers the risk.
 """
 
 from __future__ import annotations
@@ -20,19 +25,30 @@ Counts = NDArray[np.int64]
 
 
 def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int, *, every: int = 1) -> Counts:
-    """Return how often each state follows each, counted only between readings exactly one step apart.
+    r"""Count how often each state follows each other state, between readings exactly one step apart.
 
-    Shapes: (m,) int, (m-1,) bool -> (k, k); row: from, column: to. contiguous[i] says that i + 1 is one step
-    after i; a missing state (negative) and a gap break the chain and are never bridged. Units: [transitions].
+    The first step of every estimate. A missing state and a gap interrupt the sequence; they are never bridged.
+
+    .. math:: N(x, y) = \#\{i : x_i = x,\ x_{i+1} = y,\ \text{$i$ and $i+1$ one step apart}\}
+
+    Source: counts of the maximum-likelihood estimate, of which [T] section 3 learns its matrices.
 
     Args:
-        states: states 0..k-1 in order of time, negative if missing.
-        contiguous: which readings are followed by the next one step later.
+        states: states 0..k-1 in order of time, shape (m,), negative if missing.
+        contiguous: shape (m-1,), bool; contiguous[i] says that reading i + 1 is one step after reading i.
         n_states: number of states k.
-        every: with 6, the transitions of the series read every sixth step only, begun anew after each gap.
+        every: with 6, the transitions of the subsampled series (every sixth step), which starts anew after each gap
+            [steps].
+
+    Returns:
+        Shape (k, k) int64, row: from, column: to [transitions].
 
     Raises:
         ChainError: lengths that do not fit, a state that is not below `n_states`, or `every` below 1.
+
+    References:
+        Anderson, Goodman: Statistical Inference about Markov Chains. Ann. Math. Statist. 28(1), 1957.
+        https://doi.org/10.1214/aoms/1177707039
 
     >>> count_transitions([0, 1, 1, -1, 0, 1], [True, True, True, True, False], 2).tolist()
     [[0, 1], [0, 1]]
@@ -45,37 +61,46 @@ def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int, *
     if every < 1:
         raise ChainError(f"a series is read every step or less often, got every {every}")
     before, after = state[:-every], state[every:]
-    used = (before >= 0) & (after >= 0) & (follows if every == 1 else _read_again(follows, every))
+    used = (before >= 0) & (after >= 0) & (follows if every == 1 else _subsampled_links(follows, every))
     flat = np.bincount(before[used] * n_states + after[used], minlength=n_states**2)
     return flat.reshape(n_states, n_states).astype(np.int64)
 
 
-def _read_again(follows: Mask, every: int) -> Mask:
-    """Return from which readings of a series read every so many steps the next one is reached without a gap."""
-    at = np.arange(follows.size + 1)
-    begins = np.concatenate(([True], ~follows))
-    since = at - np.maximum.accumulate(np.where(begins, at, 0))
-    return np.asarray((since[every:] >= every) & (since[every:] % every == 0))
+def _subsampled_links(follows: Mask, every: int) -> Mask:
+    """Return at which readings of the subsampled series the next one is reached without a gap."""
+    index = np.arange(follows.size + 1)
+    is_start = np.concatenate(([True], ~follows))
+    position = index - np.maximum.accumulate(np.where(is_start, index, 0))
+    return np.asarray((position[every:] >= every) & (position[every:] % every == 0))
 
 
 def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
-    """Return P(x, y) = N(x, y) / N(x); NaN in the rows without visits.
+    r"""Maximum-likelihood transition matrix of counts.
 
-    Shapes: (..., k, k) -> (..., k, k). Units: [-].
+    .. math:: P(x, y) = \frac{N(x, y)}{\sum_z N(x, z)}, \qquad P_s(x, y) = \frac{P(x, y) + s}{1 + k s}
+
+    Source: [T] eq. 28 for the smoothed form. It is for the paper's experiment only: under smoothing the total variation
+    shrinks by (1 + k s)^-t, so no risk may be computed from it.
 
     Args:
-        counts: transitions.
-        smoothing: s >= 0 of [T] eq. 28, (P + s) / (1 + k s), applied to probabilities; 0 wherever a risk
-            is computed, since smoothing lowers it (MATHS 2b).
+        counts: transitions, shape (..., k, k), >= 0 [transitions].
+        smoothing: s >= 0, applied to probabilities [-]; 0 wherever a risk is computed.
+
+    Returns:
+        Shape (..., k, k), rows sum to 1 [-]; NaN in rows without visits.
 
     Raises:
-        ChainError: counts that are no stack of square matrices or negative, or a negative smoothing.
+        ChainError: counts that are not a stack of square matrices or are negative, or a negative smoothing.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> transition_matrix([[3, 1], [0, 0]], smoothing=0).tolist()
     [[0.75, 0.25], [nan, nan]]
     """
     number: Floats = np.asarray(counts, dtype=np.float64)
-    _square(number)
+    _check_square(number)
     n_states = number.shape[-1]
     if not (number >= 0).all() or not smoothing >= 0:
         raise ChainError("neither transition counts nor smoothing may be negative")
@@ -86,157 +111,215 @@ def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
 
 
 def recurrent_part(transition: ArrayLike) -> tuple[Floats, Mask]:
-    """Return the chains on the states that have rows (zeros elsewhere), and which states these are.
+    """Chains restricted to the states that can be followed for ever, and which states these are.
 
-    Shapes: (..., k, k) -> (..., k, k), (..., k). Raises ChainError if no state remains in a chain.
+    Use it before powers or eigenvalues: a row of NaN would spread. States without a row, and states that lead only
+    to such states, are removed; the other rows are scaled to sum 1.
+
+    Args:
+        transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+
+    Returns:
+        The matrices with zeros at the states left out, shape (..., k, k) [-]; which states remain, shape (..., k) bool.
+
+    Raises:
+        ChainError: a matrix that is not a kernel, or no state remains in a chain.
+
+    >>> matrix, has_row = recurrent_part([[0.5, 0.25, 0.25], [0.25, 0.75, 0.0], [np.nan, np.nan, np.nan]])
+    >>> matrix[0].round(6).tolist(), has_row.tolist()  # row 0 without the column of state 2: (.5, .25) / .75
+    ([0.666667, 0.333333, 0.0], [True, True, False])
     """
-    _square(np.asarray(transition))
-    matrix, kept = checked_kernel(transition)
+    _check_square(np.asarray(transition))
+    matrix, has_row = checked_kernel(transition)
     for _ in range(matrix.shape[-1]):  # each round but the last leaves at least one more state out
-        matrix = matrix * kept[..., None, :] * kept[..., :, None]
+        matrix = matrix * has_row[..., None, :] * has_row[..., :, None]
         total = matrix.sum(axis=-1)
-        if ((total > 0) == kept).all():
+        if ((total > 0) == has_row).all():
             break
-        kept = total > 0
-    if not kept.any(axis=-1).all():
+        has_row = total > 0
+    if not has_row.any(axis=-1).all():
         raise ChainError("a chain has no state that it can be followed from; it bounds nothing")
-    return matrix / np.where(kept, total, 1.0)[..., None], kept
+    return matrix / np.where(has_row, total, 1.0)[..., None], has_row
 
 
 def stationary(transition: ArrayLike) -> Floats:
-    """Return the stationary law; 0 for transient states and for those without a row.
+    r"""Stationary distribution; 0 for transient states and for states without a row.
 
-    Grassmann, Taksar and Heyman's elimination (Operations Research 1985): no subtraction, so every entry is
-    accurate to rounding however nearly the chain falls apart. Shapes: (..., k, k) -> (..., k). Units: [-].
+    .. math:: \pi P = \pi, \qquad \sum_x \pi(x) = 1
+
+    Source: [A] section III-A. Elimination of Grassmann, Taksar and Heyman: without subtraction, so every entry is
+    accurate to rounding even if the chain nearly falls apart into several classes.
+
+    Args:
+        transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+
+    Returns:
+        Shape (..., k), sums to 1 [-].
 
     Raises:
-        ChainError: several recurrent classes (the law then depends on the start), or no state at all.
+        ChainError: several recurrent classes (the distribution then depends on the first state), or no state at all.
 
-    >>> stationary([[0.9, 0.1], [0.3, 0.7]]).round(12).tolist()
+    References:
+        Grassmann, Taksar, Heyman: Regenerative Analysis and Steady State Distributions for Markov Chains. Operations
+        Research 33(5), 1985. https://doi.org/10.1287/opre.33.5.1107
+
+    >>> stationary([[0.9, 0.1], [0.3, 0.7]]).round(12).tolist()  # .75 * .1 = .25 * .3
     [0.75, 0.25]
     """
-    matrix, kept = recurrent_part(transition)
-    member = _recurrent(matrix, kept)
+    matrix, has_row = recurrent_part(transition)
+    member = _recurrent(matrix, has_row)
     # Members first: then each elimination but the first state's has somewhere to go.
     order = np.argsort(~member, axis=-1, kind="stable")
     flow = matrix * member[..., None, :] * member[..., :, None]
     flow = np.take_along_axis(np.take_along_axis(flow, order[..., None], axis=-2), order[..., None, :], axis=-1)
-    sorted_law = _eliminate(flow)
-    law = np.zeros_like(sorted_law)
-    np.put_along_axis(law, order, sorted_law, axis=-1)
-    return law
+    sorted_distribution = _eliminate(flow)
+    distribution = np.zeros_like(sorted_distribution)
+    np.put_along_axis(distribution, order, sorted_distribution, axis=-1)
+    return distribution
 
 
 def _eliminate(flow: Floats) -> Floats:
+    """Return the stationary distributions of irreducible chains by state reduction, last state first."""
     k = flow.shape[-1]
     for n in range(k - 1, 0, -1):
-        out = flow[..., n, :n].sum(axis=-1)
-        flow[..., :n, n] /= np.where(out > 0, out, 1.0)[..., None]
+        outflow = flow[..., n, :n].sum(axis=-1)
+        flow[..., :n, n] /= np.where(outflow > 0, outflow, 1.0)[..., None]
         flow[..., :n, :n] += flow[..., :n, n, None] * flow[..., n, None, :n]
-    law = np.zeros(flow.shape[:-1])
-    law[..., 0] = 1.0
+    distribution = np.zeros(flow.shape[:-1])
+    distribution[..., 0] = 1.0
     for n in range(1, k):
-        law[..., n] = (law[..., :n] * flow[..., :n, n]).sum(axis=-1)
-    scaled: Floats = law / law.sum(axis=-1, keepdims=True)
+        distribution[..., n] = (distribution[..., :n] * flow[..., :n, n]).sum(axis=-1)
+    scaled: Floats = distribution / distribution.sum(axis=-1, keepdims=True)
     return scaled
 
 
-def _recurrent(matrix: Floats, kept: Mask) -> Mask:
+def _recurrent(matrix: Floats, has_row: Mask) -> Mask:
     """Return the members of the one recurrent class of each chain; ChainError if there are several."""
-    reach = (matrix > 0) | np.eye(matrix.shape[-1], dtype=np.bool_)
+    reaches = (matrix > 0) | np.eye(matrix.shape[-1], dtype=np.bool_)
     for _ in range(max(1, matrix.shape[-1].bit_length())):
-        reach = reach @ reach
-    back = np.swapaxes(reach, -1, -2)
-    member: Mask = (~reach | back).all(axis=-1) & kept
-    both = member[..., :, None] & member[..., None, :]
-    if (both & ~reach).any():
+        reaches = reaches @ reaches
+    reached_by = np.swapaxes(reaches, -1, -2)
+    member: Mask = (~reaches | reached_by).all(axis=-1) & has_row
+    both_recurrent = member[..., :, None] & member[..., None, :]
+    if (both_recurrent & ~reaches).any():
         raise ChainError("a chain has several recurrent classes, so its long-run law is not determined")
     return member
 
 
 def reverse(transition: ArrayLike) -> Floats:
-    """Return the reversed chain pi(y) P(y, x) / pi(x); NaN rows for states that pi does not visit.
+    r"""Transition matrix of the reversed chain; NaN rows for states that the stationary distribution does not visit.
 
-    Shapes: (..., k, k) -> (..., k, k). Units: [-]. References: [A] eq. 1.
+    Ageing and backward leakage use the reversed chain: it leads from the present state back to the reading.
+
+    .. math:: \hat P(x, y) = \frac{\pi(y) P(y, x)}{\pi(x)}
+
+    Source: [A] eq. 1. Erratum A3: the forward kernel in its place understates the risk of non-reversible chains.
+
+    Args:
+        transition: forward transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+
+    Returns:
+        Shape (..., k, k), rows sum to 1 or are NaN [-].
 
     Raises:
-        ChainError: as `stationary`.
+        ChainError: several recurrent classes, or no state at all.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
 
     >>> reverse([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    law = stationary(transition)
+    distribution = stationary(transition)
     matrix, _ = recurrent_part(transition)
-    flow = np.swapaxes(law[..., :, None] * matrix, -1, -2)
+    flow = np.swapaxes(distribution[..., :, None] * matrix, -1, -2)
     total = flow.sum(axis=-1, keepdims=True)
-    return np.where(law[..., None] > 0, flow / np.where(total > 0, total, 1.0), np.nan)
+    return np.where(distribution[..., None] > 0, flow / np.where(total > 0, total, 1.0), np.nan)
 
 
 def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
-    """Return P^t by repeated squaring: NaN rows for states left out, t = 0 is the identity on the others.
+    r"""Matrix powers P^t by repeated squaring: the kernel over t steps.
 
-    Shapes: (..., k, k), (...) int -> (..., k, k), leading axes broadcast. Units: [-]. Rows are scaled to one
-    after each product, or rounding would grow in proportion to t.
+    For many ascending ages of the same chain `ascending_powers` is faster. Rows are scaled to sum 1 after each product:
+     rounding would otherwise grow in proportion to t.
+
+    .. math:: P^t(x, y) = \Pr(X_{i+t} = y \mid X_i = x)
+
+    Source: Chapman-Kolmogorov, as in [A] eq. 12. Erratum A4: powers assume a time-homogeneous first-order chain.
+
+    Args:
+        transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+        steps: t >= 0, shape (...), integers [steps]; leading axes broadcast with those of `transition`.
+
+    Returns:
+        Shape (..., k, k) [-]; t = 0 is the identity; NaN rows for states left out.
 
     Raises:
-        ChainError: steps that are no whole non-negative numbers, or as `recurrent_part`.
+        ChainError: steps that are not integers >= 0, or no state that can be followed.
 
-    >>> power([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2])[:, 0, 1].round(12).tolist()
+    >>> power([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2])[:, 0, 1].round(12).tolist()  # .18 = .9 * .1 + .1 * .9
     [0.0, 0.1, 0.18]
     """
-    matrix, kept = recurrent_part(transition)
+    matrix, has_row = recurrent_part(transition)
     step = checked_steps(steps)
-    shape = np.broadcast_shapes(kept.shape[:-1], step.shape)
-    each = np.broadcast_to(step, shape)
+    shape = np.broadcast_shapes(has_row.shape[:-1], step.shape)
+    step_of_chain = np.broadcast_to(step, shape)
     result = np.empty((*shape, *matrix.shape[-2:]))
-    absent = ~kept[..., None]
+    absent = ~has_row[..., None]
     for t in np.unique(step).tolist():
-        once = np.broadcast_to(np.where(absent, np.nan, _power(matrix, kept, t)), result.shape)
-        result[each == t] = once[each == t]
+        result_at_step = np.broadcast_to(np.where(absent, np.nan, _power(matrix, has_row, t)), result.shape)
+        result[step_of_chain == t] = result_at_step[step_of_chain == t]
     return result
 
 
 def ascending_powers(transition: ArrayLike, steps: ArrayLike) -> Iterator[tuple[int, Floats]]:
-    """Yield (t, P^t) for each different step, ascending: each from the one before, by the power of the gap.
+    """Yield (t, P^t) for each distinct step, ascending; each power from the previous one.
 
-    480 half-hours in a row cost one product each. Shapes: (..., k, k), (T,) int -> (..., k, k) at a time; rows as
-    in `power`.
+    Use it for curves over age: 480 successive half-hours cost one product each.
+
+    Args:
+        transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), integers >= 0, in any order, with or without repetitions [steps].
+
+    Yields:
+        t [steps] and the kernels over t steps, shape (..., k, k) [-]; rows as in `power`.
 
     Raises:
-        ChainError: as `power`.
+        ChainError: steps that are not integers >= 0, or no state that can be followed.
 
     >>> [(t, kernel[0, 1].round(12).item()) for t, kernel in ascending_powers([[0.9, 0.1], [0.1, 0.9]], [2, 1, 2])]
     [(1, 0.1), (2, 0.18)]
     """
-    matrix, kept = recurrent_part(transition)
-    absent = ~kept[..., None]
-    before, gap, leap = 0, -1, matrix
-    now = np.eye(matrix.shape[-1]) * kept[..., None]
+    matrix, has_row = recurrent_part(transition)
+    absent = ~has_row[..., None]
+    previous_step, gap, gap_power = 0, -1, matrix
+    current = np.eye(matrix.shape[-1]) * has_row[..., None]
     for t in np.unique(checked_steps(steps)).tolist():
-        if t - before != gap:
-            gap, leap = t - before, _power(matrix, kept, t - before)
-        now = leap if before == 0 else _scaled(now @ leap)
-        before = t
-        yield t, np.where(absent, np.nan, now) if absent.any() else now
+        if t - previous_step != gap:
+            gap, gap_power = t - previous_step, _power(matrix, has_row, t - previous_step)
+        current = gap_power if previous_step == 0 else _normalise_rows(current @ gap_power)
+        previous_step = t
+        yield t, np.where(absent, np.nan, current) if absent.any() else current
 
 
-def _power(matrix: Floats, kept: Mask, t: int) -> Floats:
-    result = np.eye(matrix.shape[-1]) * kept[..., None]
-    square, left = matrix, t
-    while left:
-        if left & 1:
-            result = _scaled(result @ square)
-        left >>= 1
-        if left:
-            square = _scaled(square @ square)
+def _power(matrix: Floats, has_row: Mask, t: int) -> Floats:
+    result = np.eye(matrix.shape[-1]) * has_row[..., None]
+    square, remaining = matrix, t
+    while remaining:
+        if remaining & 1:
+            result = _normalise_rows(result @ square)
+        remaining >>= 1
+        if remaining:
+            square = _normalise_rows(square @ square)
     return result
 
 
-def _scaled(matrix: Floats) -> Floats:
+def _normalise_rows(matrix: Floats) -> Floats:
     total = matrix.sum(axis=-1, keepdims=True)
     return matrix / np.where(total > 0, total, 1.0)
 
 
-def _square(matrix: NDArray[np.generic]) -> None:
+def _check_square(matrix: NDArray[np.generic]) -> None:
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
         raise ChainError(f"a chain is a square matrix or a stack of them, got shape {matrix.shape}")

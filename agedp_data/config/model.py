@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
-from agedp_data.chains.represented import RepresentativeValues, representatives
+from agedp_data.chains.represented import RepresentativeValues, representative_values
 from agedp_data.config.places import OptionalPlace, SharedFolder
 from agedp_data.config.schedule import day
 from agedp_data.errors import ChainError, LedgerError
@@ -203,7 +203,7 @@ class EstimatedModel(ModelSection):
 def states_in(terms: Mapping[str, Any]) -> RepresentativeValues | None:
     """Return the states that a contract's model has for everybody, None if it has none.
 
-    >>> states_in({"model": {"step": "day", "edges": ["4", "8"]}}).counts_as_wh
+    >>> states_in({"model": {"step": "day", "edges": ["4", "8"]}}).representative_values_wh
     (2000, 6000, 10000)
 
     Raises:
@@ -214,7 +214,7 @@ def states_in(terms: Mapping[str, Any]) -> RepresentativeValues | None:
         return None
     try:
         found = RepresentativeValues(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
-        representatives(found.edges_wh)
+        representative_values(found.edges_wh)
     except (ChainError, ArithmeticError, ValueError, LookupError, TypeError):
         raise LedgerError("a contract in the ledger holds states that this agedp does not know; update agedp") from None
     return found

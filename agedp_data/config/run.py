@@ -172,8 +172,8 @@ def _states(run: RunFile) -> Iterator[Problem]:
             continue
         if found is None:
             yield f"series.{name}", "values", f"needs public edges; {_listed(run)}"
-        elif each.clamp_wh > found.most_wh:
-            most = exact_text(Decimal(found.most_wh) / 1000)
+        elif each.clamp_wh > found.max_day_wh:
+            most = exact_text(Decimal(found.max_day_wh) / 1000)
             yield f"series.{name}", "clamp_kwh", f"exceeds {most} kWh, the most that states let a day count; lower it"
         if isinstance(run.promise, Neighbourhood):
             what = 'do not go with notion = "neighbourhood": a small change of use may change any of them'

@@ -156,7 +156,7 @@ class _UpperLines:
     """L at one age by straight lines between the grid points of an envelope, with slope one beyond the last."""
 
     def __init__(self, left: LossAtAge) -> None:
-        grid, values = left.points
+        grid, values = left.sample_points
         pairs = [(loss / NANO, value / NANO) for loss, value in zip(grid, values, strict=True) if loss < math.inf]
         self._losses = np.array([0.0, *(loss for loss, _ in pairs)])
         self._left = np.array([0.0, *(value for _, value in pairs)])

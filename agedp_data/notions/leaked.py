@@ -132,7 +132,7 @@ class TemporalLosses:
     def _at(self, direction: str, steps: int) -> LossAtAge:
         found = self._known.get((direction, steps))
         if found is None:
-            found = self._known[direction, steps] = self._envelope.whole(steps, direction=direction)
+            found = self._known[direction, steps] = self._envelope.exact_leakage(steps, direction=direction)
         return found
 
 

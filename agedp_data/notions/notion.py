@@ -66,7 +66,7 @@ class LossAtAge(Protocol):
     """L at one age in whole 1e-9 (`chains.whole.TabulatedLeakage`)."""
 
     @property
-    def points(self) -> tuple[Sequence[float], Sequence[float]]:
+    def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
         """Return the tabulated losses and what is left of each."""
 
     def __call__(self, loss: int) -> int:
@@ -92,7 +92,7 @@ class LeakageBoundLike(Protocol):
         """By which methods there are backward figures; every model has "total_variation"."""
 
     @property
-    def looks_ahead(self) -> bool:
+    def has_both_directions(self) -> bool:
         """Whether there are tight losses in both directions that compose."""
 
     @property
@@ -102,7 +102,7 @@ class LeakageBoundLike(Protocol):
     def __hash__(self) -> int:
         """Tell equal models apart from others: what was solved for one is kept."""
 
-    def whole(self, age: int, *, direction: str) -> LossAtAge:
+    def exact_leakage(self, age: int, *, direction: str) -> LossAtAge:
         """Return the tight L at an age in steps in whole 1e-9."""
 
     def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:

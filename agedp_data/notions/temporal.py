@@ -207,7 +207,7 @@ class Temporal(EnforcedPromise):
         Raises:
             Refused: a model without losses ahead.
         """
-        if envelope is None or not envelope.looks_ahead:
+        if envelope is None or not envelope.has_both_directions:
             raise Refused(
                 'notion = "temporal" needs a model that looks ahead, and this one was made without: calibrate again '
                 "under another [model] file, or declare a kernel"
@@ -235,7 +235,7 @@ class TemporalLeakage:
     ) -> list[LossBound]:
         """Return the most that is said about any one day; nothing under a model that has no losses ahead."""
         del at
-        if envelope is None or not envelope.looks_ahead:
+        if envelope is None or not envelope.has_both_directions:
             return []
         said = TemporalLosses(envelope).largest(by_number(day_losses(history)))
         return [LossBound(LEAKAGE, said, "conditional", _ABOUT, ASSUMED["markov"])]

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.chains.rounding import NANO, guarded
+from agedp_data.chains.rounding import NANO, round_up_with_slack
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.recursion import BudgetRecursion, Recursion, checked_loss_series
@@ -191,7 +191,7 @@ def round_up_losses(recursion: BudgetRecursion, losses: ArrayLike, *, alpha: flo
         rounded = nano_epsilon / NANO
         last = float(rounded[-1]) if endless else 0.0
         leakages = np.append(recursion.leakage_totals(rounded, future_loss=last).total, recursion.total_supremum(last))
-        if (guarded(leakages) <= alpha).all():
+        if (round_up_with_slack(leakages) <= alpha).all():
             return rounded
         nano_epsilon = np.maximum(nano_epsilon - 1, 0)
     raise ChainError("these losses leak more than alpha; rounding alone does not mend them")

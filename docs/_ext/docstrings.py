@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-_SECTION = re.compile(r"(Args|Raises|Returns|Yields):$|\* ")
+_SECTION = re.compile(r"(Args|Attributes|Raises|References|Returns|Yields):$|\* ")
 _CODE = re.compile(r"(`[^`]*`)")
 _SIGN = re.compile(r"(?<!^)([*|])|(?<=\w)_(?!\w)")
 
@@ -26,13 +26,17 @@ def _process(app: Sphinx, what: str, name: str, of: object, options: object, lin
 
 def written(lines: list[str]) -> Iterator[str]:
     """Yield the lines of a docstring as reStructuredText that looks as they do."""
-    section = formula = table = False
+    section = formula = table = math = False
     for i, line in enumerate(lines):
         table = bool(line) and (table or line.startswith("==="))
         if table:
             yield line
             continue
         indented = line.startswith(" ")
+        math = line.startswith(".. math::") or (math and (indented or not line))
+        if math:
+            yield line
+            continue
         if line and not indented:
             section, formula = _SECTION.match(line) is not None, False
         if indented and not section and not formula:

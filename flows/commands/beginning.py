@@ -92,7 +92,7 @@ def calibrate(
 def _calibrate(run_file: Path, told: ProgressReporter) -> Calibration:
     from pipelines.calibrate import calibrate as make
 
-    return make(run_file, told=told)
+    return make(run_file, progress=told)
 
 
 def _calibrate_by_flow(run_file: Path, told: ProgressReporter) -> Calibration:

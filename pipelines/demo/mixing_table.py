@@ -23,7 +23,7 @@ from agedp_data.chains.spectrum import (
     total_variation_forward,
 )
 from agedp_data.chains.transitions import power, transition_matrix
-from agedp_data.model import PUBLIC, Model
+from agedp_data.model import PUBLIC_FILE, Model
 from agedp_data.privacy.leakage import leakage
 from agedp_data.readers.layout import SLOTS, RejectionReason
 from agedp_data.readers.synthetic.households import STATES, Floats
@@ -167,7 +167,7 @@ def _covers_exact(folder: Path, exact: Sequence[ExactChain]) -> bool:
 
     The exact chains are symmetric: each equals its reversed chain.
     """
-    bound = Model.of_text((folder / PUBLIC).read_text(encoding="utf-8")).envelope
+    bound = Model.from_text((folder / PUBLIC_FILE).read_text(encoding="utf-8")).leakage_bound
     kernels = np.stack([chain.matrix for chain in exact])
     for age in bound.ages.tolist():
         powers = power(kernels, age)

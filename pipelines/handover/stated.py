@@ -156,7 +156,9 @@ def states_told(terms: Mapping[str, Any]) -> dict[str, Any]:
     states = states_in(terms)
     if states is None:
         return {}
-    ends, middles = ([exact_text(Decimal(wh) / 1000) for wh in each] for each in (states.edges_wh, states.counts_as_wh))
+    ends, middles = (
+        [exact_text(Decimal(wh) / 1000) for wh in each] for each in (states.edges_wh, states.representative_values_wh)
+    )
     return {"step": states.step, "edges_kwh": ends, "counts_as_kwh": middles}
 
 

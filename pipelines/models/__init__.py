@@ -1,1 +1,1 @@
-"""What a MODEL is made from, beside its chains: the envelope of all households, and what they really remember."""
+"""Parts of a calibration: the leakage bound of the population, and the empirical memory of the households."""

@@ -1,19 +1,20 @@
-"""TRANSITIONS -> the envelope of all households and the curve of each, by the kind of chain and its confidence.
+"""TRANSITIONS -> the leakage bound of the population and the curves of each household.
 
-AGES are steps since what was read: half-hours since the end of the input's day, or for a chain of days whole days
-since then, of which the day that has begun is not counted. `ages_days` are whole days of either, so for a cyclic chain
-each is a number of turns of the clock, from every half-hour to the same one; the largest of the 48 stands.
+Ages are steps since the reading that a mechanism used: half-hours since the end of the input's day, or for a chain of
+days the whole days since then, without the day that has begun. `ages_days` are whole days in both cases. For a cyclic
+chain each age is therefore a number of turns of the clock, and the maximum over the 48 phases is taken.
 
-`confidence = "plug-in"` takes the chains as counted. `"sampling-bound"` takes what holds for all households at once
-with the level of the run file: total variations (`chains.sampling`, `chains.cyclic_sampling`), and of a loss what these
-leave of it. Half-hourly chains are bounded a second time from the series that is read every few steps (`read_every`):
-every fifth half-hour, which comes round to all hours of the day; for cyclic chains every sixth, which divides the day.
+`confidence = "plug-in"` uses the chains as counted. `"sampling-bound"` uses a bound that holds for all households at
+once with the level of the run file: total variations (`sampling_bound`, `cyclic_sampling_bound`), and the leakage that
+these permit (`leakage_bound_from_distances`). Half-hourly chains are bounded a second time from the subsampled series
+(`subsampling_steps`): every fifth half-hour, which visits all hours of the day; for cyclic chains every sixth, which
+divides the day.
 
-A household that may not be taken to forget at all is never forgotten, under either: see `bound`.
+A household whose rows are not reliable is credited with no mixing under either setting: see `bound`.
 
-With assume = "markov" losses compose, and the envelope is tabulated AHEAD too, for temporal leakage, at the steps that
-this needs besides (`steps_of_days`; of a cyclic chain the largest of all half-hours stands there, too). A level then
-holds for both directions at once, half of what may fail being left to each.
+With assume = "markov" losses compose. The bound is then tabulated in the forward direction too, for temporal leakage,
+at the additional steps of `composition_age_steps` (for a cyclic chain the maximum over all half-hours). The level then
+holds for both directions at once: each direction gets half of the failure probability.
 """
 
 from __future__ import annotations
@@ -23,13 +24,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agedp_data.chains.cyclic import cyclic_kernels, merge_phases, pooled
+from agedp_data.chains.cyclic import cyclic_kernels, merge_phases, pool_counts
 from agedp_data.chains.cyclic_sampling import cyclic_sampling_bound
-from agedp_data.chains.cyclic_tabulation import HOUSEHOLDS, cyclic_maxima, envelope_of_maxima, remembering
+from agedp_data.chains.cyclic_tabulation import (
+    HOUSEHOLDS_PER_BATCH,
+    cyclic_upper_hulls,
+    identity_leakage_bound,
+    leakage_bound_of_hulls,
+)
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.chains.sampling import sampling_bound
 from agedp_data.chains.spectrum import reversibilised_bound, spectral_bound, spectral_gap, total_variation_forward
-from agedp_data.chains.tabulation import leakage_bound, steps_of_days, tabulate_distances
+from agedp_data.chains.tabulation import composition_age_steps, leakage_bound, leakage_bound_from_distances
 from agedp_data.chains.transitions import stationary, transition_matrix
 from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import ChainError
@@ -40,15 +46,20 @@ from pipelines.estimate import Transitions
 
 @dataclass(frozen=True, slots=True)
 class PopulationBound:
-    """The envelope, and per household (h) whether it forgets, and its curves.
+    """Leakage bound of a population, and per household (h) whether it mixes reliably, and its curves.
 
-    `curves`: "total_variation" (h, T) at the model's ages; of homogeneous chains "reversibilised" and "spectral" (h, T;
-    NaN where the paper's bound does not apply) and "spectral_gap" (h,); "sampling_bound" (h, T) if that was asked for.
-    `groups` (h, phases): which phases of a cyclic chain share a kernel.
+    Attributes:
+        leakage_bound: maximum over all households.
+        mixes: shape (h,) bool; a household that does not mix reliably is credited with no age.
+        curves: "total_variation" (h, T) at the model's ages; for homogeneous chains also "reversibilised" and
+        "spectral"
+            (h, T; NaN where the chain is not reversible) and "spectral_gap" (h,); "sampling_bound" (h, T) if
+            configured.
+        groups: shape (h, phases), which phases of a cyclic chain share a kernel.
     """
 
-    envelope: LeakageBound
-    forgets: Flags
+    leakage_bound: LeakageBound
+    mixes: Flags
     curves: Mapping[str, Floats]
     groups: Ints | None = None
 
@@ -58,74 +69,74 @@ def steps_per_day(model: EstimatedModel) -> int:
     return 1 if model.step == "day" else SLOTS
 
 
-def phases_of(model: EstimatedModel) -> int:
-    """Return how many kernels a household's chain has: one, or one for each half-hour of the day."""
+def phase_count(model: EstimatedModel) -> int:
+    """Return the number of kernels of a household's chain: one, or one for each half-hour of the day."""
     return SLOTS if model.chain == "cyclic" else 1
 
 
-def read_every(model: EstimatedModel) -> tuple[int, ...]:
-    """Return which rarer series a sampling bound is taken from, too; days are few enough as they are."""
+def subsampling_steps(model: EstimatedModel) -> tuple[int, ...]:
+    """Return the steps of the subsampled series that a sampling bound also uses; none for a chain of days."""
     if model.confidence == "plug-in" or model.step == "day":
         return ()
     return (6,) if model.chain == "cyclic" else (5,)
 
 
-def tabulated(transitions: Transitions, model: EstimatedModel) -> PopulationBound:
-    """Return the envelope and the curves of the households whose transitions these are."""
-    day = steps_per_day(model)
-    shown = np.array(model.ages_days) * day
-    ages = steps_of_days(model.ages_days, steps_per_day=day) if _ahead(model) else shown
-    found = (_cyclic if model.chain == "cyclic" else _homogeneous)(transitions, model, ages)
+def bound_population(transitions: Transitions, model: EstimatedModel) -> PopulationBound:
+    """Compute the leakage bound of the households with these transitions, and the curves of each."""
+    steps_in_day = steps_per_day(model)
+    published_ages = np.array(model.ages_days) * steps_in_day
+    ages = composition_age_steps(model.ages_days, steps_per_day=steps_in_day) if _composes(model) else published_ages
+    population = (_cyclic if model.chain == "cyclic" else _homogeneous)(transitions, model, ages)
     if model.confidence == "sampling-bound":
-        found = _with_confidence(found, transitions, model, ages)
-    at = np.searchsorted(ages, shown)
-    curves = {name: curve[:, at] if curve.ndim > 1 else curve for name, curve in found.curves.items()}
-    return replace(found, envelope=replace(found.envelope, assume=model.assume), curves=curves)
+        population = _with_confidence(population, transitions, model, ages)
+    columns = np.searchsorted(ages, published_ages)
+    curves = {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in population.curves.items()}
+    return replace(population, leakage_bound=replace(population.leakage_bound, assume=model.assume), curves=curves)
 
 
-def _ahead(model: EstimatedModel) -> bool:
-    """Tell whether losses compose, in both directions."""
+def _composes(model: EstimatedModel) -> bool:
+    """Return whether losses compose, in both directions."""
     return model.assume == "markov"
 
 
 def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:
     counts = transitions.counts
-    forgets = forgetting_households(counts, min_visits=model.min_visits)
+    mixes = mixing_households(counts, min_visits=model.min_visits)
     backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
-    forward = transition_matrix(counts, smoothing=0) if _ahead(model) else None
-    day = steps_per_day(model)
-    envelope = leakage_bound(backward, ages, LOSS_GRID, forgets=forgets, forward=forward, steps_per_day=day)
-    return PopulationBound(envelope, forgets, _curves(counts, forgets, ages))
+    forward = transition_matrix(counts, smoothing=0) if _composes(model) else None
+    steps_in_day = steps_per_day(model)
+    bound = leakage_bound(backward, ages, LOSS_GRID, reliable=mixes, forward=forward, steps_per_day=steps_in_day)
+    return PopulationBound(bound, mixes, _curves(counts, mixes, ages))
 
 
-def forgetting_households(counts: Ints, *, min_visits: int) -> Flags:
-    """Return which chains (h, k, k) have a reliable row for each of two or more states and hang together."""
-    into, out = counts.sum(axis=1), counts.sum(axis=2)
-    visited = (into > 0) | (out > 0)
-    reliable = ((np.minimum(into, out) >= min_visits) | ~visited).all(axis=1) & (visited.sum(axis=1) >= 2)
-    for i in np.flatnonzero(reliable):
-        reliable[i] = _hangs_together(counts[i])
-    return np.asarray(reliable, bool)
+def mixing_households(counts: Ints, *, min_visits: int) -> Flags:
+    """Return which chains (h, k, k) are irreducible with a reliable row for each of two or more states."""
+    entered, left_counts = counts.sum(axis=1), counts.sum(axis=2)
+    is_visited = (entered > 0) | (left_counts > 0)
+    mixes = ((np.minimum(entered, left_counts) >= min_visits) | ~is_visited).all(axis=1) & (is_visited.sum(axis=1) >= 2)
+    for i in np.flatnonzero(mixes):
+        mixes[i] = _is_irreducible(counts[i])
+    return np.asarray(mixes, bool)
 
 
-def _hangs_together(counts: Ints) -> bool:
+def _is_irreducible(counts: Ints) -> bool:
     try:
-        law = stationary(transition_matrix(counts, smoothing=0))
+        distribution = stationary(transition_matrix(counts, smoothing=0))
     except ChainError:
         return False
-    return bool((law[counts.sum(axis=1) > 0] > 0).all())
+    return bool((distribution[counts.sum(axis=1) > 0] > 0).all())
 
 
-def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
-    """Return per household the measures of the envelope: Delta(t) exactly and two bounds (h, T), spectral gap (h,).
+def _curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
+    """Return per household its Delta(t) exactly and two bounds of it (h, T), and its spectral gap (h,).
 
     All are those of the matrix of the reversed counts, as in `leakage_bound`. Reversal of the forward matrix through
-    its     stationary distribution is another estimator; the two agree only for long series (MATHS 2).
+    its stationary distribution is another estimator; the two agree only for long series.
     """
-    size = (len(counts), len(ages))
-    curves: dict[str, Floats] = {name: np.ones(size) for name in ("total_variation", "reversibilised", "spectral")}
+    shape = (len(counts), len(ages))
+    curves: dict[str, Floats] = {name: np.ones(shape) for name in ("total_variation", "reversibilised", "spectral")}
     curves |= {"spectral_gap": np.zeros(len(counts))}
-    for i in np.flatnonzero(forgets):
+    for i in np.flatnonzero(mixes):
         backward = transition_matrix(counts[i].T, smoothing=0)
         curves["total_variation"][i] = total_variation_forward(backward, ages)
         curves["reversibilised"][i] = reversibilised_bound(backward, ages)
@@ -139,79 +150,89 @@ def _curves(counts: Ints, forgets: Flags, ages: Ints) -> dict[str, Floats]:
 
 def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:
     counts = transitions.counts
-    groups, forgets = _grouped(counts, model.min_visits)
-    chosen = np.flatnonzero(forgets)
-    day, ahead = counts.shape[1], None
-    hulls, distances = cyclic_maxima(_few_kernels(counts, groups, chosen, "backward"), ages, direction="backward")
-    curve = np.ones((len(counts), len(ages)))
-    curve[chosen] = distances
-    if not forgets.all():
-        envelope = remembering(ages, LOSS_GRID, day, ahead=_ahead(model))
+    groups, mixes = _merge_household_phases(counts, model.min_visits)
+    mixing = np.flatnonzero(mixes)
+    phases, forward_hulls = counts.shape[1], None
+    backward_hulls, distances = cyclic_upper_hulls(
+        _kernel_batches(counts, groups, mixing, "backward"), ages, direction="backward"
+    )
+    variation = np.ones((len(counts), len(ages)))
+    variation[mixing] = distances
+    if not mixes.all():
+        bound = identity_leakage_bound(ages, LOSS_GRID, phases, with_forward=_composes(model))
     else:
-        if _ahead(model):
-            ahead, _ = cyclic_maxima(_few_kernels(counts, groups, chosen, "forward"), ages, direction="forward")
-        envelope = envelope_of_maxima(hulls, ages, LOSS_GRID, day, ahead=ahead)
-    return PopulationBound(envelope, forgets, {"total_variation": curve}, groups)
+        if _composes(model):
+            forward_hulls, _ = cyclic_upper_hulls(
+                _kernel_batches(counts, groups, mixing, "forward"), ages, direction="forward"
+            )
+        bound = leakage_bound_of_hulls(backward_hulls, ages, LOSS_GRID, phases, forward_hulls=forward_hulls)
+    return PopulationBound(bound, mixes, {"total_variation": variation}, groups)
 
 
-def _grouped(counts: Ints, min_visits: int) -> tuple[Ints, Flags]:
-    """Return which phases of each household (h, p) share a kernel, and whether it may be taken to forget (h,)."""
-    groups, forgets = np.zeros(counts.shape[:2], np.int64), np.zeros(len(counts), bool)
-    for i, own in enumerate(counts):
-        groups[i], enough = merge_phases(own, min_visits=min_visits)
-        forgets[i] = enough and _has_its_rows(own, groups[i])
-    return groups, forgets
+def _merge_household_phases(counts: Ints, min_visits: int) -> tuple[Ints, Flags]:
+    """Return which phases of each household (h, p) share a kernel, and whether it mixes reliably (h,)."""
+    groups, mixes = np.zeros(counts.shape[:2], np.int64), np.zeros(len(counts), bool)
+    for i, household_counts in enumerate(counts):
+        groups[i], has_visits = merge_phases(household_counts, min_visits=min_visits)
+        mixes[i] = has_visits and _has_all_rows(household_counts, groups[i])
+    return groups, mixes
 
 
-def _has_its_rows(counts: Ints, groups: Ints) -> bool:
-    """Return whether each state that a phase is seen to enter can be followed from there."""
+def _has_all_rows(counts: Ints, groups: Ints) -> bool:
+    """Return whether each state that a phase enters in the counts has a row there."""
     try:
         kernels = cyclic_kernels(counts, groups, direction="backward")
     except ChainError:
         return False
-    entered = np.roll(pooled(counts, groups).sum(axis=-2), 1, axis=0) > 0
+    entered = np.roll(pool_counts(counts, groups).sum(axis=-2), 1, axis=0) > 0
     return not bool((entered & np.isnan(kernels).all(axis=-1)).any())
 
 
-def _few_kernels(counts: Ints, groups: Ints, chosen: Ints, direction: str) -> Iterator[Floats]:
-    """Yield the kernels of the chosen households, a few at a time: all together would fill the memory."""
-    for start in range(0, len(chosen), HOUSEHOLDS):
-        some = chosen[start : start + HOUSEHOLDS]
-        yield cyclic_kernels(counts[some], groups[some], direction=direction)
+def _kernel_batches(counts: Ints, groups: Ints, households: Ints, direction: str) -> Iterator[Floats]:
+    """Yield the kernels of these households in batches: all together would fill the memory."""
+    for start in range(0, len(households), HOUSEHOLDS_PER_BATCH):
+        batch = households[start : start + HOUSEHOLDS_PER_BATCH]
+        yield cyclic_kernels(counts[batch], groups[batch], direction=direction)
 
 
 def _with_confidence(
-    found: PopulationBound, transitions: Transitions, model: EstimatedModel, ages: Ints
+    population: PopulationBound, transitions: Transitions, model: EstimatedModel, ages: Ints
 ) -> PopulationBound:
-    """Return the envelope of what holds with the model's level, in place of that of the chains as counted."""
-    tables = {1: transitions.counts, **transitions.every}
-    distances, ahead = _certain(found, tables, model, ages), None
-    if _ahead(model):
-        ahead = _certain(found, {steps: _backwards(of, model) for steps, of in tables.items()}, model, ages)
-    day = steps_per_day(model)
-    envelope = tabulate_distances(distances, ages, LOSS_GRID, forgets=found.forgets, forward=ahead, steps_per_day=day)
-    return replace(found, envelope=envelope, curves={**found.curves, "sampling_bound": distances})
+    """Return the population with the sampling bound at the model's level in place of the plug-in bound."""
+    tables = {1: transitions.counts, **transitions.subsampled}
+    backward, forward = _sampling_distances(population, tables, model, ages), None
+    if _composes(model):
+        forward = _sampling_distances(
+            population, {steps: _time_reversed(table, model) for steps, table in tables.items()}, model, ages
+        )
+    steps_in_day = steps_per_day(model)
+    bound = leakage_bound_from_distances(
+        backward, ages, LOSS_GRID, reliable=population.mixes, forward=forward, steps_per_day=steps_in_day
+    )
+    return replace(population, leakage_bound=bound, curves={**population.curves, "sampling_bound": backward})
 
 
-def _certain(found: PopulationBound, tables: Mapping[int, Ints], model: EstimatedModel, ages: Ints) -> Floats:
-    """Return the bounds (h, T) of the reversed chains of such counts, 1 for households that never forget."""
-    directions = 2 if _ahead(model) else 1
-    level, households = 1 - (1 - float(model.level or 0)) / directions, len(found.forgets)
-    chosen = np.flatnonzero(found.forgets)
-    some = {steps: table[chosen] for steps, table in tables.items()}
+def _sampling_distances(
+    population: PopulationBound, tables: Mapping[int, Ints], model: EstimatedModel, ages: Ints
+) -> Floats:
+    """Return the sampling bounds (h, T) of the reversed chains of these counts, 1 for households that do not mix."""
+    directions = 2 if _composes(model) else 1
+    level, households = 1 - (1 - float(model.level or 0)) / directions, len(population.mixes)
+    mixing = np.flatnonzero(population.mixes)
+    mixing_tables = {steps: table[mixing] for steps, table in tables.items()}
     distances = np.ones((households, len(ages)))
-    if len(chosen) and found.groups is not None:
-        groups = {steps: _grouped(table, model.min_visits)[0] for steps, table in some.items()}
-        distances[chosen] = cyclic_sampling_bound(some, groups, ages, level=level, households=households)
-    elif len(chosen):
-        distances[chosen] = sampling_bound(some, ages, level=level, households=households)
+    if len(mixing) and population.groups is not None:
+        groups = {steps: _merge_household_phases(table, model.min_visits)[0] for steps, table in mixing_tables.items()}
+        distances[mixing] = cyclic_sampling_bound(mixing_tables, groups, ages, level=level, households=households)
+    elif len(mixing):
+        distances[mixing] = sampling_bound(mixing_tables, ages, level=level, households=households)
     return distances
 
 
-def _backwards(counts: Ints, model: EstimatedModel) -> Ints:
-    """Return the counts of the series read from its end, whose reversed chain is the forward one.
+def _time_reversed(counts: Ints, model: EstimatedModel) -> Ints:
+    """Return the counts of the series in reversed time, whose reversed chain is the forward one.
 
     What left phase p for p + 1 leaves, on a clock that runs backwards, phase -(p + 1).
     """
-    turned = np.swapaxes(counts, -1, -2)
-    return turned[:, ::-1] if model.chain == "cyclic" else turned
+    transposed = np.swapaxes(counts, -1, -2)
+    return transposed[:, ::-1] if model.chain == "cyclic" else transposed

@@ -1,11 +1,11 @@
-"""READINGS + EDGES -> TRANSITIONS of chains of days that remember more than the last day: [model] memory.
+"""READINGS + EDGES -> TRANSITIONS of higher-order chains of days: [model] memory.
 
     memory = "pair"             states of two successive days, k^2 of them
-    memory = "trailing-mean"    the day's state and whether the mean of the week that ends with it lies above the middle
+    memory = "trailing-mean"    the day's state, and whether the mean of the week that ends with it is above the middle
                                 one of the household's edges, 2 k of them
 
-A week of which half or more is missing has no mean, and a day behind a missing one no pair: such days take part in no
-transition. The households' days are all in memory at once (a year of them is three numbers of 365 a home).
+A week with half of its days missing or more has no mean, and a day after a missing one no pair: such days take part in
+no transition. All days of the households are in memory at once (a year: three numbers of 365 per household).
 """
 
 from __future__ import annotations
@@ -30,51 +30,60 @@ _WEEK: Final = 7
 _HOUSEHOLDS = 64
 
 
-def estimate_longer(period: Period, edges: Floats, *, n_states: int, memory: Memory, engine: Engine) -> Transitions:
-    """Count the transitions of every household of the roster between larger states, one day to the next.
+def estimate_higher_order(
+    period: Period, edges: Floats, *, n_states: int, memory: Memory, engine: Engine
+) -> Transitions:
+    """Count the transitions of every household of the roster between extended states, one day to the next.
 
     Args:
         period: the days.
-        edges: (h, n_states - 1) of each household.
-        n_states: k, of a day alone.
+        edges: edges of each household, shape (h, n_states - 1) [Wh].
+        n_states: k, of one day.
         memory: "pair" or "trailing-mean".
-        engine: how it runs.
+        engine: the scheduler.
     """
-    homes, length = len(period.roster.ids), (period.last - period.first).days + 1
-    state, used = np.full((homes, length), MISSING, np.int64), np.full((homes, length), MISSING, np.int64)
+    households, length = len(period.roster.ids), (period.last - period.first).days + 1
+    day_state, energy_wh = (
+        np.full((households, length), MISSING, np.int64),
+        np.full((households, length), MISSING, np.int64),
+    )
     for months in map_each("counts", period.months, each=partial(_days, period=period), engine=engine):
         for part in months:
-            place = part.time - (period.first - _EPOCH).days
-            state[part.household, place] = states_by_household(part.household, part.energy_wh, edges)
-            used[part.household, place] = part.energy_wh
-    there = state >= 0
+            day = part.time - (period.first - _EPOCH).days
+            day_state[part.household, day] = states_by_household(part.household, part.energy_wh, edges)
+            energy_wh[part.household, day] = part.energy_wh
+    has_state = day_state >= 0
     size = n_states**2 if memory == "pair" else 2 * n_states
-    counts = np.zeros((homes, size, size), np.int64)
-    for start in range(0, homes, _HOUSEHOLDS):
-        some = slice(start, start + _HOUSEHOLDS)
-        counts[some] = _counted(_larger(state[some], used[some], edges[some], n_states, memory), size)
-    begins = there & ~np.pad(there, ((0, 0), (1, 0)))[:, :-1]
-    return Transitions(counts, there.sum(axis=1), np.maximum(begins.sum(axis=1) - 1, 0))
+    counts = np.zeros((households, size, size), np.int64)
+    for start in range(0, households, _HOUSEHOLDS):
+        batch = slice(start, start + _HOUSEHOLDS)
+        counts[batch] = _count_transitions(
+            _extended_states(day_state[batch], energy_wh[batch], edges[batch], n_states, memory), size
+        )
+    starts = has_state & ~np.pad(has_state, ((0, 0), (1, 0)))[:, :-1]
+    return Transitions(counts, has_state.sum(axis=1), np.maximum(starts.sum(axis=1) - 1, 0))
 
 
 def _days(month: str, *, period: Period) -> list[MonthReadings]:
     return [part for part in period.parts(month) if len(part.household)]
 
 
-def _larger(state: Ints, used: Ints, edges: Floats, n_states: int, memory: Memory) -> Ints:
-    """Return the larger state of each household's days (h, T), -1 where there is none."""
+def _extended_states(state: Ints, energy_wh: Ints, edges: Floats, n_states: int, memory: Memory) -> Ints:
+    """Return the extended state of each household's days (h, T), -1 where there is none."""
     if memory == "pair":
         return pair_states(state, n_states=n_states)
-    found = np.full_like(state, MISSING)
-    for home in np.flatnonzero((state >= 0).any(axis=1)):
-        middle = edges[home, (n_states - 1) // 2 : (n_states - 1) // 2 + 1]
-        found[home] = regime_states(state[home], used[home], middle, n_states=n_states, days=_WEEK)
-    return found
+    extended = np.full_like(state, MISSING)
+    for household in np.flatnonzero((state >= 0).any(axis=1)):
+        middle = edges[household, (n_states - 1) // 2 : (n_states - 1) // 2 + 1]
+        extended[household] = regime_states(
+            state[household], energy_wh[household], middle, n_states=n_states, days=_WEEK
+        )
+    return extended
 
 
-def _counted(larger: Ints, size: int) -> Ints:
+def _count_transitions(extended: Ints, size: int) -> Ints:
     """Return the transitions (h, size, size) from each day of (h, T) to the next."""
-    before, after = larger[:, :-1], larger[:, 1:]
-    home, day = np.nonzero((before >= 0) & (after >= 0))
-    flat = (home * size + before[home, day]) * size + after[home, day]
-    return np.bincount(flat, minlength=len(larger) * size**2).reshape(len(larger), size, size)
+    previous, after = extended[:, :-1], extended[:, 1:]
+    household, day = np.nonzero((previous >= 0) & (after >= 0))
+    flat = (household * size + previous[household, day]) * size + after[household, day]
+    return np.bincount(flat, minlength=len(extended) * size**2).reshape(len(extended), size, size)

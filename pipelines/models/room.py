@@ -1,8 +1,8 @@
-"""How much memory the counts of a model take, asked before a reading is looked at.
+"""Memory that the counts of a model take, checked before any reading is read.
 
-A chain is counted for every household of the roster, a table of k x k for each half-hour of the day if it is cyclic,
-and for each rarer series of a sampling bound. What is held at once: the counts, those of the households that have
-readings, and of a chain of one kernel its two directions as probabilities.
+A chain is counted for every household of the roster: a table of k x k, for each half-hour of the day if it is cyclic,
+and for each subsampled series of a sampling bound. In memory at once: the counts, those of the households with
+readings, and for a homogeneous chain both directions as probabilities.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from typing import Final
 
 from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import RunFileError
-from pipelines.models.envelopes import phases_of, read_every
+from pipelines.models.envelopes import phase_count, subsampling_steps
 
 _BYTES: Final = {"cyclic": 2 * 4, "homogeneous": 4 * 8}
-"""Of one count and what is made of it, by the kind of chain."""
+"""Bytes of one count and the arrays derived from it, by the kind of chain."""
 
 
-def bytes_of(model: EstimatedModel, households: int) -> int:
-    """Return how many bytes the counts of so many households take at their largest."""
-    phases = phases_of(model)
-    tables = sum(max(phases // steps, 1) for steps in (1, *read_every(model)))
+def counts_bytes(model: EstimatedModel, households: int) -> int:
+    """Return the bytes that the counts of this many households take at their largest."""
+    phases = phase_count(model)
+    tables = sum(max(phases // steps, 1) for steps in (1, *subsampling_steps(model)))
     return households * tables * model.chain_states**2 * _BYTES[model.chain]
 
 
-def require_room(model: EstimatedModel, households: int) -> None:
+def check_counts_fit(model: EstimatedModel, households: int) -> None:
     """Raise RunFileError if the counts of a model take more memory than the machine has."""
-    needed, there = bytes_of(model, households), _memory()
-    if needed <= there:
+    needed, available = counts_bytes(model, households), _memory()
+    if needed <= available:
         return
-    fit = max(2, math.isqrt(there * model.chain_states**2 // needed) * model.states // model.chain_states)
-    of_each = " for each half-hour of the day" if model.chain == "cyclic" else ""
+    fitting = max(2, math.isqrt(available * model.chain_states**2 // needed) * model.states // model.chain_states)
+    scope = " for each half-hour of the day" if model.chain == "cyclic" else ""
     raise RunFileError(
-        f"[model] states = {model.states}: counting the steps between them{of_each} takes {_gib(needed)} of memory for "
-        f"the homes of this roster, and this machine has {_gib(there)}; take about {fit} states, or fewer homes"
+        f"[model] states = {model.states}: counting the steps between them{scope} takes {_gib(needed)} of memory for "
+        f"the homes of this roster, and this machine has {_gib(available)}; take about {fitting} states, or fewer homes"
     )
 
 

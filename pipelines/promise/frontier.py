@@ -86,7 +86,7 @@ def foresee_frontier(work: Work) -> Frontier:
     if work.model is None:
         raise RunFileError("there is no frontier of age and risk without a [model]: nothing is credited for age")
     rows = _rows(work)
-    search = _Search(work.run, work.model.envelope, work.roster, rows)
+    search = _Search(work.run, work.model.leakage_bound, work.roster, rows)
     return search.found()
 
 

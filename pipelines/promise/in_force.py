@@ -32,7 +32,7 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     needed = dict.fromkeys([*filter(None, named), *(row.model for row in ledger.rows(population) if row.model)])
     if not needed.keys() <= known.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
-    return {model: Model.of_text(known[model]).envelope for model in needed}
+    return {model: Model.from_text(known[model]).leakage_bound for model in needed}
 
 
 def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:

@@ -56,7 +56,7 @@ def _counted(store: Store, month: str, contents: Sequence[str], states: Represen
     for part in month_in_pieces(store, month, contents):  # a household-day lies in one of them as a whole
         ids = part.ids
         there = distinct(packed(part.household, part.time // SLOTS))
-        counted, _ = totals(replace(part, energy_wh=states.represented(part.energy_wh)), there)
+        counted, _ = totals(replace(part, energy_wh=states.represent(part.energy_wh)), there)
         keys.append(there)
         values.append(counted)
     key, energy = np.concatenate(keys), np.concatenate(values)

@@ -54,7 +54,7 @@ class _Kept:
         self._suprema: dict[tuple[int, float, str, Method], float] = {}
         self._whole: dict[tuple[int, str], LossAtAge] = {}
         self.steps_per_day, self.assume, self.methods = envelope.steps_per_day, envelope.assume, envelope.methods
-        self.looks_ahead, self.ages = envelope.looks_ahead, envelope.ages
+        self.has_both_directions, self.ages = envelope.has_both_directions, envelope.ages
 
     def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> float:
         key = (age, loss, direction, method)
@@ -62,10 +62,10 @@ class _Kept:
             self._left[key] = float(self._envelope(age, loss, direction=direction, method=method))
         return self._left[key]
 
-    def whole(self, age: int, *, direction: str) -> LossAtAge:
+    def exact_leakage(self, age: int, *, direction: str) -> LossAtAge:
         key = (age, direction)
         if key not in self._whole:
-            self._whole[key] = self._envelope.whole(age, direction=direction)
+            self._whole[key] = self._envelope.exact_leakage(age, direction=direction)
         return self._whole[key]
 
     def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:

@@ -20,7 +20,7 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, paragraph, section, table
 from agedp_data.pictures.scales import linear, named
 from agedp_data.privacy.leakage import leakage_from_total_variation
-from pipelines.models.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, LEVEL
+from pipelines.models.memory import DAY_GIVEN_CALENDAR, DAY_TOTALS, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS, LEVEL
 from pipelines.quantize import Floats
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ _CHAINS = {
     ),
 }
 _TOLD = {
-    DAY_TOLD: ("The total of a later day, given the calendar", "the total of a later day"),
-    HALF_HOUR_TOLD: ("A later half-hour, given the calendar", "a later half-hour"),
+    DAY_GIVEN_CALENDAR: ("The total of a later day, given the calendar", "the total of a later day"),
+    HALF_HOUR_GIVEN_CALENDAR: ("A later half-hour, given the calendar", "a later half-hour"),
 }
 
 

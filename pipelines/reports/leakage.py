@@ -19,7 +19,7 @@ from agedp_data.pictures.scales import days, linear, short
 
 def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is said about each day by its own release, by earlier and by later ones, and the same by month."""
-    if not envelope.looks_ahead:
+    if not envelope.has_both_directions:
         return
     found = list(TemporalLosses(envelope).of(by_number(day_losses(rows))))
     if len(found) < 2:

@@ -75,7 +75,7 @@ def report_of(
     known = {one.hash: meaning_of(one.promise) for one in contracts}
     named = known[contracts[-1].hash].get("model", {}).get("hash")
     texts = {model.model: model.envelope for model in ledger.models()}
-    envelope = Model.of_text(texts[named]).envelope if named in texts else None
+    envelope = Model.from_text(texts[named]).leakage_bound if named in texts else None
     coverage = work.run.output.interval
     return page(ReportData(claim, rows, known, accounts, envelope, coverage, promise, means, run.publication)).encode()
 

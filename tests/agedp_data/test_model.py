@@ -10,7 +10,7 @@ import pytest
 from agedp_data.chains.transitions import power, reverse
 from agedp_data.config import parse
 from agedp_data.errors import AgedpError, ChainError, RunFileError
-from agedp_data.model import Model, facts_of, model_of, public_text
+from agedp_data.model import Model, model_settings, public_text, read_model
 from agedp_data.privacy.leakage import leakage
 
 RUN = """version = 1
@@ -44,16 +44,16 @@ CYCLE = [[0.1, 0.9, 0.0], [0.0, 0.1, 0.9], [0.9, 0.0, 0.1]]
 
 def declared(folder, text, *, key="curve", more='assume = "curve"\n'):
     (folder / "given.csv").write_text(text, encoding="utf-8")
-    return model_of(parse(f'{RUN}{DECLARED}{key} = "given.csv"\n{more}', base=folder, name="r.toml"))
+    return read_model(parse(f'{RUN}{DECLARED}{key} = "given.csv"\n{more}', base=folder, name="r.toml"))
 
 
 def kernel(folder, rows, step=""):
     text = "\n".join(",".join(map(str, row)) for row in rows)
-    return declared(folder, text, key="kernel", more=f'assume = "markov"\n{step}').envelope
+    return declared(folder, text, key="kernel", more=f'assume = "markov"\n{step}').leakage_bound
 
 
 def test_a_run_file_without_a_model_has_none(tmp_path):
-    assert model_of(parse(RUN, base=tmp_path, name="r.toml")) is None
+    assert read_model(parse(RUN, base=tmp_path, name="r.toml")) is None
 
 
 @pytest.mark.parametrize("header", ["", "age_days,total_variation\n", "\ufeffAge, Distance\r\n"])
@@ -64,7 +64,7 @@ def test_a_declared_curve_holds_from_each_age_on(tmp_path, header):
     through = {0: 0.5, 47: 0.5, 48: 0.347257871444443, 96: 0.347257871444443}  # ln(1 + .64 (e^.5 - 1)), reference
     through |= {97: np.log1p(0.5 * np.expm1(0.5)), 10_000: np.log1p(0.25 * np.expm1(0.5))}
     for age, loss in through.items():
-        claimed = float(found.envelope(age, 0.5, direction="backward", method="total_variation"))
+        claimed = float(found.leakage_bound(age, 0.5, direction="backward", method="total_variation"))
         assert loss <= claimed + 1e-15
         assert claimed < loss + 2e-9
 
@@ -96,13 +96,13 @@ def test_a_curve_that_bounds_nothing_is_refused(tmp_path, text, said):
 def test_a_missing_curve_is_one_line_that_names_it_in_the_house_only(tmp_path):
     run = parse(f'{RUN}{DECLARED}assume = "curve"\ncurve = "none.csv"\n', base=tmp_path, name="r.toml")
     with pytest.raises(RunFileError, match=r"^\[model\] curve: cannot be read") as caught:
-        model_of(run)
+        read_model(run)
     assert "none.csv" in caught.value.private
 
 
 def test_a_declared_kernel_is_the_forward_one_and_is_reversed(tmp_path):
     found = kernel(tmp_path, CYCLE)
-    assert (found.steps_per_day, found.looks_ahead) == (1, True)
+    assert (found.steps_per_day, found.has_both_directions) == (1, True)
     exact = float(leakage(np.transpose(CYCLE), 1.0))  # the uniform law is stationary, so Bayes gives the transpose
     assert exact <= float(found(1, 1.0, direction="backward", method="tight")) <= exact * 1.01
 
@@ -166,23 +166,23 @@ def estimated(folder, *, changed=("", "")):
 @pytest.fixture
 def calibrated(tmp_path):
     """A folder with an estimated model."""
-    rows = declared(tmp_path, "0.5,0.5\n0.5,0.5\n", key="kernel", more='assume = "markov"\n').envelope
-    text = public_text(facts_of(estimated(tmp_path).model), rows)
+    rows = declared(tmp_path, "0.5,0.5\n0.5,0.5\n", key="kernel", more='assume = "markov"\n').leakage_bound
+    text = public_text(model_settings(estimated(tmp_path).model), rows)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "public.json").write_text(text)
     return tmp_path
 
 
 def test_an_estimated_model_is_read_as_it_was_written(calibrated):
-    found = model_of(estimated(calibrated))
+    found = read_model(estimated(calibrated))
     assert found.text == (calibrated / "model" / "public.json").read_text()
     assert found.public["min_visits"] == 9
-    assert Model(found.text, found.envelope).id == found.id
+    assert Model(found.text, found.leakage_bound).id == found.id
 
 
 def test_before_calibration_the_line_says_what_to_do(tmp_path):
     with pytest.raises(RunFileError, match="there is no model yet; `agedp calibrate"):
-        model_of(estimated(tmp_path))
+        read_model(estimated(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_before_calibration_the_line_says_what_to_do(tmp_path):
 )
 def test_settings_changed_after_calibration_are_refused_by_name(calibrated, old, new, key):
     with pytest.raises(RunFileError, match=rf"^\[model\] {key}: the model was made under other settings"):
-        model_of(estimated(calibrated, changed=(old, new)))
+        read_model(estimated(calibrated, changed=(old, new)))
 
 
 def test_any_cut_or_emptied_public_part_is_called_damaged(calibrated):
@@ -219,5 +219,5 @@ def test_any_cut_or_emptied_public_part_is_called_damaged(calibrated):
     for damaged in broken:
         path.write_text(damaged, encoding="utf-8")
         with pytest.raises((RunFileError, ChainError), match="damaged") as caught:
-            model_of(estimated(calibrated))
+            read_model(estimated(calibrated))
         assert str(calibrated) not in str(caught.value)

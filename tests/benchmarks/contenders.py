@@ -284,7 +284,7 @@ def calibrate(path: Path) -> Found:
 
         return call
 
-    stage.remember, stage.bound = timed(stage.remember), timed(stage.bound)
+    stage.measure_memory, stage.bound = timed(stage.measure_memory), timed(stage.bound)
     found = stage.calibrate(path)
     return {"homes": found.households, "readings": found.readings, "gaps": found.gaps, "apart": sum(apart)}
 

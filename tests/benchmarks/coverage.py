@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agedp_data.chains.calendar import given_calendar
+from agedp_data.chains.calendar import calendar_dependence
 from agedp_data.chains.forgetting import markov_goodness_of_fit
 from pipelines.models.memory import parts_of_calendar
 
@@ -115,7 +115,7 @@ def measure(
     truth = (2 * keep - 1) ** 2 * np.abs(2 * alike - 1)
     table = markov_goodness_of_fit(seen, LAGS, rng, n_states=2, replicates=replicates)
     label = parts_of_calendar(np.arange(days))
-    given = given_calendar(seen[..., None], seen, label, LAGS, rng, loss=1.0, resamples=100)
+    given = calendar_dependence(seen[..., None], seen, label, LAGS, rng, loss=1.0, resamples=100)
     return Coverage(truth, Interval.of(table, truth), Interval.of(given, truth), table.rejected.mean(axis=0))
 
 

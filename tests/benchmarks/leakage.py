@@ -107,7 +107,7 @@ def main() -> None:
     for name, call in (
         (
             "maxima and envelope",
-            lambda: leakage_bound(reverse(chains), steps, LOSS_GRID, forgets=np.ones(len(chains), bool)),
+            lambda: leakage_bound(reverse(chains), steps, LOSS_GRID, reliable=np.ones(len(chains), bool)),
         ),
         ("every household's own curve at one loss", lambda: risk(chains, 1.0, steps, method="tight")),
     ):

@@ -155,3 +155,8 @@ def test_a_formula_of_a_docstring_stands_as_written_and_signs_are_no_markup():
         *["", "::", "", "    x_1 = *y*", ""],
         *["and more.", "", "Args:", "    x: a value", "", ">>> f(1) * 2"],
     ]
+
+
+def test_a_formula_in_latex_is_passed_on_unchanged():
+    lines = ["Sum.", "", ".. math:: \\sum_{i} x_i * y", "    + z_i", "", "A * B"]
+    assert list(written(lines)) == [*lines[:5], "A \\* B"]

@@ -132,7 +132,7 @@ def test_the_table_of_bounds_is_the_public_part(world: World, monkeypatch: pytes
         calibrate("run.toml")
     text = (world.folder / "model" / "public.json").read_text()
     public = json.loads(text)["envelope"]
-    table = bounds_table(Model.of_text(text), [1, 2])
+    table = bounds_table(Model.from_text(text), [1, 2])
     for line, steps in zip(table, (48, 96), strict=True):
         at = public["ages"].index(steps)
         for name in ("total_variation", "spectral", "reversibilised"):

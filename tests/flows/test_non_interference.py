@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.model import DIGEST, PUBLIC
+from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
 from tests.flows.worlds import DECLARED, ESTIMATED, World, make
 
 
@@ -26,7 +26,7 @@ def two_worlds(tmp_path: Path, *, mode: str, model: str, method: str) -> tuple[W
 
 
 def _share_public_part(one: World, other: World) -> None:
-    for name in (PUBLIC, DIGEST):
+    for name in (PUBLIC_FILE, DIGEST_FILE):
         shutil.copy(one.folder / "model" / name, other.folder / "model" / name)
 
 

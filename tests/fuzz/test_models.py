@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.config import parse
 from agedp_data.errors import AgedpError
-from agedp_data.model import model_of, public_text
+from agedp_data.model import public_text, read_model
 from tests.fuzz.mutations import IDS, NUMBERS, PLANS, mutated, on_cell
 from tests.fuzz.run_files import Raw, sound, toml
 from tests.fuzz.test_input_files import in_time
@@ -44,7 +44,7 @@ def _model(folder: Path, **keys: object):
     for key in ("kernel", "step"):
         del document["model"][key]
     document["model"] |= keys
-    return model_of(parse(toml(document), base=folder, name="r.toml"))
+    return read_model(parse(toml(document), base=folder, name="r.toml"))
 
 
 def _declared_fuzz(folder: Path, examples: int) -> None:
@@ -67,7 +67,7 @@ def _declared_fuzz(folder: Path, examples: int) -> None:
             return
         met["read"] += 1
         if kind == "curve":
-            _never_below(found.envelope, data.decode("utf-8-sig"))
+            _never_below(found.leakage_bound, data.decode("utf-8-sig"))
 
     example()
     assert min(met.values()) > examples / 20, met
@@ -186,13 +186,13 @@ def test_a_spoilt_public_part_is_refused_as_damaged_or_made_under_other_settings
     (folder / "public.json").write_text(text)
     run = parse(toml(sound("model", "estimated")), base=tmp_path, name="r.toml")
     try:
-        found = model_of(run)
+        found = read_model(run)
     except AgedpError as error:
         _one_line(error)
         return
     again = json.loads(found.text)["envelope"]
-    assert LeakageBound.from_json(again) == found.envelope
-    assert all(0 <= value <= 1 for values in found.envelope.bounds.values() for value in values)
+    assert LeakageBound.from_json(again) == found.leakage_bound
+    assert all(0 <= value <= 1 for values in found.leakage_bound.bounds.values() for value in values)
 
 
 @pytest.mark.parametrize(
@@ -204,4 +204,4 @@ def test_a_public_part_that_is_none_is_damaged(tmp_path, text):
     (folder / "public.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     run = parse(toml(sound("model", "estimated")), base=tmp_path, name="r.toml")
     with pytest.raises(AgedpError, match=r"^\[model\] file: public\.json is damaged"):
-        model_of(run)
+        read_model(run)

@@ -40,7 +40,7 @@ _MODELS = [envelope(assume, each) for assume in ("markov", "curve") for each in 
 
 def models(notion: type[Promise]) -> st.SearchStrategy[LeakageBound]:
     """Models that a promise of this notion can be made under."""
-    return st.sampled_from([each for each in _MODELS if each.looks_ahead or not notion.composes_ahead])
+    return st.sampled_from([each for each in _MODELS if each.has_both_directions or not notion.composes_ahead])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from agedp_data.chains.hull import UNIT, PiecewiseLeakage
+from agedp_data.chains.hull import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.errors import ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
@@ -257,7 +257,7 @@ def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was
         return leakage_bound(*given, **more | {"pieces": False})
 
     with monkeypatch.context() as earlier:
-        earlier.setattr("agedp_data.model.tabulate", by_grid)
+        earlier.setattr("agedp_data.model.leakage_bound", by_grid)
         released(homes, promise=promise, rest=CHAIN)
         [grid] = ledger_of(homes).models()
     assert "hulls" not in json.loads(grid.envelope)["envelope"]
@@ -271,14 +271,14 @@ def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was
 def test_a_machine_whose_arithmetic_has_other_last_digits_goes_on_with_the_pieces_that_are_kept(homes, monkeypatch):
     (homes.folder / "kernel.csv").write_text("0.8,0.2\n0.3,0.7\n")
     promise = TEMPORAL.format(2, '"unlimited"').replace("even", "supremum")
-    real = PiecewiseLeakage.of
+    real = PiecewiseLeakage.from_floats
 
     def elsewhere(over, under):
         found = real(over, under)
-        return PiecewiseLeakage([min(UNIT, each + 1) for each in found.over], found.under)
+        return PiecewiseLeakage([min(PROBABILITY_UNIT, each + 1) for each in found.over], found.under)
 
     with monkeypatch.context() as earlier:
-        earlier.setattr(PiecewiseLeakage, "of", elsewhere)
+        earlier.setattr(PiecewiseLeakage, "from_floats", elsewhere)
         released(homes, promise=promise, rest=CHAIN)
         [kept] = ledger_of(homes).models()
     assert kept.model != begin(homes.run_file).model.id

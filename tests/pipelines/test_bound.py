@@ -19,7 +19,7 @@ from agedp_data.roster import Roster
 from pipelines.bound import bound
 from pipelines.calibrate import calibrate
 from pipelines.estimate import Transitions
-from pipelines.models.envelopes import forgetting_households
+from pipelines.models.envelopes import mixing_households
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 EPOCH = date(1970, 1, 1)
@@ -63,9 +63,9 @@ FORGOTTEN = {
 @pytest.mark.parametrize("name", FORGOTTEN)
 def test_a_household_without_a_reliable_chain_is_counted_and_ends_all_credit(tmp_path, name):
     found = made(tmp_path, STICKY, FORGOTTEN[name], STICKY)
-    assert (found.households, found.remembered, found.without_readings) == (3, 1, int(name == "no readings"))
+    assert (found.households, found.unmixed, found.without_readings) == (3, 1, int(name == "no readings"))
     for loss in (0.01, 0.5, 3.0, np.inf):
-        assert found.model.envelope(48 * 400, loss, direction="backward", method="tight") == loss
+        assert found.model.leakage_bound(48 * 400, loss, direction="backward", method="tight") == loss
     assert found.curves["total_variation"][1].tolist() == [1, 1, 1]
     assert (found.curves["total_variation"][[0, 2]] < 1).all()
     table = pq.read_table(tmp_path / "model" / "households.parquet").to_pylist()
@@ -74,7 +74,7 @@ def test_a_household_without_a_reliable_chain_is_counted_and_ends_all_credit(tmp
 
 def test_min_visits_counts_the_rarer_side_of_each_state():
     counts = np.array([[[500, 9, 0], [9, 500, 7], [0, 7, 0]]])
-    assert [forgetting_households(counts, min_visits=least).tolist() for least in (7, 8)] == [[True], [False]]
+    assert [mixing_households(counts, min_visits=least).tolist() for least in (7, 8)] == [[True], [False]]
 
 
 def test_households_of_the_roster_count_though_they_have_no_reading_and_others_do_not(tmp_path):
@@ -93,13 +93,13 @@ def test_the_envelope_is_never_below_the_exact_loss_through_any_reversed_chain(t
         500, 20_000, (5, 1, 1)
     )
     found = made(tmp_path, *counts)
-    assert found.remembered == 0
+    assert found.unmixed == 0
     reversed_chains = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
     credited = False
     for age in (3, 48, 71, 96, 200, 48 * 7, 5000):
         for loss in (*chance.uniform(0, 5, 6), 1e-7, 30.5, 70.0, np.inf):
             exact = float(leakage(power(reversed_chains, age), loss).max())
-            claimed = float(found.model.envelope(age, loss, direction="backward", method="tight"))
+            claimed = float(found.model.leakage_bound(age, loss, direction="backward", method="tight"))
             assert claimed >= exact
             assert claimed <= loss
             credited |= claimed < 0.9 * loss
@@ -110,7 +110,7 @@ def test_the_largest_curve_of_households_is_the_public_bound(tmp_path):
     chance = np.random.default_rng(5)
     counts = chance.integers(1, 40, size=(6, 3, 3)) + np.eye(3, dtype=np.int64) * chance.integers(500, 9000, (6, 1, 1))
     result = made(tmp_path, *counts)
-    steps, public = [48, 96, 336], result.model.envelope
+    steps, public = [48, 96, 336], result.model.leakage_bound
     rows = [list(public.ages).index(step) for step in steps]
     for name in ("total_variation", "reversibilised"):
         largest = result.curves[name].max(axis=0)
@@ -129,7 +129,7 @@ def test_the_largest_curve_of_households_is_the_public_bound(tmp_path):
 def test_the_spectral_bound_of_households_is_the_public_one(tmp_path):
     symmetric = [np.array([[900 * i, 10, 5], [10, 800, 7], [5, 7, 700]]) for i in (1, 2, 3)]
     result = made(tmp_path, *symmetric)
-    public = result.model.envelope
+    public = result.model.leakage_bound
     rows = [list(public.ages).index(step) for step in (48, 96, 336)]
     np.testing.assert_allclose(
         public.bounds["spectral"][rows], result.curves["spectral"].max(axis=0), rtol=0, atol=2.1e-9

@@ -151,7 +151,7 @@ def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monke
     assert len(paths) == 3
     assert all(path.parent == store.folder / "days" / "month=2013-01" for path in paths)
     with monkeypatch.context() as patch:
-        patch.setattr(RepresentativeValues, "represented", None)
+        patch.setattr(RepresentativeValues, "represent", None)
         assert summed(house, roster, "half-hour") == first
     monkeypatch.setitem(EDGES, "half-hour", [100, 500])
     assert summed(house, roster, "half-hour") != first

@@ -14,7 +14,7 @@ import pytest
 from agedp_data import noise
 from agedp_data.errors import ContractChanged, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
-from agedp_data.model import DIGEST, PUBLIC
+from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
 from agedp_data.statement import BEYOND_STATES, REPRESENTED
 from pipelines.amend import amend, foresee_amendment
 from pipelines.audit import audit
@@ -231,7 +231,7 @@ def test_what_leaves_the_house_is_the_same_of_other_readings(houses, tmp_path, m
         write(house, "states", step=step, rest=COUNTS)
         calibrate(house.run_file)
         if found:
-            for name in (PUBLIC, DIGEST):
+            for name in (PUBLIC_FILE, DIGEST_FILE):
                 shutil.copy(tmp_path / "1/model" / name, tmp_path / "2/model" / name)
         work = house.run(today=day(6))
         found.append((house.files(), [row.hash for row in work.rows()], {k: s.exact for k, s in work.sums.items()}))

@@ -16,7 +16,7 @@ from agedp_data.roster import read_roster
 from pipelines.blocks import Engine
 from pipelines.bound import bound
 from pipelines.estimate import estimate
-from pipelines.models.envelopes import phases_of, read_every
+from pipelines.models.envelopes import phase_count, subsampling_steps
 from pipelines.quantize import Period, quantize
 from pipelines.read import Delivery, read
 from pipelines.readings.store import Store
@@ -60,7 +60,9 @@ def calibrated(homes: dict[str, np.ndarray], stored: tuple[Store, Delivery, Path
     model = EstimatedModel(**given | keys)
     period = Period(store, delivery, roster, FIRST, LAST, step=model.step)
     edges = quantize(period, edges="quantile", n_states=4, engine=ENGINE)
-    counted = estimate(period, edges, n_states=4, engine=ENGINE, n_phases=phases_of(model), every=read_every(model))
+    counted = estimate(
+        period, edges, n_states=4, engine=ENGINE, n_phases=phase_count(model), subsampling=subsampling_steps(model)
+    )
     return roster, edges, counted, bound(counted, edges, roster, model)
 
 
@@ -100,6 +102,6 @@ def test_a_clock_counts_by_half_hour_and_every_sixth_of_them(homes, stored) -> N
             assert counted.counts[i, phase].tolist() == pairs(state, at, at + 1).tolist()
         for phase in range(8):
             at = np.arange(6 * phase, state.size - 6, 48)
-            assert counted.every[6][i, phase].tolist() == pairs(state, at, at + 6).tolist()
+            assert counted.subsampled[6][i, phase].tolist() == pairs(state, at, at + 6).tolist()
     assert (made.curves["total_variation"][:, 0] < 1).all()
     assert (made.curves["sampling_bound"] >= made.curves["total_variation"] - 1e-12).all()

@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.forgetting import empirical_total_variation, markov_goodness_of_fit
-from agedp_data.chains.states import day_totals, edges_equal_width, edges_quantile, merge_rare, states, whole_days
+from agedp_data.chains.states import (
+    daily_totals,
+    edges_equal_width,
+    edges_quantile,
+    mask_incomplete_days,
+    merge_rare,
+    states,
+)
 from pipelines.calibrate import calibrate
 from tests import minimal
 
@@ -58,7 +65,7 @@ def own_states(values: np.ndarray, n_states: int, *, equal_width: bool = False) 
     ],
 )
 def test_half_hours_are_forgotten_as_the_table_says(readings, equal_width, powers, direct):
-    kept = whole_days(readings, slots=48, max_missing=4)
+    kept = mask_incomplete_days(readings, slots=48, max_missing=4)
     series = merge_rare(own_states(kept, 12, equal_width=equal_width), n_states=12, min_visits=200)
     lags = [4, 12, 24, 36, 48, 96, 336]
     for by, expected in (("powers", powers), ("direct", direct)):
@@ -67,7 +74,7 @@ def test_half_hours_are_forgotten_as_the_table_says(readings, equal_width, power
 
 
 def test_days_are_forgotten_as_the_table_says(readings):
-    totals = day_totals(readings, slots=48, max_missing=4)
+    totals = daily_totals(readings, slots=48, max_missing=4)
     series = own_states(totals, 4)
     powers = np.nanmedian(empirical_total_variation(series, [1, 2, 7], n_states=4, by="powers"), axis=0)
     direct = np.nanmedian(empirical_total_variation(series, [1, 2, 7, 14, 28, 60], n_states=4, by="direct"), axis=0)

@@ -7,7 +7,7 @@ from statistics import median_low
 import numpy as np
 import pytest
 
-from agedp_data.chains.calendar import _through, given_calendar, own_halves
+from agedp_data.chains.calendar import _two_state_leakage, calendar_dependence, median_halves
 from agedp_data.errors import ChainError
 from agedp_data.privacy.leakage import leakage
 
@@ -23,7 +23,7 @@ def rng(seed=1):
 def test_halves_are_cut_at_the_households_own_lower_median_in_each_slot_and_part():
     values = rng().integers(-1, 6, (3, 200, 2))
     values[0, :, 1] = 4  # the same all the time: nothing lies above its median
-    found = own_halves(values, LABEL)
+    found = median_halves(values, LABEL)
     for (home, day, slot), value in np.ndenumerate(values):
         own = [
             v for v, label in zip(values[home, :, slot].tolist(), LABEL, strict=True) if label == LABEL[day] and v >= 0
@@ -53,7 +53,7 @@ def plainly(secret, read, label, lag):
 def test_the_figures_are_those_of_plain_loops_and_of_the_primitive():
     secret, read = rng(2).integers(-1, 2, (4, 200, 3)), rng(3).integers(-1, 2, (4, 200))
     secret[3] = -1
-    found = given_calendar(secret, read, LABEL, [*LAGS, 250], rng(), loss=LOSS, resamples=20)
+    found = calendar_dependence(secret, read, LABEL, [*LAGS, 250], rng(), loss=LOSS, resamples=20)
     for home in range(4):
         for i, lag in enumerate([*LAGS, 250]):
             expected = plainly(secret[home], read[home], LABEL.tolist(), lag) if lag < 200 else (np.nan, np.nan)
@@ -67,7 +67,7 @@ def test_the_figures_are_those_of_plain_loops_and_of_the_primitive():
 def test_what_two_columns_let_through_is_what_the_primitive_says(loss):
     p, q = np.concatenate([rng(4).random((2, 60)), [[0, 1, 0.5], [1, 1, 0]]], axis=1)
     kernels = np.stack([np.stack([1 - p, p], axis=-1), np.stack([1 - q, q], axis=-1)], axis=-2)
-    np.testing.assert_allclose(_through(p, q, loss), leakage(kernels, loss), atol=1e-12)
+    np.testing.assert_allclose(_two_state_leakage(p, q, loss), leakage(kernels, loss), atol=1e-12)
 
 
 def test_pooled_over_parts_nothing_is_seen_of_what_each_part_tells():
@@ -78,8 +78,8 @@ def test_pooled_over_parts_nothing_is_seen_of_what_each_part_tells():
     states[1::2] ^= part[1::2]
     label = 1 + part
     label[::2] = 0
-    apart = given_calendar(states[None, :, None], states[None], label, [1], rng(), loss=1.0)
-    pooled = given_calendar(states[None, :, None], states[None], np.zeros(400, int), [1], rng(), loss=1.0)
+    apart = calendar_dependence(states[None, :, None], states[None], label, [1], rng(), loss=1.0)
+    pooled = calendar_dependence(states[None, :, None], states[None], np.zeros(400, int), [1], rng(), loss=1.0)
     assert apart.direct.item() == 1.0
     assert apart.loss_left.item() == pytest.approx(1.0)
     assert pooled.direct.item() < 0.3
@@ -93,7 +93,7 @@ def test_a_noon_habit_shows_in_the_totals_and_what_is_forgotten_shows_as_noise()
     night = draw.integers(0, 2, (homes, days))
     label = (np.arange(days) % 7 >= 5).astype(int)
     secret, read = np.stack([night, noon], axis=-1), (noon + night > 0).astype(int)
-    found = given_calendar(secret, read, label, [1, 90], rng(), loss=0.5)
+    found = calendar_dependence(secret, read, label, [1, 90], rng(), loss=0.5)
     # Given noon, the total exceeds 0 surely or in half of the cases: .5 x (.8 + .02) is to be told of tomorrow's noon.
     assert np.median(found.direct[:, 0]) > 0.3
     assert np.median(found.direct[:, 0] - found.floor[:, 0]) > 0.05
@@ -113,6 +113,6 @@ def test_a_noon_habit_shows_in_the_totals_and_what_is_forgotten_shows_as_noise()
 def test_what_does_not_fit_is_refused(wrong):
     given = {"secret": np.zeros((1, 5, 1), int), "read": np.zeros((1, 5), int), "label": np.zeros(5, int), "lags": [1]}
     with pytest.raises(ChainError):
-        given_calendar(*(given | wrong).values(), rng(), loss=1.0)
+        calendar_dependence(*(given | wrong).values(), rng(), loss=1.0)
     with pytest.raises(ChainError, match="label for each day"):
-        own_halves(np.zeros((1, 5, 1), int), [0])
+        median_halves(np.zeros((1, 5, 1), int), [0])

@@ -211,14 +211,14 @@ def test_an_envelope_is_the_maximum_over_households_and_phases():
     backward = np.array([cyclic_kernels(counts, np.arange(6), direction="backward") for counts in many])
     forward = np.array([cyclic_kernels(counts, np.arange(6), direction="forward") for counts in many])
     ages = [1, 6, 12]
-    known = cyclic_leakage_bound(backward, ages, GRID, forgets=np.ones(20, bool), forward=forward)
+    known = cyclic_leakage_bound(backward, ages, GRID, reliable=np.ones(20, bool), forward=forward)
     assert (known.steps_per_day, known.assume, known.methods) == (6, "markov", ("tight", "total_variation"))
     for table, kernels, direction in ((known.backward, backward, "backward"), (known.forward, forward, "forward")):
         for row, (_, products) in zip(table, ascending_products(kernels, ages, direction=direction), strict=True):
             exact = leakage(products[..., None, :, :], GRID).max(axis=(0, 1))
             np.testing.assert_allclose(row, np.minimum(exact, GRID), atol=2e-9)
             assert (row >= np.minimum(exact, GRID) - 1e-15).all()
-    alone = cyclic_leakage_bound(backward, ages, GRID, forgets=np.ones(20, bool))
+    alone = cyclic_leakage_bound(backward, ages, GRID, reliable=np.ones(20, bool))
     assert alone.forward is None
     assert (alone.bounds["total_variation"] <= known.bounds["total_variation"]).all()
     risks = cyclic_risk(backward, 1.0, ages).max(axis=0)
@@ -228,19 +228,19 @@ def test_an_envelope_is_the_maximum_over_households_and_phases():
 def test_one_unreliable_household_decides_the_envelope():
     backward = np.stack([cyclic_kernels(cycle_of_counts(3, 2, 1)[0], np.arange(3), direction="backward")] * 2)
     backward[1] = np.nan
-    known = cyclic_leakage_bound(backward, [1, 3], GRID, forgets=[True, False], forward=backward)
+    known = cyclic_leakage_bound(backward, [1, 3], GRID, reliable=[True, False], forward=backward)
     np.testing.assert_array_equal(known.backward, np.tile(GRID, (2, 1)))
     np.testing.assert_array_equal(known.bounds["total_variation"], [1, 1])
     with pytest.raises(ChainError, match="at least one household"):
-        cyclic_leakage_bound(backward[0], [1], GRID, forgets=[True])
+        cyclic_leakage_bound(backward[0], [1], GRID, reliable=[True])
     with pytest.raises(ChainError, match="same households"):
-        cyclic_leakage_bound(backward, [1], GRID, forgets=[True, True], forward=backward[:1])
+        cyclic_leakage_bound(backward, [1], GRID, reliable=[True, True], forward=backward[:1])
 
 
 def test_a_cycle_of_equal_kernels_has_the_envelope_of_one():
     chain = np.random.default_rng(9).dirichlet(np.ones(3), size=3)
     kernels = np.tile(reverse(chain), (1, 4, 1, 1))
-    cyclic = cyclic_leakage_bound(kernels, [1, 4, 9], GRID, forgets=[True])
-    plain = leakage_bound(reverse(chain)[None], [1, 4, 9], GRID, forgets=[True], steps_per_day=4)
+    cyclic = cyclic_leakage_bound(kernels, [1, 4, 9], GRID, reliable=[True])
+    plain = leakage_bound(reverse(chain)[None], [1, 4, 9], GRID, reliable=[True], steps_per_day=4)
     np.testing.assert_allclose(cyclic.backward, plain.backward, atol=2e-9)
     np.testing.assert_allclose(power(chain, 4).sum(axis=1), 1)

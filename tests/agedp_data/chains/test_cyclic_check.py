@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.cyclic_check import _redrawn, cyclic_goodness_of_fit
+from agedp_data.chains.cyclic_check import _simulate_cyclic, cyclic_goodness_of_fit
 from agedp_data.chains.forgetting import markov_goodness_of_fit
 from agedp_data.errors import ChainError
 
@@ -82,7 +82,7 @@ def test_what_is_drawn_follows_the_kernel_of_each_half_hour():
     for i in range(3000):
         own[0, i] = state
         state = (state, 1 - state, int(rng.integers(0, 2)))[i % 3]
-    drawn = _redrawn(own, 2, 3, 10, 5, rng)[0].astype(int)
+    drawn = _simulate_cyclic(own, 2, 3, 10, 5, rng)[0].astype(int)
     now, later = drawn[:, :-1], drawn[:, 1:]
     phase = np.broadcast_to(np.arange(2999) % 3, now.shape)
     assert (now == later)[phase == 0].all()

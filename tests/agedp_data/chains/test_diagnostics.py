@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, kstest
 
-from agedp_data.chains.diagnostics import diagnose, independence
+from agedp_data.chains.diagnostics import diagnose, independence_test
 from agedp_data.chains.transitions import count_transitions
 from agedp_data.errors import ChainError
 
@@ -21,11 +21,11 @@ def chains_of(law_of, length, homes, rng):
 def test_one_group_is_the_g_test_of_scipy():
     counts = np.random.default_rng(1).integers(1, 40, size=(4, 5))
     expected = chi2_contingency(counts, correction=False, lambda_="log-likelihood")
-    found = independence(counts[None])
+    found = independence_test(counts[None])
     np.testing.assert_allclose(found, [expected.statistic, expected.dof, expected.pvalue], rtol=1e-10)
     padded = np.zeros((2, 6, 7))
     padded[1, 1:5, 2:] = counts
-    np.testing.assert_allclose(independence(padded), found)
+    np.testing.assert_allclose(independence_test(padded), found)
 
 
 def test_probabilities_are_even_where_the_hypothesis_holds():
@@ -56,7 +56,7 @@ def test_gaps_are_not_bridged_and_counts_are_those_of_the_chain():
     assert found.shape == (2, 3)
     counts = count_transitions(series[1, 2], np.ones(299, bool), 4)
     assert found.transitions[1, 2] == counts.sum()
-    assert found.order_0[1, 2] == pytest.approx(float(independence(counts[None])[0]))
+    assert found.order_0[1, 2] == pytest.approx(float(independence_test(counts[None])[0]))
     assert found.rarest[1, 2] == min((series[1, 2] == state).sum() for state in range(3))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.forgetting import empirical_total_variation, lag_kernel, markov_goodness_of_fit
-from agedp_data.chains.states import day_totals, merge_rare, whole_days
+from agedp_data.chains.states import daily_totals, mask_incomplete_days, merge_rare
 from agedp_data.errors import ChainError
 from agedp_data.privacy.leakage import leakage
 
@@ -242,10 +242,10 @@ def test_rare_states_go_to_the_nearest_frequent_one():
 
 def test_days_with_too_many_readings_missing_are_left_out():
     days = [[1, 2, 3], [-1, -1, 5], [-1, 4, 4]]
-    assert whole_days(np.ravel(days), slots=3, max_missing=1).tolist() == [1, 2, 3, -1, -1, -1, -1, 4, 4]
-    assert day_totals(np.ravel(days), slots=3, max_missing=1).tolist() == [6, -1, 8]
+    assert mask_incomplete_days(np.ravel(days), slots=3, max_missing=1).tolist() == [1, 2, 3, -1, -1, -1, -1, 4, 4]
+    assert daily_totals(np.ravel(days), slots=3, max_missing=1).tolist() == [6, -1, 8]
     with pytest.raises(ChainError, match="multiple of 3"):
-        whole_days([1, 2], slots=3, max_missing=0)
+        mask_incomplete_days([1, 2], slots=3, max_missing=0)
 
 
 def test_the_floor_is_what_a_series_says_of_a_shifted_copy_not_of_itself():

@@ -11,7 +11,7 @@ import pytest
 
 from agedp_data.chains import hull
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
-from agedp_data.chains.hull import UNIT, PiecewiseLeakage
+from agedp_data.chains.hull import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.chains.rounding import NANO
 from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.errors import ChainError
@@ -48,7 +48,7 @@ def normed(kernel):
 
 def test_it_is_the_largest_over_all_sets_of_columns_and_at_most_two_billionths_above_it():
     for kernel in map(normed, kernels(6)):
-        left = PiecewiseLeakage.of(*frontier_of(kernel[None]))
+        left = PiecewiseLeakage.from_floats(*frontier_of(kernel[None]))
         for loss in LOSSES:
             exact = in_fifty_digits(kernel, loss) * NANO
             # rows of floats add up to one up to 1e-16 only, which e^a makes more of where a set has nearly nothing else
@@ -56,16 +56,18 @@ def test_it_is_the_largest_over_all_sets_of_columns_and_at_most_two_billionths_a
 
 
 def test_what_lies_next_to_a_whole_billionth_is_computed_in_decimals_and_comes_out_alike(monkeypatch):
-    left = PiecewiseLeakage([9 * UNIT // 10, 99 * UNIT // 100], [UNIT // 10, UNIT // 5])
+    left = PiecewiseLeakage(
+        [9 * PROBABILITY_UNIT // 10, 99 * PROBABILITY_UNIT // 100], [PROBABILITY_UNIT // 10, PROBABILITY_UNIT // 5]
+    )
     losses = np.random.default_rng(1).integers(1, 60 * NANO, 500).tolist()
     quick = [left(loss) for loss in losses]
-    monkeypatch.setattr(hull, "_NEAR", 1.0)  # always
+    monkeypatch.setattr(hull, "_FLOAT_ERROR", 1.0)  # always
     assert [left(loss) for loss in losses] == quick
 
 
 def test_its_supremum_is_a_loss_that_the_recursion_never_passes_and_hardly_above_the_limit():
     for kernel in map(normed, kernels(30)):
-        left = PiecewiseLeakage.of(*frontier_of(kernel[None]))
+        left = PiecewiseLeakage.from_floats(*frontier_of(kernel[None]))
         for loss in (10**6, 10**8, NANO, 3 * NANO):
             limit, found = float(supremum(kernel, loss / NANO)), left.supremum(loss)
             if found is None:
@@ -80,7 +82,7 @@ def test_its_supremum_is_a_loss_that_the_recursion_never_passes_and_hardly_above
             assert said <= found
 
 
-@pytest.mark.parametrize(("over", "under"), [([1], []), ([1], [2]), ([UNIT + 1], [0]), ([1], [-1])])
+@pytest.mark.parametrize(("over", "under"), [([1], []), ([1], [2]), ([PROBABILITY_UNIT + 1], [0]), ([1], [-1])])
 def test_sums_that_are_none_of_probabilities_are_refused(over, under):
     with pytest.raises(ChainError, match="pieces are pairs of sums"):
         PiecewiseLeakage(over, under)
@@ -91,7 +93,7 @@ class TestOfAnEnvelope:
 
     def made(self, **more):
         return leakage_bound(
-            self.CHAIN[None], [1, 7], LOSS_GRID, forgets=[True], forward=self.CHAIN[None], steps_per_day=1, **more
+            self.CHAIN[None], [1, 7], LOSS_GRID, reliable=[True], forward=self.CHAIN[None], steps_per_day=1, **more
         )
 
     def test_it_is_kept_beside_the_grid_and_read_again(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.chains.maxima import UpperHulls, largest_reversibilised, maxima
+from agedp_data.chains.maxima import UpperHulls, max_reversibilised_bound, upper_hulls
 from agedp_data.chains.spectrum import reversibilised_bound, total_variation_forward
 from agedp_data.chains.transitions import ascending_powers, power
 from agedp_data.privacy.leakage import leakage
@@ -34,7 +34,7 @@ def populations():
 
 @pytest.mark.parametrize(("name", "chains"), list(populations()), ids=lambda v: v if isinstance(v, str) else "")
 def test_hulls_hold_the_largest_leakage_of_every_household(name, chains):
-    found = maxima(chains, STEPS)
+    found = upper_hulls(chains, STEPS)
     for age, step in enumerate(STEPS):
         exact = leakage(power(chains, step), LOSSES[:, None]).max(axis=1)
         np.testing.assert_allclose(gain(*found.hulls[age], LOSSES), exact, rtol=1e-9, atol=1e-12)
@@ -46,7 +46,7 @@ def test_hulls_hold_the_largest_leakage_of_every_household(name, chains):
 @pytest.mark.parametrize(("name", "chains"), list(populations())[:4], ids=lambda v: v if isinstance(v, str) else "")
 def test_the_largest_reversibilised_bound_is_that_of_every_household(name, chains):
     exact = reversibilised_bound(chains, STEPS).max(axis=0)
-    np.testing.assert_allclose(largest_reversibilised(chains, STEPS), exact, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(max_reversibilised_bound(chains, STEPS), exact, rtol=1e-9, atol=1e-13)
 
 
 def test_a_kernel_is_left_out_only_if_it_adds_nothing():

@@ -16,7 +16,7 @@ from agedp_data.errors import ChainError
 NANO = 10**9
 CHAINS = np.random.default_rng(5).dirichlet(np.full(3, 0.6), size=(4, 3))
 KNOWN = leakage_bound(
-    reverse(CHAINS), [1, 4], LOSS_GRID, forgets=np.ones(4, bool), forward=CHAINS, steps_per_day=1
+    reverse(CHAINS), [1, 4], LOSS_GRID, reliable=np.ones(4, bool), forward=CHAINS, steps_per_day=1
 )  # fmt: skip
 SIDES = st.tuples(st.sampled_from(["backward", "forward"]), st.sampled_from([1, 2, 4, 9]))
 
@@ -25,7 +25,7 @@ SIDES = st.tuples(st.sampled_from(["backward", "forward"]), st.sampled_from([1, 
 def test_what_is_left_is_what_the_envelope_says(side, loss):
     direction, age = side
     known = float(KNOWN(age, loss / NANO, direction=direction, method="tight"))
-    found = KNOWN.whole(age, direction=direction)(loss)
+    found = KNOWN.exact_leakage(age, direction=direction)(loss)
     assert found <= loss
     # the envelope works in floats and may round up once more
     assert round(known * NANO) - 1 <= found <= round(known * NANO)
@@ -34,7 +34,7 @@ def test_what_is_left_is_what_the_envelope_says(side, loss):
 @given(side=SIDES, loss=st.integers(1, 3 * NANO))
 def test_the_supremum_is_the_least_point_that_iteration_never_passes(side, loss):
     direction, age = side
-    left = KNOWN.whole(age, direction=direction)
+    left = KNOWN.exact_leakage(age, direction=direction)
     supremum, known = left.supremum(loss), KNOWN.supremum(age, loss / NANO, direction=direction, method="tight")
     assert (supremum is None) == np.isinf(known)
     x = 0
@@ -49,14 +49,14 @@ def test_the_supremum_is_the_least_point_that_iteration_never_passes(side, loss)
 def test_below_the_smallest_age_nothing_is_forgotten():
     known = LeakageBound([48], [1.0], [[0.5]], [[0.25]], assume="markov", steps_per_day=48)
     for age, left in ((47, 800_000_000), (48, 250_000_000)):
-        assert known.whole(age, direction="forward")(800_000_000) == left
-    assert known.whole(47, direction="backward").supremum(1) is None
-    assert known.whole(47, direction="backward").supremum(0) == 0
+        assert known.exact_leakage(age, direction="forward")(800_000_000) == left
+    assert known.exact_leakage(47, direction="backward").supremum(1) is None
+    assert known.exact_leakage(47, direction="backward").supremum(0) == 0
 
 
 def test_what_is_not_tabulated_has_no_whole_losses():
     with pytest.raises(ChainError, match="no forward figures"):
-        LeakageBound([48], [1.0], [[0.5]]).whole(48, direction="forward")
+        LeakageBound([48], [1.0], [[0.5]]).exact_leakage(48, direction="forward")
 
 
 def test_infinity_on_the_grid_bounds_large_losses():

@@ -97,8 +97,8 @@ def test_states_of_public_edges_can_be_counted(statistic):
     run = parse(text, base=Path("/house"), name="r.toml")
     # [0, .1), [.1, .2), [.2, .3) and as much again above: the middles, and 48 of the last one
     assert run.counted_states is not None
-    assert run.counted_states.counts_as_wh == (50, 150, 250, 350)
-    assert run.counted_states.most_wh == 16_800
+    assert run.counted_states.representative_values_wh == (50, 150, 250, 350)
+    assert run.counted_states.max_day_wh == 16_800
 
 
 def test_a_declared_kernel_of_days_has_steps_of_a_day():

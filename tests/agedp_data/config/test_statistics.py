@@ -131,7 +131,7 @@ def test_of_states_a_small_change_of_use_may_move_more_than_its_size_and_never_m
     half_hours = [np.array(each) for each in product(range(8), repeat=2)]
 
     def counts_as(used):
-        return int(states.represented(used).sum() if step == "half-hour" else states.represented(used.sum()[None])[0])
+        return int(states.represent(used).sum() if step == "half-hour" else states.represent(used.sum()[None])[0])
 
     for size in range(5):
         near = [(one, other) for one, other in product(half_hours, repeat=2) if abs(one.sum() - other.sum()) <= size]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
-from agedp_data.chains.tabulation import leakage_bound, steps_of_days
+from agedp_data.chains.tabulation import composition_age_steps, leakage_bound
 from agedp_data.chains.transitions import reverse
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import NANO, format_epsilon
@@ -37,9 +37,9 @@ def envelope(chains, steps_per_day, days=range(1, 15), *, pieces=False):
     stack = np.asarray(chains, float).reshape(-1, *np.shape(chains)[-2:])
     return leakage_bound(
         reverse(stack),
-        steps_of_days(days, steps_per_day=steps_per_day),
+        composition_age_steps(days, steps_per_day=steps_per_day),
         LOSS_GRID,
-        forgets=np.ones(len(stack), bool),
+        reliable=np.ones(len(stack), bool),
         forward=stack,
         steps_per_day=steps_per_day,
         pieces=pieces,
@@ -149,8 +149,8 @@ def test_between_two_days_the_largest_of_all_days_counts_however_long_the_gap():
         for gap in (2, 3, 9, 40, 200):
             said = {0: 800_000_000, gap: 500_000_000}
             each = [
-                known.whole(1 + day * (i - 1), direction="backward")(said[0])
-                + known.whole(1 + day * (gap - i - 1), direction="forward")(said[gap])
+                known.exact_leakage(1 + day * (i - 1), direction="backward")(said[0])
+                + known.exact_leakage(1 + day * (gap - i - 1), direction="forward")(said[gap])
                 for i in range(1, gap)
             ]
             ends = [one.total for one in leaked.of(said)]
@@ -219,7 +219,7 @@ def test_the_largest_of_a_ledger_with_gaps_is_that_of_all_its_days(day, ages):
     pairs = np.kron(np.ones((2, 1)), np.kron(np.eye(2), [[0.7, 0.3]]))
     for chain in (STAY, dense(3, 5, weight=0.3), pairs):
         known = envelope(chain, day, ages)
-        through = cache(known.whole)
+        through = cache(known.exact_leakage)
         for _ in range(15):
             days = np.cumsum(chance.choice([1, 1, 1, 2, 3, 8, 12, 20], size=8)).tolist()
             spent = chance.integers(1, NANO, 8) if chance.random() < 0.5 else np.full(8, 100_000_000)
@@ -523,7 +523,7 @@ def test_a_model_that_looks_back_only_cannot_keep_it_and_tells_nothing(known):
 class Counted:
     """An envelope that counts how often a loss is passed on."""
 
-    looks_ahead, assume = True, "markov"
+    has_both_directions, assume = True, "markov"
 
     def __init__(self, known):
         self._known, self.calls = known, 0
@@ -532,14 +532,14 @@ class Counted:
     def __hash__(self):
         return 0
 
-    def whole(self, age, *, direction):
-        left = self._known.whole(age, direction=direction)
+    def exact_leakage(self, age, *, direction):
+        left = self._known.exact_leakage(age, direction=direction)
 
         def passed(loss):
             self.calls += 1
             return left(loss)
 
-        passed.points, passed.supremum = left.points, left.supremum
+        passed.sample_points, passed.supremum = left.sample_points, left.supremum
         return passed
 
 

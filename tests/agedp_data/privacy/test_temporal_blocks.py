@@ -167,7 +167,7 @@ def envelope_of(chains):
     """The envelope of daily releases: one step and one and two days."""
     behind, ahead = reverse(chains), power(chains, 1)
     return leakage_bound(
-        behind, [1, 3, 4, 6], LOSS_GRID, forgets=np.ones(len(chains), bool), forward=ahead, steps_per_day=3
+        behind, [1, 3, 4, 6], LOSS_GRID, reliable=np.ones(len(chains), bool), forward=ahead, steps_per_day=3
     )
 
 

@@ -133,7 +133,7 @@ def test_figures_of_chains_are_those_of_the_calibration(demonstration: Demonstra
     mixing = demonstration.mixings[0]
     table = pq.read_table(demonstration.folder / "london" / "model" / "households.parquet").to_pandas()
     rows = {(measure, chains): values for measure, chains, *values in mixing_rows(mixing)}
-    public = Model.of_text((demonstration.folder / "london" / "model" / "public.json").read_text()).envelope
+    public = Model.from_text((demonstration.folder / "london" / "model" / "public.json").read_text()).leakage_bound
     at_ages = [public.ages.tolist().index(48 * age) for age in (1, 2, 3)]
     for key in ("total_variation", "reversibilised"):
         columns = [f"{key}_{age}_days" for age in (1, 2, 3)]

@@ -18,7 +18,7 @@ from agedp_data.privacy.leakage import leakage
 from agedp_data.roster import Roster
 from pipelines.bound import bound
 from pipelines.estimate import Transitions
-from pipelines.models.envelopes import forgetting_households
+from pipelines.models.envelopes import mixing_households
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 EPOCH = date(1970, 1, 1)
@@ -77,8 +77,8 @@ def days_multiplied(counts, days):
 def test_a_cyclic_envelope_is_the_largest_loss_over_all_households_and_half_hours(tmp_path):
     counts = of_the_clock(20, 3, 1)
     found = made(tmp_path, counts, chain="cyclic", ages_days=(1, 2))
-    assert found.remembered == 0
-    envelope = found.model.envelope
+    assert found.unmixed == 0
+    envelope = found.model.leakage_bound
     assert (envelope.steps_per_day, envelope.ages.tolist()) == (48, [1, 48, 96])
     for i, days in enumerate((1, 2)):
         kernels = np.array([days_multiplied(own, days) for own in counts])
@@ -98,15 +98,15 @@ def test_one_chain_for_all_hours_would_understate_a_still_night(tmp_path):
     still, random = 1000 * np.eye(2, dtype=int), np.full((2, 2), 500)
     # Never seen to move in any half-hour but one: over a day nothing but that one is forgotten.
     counts = np.array([[still] * 47 + [np.array([[900, 100], [100, 900]])]])
-    cyclic = made(tmp_path / "a", counts, chain="cyclic", ages_days=(1,)).model.envelope
-    plain = made(tmp_path / "b", counts.sum(axis=1), ages_days=(1,)).model.envelope
+    cyclic = made(tmp_path / "a", counts, chain="cyclic", ages_days=(1,)).model.leakage_bound
+    plain = made(tmp_path / "b", counts.sum(axis=1), ages_days=(1,)).model.leakage_bound
     assert float(cyclic(48, 0.5, direction="backward", method="total_variation")) == pytest.approx(
         np.log1p(0.8 * np.expm1(0.5)), abs=2e-9
     )
     # The powers of a mixture move .002 a step, as it happens as fast; but not if the day is spread unevenly.
     uneven = np.array([[still * 9] * 47 + [random]])
-    one = made(tmp_path / "c", uneven, chain="cyclic", ages_days=(1,)).model.envelope
-    other = made(tmp_path / "d", uneven.sum(axis=1), ages_days=(1,)).model.envelope
+    one = made(tmp_path / "c", uneven, chain="cyclic", ages_days=(1,)).model.leakage_bound
+    other = made(tmp_path / "d", uneven.sum(axis=1), ages_days=(1,)).model.leakage_bound
     for loss in (0.5, 2.0):
         assert float(one(48, loss, direction="backward", method="tight")) == 0
         assert float(other(48, loss, direction="backward", method="tight")) > 0.5 * loss
@@ -136,7 +136,7 @@ def test_a_household_without_a_reliable_clock_ends_all_credit(tmp_path, name, co
     every = {6: counts.reshape(3, 8, 6, 2, 2).sum(axis=2)}
     found = made(tmp_path, counts, every, chain="cyclic", confidence=confidence, **level)
     for loss in (0.01, 0.5, 3.0, np.inf):
-        assert float(found.model.envelope(48 * 400, loss, direction="backward", method="tight")) == loss
+        assert float(found.model.leakage_bound(48 * 400, loss, direction="backward", method="tight")) == loss
     for curve in found.curves.values():
         assert curve[1].tolist() == [1, 1, 1]
         assert (curve[[0, 2]] < 1).all()
@@ -178,7 +178,7 @@ def test_with_confidence_the_envelope_is_what_the_bound_leaves_of_a_loss(tmp_pat
             for loss in LOSS_GRID[[40, 120, 150]]:
                 left = np.log1p(expected[:, i].max() * np.expm1(loss))
                 for method in ("tight", "total_variation"):
-                    claimed = float(found.model.envelope(step, loss, direction="backward", method=method))
+                    claimed = float(found.model.leakage_bound(step, loss, direction="backward", method=method))
                     assert left <= claimed <= left + 2e-9 * np.exp(loss)
         public = json.loads(found.model.text)
         assert (public["confidence"], public["level"]) == ("sampling-bound", "0.95")
@@ -187,7 +187,7 @@ def test_with_confidence_the_envelope_is_what_the_bound_leaves_of_a_loss(tmp_pat
     never = made(tmp_path / "odd", odd, confidence="sampling-bound", level=Decimal("0.95"))
     again = sampling_bound(counts, steps, level=0.975, households=7)
     np.testing.assert_array_equal(never.curves["sampling_bound"], np.concatenate((again, [[1, 1, 1]])))
-    assert float(never.model.envelope(9999, 0.5, direction="backward", method="tight")) == 0.5
+    assert float(never.model.leakage_bound(9999, 0.5, direction="backward", method="tight")) == 0.5
 
 
 def test_a_higher_level_never_says_less(tmp_path):
@@ -197,7 +197,9 @@ def test_a_higher_level_never_says_less(tmp_path):
     for i, level in enumerate((None, "0.5", "0.95", "0.999999")):
         asked = {} if level is None else {"confidence": "sampling-bound", "level": Decimal(level)}
         found = made(tmp_path / str(i), counts, every if asked else {}, chain="cyclic", min_visits=200, **asked)
-        claims.append([float(found.model.envelope(48 * d, 1.0, direction="backward", method="tight")) for d in (1, 2)])
+        claims.append(
+            [float(found.model.leakage_bound(48 * d, 1.0, direction="backward", method="tight")) for d in (1, 2)]
+        )
     assert all(lower < higher for low, high in pairwise(claims) for lower, higher in zip(low, high, strict=True))
     assert claims[-1][0] < 0.9
 
@@ -206,27 +208,29 @@ def test_a_higher_level_never_says_less(tmp_path):
 def test_ages_of_a_chain_of_days_are_days_and_what_is_assumed_is_what_was_written(tmp_path, chain):
     if chain == "cyclic":
         found = made(tmp_path, of_the_clock(2, 2, 6), chain=chain, assume="curve")
-        assert (found.model.envelope.ages.tolist(), found.model.envelope.steps_per_day) == ([48, 96, 336], 48)
+        assert (found.model.leakage_bound.ages.tolist(), found.model.leakage_bound.steps_per_day) == ([48, 96, 336], 48)
     else:
         counts = np.array([[[900, 100], [100, 900]]])
         found = made(tmp_path, counts, step="day", assume="curve")
-        assert (found.model.envelope.ages.tolist(), found.model.envelope.steps_per_day) == ([1, 2, 7], 1)
+        assert (found.model.leakage_bound.ages.tolist(), found.model.leakage_bound.steps_per_day) == ([1, 2, 7], 1)
         for days in (1, 2, 7):
-            assert found.model.envelope.bounds["total_variation"][[1, 2, 7].index(days)] == pytest.approx(0.8**days)
-    assert found.model.envelope.assume == json.loads(found.model.text)["envelope"]["assume"] == "curve"
+            assert found.model.leakage_bound.bounds["total_variation"][[1, 2, 7].index(days)] == pytest.approx(
+                0.8**days
+            )
+    assert found.model.leakage_bound.assume == json.loads(found.model.text)["envelope"]["assume"] == "curve"
 
 
 def test_a_state_that_is_left_often_and_entered_seldom_is_known_too_little():
     often = [[97, 103], [98, 102]]
     seldom = [[195, 5], [198, 2]]  # gaps end most stretches in the second state: its column is what risk reads
-    found = forgetting_households(np.array([often, seldom]), min_visits=50)
+    found = mixing_households(np.array([often, seldom]), min_visits=50)
     assert found.tolist() == [True, False]
-    assert forgetting_households(np.array([seldom]), min_visits=7).tolist() == [True]
+    assert mixing_households(np.array([seldom]), min_visits=7).tolist() == [True]
 
 
 def test_an_envelope_looks_ahead_as_far_as_back_and_at_the_steps_between_daily_releases(tmp_path):
     counts = of_the_clock(8, 3, 8)
-    found = made(tmp_path / "clock", counts, chain="cyclic").model.envelope
+    found = made(tmp_path / "clock", counts, chain="cyclic").model.leakage_bound
     assert found.ages.tolist() == [1, 48, 96, 289, 336]
     forward = np.array([_ahead(own) for own in counts])
     for loss in LOSS_GRID[[40, 120, 150]]:
@@ -236,7 +240,7 @@ def test_an_envelope_looks_ahead_as_far_as_back_and_at_the_steps_between_daily_r
     # One chain for all hours, and days: each direction has its own kernels.
     flow = np.array([[[700, 200, 100], [50, 800, 150], [250, 0, 750]]])
     for step, day in (("half-hour", 48), ("day", 1)):
-        plain = made(tmp_path / step, flow, step=step).model.envelope
+        plain = made(tmp_path / step, flow, step=step).model.leakage_bound
         once = (flow[0] / flow[0].sum(axis=1, keepdims=True), (flow[0] / flow[0].sum(axis=0)).T)
         for kernel, direction in zip(once, ("forward", "backward"), strict=True):
             for steps in (1, day, 2 * day):
@@ -266,13 +270,13 @@ def test_a_level_holds_for_what_lies_ahead_too(tmp_path, chain):
     if chain == "homogeneous":
         counts, every = counts.sum(axis=1), {5: every[6].sum(axis=1)}
     level = {"confidence": "sampling-bound", "level": Decimal("0.95")}
-    found = made(tmp_path / "a", counts, every, chain=chain, min_visits=200, **level).model.envelope
+    found = made(tmp_path / "a", counts, every, chain=chain, min_visits=200, **level).model.leakage_bound
     # Read from its end, the series has the directions exchanged.
     turned = {
         steps: np.swapaxes(table, -1, -2)[:, ::-1] if chain == "cyclic" else np.swapaxes(table, -1, -2)
         for steps, table in {1: counts, **every}.items()
     }
-    other = made(tmp_path / "b", turned.pop(1), turned, chain=chain, min_visits=200, **level).model.envelope
+    other = made(tmp_path / "b", turned.pop(1), turned, chain=chain, min_visits=200, **level).model.leakage_bound
     np.testing.assert_array_equal(found.backward, other.forward)
     np.testing.assert_array_equal(found.forward, other.backward)
     assert (found.forward[:, 100] < LOSS_GRID[100]).any()
@@ -280,5 +284,5 @@ def test_a_level_holds_for_what_lies_ahead_too(tmp_path, chain):
 
 
 def test_a_model_of_single_releases_looks_back_only(tmp_path):
-    found = made(tmp_path, [[[900, 100], [100, 900]]], assume="curve").model.envelope
-    assert (found.ages.tolist(), found.forward, found.looks_ahead) == ([48, 96, 336], None, False)
+    found = made(tmp_path, [[[900, 100], [100, 900]]], assume="curve").model.leakage_bound
+    assert (found.ages.tolist(), found.forward, found.has_both_directions) == ([48, 96, 336], None, False)

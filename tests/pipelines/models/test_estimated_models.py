@@ -13,7 +13,7 @@ from agedp_data.chains.spectrum import MIXING_NAMES
 from agedp_data.config.model import EstimatedModel
 from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_data.ledger import Ledger
-from agedp_data.model import facts_of
+from agedp_data.model import model_settings
 from flows.calibration import calibration_lines
 from pipelines.amend import amend
 from pipelines.calibrate import calibrate
@@ -102,7 +102,7 @@ def write(lived_in):
 def test_from_readings_to_a_verified_release(write, kind):
     house = write(kind)
     made = calibrate(house.run_file)
-    assert made.remembered == 0
+    assert made.unmixed == 0
     rows = run(house).released
     assert [row.state for row in rows] == ["released"] * 5
     # Age is credited: a day may spend more than its risk.
@@ -118,7 +118,7 @@ def test_from_readings_to_a_verified_release(write, kind):
     said = folder.statement["model"]
     asked = begin(house.run_file).run.model
     assert isinstance(asked, EstimatedModel)
-    assert said == facts_of(asked)
+    assert said == model_settings(asked)
     assert said["confidence"] == ("sampling-bound" if "bounded" in kind else "plug-in")
     assert said.get("level") == ("0.9" if "bounded" in kind else None)
     [risk] = [figure for figure in folder.statement["figures"] if figure["name"] == "risk"]
@@ -255,8 +255,8 @@ def test_the_operator_is_told_when_chance_leaves_nothing_to_credit(write):
     house = write("bounded and cyclic")
     house.run_file.write_text(house.run_file.read_text().replace("min_visits = 400", "min_visits = 5"))
     made = calibrate(house.run_file)
-    assert made.remembered == 0
-    assert float(made.model.envelope(96, 0.5, direction="backward", method="tight")) == 0.5
+    assert made.unmixed == 0
+    assert float(made.model.leakage_bound(96, 0.5, direction="backward", method="tight")) == 0.5
     [line] = [line for line in calibration_lines(made) if "too few readings" in line]
     assert line.startswith(
         "3 households have too few readings for a sampling bound at level 0.9, so the model credits no"

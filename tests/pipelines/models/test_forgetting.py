@@ -15,8 +15,8 @@ import pytest
 from agedp_data.config.model import EstimatedModel
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines.blocks import Engine
-from pipelines.models.forgetting import SAMPLE, GoodnessOfFit, MemoryCurves, remember
-from pipelines.models.memory import MemoryRequest, PeriodReadings, _days_wh, hold, parts_of_calendar
+from pipelines.models.forgetting import SAMPLE, GoodnessOfFit, MemoryCurves, measure_memory
+from pipelines.models.memory import MemoryRequest, PeriodReadings, _daily_totals_wh, parts_of_calendar, read_period
 from pipelines.quantize import Period
 from pipelines.read import readings
 from pipelines.reports.forgetting import report_name
@@ -47,7 +47,7 @@ def found_of(made, folder, *, store="store", block_bytes=2**24, engine=None, **g
     roster = house.roster([("ABSENT", FIRST, None), *((home, FIRST, None) for home in london.household_ids[:-1])])
     where, delivery = house.read(store=store, block_bytes=block_bytes)
     period = Period(where, delivery, roster, FIRST, LAST)
-    return remember(period, asked(folder, **given), folder=folder, engine=engine or Engine())
+    return measure_memory(period, asked(folder, **given), folder=folder, engine=engine or Engine())
 
 
 def rows_of(folder, figure):
@@ -170,14 +170,16 @@ def test_a_household_without_readings_is_not_there_and_a_day_or_two_say_nothing(
     where, delivery = house.read()
     for last in (FIRST, FIRST + timedelta(days=2)):
         period = Period(where, delivery, roster, FIRST, last)
-        found = remember(period, asked(tmp_path), folder=tmp_path, engine=Engine())
+        found = measure_memory(period, asked(tmp_path), folder=tmp_path, engine=Engine())
         table = pq.read_table(tmp_path / "forgetting" / "homes-a.parquet")
         assert last > FIRST or not any(row["direct"] >= 0 for row in table.to_pylist())
         assert set(table["household_id"].to_pylist()) <= {london.household_ids[0]}
         assert not any(check.rejected for check in found.checks.values())
         assert "nothing to compare" in found.page.read_text()
     nobody = house.roster([("ABSENT", FIRST, None)])
-    found = remember(Period(where, delivery, nobody, FIRST, LAST), asked(tmp_path), folder=tmp_path, engine=Engine())
+    found = measure_memory(
+        Period(where, delivery, nobody, FIRST, LAST), asked(tmp_path), folder=tmp_path, engine=Engine()
+    )
     assert found.checks == {}
     assert "not tested" in found.page.read_text()
 
@@ -187,7 +189,9 @@ def test_a_half_hour_that_the_clock_passes_twice_counts_in_its_day_alone(house):
     made = write_ausgrid(house.folder / "input", households=3, first_day=day - timedelta(days=1), days=3, seed=1)
     roster = house.roster([(home, day, None) for home in made.household_ids])
     where, delivery = house.read("ausgrid")
-    held = hold(Period(where, delivery, roster, day - timedelta(days=1), day + timedelta(days=1)), engine=Engine())
+    held = read_period(
+        Period(where, delivery, roster, day - timedelta(days=1), day + timedelta(days=1)), engine=Engine()
+    )
     twice = where.layout.repeated_slots(day)
     assert len(twice) == 2
     missing = np.iinfo(np.uint16).max
@@ -217,7 +221,7 @@ def test_only_a_sample_is_checked_half_hour_by_half_hour_evenly_over_the_roster(
 
 def test_hundreds_of_states_are_taken_together_before_they_are_compared(made, tmp_path, monkeypatch):
     # 48 states by twos are the 24 that are compared; all 48 would lie further apart.
-    monkeypatch.setattr("pipelines.models.memory._MOST_STATES", 48)
+    monkeypatch.setattr("pipelines.models.memory._MAX_STATES", 48)
     found_of(made, tmp_path, states=48, min_visits=1)
     fine = rows_of(tmp_path, "chain of half-hours")
     monkeypatch.undo()
@@ -272,7 +276,7 @@ def test_a_day_counts_as_a_release_counts_it_clamped_and_missing_where_too_few_r
     number = np.array([[48, 48, 45, 44, 43]])
     expected = np.array([48, 48, 48, 48, 46])  # the last is the day on which the clock goes forward
     held = PeriodReadings(np.zeros((1, 5, 48), np.uint16), total, number, days, expected)
-    assert _days_wh(np.array([0]), held, asked(tmp_path)).tolist() == [[5_000, CLAMP_WH, 17_000, -1, 9_000]]
+    assert _daily_totals_wh(np.array([0]), held, asked(tmp_path)).tolist() == [[5_000, CLAMP_WH, 17_000, -1, 9_000]]
     empty = PeriodReadings(held.readings, total, number * 0, days, expected)
     lenient = replace(asked(tmp_path), max_missing=48)
-    assert (_days_wh(np.array([0]), empty, lenient) == -1).all()
+    assert (_daily_totals_wh(np.array([0]), empty, lenient) == -1).all()

@@ -90,7 +90,7 @@ def test_counts_of_every_kind_are_those_of_each_households_own_readings(
     store, delivery = house.read(dataset)
     whole = Period(store, delivery, roster, *period, step=step)
     edges = quantize(whole, edges="quantile", n_states=4, engine=ENGINE)
-    found = estimate(whole, edges, n_states=4, engine=ENGINE, n_phases=phases, every=every)
+    found = estimate(whole, edges, n_states=4, engine=ENGINE, n_phases=phases, subsampling=every)
     series = series_of(house, dataset, *period)
     missing = 0
     for i, home in enumerate(roster.ids):
@@ -103,7 +103,7 @@ def test_counts_of_every_kind_are_those_of_each_households_own_readings(
         for steps in every:
             far = unsteady(own, dataset, steps)
             expected = walked(own, edges[i], every=steps, phases=max(phases // steps, 1), unusable=far)
-            assert as_counter(found.every[steps][i]) == expected
+            assert as_counter(found.subsampled[steps][i]) == expected
         assert found.readings[i] == len(own)
         assert found.gaps[i] == sum(time + 1 not in own for time in own) - bool(own)
     assert found.counts.sum() > 0
@@ -176,9 +176,9 @@ def test_blocks_schedulers_order_and_months_at_a_time_change_no_bit(house, monke
             engine = Engine(scheduler, 2, progress=lambda *one, told=told: told.append(one))
             period = Period(store, delivery, roster, made.first_day, made.days()[-1], step=step)
             edges = quantize(period, edges="quantile", n_states=3, engine=ENGINE)
-            one = estimate(period, edges, n_states=3, engine=engine, n_phases=phases, every=every)
+            one = estimate(period, edges, n_states=3, engine=engine, n_phases=phases, subsampling=every)
             assert told == [("counts", done, 2 * len(period.months)) for done in range(1, 2 * len(period.months) + 1)]
-            tables = {f"every {steps}": table for steps, table in one.every.items()}
+            tables = {f"every {steps}": table for steps, table in one.subsampled.items()}
             found[kind].append(
                 {"edges": edges, "counts": one.counts, "readings": one.readings, "gaps": one.gaps} | tables
             )

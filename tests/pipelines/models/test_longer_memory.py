@@ -13,10 +13,10 @@ from agedp_data.chains.transitions import transition_matrix
 from agedp_data.losses import NANO
 from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.temporal import temporal, temporal_kernels
+from agedp_data.privacy.temporal import kernels, temporal
 from pipelines.blocks import Engine
 from pipelines.calibrate import calibrate
-from pipelines.models.longer_memory import estimate_longer
+from pipelines.models.longer_memory import estimate_higher_order
 from pipelines.quantize import Period, quantize
 from tests.pipelines.handover.recomputed import Release
 
@@ -120,7 +120,7 @@ def test_counts_are_those_of_each_households_own_days_whatever_the_months(delive
     store, delivery = house.read()
     period = Period(store, delivery, roster, FIRST, FIRST + timedelta(days=DAYS + 5), step="day")
     edges = quantize(period, edges="quantile", n_states=states, engine=Engine())
-    found = estimate_longer(period, edges, n_states=states, memory=memory, engine=Engine())
+    found = estimate_higher_order(period, edges, n_states=states, memory=memory, engine=Engine())
     for i, home in enumerate(roster.ids):
         own = days.get(home, {})
         expected = walked(own, edges[i].tolist(), memory)
@@ -136,14 +136,14 @@ def test_pairs_forget_nothing_in_a_day_and_a_promise_for_ever_leaps_over_it(deli
     house.roster([(home, FIRST, None) for home in HOMES])
     house.run_file.write_text(RUN.format(memory="pair", states=2))
     made = calibrate(house.run_file)
-    assert made.remembered == 0
-    envelope = made.model.envelope
+    assert made.unmixed == 0
+    envelope = made.model.leakage_bound
     assert made.model.public["memory"] == "pair"
     assert float(envelope(1, 0.7, direction="backward", method="tight")) == 0.7
     store, delivery = house.read()
     period = Period(store, delivery, roster, FIRST, date(2013, 7, 31), step="day")
     edges = quantize(period, edges="quantile", n_states=2, engine=Engine())
-    counts = estimate_longer(period, edges, n_states=2, memory="pair", engine=Engine()).counts[[0, 2, 3]]
+    counts = estimate_higher_order(period, edges, n_states=2, memory="pair", engine=Engine()).counts[[0, 2, 3]]
     ahead = counts / counts.sum(axis=2, keepdims=True)
     behind = np.swapaxes(counts, 1, 2) / counts.sum(axis=1)[..., None]
     for days in (2, 3, 7):
@@ -157,7 +157,7 @@ def test_pairs_forget_nothing_in_a_day_and_a_promise_for_ever_leaps_over_it(deli
     assert len(losses) == 7
     said = TemporalLosses(envelope).limit(losses[0])
     assert 0.95 * NANO < said <= NANO
-    step_by_step = envelope.whole(1, direction="backward").supremum(losses[0])
+    step_by_step = envelope.exact_leakage(1, direction="backward").supremum(losses[0])
     assert step_by_step is None
 
 
@@ -173,7 +173,7 @@ def test_a_regime_is_calibrated_and_released(delivered):
     rows = _rows(house)
     assert all(row["loss"] >= NANO // 30 for row in rows)
     # Whom the model is large for is in the house: by each home's own chain, the one that is told about most first.
-    counts = estimate_longer(*_again(house, roster), n_states=2, memory="trailing-mean", engine=Engine()).counts[
+    counts = estimate_higher_order(*_again(house, roster), n_states=2, memory="trailing-mean", engine=Engine()).counts[
         [0, 2, 3]
     ]
     chains = dict(zip(HOMES, transition_matrix(counts, smoothing=0), strict=True))
@@ -182,8 +182,8 @@ def test_a_regime_is_calibrated_and_released(delivered):
     assert "What the newest 7 released days say about one of them" in page
     shown = {home: float(value) for home, value in re.findall(r"<th[^>]*>([ABC])</th><td>([\d.]+)</td></tr>", page)}
     for home, value in shown.items():
-        assert value == pytest.approx(temporal(*temporal_kernels(chains[home]), losses).max(), rel=6e-3)
-    assert len(shown) == len(HOMES) - made.remembered > 0
+        assert value == pytest.approx(temporal(*kernels(chains[home]), losses).max(), rel=6e-3)
+    assert len(shown) == len(HOMES) - made.unmixed > 0
 
 
 def _again(house, roster):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.models.forgetting import MemoryCurves
-from pipelines.models.memory import DAY_TOLD, DAY_TOTALS, HALF_HOUR_TOLD, HALF_HOURS, VALUES
+from pipelines.models.memory import DAY_GIVEN_CALENDAR, DAY_TOTALS, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS, VALUES
 from pipelines.reports.forgetting import COVERAGE, COVERED_DAYS, _from_then_on, page
 
 VOID = {"meta", "link"}
@@ -39,7 +39,7 @@ def remembered(**changes: np.ndarray) -> MemoryCurves:
     rng = np.random.default_rng(1)
     figures = {
         name: {value: rng.random((30, 3)) for value in VALUES}
-        for name in (DAY_TOTALS, HALF_HOURS, DAY_TOLD, HALF_HOUR_TOLD)
+        for name in (DAY_TOTALS, HALF_HOURS, DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
     }
     for values in figures.values():
         values["rejected"] = np.zeros((30, 3)) + changes.get("rejected", 0)

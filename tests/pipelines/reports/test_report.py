@@ -83,7 +83,7 @@ def told(made):
     promise = promise_of(contracts[-1].promise)
     accounts = [promise, WindowLoss(7)]
     known = {one.hash: json.loads(one.promise) for one in contracts}
-    return ReportData(claim, rows, known, accounts, work.model.envelope, Decimal("0.95"), promise, {})
+    return ReportData(claim, rows, known, accounts, work.model.leakage_bound, Decimal("0.95"), promise, {})
 
 
 def report(house) -> str:
