@@ -30,6 +30,6 @@ def due_on(ended: datetime, *, age_days: int) -> date:
     return due.date() if due.time() == time() else due.date() + timedelta(days=1)
 
 
-def instant(moment: datetime) -> str:
+def format_instant(moment: datetime) -> str:
     """Return an instant as it is recorded, for example 2013-03-04T00:00:00Z."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

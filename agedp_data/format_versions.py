@@ -15,19 +15,20 @@ NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
 """The first version of agedp that reads each form."""
 
 
-def reader_of(needs: object) -> str:
+def format_reader_version(needs: object) -> str:
     """Return which agedp reads something that says that it `needs` a version, or says nothing.
 
-    >>> reader_of("0.5"), reader_of(None)
+    >>> format_reader_version("0.5"), format_reader_version(None)
     ('agedp 0.5 or newer', 'a newer agedp')
     """
     return f"agedp {needs} or newer" if isinstance(needs, str) else "a newer agedp"
 
 
-def newer(what: str, form: object, needs: object) -> str:
+def format_unknown_version(what: str, form: object, needs: object) -> str:
     """Return why something of an unknown form is refused, and what helps.
 
-    >>> newer("the ledger", 3, "0.5")
+    >>> format_unknown_version("the ledger", 3, "0.5")
     'the ledger has form 3, which agedp 0.5 or newer reads; this agedp reads forms 1 to 2. Update agedp'
     """
-    return f"{what} has form {form}, which {reader_of(needs)} reads; this agedp reads forms 1 to {FORM}. Update agedp"
+    reader = format_reader_version(needs)
+    return f"{what} has form {form}, which {reader} reads; this agedp reads forms 1 to {FORM}. Update agedp"

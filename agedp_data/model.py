@@ -30,7 +30,7 @@ from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.notions.parameters import MANY_DAYS
 from agedp_data.readers import storage
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 PUBLIC = "public.json"
 DIGEST = "public.sha256"
@@ -134,7 +134,7 @@ def _estimated(model: EstimatedModel) -> Model:
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError):
         raise RunFileError(
             f"[model] file: {PUBLIC} is damaged; put back a good copy, or calibrate under a new name",
-            private=f"{shown(str(path))}: damaged; put back a good copy, or calibrate under a new name",
+            private=f"{escape_text(str(path))}: damaged; put back a good copy, or calibrate under a new name",
         ) from None
     _check_digest(path, text)
     wanted = facts_of(model)
@@ -161,7 +161,7 @@ def _check_digest(path: Path, text: str) -> None:
     digest = path.with_name(DIGEST)
     if digest.exists() and digest.read_bytes() != digest_line(text).encode():
         what = f"differs from the digest in {DIGEST} beside it; put back good copies, or calibrate under a new name"
-        raise RunFileError(f"[model] file: {PUBLIC} {what}", private=f"{shown(str(path))}: it {what}")
+        raise RunFileError(f"[model] file: {PUBLIC} {what}", private=f"{escape_text(str(path))}: it {what}")
 
 
 def _declared(model: DeclaredModel) -> Model:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 _LONGEST_NAME = 64
 
@@ -42,22 +42,28 @@ _NEGATIONS: Final = ("in", "un", "non", "not", "anti", "dis", "de")
 _WORDS: Final = re.compile(r"[^\W_]+")
 
 
-def near_to(value: object, known: Sequence[str], *, likeness: float = 0.5) -> str:
+def suggest_name(value: object, known: Sequence[str], *, likeness: float = 0.5) -> str:
     """Return the question whether the nearest of the known names was meant, "" if none is near.
 
     `likeness` is the least share of letters that agree, 0 to 1; one letter of three or more may be wrong whatever it
     says, and never more than a third of them.
 
-    >>> near_to("clasical", ["classical", "w-event"]), near_to("begin", ["end", "start"]), near_to("MWh", ["kWh", "Wh"])
-    ("; did you mean 'classical'?", '', '')
+    >>> suggest_name("clasical", ["classical", "w-event"])
+    "; did you mean 'classical'?"
+    >>> suggest_name("begin", ["end", "start"]), suggest_name("MWh", ["kWh", "Wh"])
+    ('', '')
     """
     written = str(value)[:_LONGEST_NAME]
-    near = [(_edits(written.casefold(), name.casefold()), name) for name in known if not is_confusable(written, name)]
-    likely = [(edits, name) for edits, name in near if edits <= _most_edits(max(len(written), len(name)), likeness)]
+    near = [
+        (_edit_distance(written.casefold(), name.casefold()), name)
+        for name in known
+        if not is_confusable(written, name)
+    ]
+    likely = [(edits, name) for edits, name in near if edits <= _max_edits(max(len(written), len(name)), likeness)]
     return f"; did you mean '{min(likely, key=lambda one: one[0])[1]}'?" if likely else ""
 
 
-def _most_edits(length: int, likeness: float) -> int:
+def _max_edits(length: int, likeness: float) -> int:
     """Return how many letters of a name may be wrong: one of three in any case, else up to a third."""
     return max(int(length >= 3), int((1 - max(likeness, 2 / 3)) * length + 1e-9))
 
@@ -77,7 +83,7 @@ def is_confusable(written: str, name: str) -> bool:
     if any(_are_opposites(word, another) for word in lost for another in new):
         return True
     both = (written.casefold(), name.casefold())
-    return _negates(*both) or _negates(*reversed(both))
+    return _is_negation(*both) or _is_negation(*reversed(both))
 
 
 def _words(name: str) -> list[str]:
@@ -91,11 +97,11 @@ def _are_opposites(one: str, other: str) -> bool:
     return any((one in a and other in b) or (one in b and other in a) for a, b in sides)
 
 
-def _negates(one: str, other: str) -> bool:
+def _is_negation(one: str, other: str) -> bool:
     return any(one in (f"{prefix}{other}", f"{prefix}-{other}", f"{prefix}_{other}") for prefix in _NEGATIONS)
 
 
-def _edits(one: str, other: str) -> int:
+def _edit_distance(one: str, other: str) -> int:
     """Return how many letters are wrong, missing, too many or exchanged with their neighbour (Damerau)."""
     before: list[int] = []
     row = list(range(len(other) + 1))
@@ -108,11 +114,11 @@ def _edits(one: str, other: str) -> int:
     return row[-1]
 
 
-def near_file(path: Path) -> str:
+def suggest_file(path: Path) -> str:
     """Return the question whether a file or folder of a similar name beside a missing one was meant, "" if none is."""
     try:
         names = [each.name for each in path.parent.iterdir() if each.name != path.name]
     except (OSError, ValueError):
         return ""
     near = get_close_matches(path.name, names, n=1, cutoff=0.7)  # of files only the beginning may be alike
-    return shown(f"; did you mean '{near[0]}'?") if near else ""
+    return escape_text(f"; did you mean '{near[0]}'?") if near else ""

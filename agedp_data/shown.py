@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 
-def shown(text: str, longest: int | None = None) -> str:
+def escape_text(text: str, longest: int | None = None) -> str:
     r"""Return a text with what cannot be printed escaped, cut short if it is long.
 
-    >>> shown("two\nlines"), shown("a" * 9, longest=5)
+    >>> escape_text("two\nlines"), escape_text("a" * 9, longest=5)
     ('two\\nlines', 'aa...')
     """
     if longest is not None and len(text) > longest:

@@ -33,8 +33,14 @@ from agedp_data.errors import Refused
 from agedp_data.model import model_of
 from agedp_data.privacy.kernel import Floats, Mask
 from agedp_data.privacy.measured import detectable_epsilon, epsilon_lower_bound
-from agedp_data.privacy.measured_noise import too_far, too_near
-from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, parts_of, streets_for, unseen
+from agedp_data.privacy.measured_noise import is_noise_too_large, is_noise_too_small
+from agedp_data.privacy.shown_faults import (
+    AuditDatasets,
+    AuditedRelease,
+    choose_audit_datasets,
+    moved_cell_losses,
+    undetectable_faults,
+)
 from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import read_roster
 from pipelines.agenda import last_as_of
@@ -126,7 +132,7 @@ def audit(
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
         if streets is None:
             probe, _ = next(_nights(run, Path(folder) / "probe", _PROBED, noise.fair_bits(_PROBED.number), SILENT))
-            streets = streets_for([one.charged for one in probe])
+            streets = choose_audit_datasets([one.charged for one in probe])
         coins = noise.fair_bits(streets.number)
         nights = list(_nights(run, Path(folder) / "streets", streets, coins, told))
     charged = [one.charged for one in nights[0][0]]
@@ -134,8 +140,8 @@ def audit(
     return AuditResult(
         tuple(_measured(nights, streets, coins)),
         streets,
-        (*_faults(nights), *_misplaced(nights[0][0], coins, unlikely=of_counts)),
-        unseen(charged, streets, unlikely=of_counts),
+        (*_faults(nights), *_misplaced(nights[0][0], coins, significance=of_counts)),
+        undetectable_faults(charged, streets, significance=of_counts),
     )
 
 
@@ -154,7 +160,7 @@ def _measured(nights: list[_Night], streets: AuditDatasets, coins: Mask) -> Iter
     ):
         shown = weights[which] @ ways[which] / weights[which].sum()
         proven = epsilon_lower_bound(shown, coins, confidence=CONFIDENCE) / streets.homes
-        parts = parts_of([one.charged for one in releases[which]], streets.homes)
+        parts = moved_cell_losses([one.charged for one in releases[which]], streets.homes)
         noticed = detectable_epsilon(promised * streets.homes, streets.number, parts=parts, confidence=CONFIDENCE)
         yield MeasuredLoss(about, float(promised), proven, float(noticed) / streets.homes)
 
@@ -173,14 +179,14 @@ def _faults(nights: list[_Night]) -> Iterator[str]:
         )
 
 
-def _misplaced(releases: tuple[_AuditDay, ...], coins: Mask, *, unlikely: float) -> Iterator[str]:
+def _misplaced(releases: tuple[_AuditDay, ...], coins: Mask, *, significance: float) -> Iterator[str]:
     """Yield which releases have figures that lie where their noise does not put them."""
     for one in releases:
         near, draws, law = one.near(coins), one.figures.size, one.charged.law
         told = f"series {one.charged.series}: {near:,} of {draws:,} figures lie within {law.width:,} of the true ones"
-        if too_near(near, draws, law, unlikely=unlikely):
+        if is_noise_too_small(near, draws, law, significance=significance):
             yield f"{told}, too many for the noise that their loss asks for"
-        if too_far(near, draws, law, unlikely=unlikely):
+        if is_noise_too_large(near, draws, law, significance=significance):
             yield f"{told}, too few: they are noised, or summed, otherwise than told"
 
 

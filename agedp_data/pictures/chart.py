@@ -19,7 +19,7 @@ from itertools import groupby, pairwise
 
 from agedp_data.pictures.scales import Scale
 
-_MARKED = 45
+_MAX_DOTS = 45
 _LETTER_PX = 17
 
 
@@ -94,10 +94,10 @@ def chart(
             f'aria-label="{label}">',
             *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
             *(f'<path class="grid" d="M{sheet.across(value)} {sheet.height}v12"/>' for value, _ in x.ticks),
-            *(part for layer in layers for part in _drawn(layer, sheet)),
+            *(part for layer in layers for part in _layer_paths(layer, sheet)),
             "</svg>",
-            *_words(x, y, y_title),
-            *_letters([layer for layer in layers if isinstance(layer, Line) and layer.letter], sheet, height),
+            *_axis_labels(x, y, y_title),
+            *_end_letters([layer for layer in layers if isinstance(layer, Line) and layer.letter], sheet, height),
             "</div></figure>",
         ]
     )
@@ -119,12 +119,12 @@ class _DrawingArea:
         return round((1 - self.y.place(value)) * self.height)
 
 
-def _drawn(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
+def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
     match layer:
         case Line():
-            yield from _line(layer, sheet)
+            yield from _line_paths(layer, sheet)
         case Bars():
-            yield from _bars(layer, sheet)
+            yield from _bar_paths(layer, sheet)
         case Level():
             yield f'<path class="level" d="M0 {sheet.down(layer.value)}H{sheet.width}"/>'
         case Marks():
@@ -132,24 +132,24 @@ def _drawn(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
             yield f'<path class="skip" d="{each}"/>'
 
 
-def _line(line: Line, sheet: _DrawingArea) -> Iterator[str]:
+def _line_paths(line: Line, sheet: _DrawingArea) -> Iterator[str]:
     if line.band is not None:
-        yield from _band(line, line.band, sheet)
+        yield from _band_paths(line, line.band, sheet)
     shapes, dots = [], []
     known = [i for i, value in enumerate(line.values) if not math.isnan(value)]
     for run in _runs(line.values):
         points = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in run]
         if len(points) == 1:
             dots += points
-        shapes.append(_path(_stairs(points) if line.steps else points))
-    if line.dots and len(known) <= _MARKED and not line.steps:
+        shapes.append(_path(_step_corners(points) if line.steps else points))
+    if line.dots and len(known) <= _MAX_DOTS and not line.steps:
         dots = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in known]
     yield f'<path class="line s{line.style}" d="{"".join(shapes)}"/>'
     if dots:
         yield f'<path class="dot s{line.style}" d="{"".join(f"M{at} {down}h0" for at, down in dots)}"/>'
 
 
-def _band(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _DrawingArea) -> Iterator[str]:
+def _band_paths(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _DrawingArea) -> Iterator[str]:
     low, high = band
     areas, alone = [], []
     for run in _runs([a + b for a, b in zip(low, high, strict=True)]):
@@ -165,7 +165,7 @@ def _band(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _Dra
         yield f'<path class="whisker s{line.style}" d="{"".join(alone)}"/>'
 
 
-def _bars(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
+def _bar_paths(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
     if bars.x:
         places = sorted(sheet.across(value) for value in bars.x)
         narrowest = min((b - a for a, b in pairwise(places) if b > a), default=sheet.width // 8)
@@ -198,10 +198,10 @@ def _path(points: Sequence[tuple[int, int]]) -> str:
     return f"M{start[0]} {start[1]}" + (f"l{text}" if text else "")
 
 
-def _stairs(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _step_corners(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the corners of a line that stays at each value until the next.
 
-    >>> _stairs([(0, 5), (1, 5), (2, 5), (3, 9)])
+    >>> _step_corners([(0, 5), (1, 5), (2, 5), (3, 9)])
     [(0, 5), (3, 5), (3, 9)]
     """
     found = [points[0]]
@@ -215,11 +215,11 @@ def _legend(layers: Sequence[Layer]) -> list[str]:
     lines = [layer for layer in layers if layer.name]
     if not lines:
         return []
-    items = "".join(f"<li>{_sample(layer)}{escape(layer.name)}</li>" for layer in lines)
+    items = "".join(f"<li>{_legend_sample(layer)}{escape(layer.name)}</li>" for layer in lines)
     return [f'<ul class="key">{items}</ul>']
 
 
-def _sample(layer: Layer) -> str:
+def _legend_sample(layer: Layer) -> str:
     shape = {
         Line: '<path class="line s{style}" d="M1 6h26"/>',
         Bars: '<path class="bar s{style}" d="M4 1h20v10h-20z"/>',
@@ -230,15 +230,17 @@ def _sample(layer: Layer) -> str:
         if layer.band is not None:
             shape = f'<path class="band s{layer.style}" d="M1 1h26v10h-26z"/>' + shape
         if layer.letter:
-            return f'<b class="letter s{layer.style}" aria-hidden="true">{escape(layer.letter)}</b>' + _small(shape)
-    return _small(shape)
+            return f'<b class="letter s{layer.style}" aria-hidden="true">{escape(layer.letter)}</b>' + _sample_svg(
+                shape
+            )
+    return _sample_svg(shape)
 
 
-def _small(shape: str) -> str:
+def _sample_svg(shape: str) -> str:
     return f'<svg class="sample" viewBox="0 0 28 12" aria-hidden="true">{shape}</svg>'
 
 
-def _words(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
+def _axis_labels(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
     for value, text in y.ticks:
         yield f'<span class="y" aria-hidden="true" style="top:{_percent(1 - y.place(value))}">{escape(text)}</span>'
     for value, text in x.ticks:
@@ -249,7 +251,7 @@ def _words(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
         yield f'<span class="yt" aria-hidden="true">{escape(y_title)}</span>'
 
 
-def _letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Iterator[str]:
+def _end_letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Iterator[str]:
     """Yield the letters at the ends of lines, moved apart where they would lie on each other."""
     ends = []
     for line in lines:

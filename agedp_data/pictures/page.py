@@ -120,7 +120,7 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def in_short(facts: Sequence[tuple[str, str, str]]) -> str:
+def fact_list(facts: Sequence[tuple[str, str, str]]) -> str:
     """Return a few facts to be seen at a glance: what, how much, and a remark."""
     items = "".join(
         f"<div><dt>{escape(what)}</dt><dd>{escape(value)}{f'<small>{escape(more)}</small>' if more else ''}</dd></div>"
@@ -144,7 +144,7 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -
     )
 
 
-def said_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def text_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return words as a table, each row of which becomes a list on a narrow screen, what is brief on one line.
 
     Cells are HTML already.

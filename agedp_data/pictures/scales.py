@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MOST_TICKS = 5
+_MAX_TICKS = 5
 _SHORT_DAYS = 62
 
 
@@ -24,7 +24,7 @@ class Scale:
     def place(self, value: float) -> float:
         """Return where a value lies, 0 at the low end and 1 at the high one; beyond them it lies at the end.
 
-        >>> linear([0, 10]).place(2.5), logarithmic([1, 100]).place(10)
+        >>> linear_axis([0, 10]).place(2.5), logarithmic_axis([1, 100]).place(10)
         (0.25, 0.5)
         """
         if self.high <= self.low:
@@ -35,10 +35,10 @@ class Scale:
         return (inside - self.low) / (self.high - self.low)
 
 
-def linear(values: Iterable[float], *, zero: bool = False) -> Scale:
+def linear_axis(values: Iterable[float], *, zero: bool = False) -> Scale:
     """Return an axis with round ends that holds all finite values, and 0 if asked or if that costs little.
 
-    >>> [text for _, text in linear([9.2, 13.1]).ticks], linear([1, 10]).low
+    >>> [text for _, text in linear_axis([9.2, 13.1]).ticks], linear_axis([1, 10]).low
     (['9', '10', '11', '12', '13', '14'], 0.0)
     """
     known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
@@ -47,53 +47,53 @@ def linear(values: Iterable[float], *, zero: bool = False) -> Scale:
         low, high = min(low, 0.0), max(high, 0.0)
     if high - low <= max(1e-9 * max(abs(low), abs(high)), 1e-300):
         low, high = low - (abs(low) / 10 or 0.5), high + (abs(high) / 10 or 0.5)
-    step = _round_step((high - low) / _MOST_TICKS)
+    step = _round_step((high - low) / _MAX_TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    ticks = tuple((number * step, plain(number * step)) for number in range(first, last + 1))
+    ticks = tuple((number * step, format_number(number * step)) for number in range(first, last + 1))
     return Scale(first * step, last * step, ticks)
 
 
-def logarithmic(values: Iterable[float], *, decades: int = 6) -> Scale:
+def logarithmic_axis(values: Iterable[float], *, decades: int = 6) -> Scale:
     """Return an axis from one power of ten to another around all positive values, at most so many decades down.
 
-    >>> logarithmic([0.03, 180]).ticks[0], logarithmic([1e-9, 1]).low
+    >>> logarithmic_axis([0.03, 180]).ticks[0], logarithmic_axis([1e-9, 1]).low
     ((0.01, '0.01'), 1e-06)
     """
     known = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
     last = math.ceil(math.log10(max(known)) - 1e-9)
     first = max(min(math.floor(math.log10(min(known)) + 1e-9), last - 1), last - decades)
-    ticks = tuple((10.0**number, plain(10.0**number)) for number in range(first, last + 1))
+    ticks = tuple((10.0**number, format_number(10.0**number)) for number in range(first, last + 1))
     return Scale(10.0**first, 10.0**last, ticks, log=True)
 
 
-def days(first: date, last: date) -> Scale:
+def date_axis(first: date, last: date) -> Scale:
     r"""Return an axis of days by their ordinal, with a handful of dates written beside it, a new year below its date.
 
-    >>> [text for _, text in days(date(2013, 1, 1), date(2013, 12, 31)).ticks]
+    >>> [text for _, text in date_axis(date(2013, 1, 1), date(2013, 12, 31)).ticks]
     ['Jan\n2013', 'Apr', 'Jul', 'Oct']
-    >>> [text for _, text in days(date(2013, 1, 1), date(2013, 1, 3)).ticks]
+    >>> [text for _, text in date_axis(date(2013, 1, 1), date(2013, 1, 3)).ticks]
     ['1 Jan\n2013', '2 Jan', '3 Jan']
     """
     low, high = first.toordinal(), last.toordinal()
     if high - low <= _SHORT_DAYS:
-        step = max(1, -(-(high - low + 1) // (_MOST_TICKS - 1)))
+        step = max(1, -(-(high - low + 1) // (_MAX_TICKS - 1)))
         found = [date.fromordinal(number) for number in range(low, high + 1, step)]
-        texts = _dated(found, [f"{day.day} {_MONTHS[day.month - 1]}" for day in found])
+        texts = _with_years(found, [f"{day.day} {_MONTHS[day.month - 1]}" for day in found])
     else:
-        every = next((m for m in (1, 2, 3, 6, 12) if (high - low) / (30.5 * m) <= _MOST_TICKS), 12)
-        years = -(-(high - low) // (366 * _MOST_TICKS)) if every == 12 else 1
+        every = next((m for m in (1, 2, 3, 6, 12) if (high - low) / (30.5 * m) <= _MAX_TICKS), 12)
+        years = -(-(high - low) // (366 * _MAX_TICKS)) if every == 12 else 1
         starts = (date(year, month, 1) for year in range(first.year, last.year + 1) for month in range(1, 13, every))
         found = [day for day in starts if low <= day.toordinal() <= high and (day.year - first.year) % years == 0]
-        texts = _dated(found, [_MONTHS[day.month - 1] for day in found])
+        texts = _with_years(found, [_MONTHS[day.month - 1] for day in found])
     return Scale(float(low), float(high), tuple((float(d.toordinal()), t) for d, t in zip(found, texts, strict=True)))
 
 
-def named(ticks: Mapping[float, str]) -> Scale:
+def named_axis(ticks: Mapping[float, str]) -> Scale:
     """Return an axis whose places have names."""
     return Scale(min(ticks), max(ticks), tuple(ticks.items()))
 
 
-def _dated(found: list[date], texts: list[str]) -> list[str]:
+def _with_years(found: list[date], texts: list[str]) -> list[str]:
     """Return the texts of days, with the year below where it is new."""
     years = [0, *(day.year for day in found)]
     return [
@@ -108,11 +108,11 @@ def _round_step(step: float) -> float:
     return next(power * each for each in (1, 2, 5, 10) if power * each >= step * (1 - 1e-9))
 
 
-def plain(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number as people write it: three digits, no exponent between a millionth and a trillion.
 
-    >>> plain(0.30000000000000004), plain(2500.0), plain(-0.0), plain(1e-7), plain(12345.6), plain(math.inf)
-    ('0.3', '2,500', '0', '1e-07', '12,346', 'infinite')
+    >>> [format_number(value) for value in (0.30000000000000004, 2500.0, -0.0, 1e-7, 12345.6, math.inf)]
+    ['0.3', '2,500', '0', '1e-07', '12,346', 'infinite']
     """
     if value == 0 or math.isinf(value):
         return "infinite" if value else "0"
@@ -123,13 +123,13 @@ def plain(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def short(value: float) -> str:
+def format_rounded_up(value: float) -> str:
     """Return a number that is not negative in three digits, rounded up; one below a thousandth is told as such.
 
-    >>> short(0.12345), short(0.5), short(2e-9), short(0.0)
+    >>> format_rounded_up(0.12345), format_rounded_up(0.5), format_rounded_up(2e-9), format_rounded_up(0.0)
     ('0.124', '0.5', '< 0.001', '0')
     """
     if not 0.001 <= value < math.inf:
-        return "< 0.001" if 0 < value < 0.001 else plain(value)
+        return "< 0.001" if 0 < value < 0.001 else format_number(value)
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return plain(math.ceil(value / unit * (1 - 1e-12)) * unit)
+    return format_number(math.ceil(value / unit * (1 - 1e-12)) * unit)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
-from agedp_data.pictures.page import said_table
+from agedp_data.pictures.page import text_table
 
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
 _STRONG = re.compile(r"\*\*(.+?)\*\*")
@@ -19,12 +19,12 @@ _STRESSED = re.compile(r"(?<![*\w])\*(\w+)\*(?![*\w])")
 _CODE = re.compile(r"`([^`]+)`")
 
 
-def html_of(text: str, *, below: int, tables: str | None = None) -> str:
+def markdown_to_html(text: str, *, below: int, tables: str | None = None) -> str:
     r"""Return the text as HTML whose first level of headings is the one below `below`; the title is left out.
 
     In place of tables stands the paragraph `tables`, if it is given; a list of nothing but keys is set small.
 
-    >>> html_of("# T\n\n## A & B\n\n* **x**\n* y\n", below=2)
+    >>> markdown_to_html("# T\n\n## A & B\n\n* **x**\n* y\n", below=2)
     '<h3>A &amp; B</h3>\n<ul><li><strong>x</strong></li><li>y</li></ul>'
     """
     blocks = groupby(text.splitlines(), key=_kind)
@@ -55,7 +55,7 @@ def _block(kind: str, lines: list[str], below: int, tables: str | None) -> Itera
         rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
         head, *body = [row for row in rows if not all(set(cell) <= set("-: ") for cell in row)] or [[]]
         cells = [[_inline(cell) for cell in (row + [""] * len(head))[: len(head)]] for row in body]
-        yield said_table("", head, cells)
+        yield text_table("", head, cells)
     elif kind == "text":
         yield "<p>" + _inline(" ".join(lines)) + "</p>"
 

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.discounts import Discount, Exponential, Hyperbolic, Weights, as_number, discounted_loss
+from agedp_data.privacy.discounts import Discount, Exponential, Hyperbolic, Weights, discounted_loss, parse_number
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.least_noise import least_noise
 from agedp_data.privacy.optimum import exponential_optimum, renewal
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-OPTIMUM_WITHIN: Final = 1e-6
+MAX_OPTIMALITY_GAP: Final = 1e-6
 """By which part of its noise an "optimal" schedule may exceed the optimum; beyond it is refused."""
 
 
@@ -81,7 +81,7 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
     with np.errstate(over="ignore", divide="ignore"):
         losses = METHODS[method](discount, count) * bound
         if np.isfinite(losses).all():
-            losses = _kept(losses, discount, bound)
+            losses = _scaled_to_bound(losses, discount, bound)
     if not (np.isfinite(losses).all() and (losses > 0).all()):
         raise ChainError(
             f"method = {method!r}: over {count} releases a loss would be too small or too large for a number; "
@@ -114,27 +114,27 @@ def infinite_horizon_schedule(discount: Discount, *, epsilon: float, releases: i
 
 
 def _positive(epsilon: float) -> float:
-    given = as_number(epsilon, "epsilon")
-    if not 0 < given < math.inf:
+    bound = parse_number(epsilon, "epsilon")
+    if not 0 < bound < math.inf:
         raise ChainError(f"epsilon = {epsilon}: the bound of a discounted sum is a positive number")
-    return given
+    return bound
 
 
-def _releases(given: int, what: str) -> int:
+def _releases(number: int, name: str) -> int:
     try:
-        count = operator.index(given)
+        count = operator.index(number)
     except TypeError:
-        raise ChainError(f"{what} = {given!r}: a whole number of releases is needed") from None
+        raise ChainError(f"{name} = {number!r}: a whole number of releases is needed") from None
     if count < 1:
-        raise ChainError(f"{what} = {count}: a schedule has at least one release")
+        raise ChainError(f"{name} = {count}: a schedule has at least one release")
     return count
 
 
-def _kept(losses: Floats, discount: Discount, bound: float) -> Floats:
+def _scaled_to_bound(losses: Floats, discount: Discount, bound: float) -> Floats:
     """Return losses scaled down until `discounted_loss` itself, whose roundings change with them, finds them kept."""
-    less = 4 * np.finfo(np.float64).eps
+    margin = 4 * np.finfo(np.float64).eps
     while (largest := float(discounted_loss(losses, discount).max())) > bound:
-        losses, less = losses * (bound / largest * (1 - less)), 2 * less  # in the end nothing, which is refused
+        losses, margin = losses * (bound / largest * (1 - margin)), 2 * margin  # in the end nothing, which is refused
     return losses
 
 
@@ -148,16 +148,16 @@ def _constant(discount: Discount, horizon: int) -> Floats:
 
 
 def _paper(discount: Discount, horizon: int) -> Floats:
-    return _of_paper(discount, horizon, certified_constant)
+    return _paper_schedule(discount, horizon, certified_constant)
 
 
 def _corollary_16(discount: Discount, horizon: int) -> Floats:
     if not isinstance(discount, Hyperbolic):
         raise ChainError("Corollary 16 is about hyperbolic discounting; take method = 'paper'")
-    return _of_paper(discount, horizon, paper_constant)
+    return _paper_schedule(discount, horizon, paper_constant)
 
 
-def _of_paper(discount: Discount, horizon: int, constant: Callable[[float], float]) -> Floats:
+def _paper_schedule(discount: Discount, horizon: int, constant: Callable[[float], float]) -> Floats:
     match discount:
         case Exponential(alpha) if alpha < 1:
             return np.full(horizon, 1 - alpha)
@@ -180,10 +180,10 @@ def _optimal(discount: Discount, horizon: int) -> Floats:
     if isinstance(discount, Exponential):
         return exponential_optimum(discount.alpha, horizon)
     losses, gap = least_noise(discount.weights(horizon))
-    if gap > OPTIMUM_WITHIN:
+    if gap > MAX_OPTIMALITY_GAP:
         raise ChainError(
             f"the least noise over {horizon} releases was found to {gap:.1e} of itself only, not to "
-            f"{OPTIMUM_WITHIN:g}; take fewer releases, or method = 'renewal'"
+            f"{MAX_OPTIMALITY_GAP:g}; take fewer releases, or method = 'renewal'"
         )
     return losses
 

@@ -17,16 +17,16 @@ from scipy.fft import irfft, next_fast_len, rfft
 from agedp_data.errors import ChainError
 from agedp_data.privacy.kernel import Floats, checked_loss
 
-_DIRECT = 256
+_MAX_DIRECT_TERMS = 256
 """Up to so many releases sums are taken term by term, which is quicker than a transform, and sharper."""
 
 _BLOCK = 512
 """Losses whose part in all later sums is taken at a time, where that is term by term."""
 
-_RELATIVE = 1e-10
+_MAX_RELATIVE_ERROR = 1e-10
 """The part of a sum that rounding may make of it."""
 
-_UNDERFLOW = 1e-300
+_UNDERFLOW_MARGIN = 1e-300
 """More than what products too small for a float come to together."""
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -53,7 +53,7 @@ class Exponential:
     alpha: float
 
     def __post_init__(self) -> None:
-        if not 0 < as_number(self.alpha, "alpha") <= 1:
+        if not 0 < parse_number(self.alpha, "alpha") <= 1:
             raise ChainError(f"alpha = {self.alpha}: a discount factor lies above 0 and is at most 1")
 
     def weights(self, releases: int) -> Floats:
@@ -76,7 +76,7 @@ class Hyperbolic:
     beta: float
 
     def __post_init__(self) -> None:
-        if not 0 <= as_number(self.beta, "beta") < math.inf:
+        if not 0 <= parse_number(self.beta, "beta") < math.inf:
             raise ChainError(f"beta = {self.beta}: a discounting coefficient is a finite number that is at least 0")
 
     def weights(self, releases: int) -> Floats:
@@ -100,15 +100,15 @@ class Weights:
 
     def __init__(self, array: ArrayLike) -> None:
         try:
-            given = np.array(array, dtype=np.float64)
+            weights = np.array(array, dtype=np.float64)
         except (TypeError, ValueError):
             raise ChainError("weights are a list of numbers, one for each age") from None
-        if given.ndim != 1 or not given.size or not np.isfinite(given).all() or (given < 0).any():
+        if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (weights < 0).any():
             raise ChainError("weights are a list of finite numbers that are at least 0")
-        if given[0] == 0 or (np.diff(given) > 0).any():
+        if weights[0] == 0 or (np.diff(weights) > 0).any():
             raise ChainError("weights must not increase with age, and the newest loss must count something")
-        given.flags.writeable = False
-        self._given = given
+        weights.flags.writeable = False
+        self._weights = weights
 
     def weights(self, releases: int) -> Floats:
         """Return the first `releases` weights. Shapes: (T,). Units: [-].
@@ -116,12 +116,12 @@ class Weights:
         Raises:
             ChainError: more than there are.
         """
-        if not 0 <= releases <= self._given.size:
-            raise ChainError(f"{self._given.size} weights are given and {releases} needed; give one for each release")
-        return self._given[:releases]
+        if not 0 <= releases <= self._weights.size:
+            raise ChainError(f"{self._weights.size} weights are given and {releases} needed; give one for each release")
+        return self._weights[:releases]
 
     def __repr__(self) -> str:
-        return f"Weights({self._given.size} from {self._given[0]} to {self._given[-1]})"
+        return f"Weights({self._weights.size} from {self._weights[0]} to {self._weights[-1]})"
 
 
 def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
@@ -148,69 +148,76 @@ def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
         return loss.copy()
     if isinstance(discount, Exponential):
         with np.errstate(under="ignore"):
-            found = np.asarray(_filtered([1.0], [1.0, -float(discount.alpha)], loss))
+            sums = np.asarray(_linear_filter([1.0], [1.0, -float(discount.alpha)], loss))
         # each figure is a sum of positive terms, each of at most t products and additions
-        return _raised(found, 2.0 * np.arange(1, count + 1) * _EPS * found, loss)
+        return _round_up_sums(sums, 2.0 * np.arange(1, count + 1) * _EPS * sums, loss)
     return upper_convolution(discount.weights(count), loss)
 
 
 def upper_convolution(weights: Floats, loss: Floats) -> Floats:
     """Return the first T terms of weights * loss along the last axis, rounded up by a bound of the error."""
     count = loss.shape[-1]
-    if count <= _DIRECT:
-        found = np.asarray(_filtered(weights, [1.0], loss))
+    if count <= _MAX_DIRECT_TERMS:
+        sums = np.asarray(_linear_filter(weights, [1.0], loss))
     else:
-        by_transforms, error = _by_transforms(weights, loss)
-        if (error <= _RELATIVE * by_transforms)[loss.cumsum(axis=-1) > 0].all():
-            return _raised(by_transforms, error, loss)
-        found = term_by_term(weights, loss)
-    return _raised(found, (2.0 * count + 8) * _EPS * found, loss)
+        sums_by_transforms, error = _convolution_with_error(weights, loss)
+        if (error <= _MAX_RELATIVE_ERROR * sums_by_transforms)[loss.cumsum(axis=-1) > 0].all():
+            return _round_up_sums(sums_by_transforms, error, loss)
+        sums = direct_convolution(weights, loss)
+    return _round_up_sums(sums, (2.0 * count + 8) * _EPS * sums, loss)
 
 
-def _by_transforms(weights: Floats, loss: Floats) -> tuple[Floats, Floats]:
+def _convolution_with_error(weights: Floats, loss: Floats) -> tuple[Floats, Floats]:
     """Return weights * loss and a bound of the error; each doubling of the series by itself, with its own norms."""
-    count, done = loss.shape[-1], 0
-    found, error = np.zeros(loss.shape), np.zeros(loss.shape)
-    for end in [*(_DIRECT << i for i in range((count // _DIRECT).bit_length()) if _DIRECT << i < count), count]:
-        first, counted = weights[:end], loss[..., :end]
-        found[..., done:end] = np.maximum(convolution(first, counted), 0.0)[..., done:end]
-        norms = float(np.linalg.norm(first)) * np.linalg.norm(counted, axis=-1, keepdims=True)
+    count, start = loss.shape[-1], 0
+    sums, error = np.zeros(loss.shape), np.zeros(loss.shape)
+    for end in [
+        *(
+            _MAX_DIRECT_TERMS << i
+            for i in range((count // _MAX_DIRECT_TERMS).bit_length())
+            if _MAX_DIRECT_TERMS << i < count
+        ),
+        count,
+    ]:
+        weights_so_far, losses_so_far = weights[:end], loss[..., :end]
+        sums[..., start:end] = np.maximum(convolution(weights_so_far, losses_so_far), 0.0)[..., start:end]
+        norms = float(np.linalg.norm(weights_so_far)) * np.linalg.norm(losses_so_far, axis=-1, keepdims=True)
         # three transforms, each with an error of at most 8 u log2(n) in the 2-norm; weights are given to a few ulps
-        error[..., done:end] = 32.0 * math.log2(2 * end) * _EPS * norms
-        done = end
-    return found, error
+        error[..., start:end] = 32.0 * math.log2(2 * end) * _EPS * norms
+        start = end
+    return sums, error
 
 
-def term_by_term(weights: Floats, loss: Floats) -> Floats:
+def direct_convolution(weights: Floats, loss: Floats) -> Floats:
     """Return the first T terms of weights * loss along the last axis; of positive terms, good to T ulps."""
     count = loss.shape[-1]
-    found = np.zeros(loss.shape)
-    for row, sums in zip(loss.reshape(-1, count), found.reshape(-1, count), strict=True):
+    result = np.zeros(loss.shape)
+    for row, sums in zip(loss.reshape(-1, count), result.reshape(-1, count), strict=True):
         for start in range(0, count, _BLOCK):
-            part = row[start : start + _BLOCK]
-            if part.any():
-                sums[start:] += np.convolve(part, weights[: count - start])[: count - start]
-    return found
+            block = row[start : start + _BLOCK]
+            if block.any():
+                sums[start:] += np.convolve(block, weights[: count - start])[: count - start]
+    return result
 
 
-def convolution(one: Floats, other: Floats) -> Floats:
+def convolution(first: Floats, second: Floats) -> Floats:
     """Return the first T terms of one * other along the last axis, by transforms, as computed."""
-    count = other.shape[-1]
+    count = second.shape[-1]
     size = next_fast_len(2 * count, real=True)
-    return np.asarray(irfft(rfft(one[..., :count], size) * rfft(other, size), size)[..., :count])
+    return np.asarray(irfft(rfft(first[..., :count], size) * rfft(second, size), size)[..., :count])
 
 
-def _raised(found: Floats, error: Floats, loss: Floats) -> Floats:
+def _round_up_sums(sums: Floats, error: Floats, loss: Floats) -> Floats:
     """Return what was found and its error, rounded up; exactly 0 before the first loss."""
-    return np.where(loss.cumsum(axis=-1) > 0, np.nextafter(found + error + _UNDERFLOW, np.inf), 0.0)
+    return np.where(loss.cumsum(axis=-1) > 0, np.nextafter(sums + error + _UNDERFLOW_MARGIN, np.inf), 0.0)
 
 
-def as_number(given: object, what: str) -> float:
+def parse_number(value: object, name: str) -> float:
     """Return a number as a float, or raise ChainError: for what comes from a caller without types."""
     try:
-        return float(given)  # type: ignore[arg-type]  # that is asked here
+        return float(value)  # type: ignore[arg-type]  # that is asked here
     except (TypeError, ValueError, OverflowError):
-        raise ChainError(f"{what} = {given!r}: a number is needed") from None
+        raise ChainError(f"{name} = {value!r}: a number is needed") from None
 
 
 def _ages(releases: int) -> Floats:
@@ -219,8 +226,8 @@ def _ages(releases: int) -> Floats:
     return np.arange(releases, dtype=np.float64)
 
 
-def _filtered(numerator: Floats | list[float], denominator: list[float], values: Floats) -> Floats:
+def _linear_filter(numerator: Floats | list[float], denominator: list[float], values: Floats) -> Floats:
     from scipy.signal import lfilter  # noqa: PLC0415  (a second to import, which few commands need)
 
-    found: Floats = np.asarray(lfilter(numerator, denominator, values, axis=-1))
-    return found
+    filtered: Floats = np.asarray(lfilter(numerator, denominator, values, axis=-1))
+    return filtered

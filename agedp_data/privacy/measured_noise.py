@@ -38,7 +38,9 @@ class NoiseLaw:
         (0.5, 0.75, 0.102)
         """
         rate = times * self.loss / self.sensitivity
-        return max(0.0, _below(self.width - off, rate) - _below(-self.width - off - 1, rate))
+        return max(
+            0.0, _discrete_laplace_cdf(self.width - off, rate) - _discrete_laplace_cdf(-self.width - off - 1, rate)
+        )
 
     @property
     def least_near(self) -> float:
@@ -46,29 +48,29 @@ class NoiseLaw:
         return self.near(times=max(1 - _UNIT / self.loss, 1e-3))
 
 
-def too_near(near: int, draws: int, law: NoiseLaw, *, unlikely: float) -> bool:
+def is_noise_too_small(near_count: int, draws: int, law: NoiseLaw, *, significance: float) -> bool:
     """Tell whether so many draws near the true figures are too many for noise as large as the law's."""
-    return bool(binom.sf(near - 1, draws, law.near()) < unlikely)
+    return bool(binom.sf(near_count - 1, draws, law.near()) < significance)
 
 
-def too_far(near: int, draws: int, law: NoiseLaw, *, unlikely: float) -> bool:
+def is_noise_too_large(near_count: int, draws: int, law: NoiseLaw, *, significance: float) -> bool:
     """Tell whether so few draws near the true figures are too few for noise about them alone."""
-    return bool(binom.cdf(near, draws, law.least_near) < unlikely)
+    return bool(binom.cdf(near_count, draws, law.least_near) < significance)
 
 
-def chance_too_near(law: NoiseLaw, times: float, draws: int, *, unlikely: float) -> float:
+def small_noise_power(law: NoiseLaw, times: float, draws: int, *, significance: float) -> float:
     """Return how likely noise of so many times the loss is to be told."""
-    needed = binom.isf(unlikely, draws, law.near()) + 1
+    needed = binom.isf(significance, draws, law.near()) + 1
     return float(binom.sf(needed - 1, draws, law.near(times=times)))
 
 
-def chance_too_far(law: NoiseLaw, off: int, draws: int, *, unlikely: float) -> float:
+def misplaced_noise_power(law: NoiseLaw, offset: int, draws: int, *, significance: float) -> float:
     """Return how likely it is to be told that a draw in two is off by so much."""
-    most = binom.ppf(unlikely, draws, law.least_near) - 1
-    return float(binom.cdf(most, draws, (law.near() + law.near(off=off)) / 2))
+    max_near = binom.ppf(significance, draws, law.least_near) - 1
+    return float(binom.cdf(max_near, draws, (law.near() + law.near(off=offset)) / 2))
 
 
-def _below(k: int, rate: float) -> float:
+def _discrete_laplace_cdf(k: int, rate: float) -> float:
     """Return P(X <= k); what overflows is 0."""
     if k >= 0:
         return 1 - math.exp(-(k + 1) * rate) / (1 + math.exp(-rate))

@@ -35,8 +35,8 @@ __all__ = [
     "window_budgets",
 ]
 
-_NEVER = -1
-_STUCK = "between whole numbers no move is shorter than 1; take a larger delta"
+_UNREACHABLE = -1
+_NO_MOVE_MESSAGE = "between whole numbers no move is shorter than 1; take a larger delta"
 
 Neighbours = Literal["bounded", "unbounded", "combined"]
 
@@ -56,14 +56,16 @@ def moves(size: ArrayLike, *, delta: Number) -> NDArray[np.int64]:
     >>> moves([0, 4, 5, 9], delta=5).tolist(), moves([4.0, 5.0, 9.0], delta=5).tolist()
     ([0, 1, 2, 3], [1, 2, 2])
     """
-    _positive(delta, "delta")
-    sizes, step, one = on_one_scale(size, delta, 1)
+    _exact_positive(delta, "delta")
+    sizes, scaled_delta, scaled_unit = on_one_scale(size, delta, 1)
     if sizes.size and sizes.min() < 0:
         raise ChainError("the size of a change is at least 0")
-    found = _moves(sizes, int(step), one=int(one) if _is_whole(size) else None)
-    if (found == _NEVER).any():
-        raise ChainError(_STUCK)
-    return np.asarray(found, dtype=np.int64)
+    move_counts = _count_moves(
+        sizes, int(scaled_delta), integer_unit=int(scaled_unit) if _is_integer_type(size) else None
+    )
+    if (move_counts == _UNREACHABLE).any():
+        raise ChainError(_NO_MOVE_MESSAGE)
+    return np.asarray(move_counts, dtype=np.int64)
 
 
 def distance(a: ArrayLike, b: ArrayLike, *, delta: Number, source: ArrayLike | None = None) -> int:
@@ -85,16 +87,19 @@ def distance(a: ArrayLike, b: ArrayLike, *, delta: Number, source: ArrayLike | N
     >>> distance([0.0, 0, 0, 0], [0.0, 0, 0, 9], delta=5)
     2
     """
-    _positive(delta, "delta")
-    given = [np.ravel(values) for values in (a, b, () if source is None else source)]
-    *values, step, one = on_one_scale(*given, delta, 1)
-    length, unit = int(step), int(one) if all(_is_whole(each) for each in given if each.size) else None
-    left, right = _differing(values[0], values[1])
-    cost = _moves(np.abs(left[:, None] - right[None, :]), length, one=unit)
+    _exact_positive(delta, "delta")
+    datasets = [np.ravel(values) for values in (a, b, () if source is None else source)]
+    *scaled_datasets, scaled_delta, scaled_unit = on_one_scale(*datasets, delta, 1)
+    is_integer = all(_is_integer_type(dataset) for dataset in datasets if dataset.size)
+    delta_units, integer_unit = int(scaled_delta), int(scaled_unit) if is_integer else None
+    only_a, only_b = _multiset_differences(scaled_datasets[0], scaled_datasets[1])
+    move_cost = _count_moves(np.abs(only_a[:, None] - only_b[None, :]), delta_units, integer_unit=integer_unit)
     if source is None:
-        return _cheapest(cost) + abs(left.size - right.size)
-    leaving, arriving = (_last_steps(each, values[2], length, unit) for each in (left, right))
-    return _cheapest(_with_depot(cost, leaving, arriving))
+        return _min_assignment_cost(move_cost) + abs(only_a.size - only_b.size)
+    departure_cost, arrival_cost = (
+        _steps_to_source(dataset, scaled_datasets[2], delta_units, integer_unit) for dataset in (only_a, only_b)
+    )
+    return _min_assignment_cost(_with_outside(move_cost, departure_cost, arrival_cost))
 
 
 def standard_distance(a: ArrayLike, b: ArrayLike, *, neighbours: Neighbours) -> int:
@@ -109,14 +114,14 @@ def standard_distance(a: ArrayLike, b: ArrayLike, *, neighbours: Neighbours) -> 
     >>> [standard_distance([0, 0, 0, 0], [0, 0, 0, 9], neighbours=name) for name in ("bounded", "unbounded")]
     [1, 2]
     """
-    left, right = _differing(*on_one_scale(np.ravel(a), np.ravel(b)))
+    only_a, only_b = _multiset_differences(*on_one_scale(np.ravel(a), np.ravel(b)))
     match neighbours:
         case "unbounded":
-            return left.size + right.size
+            return only_a.size + only_b.size
         case "combined":
-            return max(left.size, right.size)
-        case "bounded" if left.size == right.size:
-            return left.size
+            return max(only_a.size, only_b.size)
+        case "bounded" if only_a.size == only_b.size:
+            return only_a.size
         case "bounded":
             raise ChainError("replacements never change how many there are; datasets of different sizes are not joined")
     raise ChainError(f'neighbours = {neighbours!r}: known are "bounded", "unbounded" and "combined"')
@@ -141,11 +146,11 @@ def loss_of_change(size: Number, *, epsilon: Number, delta: Number, full: Number
     >>> [float(loss_of_change(size, epsilon=0.1, delta=2, full=50)) for size in (2, 4, 50, 99)]
     [0.1, 0.2, 2.5, 2.5]
     """
-    change = as_written(size)
-    if change < 0:
+    exact_size = as_written(size)
+    if exact_size < 0:
         raise ChainError("the size of a change is at least 0")
-    largest = change if full is None else min(change, _positive(full, "full"))
-    return _positive(epsilon, "epsilon") * largest / _positive(delta, "delta")
+    clamped_size = exact_size if full is None else min(exact_size, _exact_positive(full, "full"))
+    return _exact_positive(epsilon, "epsilon") * clamped_size / _exact_positive(delta, "delta")
 
 
 def full_range_loss(epsilon: Number, *, protected: int, full: int) -> Fraction:
@@ -167,63 +172,64 @@ def full_range_loss(epsilon: Number, *, protected: int, full: int) -> Fraction:
     """
     if not 1 <= protected <= full:
         raise ChainError(f"a change of delta moves the statistic by {protected} of {full}, which is no part of it")
-    return _positive(epsilon, "epsilon") * full / protected
+    return _exact_positive(epsilon, "epsilon") * full / protected
 
 
-def _moves(sizes: Whole, step: int, *, one: int | None) -> Whole:
+def _count_moves(sizes: Whole, scaled_delta: int, *, integer_unit: int | None) -> Whole:
     """Return the moves of each size; `one` is what 1 is on the scale of sizes and step if only whole numbers exist."""
-    if one is None:
-        return np.where(sizes > 0, sizes // step + 1, 0)
-    longest = (step - 1) // one * one  # the longest whole move below delta
-    return -(-sizes // longest) if longest else np.where(sizes > 0, _NEVER, 0)
+    if integer_unit is None:
+        return np.where(sizes > 0, sizes // scaled_delta + 1, 0)
+    longest_move = (scaled_delta - 1) // integer_unit * integer_unit  # the longest whole move below delta
+    return -(-sizes // longest_move) if longest_move else np.where(sizes > 0, _UNREACHABLE, 0)
 
 
-def _last_steps(values: Whole, near: Whole, step: int, one: int | None) -> Whole:
+def _steps_to_source(values: Whole, source: Whole, scaled_delta: int, integer_unit: int | None) -> Whole:
     """Return the steps by which each value leaves (or arrives): the moves to the source, the last one being that."""
-    if not near.size:
+    if not source.size:
         raise ChainError("without a point in the source nobody arrives or leaves; take source = None")
-    found = _moves(np.abs(values[:, None] - near[None, :]).min(axis=1), step, one=one)
-    return np.where(found == 0, 1, found)
+    steps = _count_moves(np.abs(values[:, None] - source[None, :]).min(axis=1), scaled_delta, integer_unit=integer_unit)
+    return np.where(steps == 0, 1, steps)
 
 
-def _with_depot(cost: Whole, leaving: Whole, arriving: Whole) -> Whole:
+def _with_outside(move_cost: Whole, departure_cost: Whole, arrival_cost: Whole) -> Whole:
     """Return the square problem in which everyone may be paired with the outside, and the outside with itself."""
-    n, m = cost.shape
-    square = np.full((n + m, n + m), _NEVER, dtype=object)
-    square[:n, :m] = cost
-    square[np.arange(n), m + np.arange(n)] = leaving
-    square[n + np.arange(m), np.arange(m)] = arriving
+    n, m = move_cost.shape
+    square = np.full((n + m, n + m), _UNREACHABLE, dtype=object)
+    square[:n, :m] = move_cost
+    square[np.arange(n), m + np.arange(n)] = departure_cost
+    square[n + np.arange(m), np.arange(m)] = arrival_cost
     square[n:, m:] = 0
     return square
 
 
-def _cheapest(cost: Whole) -> int:
+def _min_assignment_cost(cost: Whole) -> int:
     """Return the least cost of pairing all of the smaller side."""
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  (slow to import, and few commands need it)
 
     weights = cost.astype(np.float64)
-    weights[weights == _NEVER] = np.inf
+    weights[weights == _UNREACHABLE] = np.inf
     try:
         rows, columns = linear_sum_assignment(weights)
     except ValueError:  # no pairing at all
-        raise ChainError(_STUCK) from None
-    return sum(int(each) for each in cost[rows, columns])
+        raise ChainError(_NO_MOVE_MESSAGE) from None
+    return sum(int(entry) for entry in cost[rows, columns])
 
 
-def _differing(one: Whole, other: Whole) -> tuple[Whole, Whole]:
+def _multiset_differences(first: Whole, second: Whole) -> tuple[Whole, Whole]:
     """Return what is left of two multisets without what they share, which no shortest way needs to move."""
-    left, right = Counter(one.tolist()), Counter(other.tolist())
+    first_counts, second_counts = Counter(first.tolist()), Counter(second.tolist())
     return tuple(  # type: ignore[return-value]
-        np.array(list(rest.elements()), dtype=one.dtype) for rest in (left - right, right - left)
+        np.array(list(difference.elements()), dtype=first.dtype)
+        for difference in (first_counts - second_counts, second_counts - first_counts)
     )
 
 
-def _is_whole(values: ArrayLike) -> bool:
+def _is_integer_type(values: ArrayLike) -> bool:
     return np.asarray(values).dtype.kind in "iu"
 
 
-def _positive(amount: Number, what: str) -> Fraction:
-    exact = as_written(amount)
+def _exact_positive(value: Number, name: str) -> Fraction:
+    exact = as_written(value)
     if exact <= 0:
-        raise ChainError(f"{what} = {amount}: must be above 0")
+        raise ChainError(f"{name} = {value}: must be above 0")
     return exact

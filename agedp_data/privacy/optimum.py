@@ -15,8 +15,8 @@ import numpy as np
 from agedp_data.privacy.discounts import convolution
 from agedp_data.privacy.kernel import Floats
 
-_TERM_BY_TERM = 4096
-_SMALL = 1e-5
+_MAX_DIRECT_TERMS = 4096
+_SMALL_TERM = 1e-5
 """Terms so much below the first are not left to transforms, whose errors are relative to the largest."""
 
 _BLOCK = 512
@@ -37,9 +37,9 @@ def exponential_optimum(alpha: float, releases: int) -> Floats:
         return np.full(releases, 1 / releases)
     root = math.sqrt(alpha)
     m = min(releases, max(1, math.ceil(2 * math.log1p(root) / -math.log(alpha))))
-    last = (1 - alpha) / (1 + root) / -math.expm1(m / 2 * math.log(alpha))  # 1/(1 + root + ... + root^(m-1))
-    rising = last * root ** -np.arange(m - 1, -1, -1.0)
-    return np.concatenate([rising, np.full(releases - m, 1 - alpha)])
+    largest = (1 - alpha) / (1 + root) / -math.expm1(m / 2 * math.log(alpha))  # 1/(1 + root + ... + root^(m-1))
+    increasing = largest * root ** -np.arange(m - 1, -1, -1.0)
+    return np.concatenate([increasing, np.full(releases - m, 1 - alpha)])
 
 
 def renewal(weights: Floats) -> Floats:
@@ -49,36 +49,36 @@ def renewal(weights: Floats) -> Floats:
     all positive. Long series are continued by Newton's iteration on power series, or term by term in O(T^2) if they
     fall to where its errors would be seen. Shapes: (T,) -> (T,).
     """
-    found = quick_renewal(weights)
-    if found.size <= _TERM_BY_TERM or bool((found > _SMALL * found[0]).all()):
-        return found
+    losses = renewal_by_transforms(weights)
+    if losses.size <= _MAX_DIRECT_TERMS or bool((losses > _SMALL_TERM * losses[0]).all()):
+        return losses
     differences = np.diff(weights, prepend=0.0)
-    found = np.zeros(weights.size)
-    found[0] = 1.0
+    losses = np.zeros(weights.size)
+    losses[0] = 1.0
     for start in range(0, weights.size, _BLOCK):  # what earlier ones leave, and then each of the block the next ones
-        part = slice(start, start + _BLOCK)
-        found[part] = _divided(found[part], differences[:_BLOCK])
-        behind = weights.size - start
-        carried = np.convolve(found[part], -differences[1:behind])[: behind - 1]
-        found[start + _BLOCK :] += carried[_BLOCK - 1 :]
-    return found
+        block = slice(start, start + _BLOCK)
+        losses[block] = _power_series_inverse(losses[block], differences[:_BLOCK])
+        remaining = weights.size - start
+        carried = np.convolve(losses[block], -differences[1:remaining])[: remaining - 1]
+        losses[start + _BLOCK :] += carried[_BLOCK - 1 :]
+    return losses
 
 
-def quick_renewal(weights: Floats) -> Floats:
+def renewal_by_transforms(weights: Floats) -> Floats:
     """Return the same by transforms alone: errors are relative to the first term. Shapes: (T,) -> (T,)."""
     differences = np.diff(weights, prepend=0.0)
-    known = min(weights.size, _TERM_BY_TERM)
-    found = _divided(np.eye(1, known)[0], differences[:known])
-    while found.size < weights.size:
-        known = min(2 * found.size, weights.size)
-        longer = np.concatenate([found, np.zeros(known - found.size)])
-        off = convolution(differences[:known], longer)
-        off[: found.size] = 0.0  # there it is 1, 0, 0, ... up to rounding
-        found = longer - convolution(longer, off)
-    return np.asarray(np.maximum(found, 0.0))
+    length = min(weights.size, _MAX_DIRECT_TERMS)
+    inverse = _power_series_inverse(np.eye(1, length)[0], differences[:length])
+    while inverse.size < weights.size:
+        length = min(2 * inverse.size, weights.size)
+        padded = np.concatenate([inverse, np.zeros(length - inverse.size)])
+        residual = convolution(differences[:length], padded)
+        residual[: inverse.size] = 0.0  # there it is 1, 0, 0, ... up to rounding
+        inverse = padded - convolution(padded, residual)
+    return np.asarray(np.maximum(inverse, 0.0))
 
 
-def _divided(series: Floats, by: Floats) -> Floats:
+def _power_series_inverse(numerator: Floats, divisor: Floats) -> Floats:
     from scipy.signal import lfilter  # noqa: PLC0415  (a second to import, which few commands need)
 
-    return np.asarray(lfilter([1.0], by[: series.size], series))
+    return np.asarray(lfilter([1.0], divisor[: numerator.size], numerator))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.counts import cell_count, lead, row_lengths, rows_of
+from agedp_data.privacy.counts import bins_per_histogram, cell_count, leading_cells, shifted_histogram_count
 from agedp_data.privacy.exact import Number
 from agedp_data.privacy.kernel import Floats
 
@@ -44,23 +44,26 @@ def reconstruct(
     >>> reconstruct([[3, 0, 0], [1, 2, 0]], width=4, delta=2, low=0, high=8).round(9).tolist()  # without noise
     [1.0, 2.0, 0.0, 0.0]
     """
-    rows, cells = rows_of(width, delta), cell_count(delta=delta, low=low, high=high)
-    lengths = row_lengths(rows, cells)
+    histogram_total, cell_total = shifted_histogram_count(width, delta), cell_count(delta=delta, low=low, high=high)
+    lengths = bins_per_histogram(histogram_total, cell_total)
     noisy = np.asarray(histograms, dtype=np.float64)
-    if noisy.shape[-2:] != (rows, lengths.max()):
-        raise ChainError(f"{rows} histograms of {lengths.max()} bins fit this grid, not an array of {noisy.shape[-2:]}")
+    if noisy.shape[-2:] != (histogram_total, lengths.max()):
+        raise ChainError(
+            f"{histogram_total} histograms of {lengths.max()} bins fit this grid, not an array of {noisy.shape[-2:]}"
+        )
     if not np.isfinite(noisy).all():
         raise ChainError("counts are finite numbers")
     sums = np.cumsum(noisy, axis=-1)
-    of_row = sums[..., np.arange(rows), lengths - 1]
+    row_sums = sums[..., np.arange(histogram_total), lengths - 1]
     weights = 1 / lengths
-    known = (
-        (of_row * weights).sum(axis=-1) / weights.sum() if total is None else np.full(noisy.shape[:-2], float(total))
+    total_estimate = (
+        (row_sums * weights).sum(axis=-1) / weights.sum() if total is None else np.full(noisy.shape[:-2], float(total))
     )
-    row, before = _places(np.arange(1, cells), rows)
-    share = before / lengths[row]
-    inner = sums[..., row, before - 1] + (known[..., None] - of_row[..., row]) * share
-    return np.diff(np.concatenate([inner, known[..., None]], axis=-1), axis=-1, prepend=0.0)
+    row_of_line, bins_before = _inner_lines(np.arange(1, cell_total), histogram_total)
+    fraction = bins_before / lengths[row_of_line]
+    correction = (total_estimate[..., None] - row_sums[..., row_of_line]) * fraction
+    inner = sums[..., row_of_line, bins_before - 1] + correction
+    return np.diff(np.concatenate([inner, total_estimate[..., None]], axis=-1), axis=-1, prepend=0.0)
 
 
 def range_variance(
@@ -79,33 +82,35 @@ def range_variance(
     >>> float(range_variance(0, 1, width=4, delta=2, low=0, high=8, known_total=True))  # the first of three bins in row
     0.6666666666666666
     """
-    rows, cells = rows_of(width, delta), cell_count(delta=delta, low=low, high=high)
-    lengths = row_lengths(rows, cells)
+    histogram_total, cell_total = shifted_histogram_count(width, delta), cell_count(delta=delta, low=low, high=high)
+    lengths = bins_per_histogram(histogram_total, cell_total)
     first, last = np.broadcast_arrays(np.asarray(starts), np.asarray(stops))
-    if first.dtype.kind not in "iu" or last.dtype.kind not in "iu" or ((first < 0) | (last > cells)).any():
-        raise ChainError(f"a range of cells begins and ends at whole numbers from 0 to {cells}")
+    if first.dtype.kind not in "iu" or last.dtype.kind not in "iu" or ((first < 0) | (last > cell_total)).any():
+        raise ChainError(f"a range of cells begins and ends at whole numbers from 0 to {cell_total}")
     if (first > last).any():
         raise ChainError("a range of cells ends where it begins, or later")
-    (row, before), (other, beyond) = (_line(line, rows, cells, lengths) for line in (first, last))
-    apart = beyond - before
-    joined = apart * (lengths[row] - apart) / lengths[row]
-    single = before * (lengths[row] - before) / lengths[row] + beyond * (lengths[other] - beyond) / lengths[other]
-    fixed = np.where(row == other, joined, single)
+    row, before = _any_lines(first, histogram_total, cell_total, lengths)
+    stop_row, stop_before = _any_lines(last, histogram_total, cell_total, lengths)
+    length, stop_length = lengths[row], lengths[stop_row]
+    bins_between = stop_before - before
+    same_row = bins_between * (length - bins_between) / length
+    different_rows = before * (length - before) / length + stop_before * (stop_length - stop_before) / stop_length
+    variance = np.where(row == stop_row, same_row, different_rows)
     if known_total:
-        return np.asarray(fixed, dtype=np.float64)
-    return np.asarray(fixed + (beyond / lengths[other] - before / lengths[row]) ** 2 / (1 / lengths).sum())
+        return np.asarray(variance, dtype=np.float64)
+    return np.asarray(variance + (stop_before / stop_length - before / length) ** 2 / (1 / lengths).sum())
 
 
-def _places(lines: NDArray[np.int64], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _inner_lines(lines: NDArray[np.int64], histogram_total: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the row that has an edge at each inner line, and how many of its bins lie before it."""
-    row = lines % rows
-    return row, (lines + lead(row, rows)) // rows
+    row = lines % histogram_total
+    return row, (lines + leading_cells(row, histogram_total)) // histogram_total
 
 
-def _line(
-    lines: NDArray[np.int64], rows: int, cells: int, lengths: NDArray[np.int64]
+def _any_lines(
+    lines: NDArray[np.int64], histogram_total: int, cell_total: int, lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return row and bins before of any line; the last one ends every row, of which the first stands for it."""
-    row, before = _places(lines, rows)
-    at_end = lines == cells
-    return np.where(at_end, 0, row), np.where(at_end, lengths[0], before)
+    row, bins_before = _inner_lines(lines, histogram_total)
+    at_end = lines == cell_total
+    return np.where(at_end, 0, row), np.where(at_end, lengths[0], bins_before)

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agedp_data.privacy.measured_noise import NoiseLaw, chance_too_far, chance_too_near
+from agedp_data.privacy.measured_noise import NoiseLaw, misplaced_noise_power, small_noise_power
 
-STREETS: Final = 1_600
+DEFAULT_GROUPS: Final = 1_600
 """How many streets there are: so many draws has each cell of a release."""
-MOST_HOMES: Final = 102_400
+MAX_HOUSEHOLDS: Final = 102_400
 """Homes of a made-up world; with more an audit may take longer than a minute."""
-_TELLING = 1.5  # what is best told of a street: of less, luck hides it; of more, its ends are rare
-_NEARLY_ALWAYS = 0.95
+_TARGET_GROUP_LOSS = 1.5  # what is best told of a street: of less, luck hides it; of more, its ends are rare
+_DETECTION_POWER = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +64,38 @@ class AuditedRelease:
         return NoiseLaw(self.moved * self.step, self.epsilon)
 
 
-def streets_for(releases: Sequence[AuditedRelease]) -> AuditDatasets:
+def choose_audit_datasets(releases: Sequence[AuditedRelease]) -> AuditDatasets:
     """Return streets of as many homes as make the loss of one release easy to tell, as far as there is time.
 
-    >>> streets_for([AuditedRelease("2013-01-01", "mean", 0.07, 1, 50_000, 1, 0)])
+    >>> choose_audit_datasets([AuditedRelease("2013-01-01", "mean", 0.07, 1, 50_000, 1, 0)])
     AuditDatasets(number=1600, homes=21)
     """
-    homes = _TELLING / releases[0].epsilon
-    return AuditDatasets(STREETS, max(1, min(round(homes), MOST_HOMES // STREETS)))
+    homes = _TARGET_GROUP_LOSS / releases[0].epsilon
+    return AuditDatasets(DEFAULT_GROUPS, max(1, min(round(homes), MAX_HOUSEHOLDS // DEFAULT_GROUPS)))
 
 
-def unseen(releases: Sequence[AuditedRelease], streets: AuditDatasets, *, unlikely: float) -> tuple[str, ...]:
+def undetectable_faults(
+    releases: Sequence[AuditedRelease], streets: AuditDatasets, *, significance: float
+) -> tuple[str, ...]:
     """Return the faults that these streets would not show at these losses 19 times out of 20.
 
     Fresh noise on a second run and a day left out of the total show at once, whatever the losses.
     """
-    small = [chance_too_near(each.law, 2, streets.number * each.cells, unlikely=unlikely) for each in releases]
-    far = [
-        chance_too_far(each.law, each.beyond * streets.homes, streets.number, unlikely=unlikely)
-        for each in releases
-        if each.beyond
+    small_noise = [
+        small_noise_power(release.law, 2, streets.number * release.cells, significance=significance)
+        for release in releases
     ]
-    chances = {"half the noise": small, "a skipped clamp": far}
-    return tuple(fault for fault, of in chances.items() if of and max(of) < _NEARLY_ALWAYS)
+    skipped_clamp = [
+        misplaced_noise_power(release.law, release.beyond * streets.homes, streets.number, significance=significance)
+        for release in releases
+        if release.beyond
+    ]
+    powers = {"half the noise": small_noise, "a skipped clamp": skipped_clamp}
+    return tuple(
+        fault for fault, fault_powers in powers.items() if fault_powers and max(fault_powers) < _DETECTION_POWER
+    )
 
 
-def parts_of(releases: Sequence[AuditedRelease], homes: int) -> list[float]:
+def moved_cell_losses(releases: Sequence[AuditedRelease], households: int) -> list[float]:
     """Return the losses, of a street of so many homes, of the draws that a change moves."""
-    return [homes * each.apart / each.moved for each in releases for _ in range(each.moved)]
+    return [households * release.apart / release.moved for release in releases for _ in range(release.moved)]

@@ -20,12 +20,12 @@ import math
 import numpy as np
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.discounts import Hyperbolic, as_number, upper_convolution
+from agedp_data.privacy.discounts import Hyperbolic, parse_number, upper_convolution
 
-_PEAK = 2.27671753122807
+_BOUND_PEAK = 2.27671753122807
 """sinh(x)^2 where x tanh(x) = 1."""
 
-_SUMMED_FROM = 1e-4
+_MIN_SUMMED_BETA = 1e-4
 """Below this beta S is taken from its expansion, whose first term left out is below 1e-15 of it there."""
 
 _SLACK = 1e-12
@@ -52,11 +52,11 @@ def certified_constant(beta: float) -> float:
     >>> round(certified_constant(1), 4), certified_constant(3)
     (1.2744, 1.0)
     """
-    if not 0 < as_number(beta, "beta") < math.inf:
+    if not 0 < parse_number(beta, "beta") < math.inf:
         raise ChainError(f"beta = {beta}: a constant exists for a positive, finite discounting coefficient only")
     if beta >= 1 + math.sqrt(2):
         return 1.0  # S falls in beta, and at 1 + sqrt(2) it is 1 at t = 1 and 2, less from then on
-    return (_summed(beta) if beta >= _SUMMED_FROM else _expanded(beta)) * (1 + _SLACK)
+    return (_supremum_by_summation(beta) if beta >= _MIN_SUMMED_BETA else _supremum_by_expansion(beta)) * (1 + _SLACK)
 
 
 def paper_constant(beta: float) -> float:
@@ -71,52 +71,54 @@ def paper_constant(beta: float) -> float:
     >>> round(paper_constant(1), 3)
     2.178
     """
-    needed = certified_constant(beta)
-    given = 2 * (math.atanh(1 / math.sqrt(3)) + math.asinh(math.sqrt(beta)))
-    given /= math.sqrt(beta) * math.sqrt(beta + 1)
-    if given < needed:
-        broken = "already at the first release" if given < 1 else f"at about release {_PEAK / beta:.6g}"
-        (small, enough), (sums, _) = _told_apart(given, needed), _told_apart(needed / given, 1.0)
+    certified = certified_constant(beta)
+    constant = 2 * (math.atanh(1 / math.sqrt(3)) + math.asinh(math.sqrt(beta)))
+    constant /= math.sqrt(beta) * math.sqrt(beta + 1)
+    if constant < certified:
+        where = "already at the first release" if constant < 1 else f"at about release {_BOUND_PEAK / beta:.6g}"
+        constant_text, certified_text = _format_distinct(constant, certified)
+        excess_text, _ = _format_distinct(certified / constant, 1.0)
         raise ChainError(
-            f"beta = {float(beta)!r}: Corollary 16's constant {small} is too small, the discounted sum comes to "
-            f"{sums} epsilon, {broken}; use certified_constant({float(beta)!r}) = {enough}"
+            f"beta = {float(beta)!r}: Corollary 16's constant {constant_text} is too small, the discounted sum comes "
+            f"to {excess_text} epsilon, {where}; use certified_constant({float(beta)!r}) = {certified_text}"
         )
-    return given
+    return constant
 
 
-def _told_apart(one: float, other: float) -> tuple[str, str]:
+def _format_distinct(first: float, second: float) -> tuple[str, str]:
     """Return two different numbers in as few digits as tell them apart, six at least."""
-    pairs = ((f"{one:.{digits}g}", f"{other:.{digits}g}") for digits in range(6, 18))
+    pairs = ((f"{first:.{digits}g}", f"{second:.{digits}g}") for digits in range(6, 18))
     return next(pair for pair in pairs if pair[0] != pair[1])
 
 
-def _bound(beta: float, t: float) -> float:
+def _upper_bound(beta: float, t: float) -> float:
     """Return the integral of f from 0 to t, and f(t)."""
     y = beta * t
     return 2 * math.asinh(math.sqrt(y)) / (math.sqrt(beta) * math.sqrt(1 + y)) + 1 / math.sqrt(t)
 
 
-def _summed(beta: float) -> float:
-    count = max(64, math.ceil(2 * _PEAK / beta))
+def _supremum_by_summation(beta: float) -> float:
+    count = max(64, math.ceil(2 * _BOUND_PEAK / beta))
     while True:
         sums = upper_convolution(Hyperbolic(beta).weights(count), 1 / np.sqrt(np.arange(1.0, count + 1)))
         largest = float(sums.max())
-        if _bound(beta, count + 1) <= largest:
+        if _upper_bound(beta, count + 1) <= largest:
             return largest
         count *= 2
 
 
-def _expanded(beta: float) -> float:
+def _supremum_by_expansion(beta: float) -> float:
     """Return the maximum of the expansion: outside y = 1.5..3.5 the bound is lower, inside it is concave."""
     low, high = 1.5, 3.5
     while high - low > 1e-9:
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (left, high) if _expansion(beta, left) < _expansion(beta, right) else (low, right)
+        lower_third, upper_third = low + (high - low) / 3, high - (high - low) / 3
+        is_rising = _expansion(beta, lower_third) < _expansion(beta, upper_third)
+        low, high = (lower_third, high) if is_rising else (low, upper_third)
     return _expansion(beta, (low + high) / 2)
 
 
 def _expansion(beta: float, y: float) -> float:
     root = math.sqrt(y) / math.sqrt(beta)  # sqrt(t)
-    ends = sum(zeta * beta**j / (1 + y) ** (j + 1) for j, zeta in enumerate(_ZETA))
+    end_terms = sum(zeta * beta**j / (1 + y) ** (j + 1) for j, zeta in enumerate(_ZETA))
     slope = beta / root - 0.5 / root / root / root
-    return 2 * math.asinh(math.sqrt(y)) / (math.sqrt(beta) * math.sqrt(1 + y)) + ends + 0.5 / root + slope / 12
+    return 2 * math.asinh(math.sqrt(y)) / (math.sqrt(beta) * math.sqrt(1 + y)) + end_terms + 0.5 / root + slope / 12

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.checkpoints import optimum
+from agedp_data.privacy.checkpoints import checkpoint_optimum
 from agedp_data.privacy.exact import Number, on_one_scale
 from agedp_data.privacy.kernel import Floats, checked_loss
 
@@ -69,10 +69,10 @@ def window_budgets(
         raise ChainError(f"epsilon = {epsilon}: the bound of a window is a positive number")
     ends = window_ends(times, window=window)
     if method == "offline":
-        return _planned(ends, epsilon, weights)
+        return _offline_budgets(ends, epsilon, weights)
     if method == "fraction":
-        return _fractions(ends, epsilon, fraction)
-    return _per_request(ends, epsilon, requests)
+        return _fraction_budgets(ends, epsilon, fraction)
+    return _per_request_budgets(ends, epsilon, requests)
 
 
 def window_losses(times: ArrayLike, losses: ArrayLike, *, window: Number) -> Floats:
@@ -90,9 +90,9 @@ def window_losses(times: ArrayLike, losses: ArrayLike, *, window: Number) -> Flo
     loss, ends = checked_loss(losses), window_ends(times, window=window)
     if loss.shape != ends.shape or not np.isfinite(loss).all():
         raise ChainError(f"{ends.size} times have a finite loss each, not losses of shape {loss.shape}")
-    (given,) = on_one_scale(times)
-    instant = np.searchsorted(given, given, side="right")  # all requests of one instant
-    return np.array([upper_sum(loss[begin:end]) for begin, end in zip(_starts(ends), instant, strict=True)])
+    (scaled_times,) = on_one_scale(times)
+    instant_end = np.searchsorted(scaled_times, scaled_times, side="right")  # all requests of one instant
+    return np.array([upper_sum(loss[start:end]) for start, end in zip(_window_starts(ends), instant_end, strict=True)])
 
 
 def window_ends(times: ArrayLike, *, window: Number) -> NDArray[np.int64]:
@@ -106,12 +106,12 @@ def window_ends(times: ArrayLike, *, window: Number) -> NDArray[np.int64]:
     >>> window_ends([0, 6, 7, 13], window=7).tolist()
     [2, 3, 4, 4]
     """
-    given, length = on_one_scale(times, window)
-    if given.ndim != 1 or bool((given[1:] < given[:-1]).any()):
+    scaled_times, scaled_window = on_one_scale(times, window)
+    if scaled_times.ndim != 1 or bool((scaled_times[1:] < scaled_times[:-1]).any()):
         raise ChainError("times of release are a list that does not decrease")
-    if length <= 0:
+    if scaled_window <= 0:
         raise ChainError(f"window = {window}: must be above 0")
-    return np.searchsorted(given, given + length, side="left").astype(np.int64)
+    return np.searchsorted(scaled_times, scaled_times + scaled_window, side="left").astype(np.int64)
 
 
 def upper_sum(losses: Floats) -> float:
@@ -125,42 +125,44 @@ def upper_sum(losses: Floats) -> float:
     return math.nextafter(total, math.inf) if math.fsum([*terms, -total]) > 0 else total
 
 
-def _starts(ends: NDArray[np.int64]) -> NDArray[np.int64]:
+def _window_starts(ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return from which position on the windows that end with each release have begun: the first that reaches it."""
     return np.searchsorted(ends, np.arange(ends.size), side="right")
 
 
-def _planned(ends: NDArray[np.int64], epsilon: float, weights: ArrayLike | None) -> Floats:
-    given = np.ones(ends.size) if weights is None else np.array(weights, dtype=np.float64)
-    if given.shape != ends.shape or not np.isfinite(given).all() or not (given > 0).all():
-        raise ChainError(f"{ends.size} checkpoints have a weight above 0 each, not weights of shape {given.shape}")
-    return _fitted(optimum(ends, given), ends, epsilon)
+def _offline_budgets(ends: NDArray[np.int64], epsilon: float, weights: ArrayLike | None) -> Floats:
+    values = np.ones(ends.size) if weights is None else np.array(weights, dtype=np.float64)
+    if values.shape != ends.shape or not np.isfinite(values).all() or not (values > 0).all():
+        raise ChainError(f"{ends.size} checkpoints have a weight above 0 each, not weights of shape {values.shape}")
+    return _scaled_to_windows(checkpoint_optimum(ends, values), ends, epsilon)
 
 
-def _fitted(shares: Floats, ends: NDArray[np.int64], epsilon: float) -> Floats:
+def _scaled_to_windows(shares: Floats, ends: NDArray[np.int64], epsilon: float) -> Floats:
     """Return shares as losses of which no window exceeds epsilon, by a few roundings down at most."""
-    fullest = max((upper_sum(shares[begin:end]) for begin, end in enumerate(ends)), default=1.0)
-    return np.asarray(shares / fullest * epsilon * (1 - 4 * np.finfo(np.float64).eps))
+    largest_sum = max((upper_sum(shares[start:end]) for start, end in enumerate(ends)), default=1.0)
+    return np.asarray(shares / largest_sum * epsilon * (1 - 4 * np.finfo(np.float64).eps))
 
 
-def _fractions(ends: NDArray[np.int64], epsilon: float, fraction: float) -> Floats:
+def _fraction_budgets(ends: NDArray[np.int64], epsilon: float, fraction: float) -> Floats:
     if not 0 < fraction < 1:
         raise ChainError(f"fraction = {fraction}: lies between 0 and 1, both excluded")
     losses: list[float] = []
-    for begin in _starts(ends).tolist():
-        left = math.fsum([epsilon, *(-spent for spent in losses[begin:])])
-        losses.append(fraction * left)  # at most what is left: both roundings come to less than one ulp of it
+    for start in _window_starts(ends).tolist():
+        remaining = math.fsum([epsilon, *(-loss for loss in losses[start:])])
+        losses.append(fraction * remaining)  # at most what is left: both roundings come to less than one ulp of it
     return np.array(losses)
 
 
-def _per_request(ends: NDArray[np.int64], epsilon: float, requests: int | None) -> Floats:
-    fullest = int((ends - np.arange(ends.size)).max(initial=1))
-    most = fullest if requests is None else requests
-    if most < 1:
+def _per_request_budgets(ends: NDArray[np.int64], epsilon: float, requests: int | None) -> Floats:
+    largest_count = int((ends - np.arange(ends.size)).max(initial=1))
+    max_requests = largest_count if requests is None else requests
+    if max_requests < 1:
         raise ChainError(f"requests = {requests}: a window has at least one")
-    if fullest > most:
-        raise ChainError(f"a window has {fullest} requests and at most {most} are provided for; allow more")
-    part = epsilon / most
-    if Fraction(part) * most > Fraction(epsilon):
-        part = math.nextafter(part, 0.0)
-    return np.full(ends.size, part)
+    if largest_count > max_requests:
+        raise ChainError(
+            f"a window has {largest_count} requests and at most {max_requests} are provided for; allow more"
+        )
+    share = epsilon / max_requests
+    if Fraction(share) * max_requests > Fraction(epsilon):
+        share = math.nextafter(share, 0.0)
+    return np.full(ends.size, share)

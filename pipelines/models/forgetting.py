@@ -167,7 +167,7 @@ def _table(figures: Figures, ids: Sequence[str], homes: Ints, ages_days: Sequenc
     every = {value: np.concatenate([np.zeros(0), *each]) for value, each in values.items()}
     rejected = every.pop("rejected")
     household = np.concatenate([np.zeros(0, np.int64), *code]).astype(np.int32)
-    return tables.columns(
+    return tables.table_from_columns(
         tables.FORGETTING,
         household_id=pa.DictionaryArray.from_arrays(pa.array(household), pa.array(ids, pa.string())),
         figure=figure,

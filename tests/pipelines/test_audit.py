@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data import noise
-from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, streets_for, unseen
+from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, choose_audit_datasets, undetectable_faults
 from flows.auditing import PromiseBroken, audit_json, audit_lines, require_kept
 from pipelines import aggregate, audit, publish
 from pipelines.audit import AuditResult, MeasuredLoss
@@ -153,10 +153,12 @@ def charged(*days: float, beyond: int = 2_350_000, moved: int = 1) -> list[Audit
 
 
 def test_what_small_losses_hide_is_named_and_larger_ones_hide_nothing():
-    hidden = unseen(charged(0.00001), AuditDatasets(1600, 64), unlikely=1e-6)
+    hidden = undetectable_faults(charged(0.00001), AuditDatasets(1600, 64), significance=1e-6)
     assert hidden == ("a skipped clamp",)
-    assert unseen(charged(0.001), AuditDatasets(1600, 64), unlikely=1e-6) == ()
-    assert unseen(charged(50.0, beyond=0, moved=2), AuditDatasets(1600, 1), unlikely=1e-6) == ("half the noise",)
+    assert undetectable_faults(charged(0.001), AuditDatasets(1600, 64), significance=1e-6) == ()
+    assert undetectable_faults(charged(50.0, beyond=0, moved=2), AuditDatasets(1600, 1), significance=1e-6) == (
+        "half the noise",
+    )
     kept = AuditResult((MeasuredLoss("one release", 0.00001, 0.0, 0.01),), AuditDatasets(1600, 64), (), hidden)
     assert kept.kept
     assert audit_lines(kept)[-1].endswith("not ruled out: a skipped clamp")
@@ -164,13 +166,15 @@ def test_what_small_losses_hide_is_named_and_larger_ones_hide_nothing():
 
 
 def test_streets_have_the_more_homes_the_less_each_may_lose():
-    assert [streets_for(charged(loss)).homes for loss in (3.0, 1.0, 0.1, 0.000001)] == [1, 2, 15, 64]
+    assert [choose_audit_datasets(charged(loss)).homes for loss in (3.0, 1.0, 0.1, 0.000001)] == [1, 2, 15, 64]
 
 
 def test_without_a_number_the_losses_of_the_run_file_decide_in_which_streets(large, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        audit, "streets_for", lambda releases: asked.append([each.epsilon for each in releases]) or AuditDatasets(30, 2)
+        audit,
+        "choose_audit_datasets",
+        lambda releases: asked.append([each.epsilon for each in releases]) or AuditDatasets(30, 2),
     )
     assert audit.audit(large).streets == AuditDatasets(30, 2)
     assert asked == [[2.0, 2.0]]

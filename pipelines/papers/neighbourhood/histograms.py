@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.privacy.counts import cell_count, cumulative_counts, grid, row_lengths, shifted_histograms
+from agedp_data.privacy.counts import bins_per_histogram, cell_count, cumulative_counts, delta_grid, shifted_histograms
 from agedp_data.privacy.ranges import range_variance, reconstruct
 from agedp_data.privacy.sensitivity import Change, Move, cumulative_sensitivity, shifted_sensitivity
 from pipelines.papers.homes import PaperReadings
@@ -41,7 +41,7 @@ def cumulative(change: Change) -> Floats:
 
     The number of homes is estimated here as in `deviation`: unlike conditions would compare nothing.
     """
-    edges = grid(delta=DELTA, low=LOW, high=HIGH)
+    edges = delta_grid(delta=DELTA, low=LOW, high=HIGH)
     scale = cumulative_sensitivity(change, edges=[float(edge) for edge in edges]) / EPSILON
     inner = [np.arange(CELLS - n + 1) for n in LENGTHS.tolist()]
     noisy = [((first > 0) + 1.0).mean() for first in inner]
@@ -101,7 +101,7 @@ def simulate(use: Floats, rows: int, tries: int) -> tuple[Floats, Floats]:
     scale = shifted_sensitivity(Move(DELTA), **given) / EPSILON
     rng = np.random.default_rng(11)
     noisy = true + rng.laplace(0, scale, (tries, *true.shape))
-    for row, length in enumerate(row_lengths(rows, CELLS).tolist()):
+    for row, length in enumerate(bins_per_histogram(rows, CELLS).tolist()):
         noisy[:, row, length:] = 0
     found = np.cumsum(np.pad(reconstruct(noisy, **given), ((0, 0), (1, 0))), axis=1)
     exact = np.concatenate(([0], cumulative_counts(use, delta=DELTA, low=LOW, high=HIGH)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.privacy.counts import cell_count, row_lengths, shifted_histograms
+from agedp_data.privacy.counts import bins_per_histogram, cell_count, shifted_histograms
 from agedp_data.privacy.ranges import range_variance, reconstruct
 from pipelines.papers.homes import PaperHouseholds, PaperReadings
 from pipelines.papers.results import Floats, Panel, PaperFigure, curve
@@ -95,7 +95,7 @@ def two_dimensions(data: PaperReadings) -> PaperFigure:
 def shifted(place: Floats, rows: int) -> Floats:
     """Return all k x k histograms of points (n, 2): (k, bins, k, bins)."""
     given = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
-    bins = int(row_lengths(rows, CELLS).max())
+    bins = int(bins_per_histogram(rows, CELLS).max())
     found = np.zeros((rows, bins, rows, bins))
     for x, y in place.tolist():
         one, other = shifted_histograms([x], **given), shifted_histograms([y], **given)
