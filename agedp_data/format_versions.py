@@ -15,20 +15,20 @@ NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
 """The first version of agedp that reads each form."""
 
 
-def format_reader_version(needs: object) -> str:
+def format_reader_version(version: object) -> str:
     """Return which agedp reads something that says that it `needs` a version, or says nothing.
 
     >>> format_reader_version("0.5"), format_reader_version(None)
     ('agedp 0.5 or newer', 'a newer agedp')
     """
-    return f"agedp {needs} or newer" if isinstance(needs, str) else "a newer agedp"
+    return f"agedp {version} or newer" if isinstance(version, str) else "a newer agedp"
 
 
-def format_unknown_version(what: str, form: object, needs: object) -> str:
+def format_unknown_version(subject: str, form: object, needs: object) -> str:
     """Return why something of an unknown form is refused, and what helps.
 
     >>> format_unknown_version("the ledger", 3, "0.5")
     'the ledger has form 3, which agedp 0.5 or newer reads; this agedp reads forms 1 to 2. Update agedp'
     """
     reader = format_reader_version(needs)
-    return f"{what} has form {form}, which {reader} reads; this agedp reads forms 1 to {FORM}. Update agedp"
+    return f"{subject} has form {form}, which {reader} reads; this agedp reads forms 1 to {FORM}. Update agedp"

@@ -68,10 +68,10 @@ class Roster:
         rows = np.flatnonzero(self.on(day))
         if by is None:
             return {ALL: self.household[rows]}
-        found: dict[str, list[int]] = {}
+        rows_by_group: dict[str, list[int]] = {}
         for row in rows.tolist():
-            found.setdefault(self.groups[by][row], []).append(row)
-        return {label: self.household[found[label]] for label in sorted(found)}
+            rows_by_group.setdefault(self.groups[by][row], []).append(row)
+        return {label: self.household[rows_by_group[label]] for label in sorted(rows_by_group)}
 
 
 def read_roster(path: str | Path) -> Roster:
@@ -95,17 +95,17 @@ def read_roster(path: str | Path) -> Roster:
     return _build_roster(path, header[3:], rows, read_off=read_off)
 
 
-def _read_bytes(place: str) -> bytes:
-    if storage.is_url(place):
-        return storage.whole(place, "[population] roster")
-    path = Path(place)
+def _read_bytes(location: str) -> bytes:
+    if storage.is_url(location):
+        return storage.whole(location, "[population] roster")
+    path = Path(location)
     try:
         if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
             raise _roster_error(path, "is no file; `agedp init` writes a first one")
         return path.read_bytes()
     except OSError as error:
-        what = f"cannot be read ({error.strerror}); `agedp init` writes a first one"
-        raise _roster_error(path, what, "" if path.exists() else suggest_file(path)) from None
+        reason = f"cannot be read ({error.strerror}); `agedp init` writes a first one"
+        raise _roster_error(path, reason, "" if path.exists() else suggest_file(path)) from None
 
 
 def _parse_lines(path: str | Path, text: str, *, above: int) -> list[tuple[int, list[str]]]:
@@ -183,5 +183,5 @@ def _quote_field(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text
 
 
-def _roster_error(path: str | Path, what: str, near: str = "") -> InputError:
-    return InputError(f"[population] roster: {what}", private=f"{storage.told(str(path))}: {what}{near}")
+def _roster_error(path: str | Path, problem: str, suggestion: str = "") -> InputError:
+    return InputError(f"[population] roster: {problem}", private=f"{storage.told(str(path))}: {problem}{suggestion}")

@@ -128,22 +128,22 @@ def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
         case Level():
             yield f'<path class="level" d="M0 {sheet.down(layer.value)}H{sheet.width}"/>'
         case Marks():
-            each = "".join(f"M{sheet.across(value)} {sheet.height}v-16" for value in layer.x)
-            yield f'<path class="skip" d="{each}"/>'
+            path = "".join(f"M{sheet.across(value)} {sheet.height}v-16" for value in layer.x)
+            yield f'<path class="skip" d="{path}"/>'
 
 
 def _line_paths(line: Line, sheet: _DrawingArea) -> Iterator[str]:
     if line.band is not None:
         yield from _band_paths(line, line.band, sheet)
     shapes, dots = [], []
-    known = [i for i, value in enumerate(line.values) if not math.isnan(value)]
+    present = [i for i, value in enumerate(line.values) if not math.isnan(value)]
     for run in _runs(line.values):
         points = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in run]
         if len(points) == 1:
             dots += points
         shapes.append(_path(_step_corners(points) if line.steps else points))
-    if line.dots and len(known) <= _MAX_DOTS and not line.steps:
-        dots = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in known]
+    if line.dots and len(present) <= _MAX_DOTS and not line.steps:
+        dots = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in present]
     yield f'<path class="line s{line.style}" d="{"".join(shapes)}"/>'
     if dots:
         yield f'<path class="dot s{line.style}" d="{"".join(f"M{at} {down}h0" for at, down in dots)}"/>'
@@ -167,12 +167,12 @@ def _band_paths(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet
 
 def _bar_paths(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
     if bars.x:
-        places = sorted(sheet.across(value) for value in bars.x)
-        narrowest = min((b - a for a, b in pairwise(places) if b > a), default=sheet.width // 8)
+        positions = sorted(sheet.across(value) for value in bars.x)
+        narrowest = min((b - a for a, b in pairwise(positions) if b > a), default=sheet.width // 8)
         half, floor = max(1, round(0.4 * narrowest)), sheet.down(max(sheet.y.low, 0.0))
         shapes = [
-            f"M{sheet.across(at) - half} {floor}V{sheet.down(value)}h{2 * half}V{floor}z"
-            for at, value in zip(bars.x, bars.values, strict=True)
+            f"M{sheet.across(x) - half} {floor}V{sheet.down(value)}h{2 * half}V{floor}z"
+            for x, value in zip(bars.x, bars.values, strict=True)
             if not math.isnan(value)
         ]
         yield f'<path class="bar s{bars.style}" d="{"".join(shapes)}"/>'
@@ -181,7 +181,7 @@ def _bar_paths(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
 def _runs(values: Sequence[float]) -> list[list[int]]:
     """Return the stretches of places that have a value."""
     stretches = groupby(range(len(values)), key=lambda i: not math.isnan(values[i]))
-    return [list(run) for known, run in stretches if known]
+    return [list(run) for is_present, run in stretches if is_present]
 
 
 def _path(points: Sequence[tuple[int, int]]) -> str:
@@ -204,11 +204,11 @@ def _step_corners(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     >>> _step_corners([(0, 5), (1, 5), (2, 5), (3, 9)])
     [(0, 5), (3, 5), (3, 9)]
     """
-    found = [points[0]]
+    corners = [points[0]]
     for point in points[1:]:
-        if point[1] != found[-1][1]:
-            found += [(point[0], found[-1][1]), point]
-    return found if found[-1][0] == points[-1][0] else [*found, points[-1]]
+        if point[1] != corners[-1][1]:
+            corners += [(point[0], corners[-1][1]), point]
+    return corners if corners[-1][0] == points[-1][0] else [*corners, points[-1]]
 
 
 def _legend(layers: Sequence[Layer]) -> list[str]:
@@ -244,9 +244,9 @@ def _axis_labels(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
     for value, text in y.ticks:
         yield f'<span class="y" aria-hidden="true" style="top:{_percent(1 - y.place(value))}">{escape(text)}</span>'
     for value, text in x.ticks:
-        place = x.place(value)
-        end = " first" if place < 0.05 else " last" if place > 0.95 else ""
-        yield f'<span class="x{end}" aria-hidden="true" style="left:{_percent(place)}">{escape(text)}</span>'
+        position = x.place(value)
+        end = " first" if position < 0.05 else " last" if position > 0.95 else ""
+        yield f'<span class="x{end}" aria-hidden="true" style="left:{_percent(position)}">{escape(text)}</span>'
     if y_title:
         yield f'<span class="yt" aria-hidden="true">{escape(y_title)}</span>'
 
@@ -259,15 +259,15 @@ def _end_letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Ite
         if last is not None:
             ends.append((sheet.down(last) / 2, line))
     ends.sort(key=lambda end: end[0])
-    places = [place for place, _ in ends]
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + _LETTER_PX)
+    positions = [position for position, _ in ends]
+    for i in range(1, len(positions)):
+        positions[i] = max(positions[i], positions[i - 1] + _LETTER_PX)
     lowest = height + 0.5 * _LETTER_PX
-    for i in reversed(range(len(places))):
-        places[i] = min(places[i], lowest)
-        lowest = places[i] - _LETTER_PX
-    for place, (_, line) in zip(places, ends, strict=True):
-        at = f'style="top:{_percent(place / height)}"'
+    for i in reversed(range(len(positions))):
+        positions[i] = min(positions[i], lowest)
+        lowest = positions[i] - _LETTER_PX
+    for position, (_, line) in zip(positions, ends, strict=True):
+        at = f'style="top:{_percent(position / height)}"'
         yield f'<b class="letter end s{line.style}" aria-hidden="true" {at}>{escape(line.letter)}</b>'
 
 

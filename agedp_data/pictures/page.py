@@ -122,9 +122,10 @@ def paragraph(text: str, kind: str = "") -> str:
 
 def fact_list(facts: Sequence[tuple[str, str, str]]) -> str:
     """Return a few facts to be seen at a glance: what, how much, and a remark."""
+    remarks = [f"<small>{escape(remark)}</small>" if remark else "" for _, _, remark in facts]
     items = "".join(
-        f"<div><dt>{escape(what)}</dt><dd>{escape(value)}{f'<small>{escape(more)}</small>' if more else ''}</dd></div>"
-        for what, value, more in facts
+        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}{remark}</dd></div>"
+        for (label, value, _), remark in zip(facts, remarks, strict=True)
     )
     return f'<dl class="short">{items}</dl>'
 
@@ -154,7 +155,7 @@ def text_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     titled = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>'
-        + "".join(_cell(*each) for each in zip(columns[1:], row[1:], brief, strict=True))
+        + "".join(_cell(*cell) for cell in zip(columns[1:], row[1:], brief, strict=True))
         + "</tr>\n"
         for row in rows
     )

@@ -41,8 +41,8 @@ def linear_axis(values: Iterable[float], *, zero: bool = False) -> Scale:
     >>> [text for _, text in linear_axis([9.2, 13.1]).ticks], linear_axis([1, 10]).low
     (['9', '10', '11', '12', '13', '14'], 0.0)
     """
-    known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
-    low, high = min(known), max(known)
+    finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = min(finite), max(finite)
     if zero or (low > 0 and low < 0.35 * high) or (high < 0 and high > 0.35 * low):
         low, high = min(low, 0.0), max(high, 0.0)
     if high - low <= max(1e-9 * max(abs(low), abs(high)), 1e-300):
@@ -59,9 +59,9 @@ def logarithmic_axis(values: Iterable[float], *, decades: int = 6) -> Scale:
     >>> logarithmic_axis([0.03, 180]).ticks[0], logarithmic_axis([1e-9, 1]).low
     ((0.01, '0.01'), 1e-06)
     """
-    known = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
-    last = math.ceil(math.log10(max(known)) - 1e-9)
-    first = max(min(math.floor(math.log10(min(known)) + 1e-9), last - 1), last - decades)
+    positive = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
+    last = math.ceil(math.log10(max(positive)) - 1e-9)
+    first = max(min(math.floor(math.log10(min(positive)) + 1e-9), last - 1), last - decades)
     ticks = tuple((10.0**number, format_number(10.0**number)) for number in range(first, last + 1))
     return Scale(10.0**first, 10.0**last, ticks, log=True)
 
@@ -77,15 +77,15 @@ def date_axis(first: date, last: date) -> Scale:
     low, high = first.toordinal(), last.toordinal()
     if high - low <= _SHORT_DAYS:
         step = max(1, -(-(high - low + 1) // (_MAX_TICKS - 1)))
-        found = [date.fromordinal(number) for number in range(low, high + 1, step)]
-        texts = _with_years(found, [f"{day.day} {_MONTHS[day.month - 1]}" for day in found])
+        dates = [date.fromordinal(number) for number in range(low, high + 1, step)]
+        texts = _with_years(dates, [f"{day.day} {_MONTHS[day.month - 1]}" for day in dates])
     else:
-        every = next((m for m in (1, 2, 3, 6, 12) if (high - low) / (30.5 * m) <= _MAX_TICKS), 12)
-        years = -(-(high - low) // (366 * _MAX_TICKS)) if every == 12 else 1
-        starts = (date(year, month, 1) for year in range(first.year, last.year + 1) for month in range(1, 13, every))
-        found = [day for day in starts if low <= day.toordinal() <= high and (day.year - first.year) % years == 0]
-        texts = _with_years(found, [_MONTHS[day.month - 1] for day in found])
-    return Scale(float(low), float(high), tuple((float(d.toordinal()), t) for d, t in zip(found, texts, strict=True)))
+        months = next((m for m in (1, 2, 3, 6, 12) if (high - low) / (30.5 * m) <= _MAX_TICKS), 12)
+        years = -(-(high - low) // (366 * _MAX_TICKS)) if months == 12 else 1
+        starts = (date(year, month, 1) for year in range(first.year, last.year + 1) for month in range(1, 13, months))
+        dates = [day for day in starts if low <= day.toordinal() <= high and (day.year - first.year) % years == 0]
+        texts = _with_years(dates, [_MONTHS[day.month - 1] for day in dates])
+    return Scale(float(low), float(high), tuple((float(d.toordinal()), t) for d, t in zip(dates, texts, strict=True)))
 
 
 def named_axis(ticks: Mapping[float, str]) -> Scale:
@@ -93,19 +93,19 @@ def named_axis(ticks: Mapping[float, str]) -> Scale:
     return Scale(min(ticks), max(ticks), tuple(ticks.items()))
 
 
-def _with_years(found: list[date], texts: list[str]) -> list[str]:
+def _with_years(dates: list[date], texts: list[str]) -> list[str]:
     """Return the texts of days, with the year below where it is new."""
-    years = [0, *(day.year for day in found)]
+    years = [0, *(day.year for day in dates)]
     return [
         text if day.year == before else f"{text}\n{day.year}"
-        for day, text, before in zip(found, texts, years, strict=False)
+        for day, text, before in zip(dates, texts, years, strict=False)
     ]
 
 
 def _round_step(step: float) -> float:
     """Return the next 1, 2 or 5 times a power of ten that is not smaller."""
     power = 10.0 ** math.floor(math.log10(step))
-    return next(power * each for each in (1, 2, 5, 10) if power * each >= step * (1 - 1e-9))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step * (1 - 1e-9))
 
 
 def format_number(value: float) -> str:

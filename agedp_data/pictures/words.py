@@ -42,10 +42,10 @@ def _kind(line: str) -> str:
 def _block(kind: str, lines: list[str], below: int, tables: str | None) -> Iterator[str]:
     if kind == "heading":
         for line in lines:
-            found = _HEADING.fullmatch(line)
-            if found and len(found[1]) > 1:
-                level = min(6, len(found[1]) + below - 1)
-                yield f"<h{level}>{_inline(found[2])}</h{level}>"
+            heading = _HEADING.fullmatch(line)
+            if heading and len(heading[1]) > 1:
+                level = min(6, len(heading[1]) + below - 1)
+                yield f"<h{level}>{_inline(heading[2])}</h{level}>"
     elif kind == "list":
         kind = ' class="keys"' if all(_KEY.match(line) for line in lines) else ""
         yield f"<ul{kind}>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"

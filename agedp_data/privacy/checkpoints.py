@@ -1,11 +1,23 @@
-"""The losses of known checkpoints with the least noise under window bounds (MATHS 6): a convex programme.
+r"""Losses of known checkpoints with the least noise under window bounds: a convex programme ([D], "Offline").
 
-Minimise sum of w_k/r_k subject to A r <= 1; A has a row for each window that no other contains, with a 1 where a
-checkpoint lies in it. At the optimum y_k r_k^2 = w_k with y = A' lambda, lambda >= 0 and lambda_i (1 - (A r)_i) = 0. A
-primal-dual interior point method with the first of these in logarithms, in which r and y stay positive however long the
-step. In the running sums of r a window is a difference of two, and the systems are those of a graph: sparse, one edge
-for each checkpoint and window. How far losses are from the optimum is known from the dual: for any lambda >= 0 no
-feasible r has less than (sum of sqrt(w y))^2/(sum of lambda).
+.. math:: \min \sum_k w_k / r_k \quad \text{subject to} \quad A r \le 1
+
+A has a row for each window that no other contains, with a 1 where a checkpoint lies in it. At the optimum
+y_k r_k^2 = w_k with y = A' lambda, lambda >= 0 and lambda_i (1 - (A r)_i) = 0.
+
+Example: two windows share the middle one of three checkpoints: the losses are .586, .414, .586.
+
+Decisions:
+
+* A primal-dual interior point method ([B], Section 11.7) with the first condition in logarithms, in which r and y stay
+  positive however long the step.
+* In the running sums of r a window is a difference of two, and the systems are those of a graph: sparse, one edge for
+  each checkpoint and window.
+* The gap is certified by the dual: for any lambda >= 0 no feasible r has less noise than
+  (sum of sqrt(w y))^2/(sum of lambda).
+
+[B] Boyd, Vandenberghe: Convex Optimization. Cambridge University Press, 2004.
+https://doi.org/10.1017/CBO9780511804441
 """
 
 from __future__ import annotations
@@ -27,12 +39,27 @@ _PATIENCE = 8  # steps without a smaller gap
 
 
 def checkpoint_optimum(ends: NDArray[np.int64], weights: Floats) -> Floats:
-    """Return the optimal losses for epsilon = 1; window i holds checkpoints i, ..., ends[i] - 1.
+    r"""Return the losses of known checkpoints with the least weighted noise for epsilon = 1.
 
-    Shapes: (T,), (T,) -> (T,). Units: [-] -> [-].
+    .. math:: \min \sum_k w_k / r_k \quad \text{subject to} \quad \sum_{k=i}^{e_i - 1} r_k \le 1 \text{ for every } i
+
+    Source: [D] "Offline vs Mechanism"; the method is [B] Section 11.7. Called by `window_budgets`.
+
+    Args:
+        ends: window i holds checkpoints i, ..., ends[i] - 1; shape (T,), not decreasing, ends[i] > i (`window_ends`).
+        weights: weights w_k, shape (T,), > 0 [-].
+
+    Returns:
+        Losses, shape (T,), > 0 [epsilon], within 1e-8 of the optimum.
 
     Raises:
-        ChainError: no losses within 1e-8 of the optimum were found (of weights more than 15 orders of magnitude apart).
+        ChainError: no losses within 1e-8 of the optimum, for weights more than 15 orders of magnitude apart.
+
+    References:
+        [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
+        https://doi.org/10.1145/2590296.2590320
+        [B] Boyd, Vandenberghe: Convex Optimization. Cambridge University Press, 2004.
+        https://doi.org/10.1017/CBO9780511804441
 
     >>> checkpoint_optimum(np.array([2, 3, 3]), np.ones(3)).round(6).tolist()  # 2/a + 1/b, a + b = 1: a = sqrt(2) b
     [0.585786, 0.414214, 0.585786]
@@ -60,7 +87,7 @@ class _CheckpointProgramme:
         return _window_sums(losses, self.start, self.stop)
 
     def over(self, multipliers: Floats) -> Floats:
-        """Return A' lambda, the sum over the windows that hold each checkpoint; these follow on each other."""
+        """Return A' lambda, the sum over the windows that hold each checkpoint; these are consecutive."""
         checkpoints = np.arange(self.weights.size)
         first_after = np.searchsorted(self.start, checkpoints, side="right")
         return _window_sums(multipliers, np.searchsorted(self.stop, checkpoints, side="right"), first_after)
@@ -90,7 +117,7 @@ class _CheckpointProgramme:
         raise ChainError(_NO_OPTIMUM_MESSAGE)
 
     def _gap(self, losses: Floats, multipliers: Floats) -> float:
-        """Return how far these losses, scaled to fit, may be from the optimum, as a part of it."""
+        """Return the relative optimality gap of these losses, scaled to be feasible."""
         noise = float((self.weights / losses).sum() * self.within(losses).max())
         lower_bound = float(np.sqrt(self.weights * self.over(multipliers)).sum()) ** 2 / float(multipliers.sum())
         return noise / lower_bound - 1
@@ -101,7 +128,7 @@ class _CheckpointProgramme:
         """Return the Newton step towards y r^2 = w, A r + s = 1 and lambda s = `target_share` of its mean."""
         slopes = self.over(multipliers)
         log_residual = np.log(self.weights / (slopes * losses**2))
-        # no nearer to the bounds than to y r^2 = w, or small weights would be left behind
+        # no nearer to the bounds than to y r^2 = w, or small weights would lag
         centring = min(0.9, max(target_share, float(np.abs(log_residual).max())))
         target = centring * float(multipliers @ slack) / self.start.size
         excess = self.within(losses) + slack - 1

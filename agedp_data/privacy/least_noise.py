@@ -1,19 +1,24 @@
-"""The least mean noise under any discount, found by Newton's method in the discounted sums (MATHS 5).
+"""The least mean noise under any discount, by Newton's method in the discounted sums.
 
-In the sums D = A r the programme of `optimum` has bounds only, D_t <= 1, and the inverse G of A is again a Toeplitz
-matrix: every product is a transform, and every point on the way is a schedule. The gradient is -lambda,
-A' lambda = 1/r^2. Some sums are left free and the others stay where they are; a system of free sums is solved by
-conjugate gradients, preconditioned run by run of them by A W^-1 A', its inverse if nothing else is free.
+The idea: in the sums D = A r the programme of `exponential_optimum` has only bounds, D_t <= 1, and the inverse G of A
+is again a Toeplitz matrix. Every product is a transform, and every iterate is a feasible schedule.
 
-A long series begins with the schedule of one whose weights are sums of four, drawn out and cut at the bounds: what is
-free there is nearly known. Which are free decides everything. First it is the first m. Were they too few, lambda summed
-up from m on is not positive at first, and m moves behind the place where it last is not; were they too many, D rises
-above 1 from some t on, and m moves half the way to it. Weights of a few large steps leave further runs free: then it is
-every sum below its bound, and those where lambda, made positive by the nearest sum of it that does not fall, vanishes.
+Example: weights 1, 1/2 and two releases have the optimal losses .828, .586; only the second sum is at its bound.
 
-Any lambda >= 0 bounds the optimum from below by (sum of sqrt((A' lambda)_k))^2/sum of lambda. That of a point is
-negative here and there, and lies off its bounds until all is solved; so several are tried that move it a little, on to
-sums at their bound or so near to it that it costs nothing.
+Decisions:
+
+* The gradient is -lambda, A' lambda = 1/r^2. Some sums are free and the others stay at their bound. The system of the
+  free sums is solved by conjugate gradients, preconditioned for each run of them by A W^-1 A', its inverse if nothing
+  else is free.
+* A long series begins with the schedule of a shorter one whose weights are sums of four, repeated and cut at the
+  bounds: its set of free sums is nearly right, and that set decides everything.
+* First the set is the first m sums. If they are too few, the running sum of lambda from m on is not positive at first,
+  and m moves after the last such index. If they are too many, D exceeds 1 from some t on, and m moves half the way to
+  it. Weights of a few large steps leave further runs free: then the set is every sum below its bound, and those where
+  lambda, projected to non-negative values (running sum made monotone), vanishes.
+* Any lambda >= 0 bounds the optimum from below by (sum of sqrt((A' lambda)_k))^2/sum of lambda. The lambda of an
+  iterate has small negative entries, so several corrections are tried: onto sums at their bound, or so near to it that
+  it costs nothing.
 """
 
 from __future__ import annotations
@@ -30,13 +35,13 @@ from scipy.fft import irfft, next_fast_len, rfft
 from agedp_data.privacy.kernel import Floats, Mask
 from agedp_data.privacy.optimum import renewal_by_transforms
 
-_BOUND_TOLERANCE = 1e-12  # a sum nearer to its bound lies on it
+_BOUND_TOLERANCE = 1e-12  # a sum within this distance of its bound is at it
 _MAX_UNCOARSENED = 4096
 _MAX_ROUNDS = 60
-_BLOCK = 4  # weights that are one weight of the shorter series a long one begins with
-_COARSE_GAP = 2e-6  # the gap up to which that one is solved
-_BOUND_MARGINS = (1e-6, 1e-4, 1e-3)  # sums so near to their bound may have multipliers
-_GATHERED_MARGIN = 1e-5  # to these all others move theirs
+_BLOCK = 4  # weights summed into one weight of the shorter series
+_COARSE_GAP = 2e-6  # gap to which the shorter series is solved
+_BOUND_MARGINS = (1e-6, 1e-4, 1e-3)  # sums within these distances of their bound may have multipliers
+_GATHERED_MARGIN = 1e-5  # multipliers are moved to sums within this distance
 # rounds that may gain less than a hundredth of the gap
 _PATIENCE_FIRST = 3  # the first m sums free: any sums are tried next
 _PATIENCE_ANY = 15  # any sums free: nothing is tried next
@@ -47,17 +52,34 @@ _MIN_BLOCK_RUN = 8  # a shorter run is preconditioned by its diagonal
 
 
 def least_noise(weights: Floats) -> tuple[Floats, float]:
-    """Return the schedule for epsilon = 1, and by which part of its noise it may exceed the optimum.
+    r"""Return the schedule with the least mean noise for epsilon = 1, and a bound of its relative optimality gap.
 
-    Up to 4,096 releases rounds go on to 1e-10, for longer ones to 9e-7, or as far as rounding lets them. Shapes:
-    (T,) -> (T,). Units: [-].
+    .. math:: \min \sum_k 1/r_k \quad \text{subject to} \quad \sum_{k=1}^{t} a(t - k) \, r_k \le 1 \text{ for every } t
+
+    Source: the optimal schedule under [F] (10) and (13) for a known horizon; the gap is certified by the dual (module's
+    head). Use `exponential_optimum` for exponential weights. Up to 4,096 releases the iteration continues to a gap of
+    1e-10, for longer series to 9e-7, or as far as rounding permits.
+
+    Args:
+        weights: a(0), ..., a(T - 1), shape (T,), non-increasing, a(0) > 0 [-].
+
+    Returns:
+        Losses, shape (T,) [epsilon], and the gap: the part of the noise that may exceed the optimum [-].
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
+        2020. https://doi.org/10.48550/arXiv.1908.03995
+
+    >>> losses, gap = least_noise(np.array([1.0, 0.25, 0.0625]))
+    >>> losses.round(6).tolist(), gap < 1e-9  # as `exponential_optimum(0.25, 3)`
+    ([1.0, 0.75, 0.75], True)
     """
     point, gap, _ = _solve(weights / weights[0], 1e-10 if weights.size <= _MAX_UNCOARSENED else 9e-7)
     return point.losses / weights[0], gap
 
 
 def _solve(weights: Floats, target_gap: float) -> tuple[_Point, float, bool]:
-    """Return the schedule, its gap, and whether other sums than the first are free; weights begin with 1."""
+    """Return the schedule, its gap, and whether sums other than the first m are free; weights begin with 1."""
     programme, is_any_free = _LeastNoiseProgramme(weights, target_gap), False
     point = programme.start()
     if weights.size > _MAX_UNCOARSENED:
@@ -103,7 +125,7 @@ class _LeastNoiseProgramme:
         self._lower_bound = 0.0
 
     def start(self) -> _Point:
-        """Return the best of those that are constant up to some release, and then their own renewal."""
+        """Return the best schedule of those that are constant up to some release and then continue as a renewal."""
         sums, last = np.cumsum(self._weights), self._weights.size - 1
         ends = {last >> shift for shift in range(last.bit_length() + 1)}
         level = int((self._weights == 1).sum()) - 1
@@ -111,7 +133,7 @@ class _LeastNoiseProgramme:
         return min(points, key=lambda point: point.noise)
 
     def cut(self, losses: Floats) -> _Point:
-        """Return the schedule of these losses with its sums cut at the bounds; the last loss goes on."""
+        """Return the schedule of these losses with its sums cut at the bounds; the last loss is repeated."""
         extended = np.pad(losses, (0, self._weights.size - losses.size), mode="edge")
         return self._at(np.minimum(self._times(self._a, extended), 1.0))
 
@@ -169,7 +191,7 @@ class _LeastNoiseProgramme:
             point = next_point
 
     def _settled(self, history: list[tuple[float, int]], *, patience: int) -> bool:
-        """Return whether the last point is good enough, or its m stood still for some rounds that gained nothing."""
+        """Return whether the last point is good enough, or m did not change for some rounds that gained nothing."""
         noise, m = history[-1]
         gap = 1 - self._lower_bound / noise
         earlier_noise, recent_m = (
@@ -226,7 +248,7 @@ class _LeastNoiseProgramme:
         return solution
 
     def _preconditioner(self, weight: Floats, free: Mask) -> Callable[[Floats], Floats]:
-        """Return what multiplies by A W^-1 A' of each run of free sums."""
+        """Return the multiplication by A W^-1 A' of each run of free sums."""
         inverse = weight.min() / weight
         # a preconditioner need not be sharp, but transforms lose what is so much smaller than the rest
         dtype: type[np.floating[Any]] = np.float32 if inverse.min() > _MIN_SINGLE_PRECISION_RATIO else np.float64
@@ -255,7 +277,7 @@ class _LeastNoiseProgramme:
         return precondition
 
     def _along(self, start: _Point, step: Floats, multipliers: Floats) -> _Point | None:
-        """Return the first point of the halved step, cut at the bounds, that is better; None if none is."""
+        """Return the first better point along the halved step, cut at the bounds; None if there is none."""
         length = 1.0
         while length > 1e-6:
             point = self._at(np.minimum(start.sums + length * step, 1.0))
@@ -279,7 +301,7 @@ def _widen_mask(mask: Mask) -> Mask:
 
 
 def _runs_by_length(mask: Mask) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield first places and lengths of the runs that are not short, those of about one length together."""
+    """Yield starts and lengths of the long runs, runs of about the same length together."""
     ends = np.flatnonzero(np.diff(mask, prepend=False, append=False))
     starts, lengths = ends[::2], ends[1::2] - ends[::2]
     doublings = np.frexp(lengths - 0.5)[1]
@@ -289,14 +311,14 @@ def _runs_by_length(mask: Mask) -> Iterator[tuple[NDArray[np.int64], NDArray[np.
 
 
 def _monotone_increments(multipliers: Floats) -> Floats:
-    """Return the steps of a sum that does not fall, between the largest before and the least behind each place."""
+    """Return the increments of a monotone sum between the largest earlier and the least later running sum."""
     sums = np.cumsum(multipliers)
     highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums[::-1])[::-1]
     return np.maximum(np.diff(np.maximum((highest + lowest) / 2, 0.0), prepend=0.0), 0.0)
 
 
 def _isotonic_increments(multipliers: Floats, near: Mask) -> Floats:
-    """Return multipliers at these places alone, whose sums are nearest to the mean sum up to the next of them."""
+    """Return multipliers on the masked indices, whose sums are nearest to the mean running sum up to the next."""
     result = np.zeros_like(multipliers)
     if near.any():
         from scipy.optimize import isotonic_regression  # noqa: PLC0415  (slow to import, and few commands need it)

@@ -66,7 +66,7 @@ def sum_sensitivity(change: Change, *, clamp: int) -> int:
 
     .. math:: \Delta_1 = \min(\lfloor \mathrm{size} \rfloor, U) \text{ for a move}, \quad \Delta_1 = U \text{ otherwise}
 
-    Source: [D] "Background: Sensitivity"; [DMNS] Definition 3. Integer uses differ by integers, hence the floor.
+    Source: [D] "Background: Sensitivity"; L1 sensitivity of [DMNS]. Integer uses differ by integers, hence the floor.
 
     Args:
         change: `Move(size)`, "arrival", "departure" or "replacement".

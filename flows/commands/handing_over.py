@@ -82,6 +82,6 @@ def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOp
     from pipelines.audit import audit as measure
 
     with bars(wanted=not (as_json or quiet)) as told:
-        found = measure(run_file, told=told)
+        found = measure(run_file, progress=told)
     answer(audit_json(found), "\n".join(audit_lines(found)), as_json=as_json, quiet=quiet)
     require_kept(found)
