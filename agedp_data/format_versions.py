@@ -1,7 +1,7 @@
-"""The forms that agedp wrote so far: of a contract, of the rows of a ledger, of the files that hold rows.
+"""Format versions that agedp has written: of contracts, of ledger rows, of the files that hold rows.
 
-Every form that was ever released is read for ever. A newer one begins where a row says so, on the same hash chain, and
-rewrites nothing. Software that does not know a form refuses it and names the version that does.
+Every released format stays readable. A newer format begins at the row that states it, on the same hash chain, and
+rewrites nothing. Software that does not know a format refuses it and names the version that does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
 
 
 def format_reader_version(version: object) -> str:
-    """Return which agedp reads something that says that it `needs` a version, or says nothing.
+    """Return the name of the agedp that reads something whose format requires a version, or does not state one.
 
     >>> format_reader_version("0.5"), format_reader_version(None)
     ('agedp 0.5 or newer', 'a newer agedp')
@@ -25,7 +25,7 @@ def format_reader_version(version: object) -> str:
 
 
 def format_unknown_version(subject: str, form: object, needs: object) -> str:
-    """Return why something of an unknown form is refused, and what helps.
+    """Return why something of an unknown format is refused, and what to do.
 
     >>> format_unknown_version("the ledger", 3, "0.5")
     'the ledger has form 3, which agedp 0.5 or newer reads; this agedp reads forms 1 to 2. Update agedp'

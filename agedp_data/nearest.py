@@ -1,8 +1,10 @@
-"""The name that was probably meant where another one was written.
+"""Suggestions for a misspelt name: the nearest known name ("did you mean").
 
-A proposal is made only if it is a likely slip of the pen and confusing the two is harmless. Two kinds are never
-proposed: the opposite ("end" for "begin", "max_missing" for "min_missing") and another magnitude ("Wh" for "MWh",
-"age_days" for "age_hours").
+A suggestion is made only for a likely misspelling, and only where confusing the two names is harmless. Two kinds are
+never suggested: the opposite ("end" for "begin", "max_missing" for "min_missing") and another magnitude ("Wh" for
+"MWh", "age_days" for "age_hours").
+
+Example: "clasical" is answered with "did you mean 'classical'?".
 """
 
 from __future__ import annotations
@@ -43,10 +45,13 @@ _WORDS: Final = re.compile(r"[^\W_]+")
 
 
 def suggest_name(value: object, names: Sequence[str], *, likeness: float = 0.5) -> str:
-    """Return the question whether the nearest of the known names was meant, "" if none is near.
+    """Return the question whether the nearest known name was meant, "" if none is near; append it to an error message.
 
-    `likeness` is the least share of letters that agree, 0 to 1; one letter of three or more may be wrong whatever it
-    says, and never more than a third of them.
+    Args:
+        value: name as the user wrote it.
+        names: known names.
+        likeness: smallest part of the letters that must agree, 0 to 1. One letter of three or more may always be wrong,
+            and never more than a third of them.
 
     >>> suggest_name("clasical", ["classical", "w-event"])
     "; did you mean 'classical'?"
@@ -66,12 +71,12 @@ def suggest_name(value: object, names: Sequence[str], *, likeness: float = 0.5) 
 
 
 def _max_edits(length: int, likeness: float) -> int:
-    """Return how many letters of a name may be wrong: one of three in any case, else up to a third."""
+    """Return the number of letters of a name that may be wrong: one of three in any case, otherwise up to a third."""
     return max(int(length >= 3), int((1 - max(likeness, 2 / 3)) * length + 1e-9))
 
 
 def is_confusable(value: str, name: str) -> bool:
-    """Return whether a name differs from what was written by an opposite or by a unit.
+    """Return whether a name differs from a written one by an opposite or by a unit; such a name is never suggested.
 
     >>> is_confusable("clamp_wh", "clamp_kwh"), is_confusable("clamp_kwhs", "clamp_kwh")
     (True, False)
@@ -107,7 +112,7 @@ def _is_negation(first: str, second: str) -> bool:
 
 
 def _edit_distance(first: str, second: str) -> int:
-    """Return how many letters are wrong, missing, too many or exchanged with their neighbour (Damerau)."""
+    """Return the number of letters that are wrong, missing, superfluous or swapped with a neighbour (Damerau 1964)."""
     before: list[int] = []
     row = list(range(len(second) + 1))
     for i, letter in enumerate(first, 1):
@@ -120,7 +125,10 @@ def _edit_distance(first: str, second: str) -> int:
 
 
 def suggest_file(path: Path) -> str:
-    """Return the question whether a file or folder of a similar name beside a missing one was meant, "" if none is."""
+    """Return the question whether a file of a similar name in the same folder was meant, "" if none is similar.
+
+    Use it where a file does not exist, in the private text of an error: file names are not public.
+    """
     try:
         names = [entry.name for entry in path.parent.iterdir() if entry.name != path.name]
     except (OSError, ValueError):

@@ -1,8 +1,10 @@
-"""Who is counted on which day: `household_id,from,to[,group columns]`.
+"""The roster, who is a member on which day: `household_id,from,to[,group columns]`.
 
-Both days are included; an empty `to` means still there. A household may have several rows (it left and came
-back, or changed group), on different days. Who is a customer is known to everybody in the guarantee; the file
-itself stays confidential, so messages name a line, never a household.
+Both days are included; an empty `to` means that the membership has not ended. A household may have several rows on
+different days (it left and came back, or changed its group). Membership is public in the guarantee; the file itself is
+confidential, so messages name a line, never a household.
+
+Example: the row `A,2013-01-01,2013-03-31,north` makes household A a member of group north for 90 days.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ _NO_LAST_DAY = int(np.iinfo(np.int32).max)
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Roster rows (n): code into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
+    """Roster rows (n): index into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
 
-    `read_off` says that the file still begins with the line that `agedp init` leaves.
+    `read_off` is True while the file still begins with the line that `agedp init` writes.
     """
 
     ids: tuple[str, ...]
@@ -47,24 +49,24 @@ class Roster:
     read_off: bool = False
 
     def on(self, day: date) -> Flags:
-        """Return which rows count on a day."""
+        """Return which rows are valid on a day, shape (n,), bool."""
         number = day.toordinal() - _EPOCH
         counted: Flags = (self.first <= number) & (number <= self.last)
         return counted
 
     def households(self, day: date) -> int:
-        """Return how many households are counted on a day."""
+        """Return the number of households on the roster on a day."""
         return int(self.on(day).sum())
 
     def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a column on a day and how many households each has; without a column ("all", n)."""
+        """Return the groups of a column on a day with their numbers of households; without a column ("all", number)."""
         if by is None:
             return ((ALL, self.households(day)),)
         groups = [self.groups[by][i] for i in np.flatnonzero(self.on(day))]
         return tuple(sorted(Counter(groups).items()))
 
     def members(self, day: date, by: str | None) -> dict[str, Ints]:
-        """Return the household codes that are counted on a day, by group."""
+        """Return the indices of the member households on a day, by group."""
         rows = np.flatnonzero(self.on(day))
         if by is None:
             return {ALL: self.household[rows]}
@@ -78,7 +80,7 @@ def read_roster(path: str | Path) -> Roster:
     """Return the roster of a file, at a path or a URL.
 
     Raises:
-        InputError: the file or one of its lines cannot be understood; overlapping rows of one household.
+        InputError: the file or one of its lines cannot be parsed, or rows of one household overlap.
     """
     try:
         text = _read_bytes(str(path)).decode("utf-8-sig")
@@ -171,7 +173,14 @@ def _build_roster(
 
 
 def format_roster(spans: Iterable[tuple[str, date, date | None]]) -> str:
-    """Return a roster file, marked as read off the data, for (household, first day, last day) triples."""
+    """Return the text of a roster file, marked as read off the data.
+
+    Args:
+        spans: (household, first day, last day) triples; a last day of None has not ended.
+
+    >>> print(format_roster([("A", date(2013, 1, 1), None)]).splitlines()[-1])
+    A,2013-01-01,
+    """
     lines = [f"{READ_OFF_MARK} by `agedp init`; delete this line once the list comes from your customer records"]
     lines.append(",".join(_FIXED_COLUMNS))
     lines += [f"{_quote_field(household)},{first},{'' if last is None else last}" for household, first, last in spans]

@@ -1,7 +1,7 @@
-"""The tables that are written, each declared once: columns, Arrow types, units and meaning.
+"""Schemas of every table that is written, each declared once: columns, Arrow types, units and meaning.
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
-`COUNTED_STATES`, `FORGETTING` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are what is released.
+`COUNTED_STATES`, `FORGETTING` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are published.
 """
 
 from __future__ import annotations
@@ -172,14 +172,19 @@ DAILY_DISTRIBUTION = _schema(
 
 
 def readings_schema(*, width: int, channels: int) -> pa.Schema:
-    """Return the table of readings of a layout with so many readings a row and so many channels."""
+    """Return the schema of the readings of a layout.
+
+    Args:
+        width: readings per row; above 1 a row is a day.
+        channels: number of channels of a household.
+    """
     if width > 1:
         return READINGS_WIDE
     return READINGS if channels == 1 else READINGS_CHANNELS
 
 
 def table_from_columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (whatever Arrow takes)
-    """Return a table of this schema; every column must be given, none besides.
+    """Return a table of this schema from one array or sequence per column.
 
     Raises:
         ValueError: a column is missing or unknown.
@@ -191,7 +196,11 @@ def table_from_columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: A
 
 
 def table_from_rows(schema: pa.Schema, lines: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return a table of this schema from its lines, each with every column."""
+    """Return a table of this schema from its rows, each with every column.
+
+    Raises:
+        KeyError: a row has no value for a column.
+    """
     return table_from_columns(schema, **{name: [line[name] for line in lines] for name in schema.names})
 
 

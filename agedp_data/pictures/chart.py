@@ -1,12 +1,13 @@
 """One chart as HTML with an SVG inside, for screens of any width and for print.
 
-Decisions. The SVG holds lines and areas alone and is stretched to its column; strokes are not (non-scaling), so one
-chart serves a phone and a desk. Words stand beside it as HTML: they wrap, keep their size and can be selected.
-Coordinates are whole numbers, each relative to the one before: a thousand days are 6 kB a line. Tried: matplotlib
-writes 45 to 65 kB a chart, takes .4 s, and its text does not grow with the page; plotly brings 4.9 MB.
+Decisions:
 
-Lines differ by dash and by a letter at their end, not by colour alone. Every chart says in words what it shows
-(`about`), and whoever draws one puts its numbers in a table beside it.
+* The SVG holds only lines and areas and is stretched to its column. Strokes are not stretched (non-scaling), so that
+  one chart fits a phone and a desktop. Text is HTML beside it: it wraps, keeps its size and can be selected.
+* Coordinates are integers, each relative to the previous one: a line of a thousand days is 6 kB. Tried: matplotlib
+  writes 45 to 65 kB per chart, takes 0.4 s, and its text does not grow with the page; plotly adds 4.9 MB.
+* Lines differ by dash and by a letter at their end, not by colour alone. Every chart describes its content in words
+  (`about`), and the caller adds a table of its numbers.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _LETTER_PX = 17
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Values by x, NaN where there are none; `band` is drawn around them (low, high); `letter` stands at the end.
+    """A line of values by x, NaN where a value is missing, with an optional `band` (low, high) and end `letter`.
 
-    Few values are marked by `dots`, unless the line goes in `steps`.
+    Lines of few values have `dots`, unless the line is drawn in `steps`.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Places along the bottom, such as days that were skipped."""
+    """Marks along the bottom, such as skipped days."""
 
     name: str
     x: Sequence[float]
@@ -72,16 +73,16 @@ Layer = Line | Bars | Level | Marks
 def chart(
     title: str, about: str, layers: Sequence[Layer], *, x: Scale, y: Scale, y_title: str = "", height: int = 220
 ) -> str:
-    """Return a figure: its title, a legend if it takes one, the drawing, and the axes' words. Texts are escaped here.
+    """Return a figure: title, legend if needed, drawing and axis labels. Texts are escaped here.
 
     Args:
-        title: what it shows, unlike that of any other chart of the page.
-        about: what somebody who cannot it should know.
-        layers: what is drawn, the lowest first.
-        x: the horizontal axis.
-        y: the vertical axis.
+        title: subject of the chart, different from every other title of the page.
+        about: description for a reader who cannot see the chart.
+        layers: lines, bars, levels and marks, the lowest layer first.
+        x: horizontal axis.
+        y: vertical axis.
         y_title: quantity and unit of the vertical axis.
-        height: of the drawing, px.
+        height: height of the drawing [px].
     """
     sheet = _DrawingArea(x, y, 2000, 2 * height)
     label = escape(f"{title}. {about}", quote=True)
@@ -105,7 +106,7 @@ def chart(
 
 @dataclass(frozen=True, slots=True)
 class _DrawingArea:
-    """Whole places on the drawing."""
+    """Integer coordinates of the drawing."""
 
     x: Scale
     y: Scale
@@ -179,7 +180,7 @@ def _bar_paths(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
 
 
 def _runs(values: Sequence[float]) -> list[list[int]]:
-    """Return the stretches of places that have a value."""
+    """Return the runs of consecutive indices that have a value."""
     stretches = groupby(range(len(values)), key=lambda i: not math.isnan(values[i]))
     return [list(run) for is_present, run in stretches if is_present]
 
@@ -252,7 +253,7 @@ def _axis_labels(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
 
 
 def _end_letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Iterator[str]:
-    """Yield the letters at the ends of lines, moved apart where they would lie on each other."""
+    """Yield the letters at the ends of lines, moved apart where they would overlap."""
     ends = []
     for line in lines:
         last = next((value for value in reversed(line.values) if not math.isnan(value)), None)

@@ -1,4 +1,4 @@
-"""Axes of a chart: where a value lies between its two ends, and which values are written beside it."""
+"""Axes of a chart: the position of a value between the two ends, and the labelled values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scale:
     log: bool = False
 
     def place(self, value: float) -> float:
-        """Return where a value lies, 0 at the low end and 1 at the high one; beyond them it lies at the end.
+        """Return the position of a value, 0 at the low end and 1 at the high end; values beyond an end are at that end.
 
         >>> linear_axis([0, 10]).place(2.5), logarithmic_axis([1, 100]).place(10)
         (0.25, 0.5)
@@ -36,7 +36,7 @@ class Scale:
 
 
 def linear_axis(values: Iterable[float], *, zero: bool = False) -> Scale:
-    """Return an axis with round ends that holds all finite values, and 0 if asked or if that costs little.
+    """Return an axis with round ends that contains all finite values, and 0 if `zero` or if that costs little space.
 
     >>> [text for _, text in linear_axis([9.2, 13.1]).ticks], linear_axis([1, 10]).low
     (['9', '10', '11', '12', '13', '14'], 0.0)
@@ -54,7 +54,7 @@ def linear_axis(values: Iterable[float], *, zero: bool = False) -> Scale:
 
 
 def logarithmic_axis(values: Iterable[float], *, decades: int = 6) -> Scale:
-    """Return an axis from one power of ten to another around all positive values, at most so many decades down.
+    """Return an axis between powers of ten that contains all positive values, at most `decades` below the highest.
 
     >>> logarithmic_axis([0.03, 180]).ticks[0], logarithmic_axis([1e-9, 1]).low
     ((0.01, '0.01'), 1e-06)
@@ -67,7 +67,7 @@ def logarithmic_axis(values: Iterable[float], *, decades: int = 6) -> Scale:
 
 
 def date_axis(first: date, last: date) -> Scale:
-    r"""Return an axis of days by their ordinal, with a handful of dates written beside it, a new year below its date.
+    r"""Return an axis of days by their ordinal with a few labelled dates, the year below the first date of a year.
 
     >>> [text for _, text in date_axis(date(2013, 1, 1), date(2013, 12, 31)).ticks]
     ['Jan\n2013', 'Apr', 'Jul', 'Oct']
@@ -89,12 +89,12 @@ def date_axis(first: date, last: date) -> Scale:
 
 
 def named_axis(ticks: Mapping[float, str]) -> Scale:
-    """Return an axis whose places have names."""
+    """Return an axis whose positions have names."""
     return Scale(min(ticks), max(ticks), tuple(ticks.items()))
 
 
 def _with_years(dates: list[date], texts: list[str]) -> list[str]:
-    """Return the texts of days, with the year below where it is new."""
+    """Return the labels of days, with the year below where it changes."""
     years = [0, *(day.year for day in dates)]
     return [
         text if day.year == before else f"{text}\n{day.year}"
@@ -109,7 +109,7 @@ def _round_step(step: float) -> float:
 
 
 def format_number(value: float) -> str:
-    """Return a number as people write it: three digits, no exponent between a millionth and a trillion.
+    """Return a number for people: three digits, no exponent between a millionth and a trillion.
 
     >>> [format_number(value) for value in (0.30000000000000004, 2500.0, -0.0, 1e-7, 12345.6, math.inf)]
     ['0.3', '2,500', '0', '1e-07', '12,346', 'infinite']
@@ -124,7 +124,7 @@ def format_number(value: float) -> str:
 
 
 def format_rounded_up(value: float) -> str:
-    """Return a number that is not negative in three digits, rounded up; one below a thousandth is told as such.
+    """Return a non-negative number in three digits, rounded up; "< 0.001" below a thousandth. Use it for losses.
 
     >>> format_rounded_up(0.12345), format_rounded_up(0.5), format_rounded_up(2e-9), format_rounded_up(0.0)
     ('0.124', '0.5', '< 0.001', '0')

@@ -1,6 +1,6 @@
-"""Markdown as `agedp_data.statement` writes it -> HTML: what a page says is what the file says, word for word.
+"""The statement's Markdown as HTML: a page has the text of the file, word for word.
 
-Headings, paragraphs, lists with *, tables, **strong**, *stressed* and `code`; anything else stays the text that it is.
+Headings, paragraphs, lists with *, tables, **strong**, *emphasis* and `code`; anything else stays text.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def markdown_to_html(text: str, *, below: int, tables: str | None = None) -> str:
-    r"""Return the text as HTML whose first level of headings is the one below `below`; the title is left out.
+    r"""Return the text as HTML whose highest headings are one level below `below`; the title is omitted.
 
-    In place of tables stands the paragraph `tables`, if it is given; a list of nothing but keys is set small.
+    Args:
+        text: Markdown.
+        below: level of the heading above the text.
+        tables: paragraph that replaces every table, if given.
+
+    A list that contains only keys is set in small type.
 
     >>> markdown_to_html("# T\n\n## A & B\n\n* **x**\n* y\n", below=2)
     '<h3>A &amp; B</h3>\n<ul><li><strong>x</strong></li><li>y</li></ul>'
