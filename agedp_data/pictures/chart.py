@@ -114,10 +114,10 @@ class _DrawingArea:
     height: int
 
     def across(self, value: float) -> int:
-        return round(self.x.place(value) * self.width)
+        return round(self.x.position(value) * self.width)
 
     def down(self, value: float) -> int:
-        return round((1 - self.y.place(value)) * self.height)
+        return round((1 - self.y.position(value)) * self.height)
 
 
 def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
@@ -243,9 +243,9 @@ def _sample_svg(shape: str) -> str:
 
 def _axis_labels(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
     for value, text in y.ticks:
-        yield f'<span class="y" aria-hidden="true" style="top:{_percent(1 - y.place(value))}">{escape(text)}</span>'
+        yield f'<span class="y" aria-hidden="true" style="top:{_percent(1 - y.position(value))}">{escape(text)}</span>'
     for value, text in x.ticks:
-        position = x.place(value)
+        position = x.position(value)
         end = " first" if position < 0.05 else " last" if position > 0.95 else ""
         yield f'<span class="x{end}" aria-hidden="true" style="left:{_percent(position)}">{escape(text)}</span>'
     if y_title:

@@ -21,10 +21,10 @@ class Scale:
     ticks: tuple[tuple[float, str], ...]
     log: bool = False
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Return the position of a value, 0 at the low end and 1 at the high end; values beyond an end are at that end.
 
-        >>> linear_axis([0, 10]).place(2.5), logarithmic_axis([1, 100]).place(10)
+        >>> linear_axis([0, 10]).position(2.5), logarithmic_axis([1, 100]).position(10)
         (0.25, 0.5)
         """
         if self.high <= self.low:

@@ -71,7 +71,7 @@ def checkpoint_optimum(ends: NDArray[np.int64], weights: Floats) -> Floats:
     if not relative_weights.min() >= _MIN_RELATIVE_WEIGHT:
         raise ChainError(_NO_OPTIMUM_MESSAGE)
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
-        return _CheckpointProgramme(maximal, ends[maximal], relative_weights).solved()
+        return _CheckpointProgramme(maximal, ends[maximal], relative_weights).solve()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +82,21 @@ class _CheckpointProgramme:
     stop: NDArray[np.int64]
     weights: Floats
 
-    def within(self, losses: Floats) -> Floats:
+    def window_sums(self, losses: Floats) -> Floats:
         """Return A r, the sum over each window, term by term: differences of running sums would lose digits."""
         return _window_sums(losses, self.start, self.stop)
 
-    def over(self, multipliers: Floats) -> Floats:
+    def sums_over_windows(self, multipliers: Floats) -> Floats:
         """Return A' lambda, the sum over the windows that hold each checkpoint; these are consecutive."""
         checkpoints = np.arange(self.weights.size)
         first_after = np.searchsorted(self.start, checkpoints, side="right")
         return _window_sums(multipliers, np.searchsorted(self.stop, checkpoints, side="right"), first_after)
 
-    def solved(self) -> Floats:
+    def solve(self) -> Floats:
         root = np.sqrt(self.weights)
-        losses = root / (2 * self.within(root).max())
+        losses = root / (2 * self.window_sums(root).max())
         multipliers = np.full(self.start.size, float((root / losses).sum() / root.sum()) ** 2 / self.start.size)
-        slack = 1 - self.within(losses)
+        slack = 1 - self.window_sums(losses)
         smallest_gap, best_losses, stalled = np.inf, losses, 0
         for _ in range(_MAX_STEPS):
             try:
@@ -113,28 +113,32 @@ class _CheckpointProgramme:
             step_length = min(1.0, 0.99 * min(_max_step(values, step) for values, step in pairs))
             losses, multipliers, slack = (values + step_length * step for values, step in pairs)
         if smallest_gap <= _MAX_GAP:
-            return np.asarray(best_losses / self.within(best_losses).max())
+            return np.asarray(best_losses / self.window_sums(best_losses).max())
         raise ChainError(_NO_OPTIMUM_MESSAGE)
 
     def _gap(self, losses: Floats, multipliers: Floats) -> float:
         """Return the relative optimality gap of these losses, scaled to be feasible."""
-        noise = float((self.weights / losses).sum() * self.within(losses).max())
-        lower_bound = float(np.sqrt(self.weights * self.over(multipliers)).sum()) ** 2 / float(multipliers.sum())
+        noise = float((self.weights / losses).sum() * self.window_sums(losses).max())
+        lower_bound = float(np.sqrt(self.weights * self.sums_over_windows(multipliers)).sum()) ** 2 / float(
+            multipliers.sum()
+        )
         return noise / lower_bound - 1
 
     def _step(
         self, losses: Floats, multipliers: Floats, slack: Floats, target_share: float
     ) -> tuple[Floats, Floats, Floats]:
         """Return the Newton step towards y r^2 = w, A r + s = 1 and lambda s = `target_share` of its mean."""
-        slopes = self.over(multipliers)
+        slopes = self.sums_over_windows(multipliers)
         log_residual = np.log(self.weights / (slopes * losses**2))
         # no nearer to the bounds than to y r^2 = w, or small weights would lag
         centring = min(0.9, max(target_share, float(np.abs(log_residual).max())))
         target = centring * float(multipliers @ slack) / self.start.size
-        excess = self.within(losses) + slack - 1
+        excess = self.window_sums(losses) + slack - 1
         stiffness = multipliers / slack
         multiplier_base = target / slack - multipliers + stiffness * excess
-        running_sums = self._graph(2 * slopes / losses, stiffness, slopes * log_residual - self.over(multiplier_base))
+        running_sums = self._graph(
+            2 * slopes / losses, stiffness, slopes * log_residual - self.sums_over_windows(multiplier_base)
+        )
         # differences of the running sums, as the system has them: the stiffness is huge
         window_changes = _window_differences(running_sums, self.start, self.stop)
         multiplier_step = multiplier_base + stiffness * window_changes

@@ -207,7 +207,7 @@ def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
     if isinstance(discount, Exponential):
         with np.errstate(under="ignore"):
             sums = np.asarray(_linear_filter([1.0], [1.0, -float(discount.alpha)], loss))
-        # each figure is a sum of positive terms, each of at most t products and additions
+        # each sum has positive terms only, each of at most t products and additions
         return _round_up_sums(sums, 2.0 * np.arange(1, count + 1) * _EPS * sums, loss)
     return upper_convolution(discount.weights(count), loss)
 
@@ -271,9 +271,7 @@ def _convolution_with_error(weights: Floats, loss: Floats) -> tuple[Floats, Floa
 def direct_convolution(weights: Floats, loss: Floats) -> Floats:
     r"""Return the first T terms of weights * loss, term by term; use it where transforms are not accurate enough.
 
-    .. math:: c_t = \sum_{k=1}^{t} a(t - k) \, r_k
-
-    All terms are positive, so the relative error is at most T rounding units. Effort O(T^2).
+    The sum of `upper_convolution`. All terms are positive, so the relative error is at most T rounding units. O(T^2).
 
     Args:
         weights: a(0), ..., a(T - 1), shape (T,), >= 0 [-].

@@ -85,12 +85,16 @@ def _solve(weights: Floats, target_gap: float) -> tuple[_Point, float, bool]:
     if weights.size > _MAX_UNCOARSENED:
         blocks = weights[: weights.size // _BLOCK * _BLOCK].reshape(-1, _BLOCK).sum(axis=1)
         coarse, _, is_any_free = _solve(blocks / blocks[0], _COARSE_GAP)
-        cut_point = programme.cut(np.repeat(coarse.losses, _BLOCK) / blocks[0])
+        cut_point = programme.with_cut_sums(np.repeat(coarse.losses, _BLOCK) / blocks[0])
         if is_any_free:  # where a run of them is at the bound, all of these are
             at_bound = ~_widen_mask(np.pad(np.repeat(coarse.below, _BLOCK), (0, weights.size % _BLOCK), mode="edge"))
-            points = [cut_point, programme.raised(cut_point, at_bound)]
+            points = [cut_point, programme.with_sums_at_bound(cut_point, at_bound)]
         else:  # not the one that is cut here and there, of which other sums than the first are free
-            points = [programme.raised(cut_point, np.arange(weights.size) >= _BLOCK * _index_after_last(coarse.below))]
+            points = [
+                programme.with_sums_at_bound(
+                    cut_point, np.arange(weights.size) >= _BLOCK * _index_after_last(coarse.below)
+                )
+            ]
         point = min(point, *points, key=lambda point: point.noise)
     if not is_any_free:
         point = programme.first_sums(point)
@@ -129,17 +133,17 @@ class _LeastNoiseProgramme:
         sums, last = np.cumsum(self._weights), self._weights.size - 1
         ends = {last >> shift for shift in range(last.bit_length() + 1)}
         level = int((self._weights == 1).sum()) - 1
-        points = (self._at(np.minimum(sums / sums[end], 1.0)) for end in sorted({*ends, level}))
+        points = (self._point_at(np.minimum(sums / sums[end], 1.0)) for end in sorted({*ends, level}))
         return min(points, key=lambda point: point.noise)
 
-    def cut(self, losses: Floats) -> _Point:
+    def with_cut_sums(self, losses: Floats) -> _Point:
         """Return the schedule of these losses with its sums cut at the bounds; the last loss is repeated."""
         extended = np.pad(losses, (0, self._weights.size - losses.size), mode="edge")
-        return self._at(np.minimum(self._times(self._a, extended), 1.0))
+        return self._point_at(np.minimum(self._apply(self._a, extended), 1.0))
 
-    def raised(self, point: _Point, at_bound: Mask) -> _Point:
+    def with_sums_at_bound(self, point: _Point, at_bound: Mask) -> _Point:
         """Return a point with further sums at their bound."""
-        return self._at(np.where(at_bound, 1.0, point.sums))
+        return self._point_at(np.where(at_bound, 1.0, point.sums))
 
     def gap(self, point: _Point) -> float:
         """Return how far a point may be from the optimum, as a part of its noise."""
@@ -149,14 +153,14 @@ class _LeastNoiseProgramme:
         """Return a better point: the first m sums are free."""
         m, history = _index_after_last(point.below), list[tuple[float, int]]()
         while True:
-            multipliers, _ = self._judged(point)
+            multipliers, _ = self._multipliers(point)
             history.append((point.noise, m))
-            if self._settled(history, patience=_PATIENCE_FIRST):
+            if self._is_settled(history, patience=_PATIENCE_FIRST):
                 return point
             positive_tail = np.cumsum(multipliers[m:]) > 0
             m = m + int(positive_tail.argmax()) if positive_tail.any() else multipliers.size - 1
             step = self._step(point, multipliers, np.arange(multipliers.size) < m, rounds=_CONJUGATE_FIRST)
-            next_point = self._along(point, step, multipliers)
+            next_point = self._line_search(point, step, multipliers)
             overshoots = np.flatnonzero(point.sums + step > 1 + _BOUND_TOLERANCE)
             if next_point is None:
                 if _index_after_last(point.below) >= m:
@@ -168,20 +172,24 @@ class _LeastNoiseProgramme:
                 # with fewer free sums the first to rise above its bound lies further on, so m moves half the way only;
                 # all of it takes as many rounds (286 to 301 on sixty series of weights of every kind)
                 m = (int(overshoots[0]) + m) // 2
-                point = min(point, self.raised(point, np.arange(multipliers.size) >= m), key=lambda point: point.noise)
+                point = min(
+                    point,
+                    self.with_sums_at_bound(point, np.arange(multipliers.size) >= m),
+                    key=lambda point: point.noise,
+                )
             m = max(m, _index_after_last(point.below))
 
     def any_sums(self, point: _Point) -> _Point:
         """Return a better point: any sums may be free."""
         history = list[tuple[float, int]]()
         while True:
-            multipliers, positive = self._judged(point)
+            multipliers, positive = self._multipliers(point)
             history.append((point.noise, 0))
-            if self._settled(history, patience=_PATIENCE_ANY):
+            if self._is_settled(history, patience=_PATIENCE_ANY):
                 return point
             below = point.below
             for free in (below | (positive <= _BOUND_TOLERANCE * positive.max()), below | (multipliers < 0), below):
-                next_point = self._along(
+                next_point = self._line_search(
                     point, self._step(point, multipliers, free, rounds=_CONJUGATE_ANY), multipliers
                 )
                 if next_point is not None:
@@ -190,7 +198,7 @@ class _LeastNoiseProgramme:
                 return point
             point = next_point
 
-    def _settled(self, history: list[tuple[float, int]], *, patience: int) -> bool:
+    def _is_settled(self, history: list[tuple[float, int]], *, patience: int) -> bool:
         """Return whether the last point is good enough, or m did not change for some rounds that gained nothing."""
         noise, m = history[-1]
         gap = 1 - self._lower_bound / noise
@@ -201,30 +209,30 @@ class _LeastNoiseProgramme:
         stuck = len(history) > patience and recent_m == {m} and earlier_noise - noise < gap / 100 * noise
         return gap <= self.target_gap or stuck or len(history) > _MAX_ROUNDS
 
-    def _judged(self, point: _Point) -> tuple[Floats, Floats]:
+    def _multipliers(self, point: _Point) -> tuple[Floats, Floats]:
         """Return lambda, and the nearest one that is not negative; note how far the point is from the optimum."""
-        multipliers = self._transposed(self._g, point.losses**-2.0)
+        multipliers = self._apply_transposed(self._g, point.losses**-2.0)
         positive = _monotone_increments(np.where(point.below, 0.0, multipliers))
         near_bound = (
             _monotone_increments(np.where(point.sums < 1 - margin, 0.0, multipliers)) for margin in _BOUND_MARGINS
         )
         gathered = _isotonic_increments(multipliers, point.sums > 1 - _GATHERED_MARGIN)
         for candidate in (positive, *near_bound, gathered, np.where(point.below, 0.0, np.maximum(multipliers, 0.0))):
-            slopes, total = self._transposed(self._a, candidate), float(candidate.sum())
+            slopes, total = self._apply_transposed(self._a, candidate), float(candidate.sum())
             if total > 0 and (slopes >= 0).all():
                 self._lower_bound = max(self._lower_bound, float(np.sqrt(slopes).sum()) ** 2 / total)
         return multipliers, positive
 
-    def _at(self, sums: Floats) -> _Point:
-        losses = self._times(self._g, sums)
+    def _point_at(self, sums: Floats) -> _Point:
+        losses = self._apply(self._g, sums)
         is_feasible = bool((losses > 0).all())
         return _Point(sums, losses, float((1 / losses).sum()) if is_feasible else math.inf)
 
-    def _times(self, series: NDArray[np.complex128], vector: Floats) -> Floats:
+    def _apply(self, series: NDArray[np.complex128], vector: Floats) -> Floats:
         return np.asarray(irfft(series * rfft(vector, self._size), self._size)[: vector.size])
 
-    def _transposed(self, series: NDArray[np.complex128], vector: Floats) -> Floats:
-        return self._times(series, vector[::-1])[::-1]
+    def _apply_transposed(self, series: NDArray[np.complex128], vector: Floats) -> Floats:
+        return self._apply(series, vector[::-1])[::-1]
 
     def _step(self, point: _Point, target: Floats, free: Mask, *, rounds: int) -> Floats:
         """Solve (G' W G) x = target on the free sums, W = 2/r^3, as far as so many rounds go."""
@@ -236,7 +244,7 @@ class _LeastNoiseProgramme:
         for _ in range(rounds):
             if squared_norm <= tolerance:
                 break
-            product = np.where(free, self._transposed(self._g, weight * self._times(self._g, direction)), 0.0)
+            product = np.where(free, self._apply_transposed(self._g, weight * self._apply(self._g, direction)), 0.0)
             curvature = float(direction @ product)
             if curvature <= 0:
                 break
@@ -276,11 +284,11 @@ class _LeastNoiseProgramme:
 
         return precondition
 
-    def _along(self, start: _Point, step: Floats, multipliers: Floats) -> _Point | None:
+    def _line_search(self, start: _Point, step: Floats, multipliers: Floats) -> _Point | None:
         """Return the first better point along the halved step, cut at the bounds; None if there is none."""
         length = 1.0
         while length > 1e-6:
-            point = self._at(np.minimum(start.sums + length * step, 1.0))
+            point = self._point_at(np.minimum(start.sums + length * step, 1.0))
             predicted_gain = max(0.0, float(multipliers @ (point.sums - start.sums)))
             if point.noise < start.noise - 1e-4 * predicted_gain:
                 return point

@@ -92,7 +92,7 @@ def figures_table(
     rows = [
         (
             f'<b class="letter">{one.letter}</b> {escape(one.key.name)}',
-            size_bar(scale.place(one.epsilon) if one.epsilon > 0 else 0.0, filled=one.always),
+            size_bar(scale.position(one.epsilon) if one.epsilon > 0 else 0.0, filled=one.always),
             f"<strong>{escape(one.text)}</strong>",
             escape(one.factor or "–"),
             escape(one.limit or "none"),

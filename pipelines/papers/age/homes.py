@@ -47,7 +47,7 @@ class HouseholdRisk:
         floor: the median home against a shifted copy of itself, where nothing is remembered.
         distance: (ages,) exact total variation of the chains.
         helps_from: the first age at which eq. 55 is below 1 [h], None if that is more than a week.
-        kept: homes whose own eq. 55 is at least their own distance at every half-hour of a week.
+        bound_met: homes whose own eq. 55 is at least their own distance at every half-hour of a week.
         homes: how many there are.
     """
 
@@ -59,7 +59,7 @@ class HouseholdRisk:
     floor: Floats
     distance: Floats
     helps_from: float | None
-    kept: int
+    bound_met: int
     homes: int
 
 
@@ -153,7 +153,7 @@ def figure_7(data: PaperReadings) -> PaperFigure:
             _trade_panel(risk, drift, number),
         ),
         f"{'; '.join(gaps)}.",
-        parts={"eq. 55 held": f"for {risk.kept} of {risk.homes} homes at each of {_WEEK} lags"},
+        parts={"eq. 55 held": f"for {risk.bound_met} of {risk.homes} homes at each of {_WEEK} lags"},
         verdicts=_verdicts(risk, drift) if judged else dict.fromkeys(_ASKED, "not judged"),
     )
 
@@ -185,7 +185,7 @@ def _verdicts(risk: HouseholdRisk, drift: Floats) -> dict[str, Verdict]:
         "from 18 hours": "reproduced" if falls else "refuted",
         "forgotten": "refuted" if lasting(risk) else "reproduced",
         "finite": "reproduced" if risk.printed.min() < LOSSES.min() else "refuted",
-        "eq. 55": "sharpened" if risk.kept == risk.homes else "refuted",
+        "eq. 55": "sharpened" if risk.bound_met == risk.homes else "refuted",
     }
 
 

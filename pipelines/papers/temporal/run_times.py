@@ -35,7 +35,7 @@ class TimingSizes:
     releases: tuple[int, ...] = (1, 5, 20, 100, 300, 1000)
     losses: tuple[float, ...] = (0.01, 0.1, 1.0, 5.0, 10.0, 20.0)
     pairs: int = 6
-    many: int = 100
+    large: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ class SeparateTimings:
     programmes: list[float]
 
 
-SMALL = TimingSizes((5, 10), (1, 5), (0.1, 1.0), pairs=2, many=10)
+SMALL = TimingSizes((5, 10), (1, 5), (0.1, 1.0), pairs=2, large=10)
 
 
 def figure_6(data: PaperReadings) -> PaperFigure:
     """Return run times by the number of states, of releases, and by the loss before."""
     sizes, rng = SMALL if data.small else TimingSizes(), np.random.default_rng(0)
-    kernels = {n: random_kernel(n, rng) for n in (*sizes.states, sizes.many)}
+    kernels = {n: random_kernel(n, rng) for n in (*sizes.states, sizes.large)}
     apart = SeparateTimings([], [], [])
     once = {n: _once(kernels[n], _LOSS, sizes.pairs, rng, apart) for n in sizes.states}
-    by_loss = [_once(kernels[sizes.many], loss, sizes.pairs, rng, apart) for loss in sizes.losses]
-    series = [_series(kernels[sizes.many], count, sizes.pairs, rng, apart) for count in sizes.releases]
+    by_loss = [_once(kernels[sizes.large], loss, sizes.pairs, rng, apart) for loss in sizes.losses]
+    series = [_series(kernels[sizes.large], count, sizes.pairs, rng, apart) for count in sizes.releases]
     ready = [_best_of(partial(KernelLeakage, kernels[n]), times=1) for n in sizes.states]
     n, last = sizes.states[-1], once[sizes.states[-1]]
     count, year = sizes.releases[-1], series[-1]
@@ -79,7 +79,7 @@ def figure_6(data: PaperReadings) -> PaperFigure:
         "figure_6",
         "Figure 6",
         "One sort for each pair of rows replaces a linear programme, thousands of times quicker",
-        f"A{evaluation[1:]}; {count} releases at n = {sizes.many} take {format_duration(year[0])},"
+        f"A{evaluation[1:]}; {count} releases at n = {sizes.large} take {format_duration(year[0])},"
         f" {format_duration(year[1])}"
         f" and {format_duration(year[2])}, and the preparation of all pieces at n = {n}"
         f" {format_duration(ready[-1])}. Of the programmes"
@@ -91,9 +91,9 @@ def figure_6(data: PaperReadings) -> PaperFigure:
                    "L, all pairs"),
             Panel("(b) Preparation", "number of states n [-]", _SECONDS,
                   (curve("all pieces of L (for Algorithms 2 and 4)", sizes.states, ready),), log="xy"),
-            _panel(f"(c) A series, n = {sizes.many}, loss .1", "number of releases T [-]", sizes.releases, series,
+            _panel(f"(c) A series, n = {sizes.large}, loss .1", "number of releases T [-]", sizes.releases, series,
                    "L, with its preparation"),
-            _panel(f"(d) One evaluation, n = {sizes.many}", "loss before, α [-]", sizes.losses, by_loss,
+            _panel(f"(d) One evaluation, n = {sizes.large}", "loss before, α [-]", sizes.losses, by_loss,
                    "L, all pairs"),
         ),
         repeatable=False,
