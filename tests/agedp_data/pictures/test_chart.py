@@ -104,7 +104,7 @@ def test_a_logarithmic_axis_goes_from_one_power_of_ten_to_another(values):
     assert scale.high >= max(values) * (1 - 1e-9)
     assert 1 <= round(math.log10(scale.high / scale.low)) <= 6
     assert scale.low <= min(values) * (1 + 1e-9) or scale.high / scale.low > 0.99e6
-    assert 0 <= scale.place(min(values)) <= scale.place(max(values)) <= 1
+    assert 0 <= scale.position(min(values)) <= scale.position(max(values)) <= 1
 
 
 @given(st.dates(date(1990, 1, 1), date(2090, 1, 1)), st.integers(0, 12_000))
