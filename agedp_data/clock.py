@@ -1,7 +1,7 @@
-"""The one module that knows the time; everything that is recorded is a UTC date, never finer.
+"""The only module that reads the time; every recorded time is a UTC date or a whole UTC second.
 
-A day of the data ends at its last half-hour and is due `age_days` x 24 h later. A date stands for its first
-instant, 00:00 UTC, so what is published "on" a date is never younger than promised.
+A day of the data ends at its last half-hour and is due `age_days` x 24 h later. A date means its first instant,
+00:00 UTC, so that a release published "on" a date is never younger than promised.
 
 >>> due_on(datetime(2026, 3, 4, tzinfo=UTC), age_days=2)
 datetime.date(2026, 3, 6)
@@ -25,11 +25,20 @@ def today() -> date:
 
 
 def due_on(ended: datetime, *, age_days: int) -> date:
-    """Return the first date whose first instant is at least `age_days` x 24 h after `ended`."""
+    """Return the first date whose first instant is at least `age_days` x 24 h after `ended`; use it to plan releases.
+
+    Args:
+        ended: end of the day of the data, timezone-aware.
+        age_days: promised minimum age [days].
+    """
     due = ended.astimezone(UTC) + timedelta(days=age_days)
     return due.date() if due.time() == time() else due.date() + timedelta(days=1)
 
 
-def instant(moment: datetime) -> str:
-    """Return an instant as it is recorded, for example 2013-03-04T00:00:00Z."""
+def format_instant(moment: datetime) -> str:
+    """Return an instant as it is recorded, in whole UTC seconds.
+
+    >>> format_instant(datetime(2013, 3, 4, tzinfo=UTC))
+    '2013-03-04T00:00:00Z'
+    """
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

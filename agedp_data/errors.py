@@ -1,15 +1,15 @@
-"""What can go wrong, one class per thing that a caller can do about it.
+"""Error classes, one per thing that a caller can do about it.
 
-An error has two texts. `str(error)` is the public one: it may be logged, stored by Prefect or sent to a
-worker, and names no reading, household or input file. `error.private` is the line for the terminal and the
-confidential folder, which may name the file. Whoever prints an error without thinking prints the public text.
+An error has two texts. `str(error)` is public: it may be logged, stored by Prefect or sent to a worker, and names no
+reading, household or input file. `error.private` is the line for the terminal and the confidential folder, which may
+name the file. Code that prints an error without a choice prints the public text.
 """
 
 from __future__ import annotations
 
 
 class AgedpError(Exception):
-    """Anything that the user, not the programmer, can put right; `exit_status` is the command's."""
+    """An error that the user, not the programmer, can correct; `exit_status` is the exit status of the command."""
 
     exit_status = 2
 
@@ -26,18 +26,19 @@ def _restore(kind: type[AgedpError], public: str, private: str) -> AgedpError:
 
 
 class InputError(AgedpError):
-    """An input file or roster that cannot be understood; nothing was drawn."""
+    """An input file or roster that cannot be parsed; nothing was drawn."""
 
 
 class UnreadableFile(InputError):
-    """An input file whose content cannot be understood: no text, no known header, or a broken archive.
+    """An input file whose content cannot be parsed: not a text, without a known header, or a broken archive.
 
-    It can be set apart as a whole; every other `InputError` about a file says that the system did not give it.
+    Such a file can be rejected as a whole; every other `InputError` about a file means that the system did not return
+    it.
     """
 
 
 class PreflightFailed(InputError):
-    """Input files that make a first release senseless; nothing was drawn."""
+    """Input files that make a first release pointless; nothing was drawn."""
 
 
 class Unavailable(InputError):
@@ -45,21 +46,21 @@ class Unavailable(InputError):
 
 
 class RunFileError(AgedpError):
-    """A run file that asks for something unknown or impossible."""
+    """A run file with an unknown or impossible setting."""
 
 
 class ChainError(AgedpError):
-    """A matrix, curve or loss for which the asked figure does not exist."""
+    """A matrix, curve or loss for which the requested bound does not exist."""
 
 
 class Busy(AgedpError):
-    """Another run holds what this one needs, and does not let go; nothing was drawn."""
+    """Another run holds a resource that this one needs, and does not release it; nothing was drawn."""
 
     exit_status = 3
 
 
 class LedgerError(AgedpError):
-    """The ledger cannot be used as it stands."""
+    """The ledger cannot be used in its present state."""
 
     exit_status = 3
 
@@ -69,7 +70,7 @@ class Refused(LedgerError):
 
 
 class ContractChanged(LedgerError):
-    """The run file no longer says what the ledger says was promised."""
+    """The run file differs from the contract that the ledger registered."""
 
 
 class LedgerBehind(LedgerError):

@@ -1,7 +1,7 @@
-"""The forms that agedp wrote so far: of a contract, of the rows of a ledger, of the files that hold rows.
+"""Format versions that agedp has written: of contracts, of ledger rows, of the files that hold rows.
 
-Every form that was ever released is read for ever. A newer one begins where a row says so, on the same hash chain, and
-rewrites nothing. Software that does not know a form refuses it and names the version that does.
+Every released format stays readable. A newer format begins at the row that states it, on the same hash chain, and
+rewrites nothing. Software that does not know a format refuses it and names the version that does.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
 """The first version of agedp that reads each form."""
 
 
-def reader_of(needs: object) -> str:
-    """Return which agedp reads something that says that it `needs` a version, or says nothing.
+def format_reader_version(version: object) -> str:
+    """Return the name of the agedp that reads something whose format requires a version, or does not state one.
 
-    >>> reader_of("0.5"), reader_of(None)
+    >>> format_reader_version("0.5"), format_reader_version(None)
     ('agedp 0.5 or newer', 'a newer agedp')
     """
-    return f"agedp {needs} or newer" if isinstance(needs, str) else "a newer agedp"
+    return f"agedp {version} or newer" if isinstance(version, str) else "a newer agedp"
 
 
-def newer(what: str, form: object, needs: object) -> str:
-    """Return why something of an unknown form is refused, and what helps.
+def format_unknown_version(subject: str, form: object, needs: object) -> str:
+    """Return why something of an unknown format is refused, and what to do.
 
-    >>> newer("the ledger", 3, "0.5")
+    >>> format_unknown_version("the ledger", 3, "0.5")
     'the ledger has form 3, which agedp 0.5 or newer reads; this agedp reads forms 1 to 2. Update agedp'
     """
-    return f"{what} has form {form}, which {reader_of(needs)} reads; this agedp reads forms 1 to {FORM}. Update agedp"
+    reader = format_reader_version(needs)
+    return f"{subject} has form {form}, which {reader} reads; this agedp reads forms 1 to {FORM}. Update agedp"

@@ -1,8 +1,10 @@
-"""Losses as whole numbers of 1e-9 epsilon: granted budgets round down, recorded losses round up.
+"""Privacy losses as integers in nano-epsilon, 1e-9 of epsilon: budgets round down, recorded losses round up.
 
-Arithmetic on recorded losses is integer arithmetic: sums are exact, order-free and never drift. A float is
-taken at its exact binary value, a `Decimal` (how the run file is read) at its written one; what is no number
-(a NaN, an infinity) raises as `Fraction` does.
+Integer arithmetic makes sums of recorded losses exact and independent of their order. A float counts at its exact
+binary value, a `Decimal` (as read from the run file) at its written value. A NaN or an infinity raises the exception
+of `Fraction`: ValueError or OverflowError.
+
+Example: epsilon 0.5 is 500,000,000 nano-epsilon.
 
 >>> floor_nano(Decimal("0.5")), ceil_nano(1 / 3), format_epsilon(500_000_000)
 (500000000, 333333334, '0.5')
@@ -16,45 +18,120 @@ from numbers import Integral
 
 NANO = 10**9
 
-Amount = int | float | Decimal | Fraction
+EpsilonLike = int | float | Decimal | Fraction
 
 
-def floor_nano(amount: Amount) -> int:
-    """Return `amount` of epsilon in whole 1e-9, rounded down."""
-    exact = _exact(amount) * NANO
+def floor_nano(epsilon: EpsilonLike) -> int:
+    r"""Return a budget in nano-epsilon, rounded down; use it for losses that may still be spent.
+
+    .. math:: n = \lfloor 10^9 \varepsilon \rfloor
+
+    Source: composition adds losses ([DMNS], sequential composition), so a budget must not gain by rounding.
+
+    Args:
+        epsilon: privacy loss, any sign [epsilon]; a float counts at its exact binary value.
+
+    Returns:
+        Integer, at most 1e9 `epsilon` [nano-epsilon].
+
+    Raises:
+        ValueError: a NaN.
+        OverflowError: an infinity.
+
+    References:
+        [DMNS] Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC 2006.
+        https://doi.org/10.1007/11681878_14
+
+    >>> floor_nano(Fraction(2, 3)), floor_nano(0.25)
+    (666666666, 250000000)
+    """
+    exact = _exact(epsilon) * NANO
     return exact.numerator // exact.denominator
 
 
-def ceil_nano(amount: Amount) -> int:
-    """Return `amount` of epsilon in whole 1e-9, rounded up."""
-    return -floor_nano(-_exact(amount))
+def ceil_nano(epsilon: EpsilonLike) -> int:
+    r"""Return a spent loss in nano-epsilon, rounded up; use it for losses that are recorded or published.
+
+    .. math:: n = \lceil 10^9 \varepsilon \rceil
+
+    Source: composition adds losses ([DMNS], sequential composition), so a recorded loss must not shrink by rounding.
+
+    Args:
+        epsilon: privacy loss, any sign [epsilon]; a float counts at its exact binary value.
+
+    Returns:
+        Integer, at least 1e9 `epsilon` [nano-epsilon].
+
+    Raises:
+        ValueError: a NaN.
+        OverflowError: an infinity.
+
+    References:
+        [DMNS] Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC 2006.
+        https://doi.org/10.1007/11681878_14
+
+    >>> ceil_nano(Fraction(2, 3)), ceil_nano(0.25)
+    (666666667, 250000000)
+    """
+    return -floor_nano(-_exact(epsilon))
 
 
-def round_nano(amount: float | Decimal) -> int:
-    """Return the whole 1e-9 that were told as a number.
+def round_nano(epsilon: float | Decimal) -> int:
+    r"""Return the nearest integer of nano-epsilon; use it only to read back a loss that was written as a number.
+
+    .. math:: n = \mathrm{round}(10^9 \varepsilon)
+
+    A written number was an integer of nano-epsilon before, so rounding to the nearest recovers it; never use it for a
+    budget (`floor_nano`) or a new loss (`ceil_nano`).
+
+    Args:
+        epsilon: privacy loss as it was written [epsilon].
+
+    Returns:
+        Nearest integer [nano-epsilon].
+
+    Raises:
+        ValueError: a NaN.
+        OverflowError: an infinity.
 
     >>> round_nano(0.1 + 0.2)
     300000000
     """
-    return round(amount * NANO)
+    return round(epsilon * NANO)
 
 
-def format_epsilon(loss: int) -> str:
-    """Return a loss as exact decimal text.
+def format_epsilon(nano_epsilon: int) -> str:
+    """Return a loss as exact decimal text, for messages, statements and JSON.
+
+    Args:
+        nano_epsilon: privacy loss, any sign [nano-epsilon].
+
+    Returns:
+        Decimal digits without an exponent and without trailing zeros [epsilon].
 
     >>> format_epsilon(1), format_epsilon(182_500_000_000), format_epsilon(0)
     ('0.000000001', '182.5', '0')
     """
-    whole, rest = divmod(abs(loss), NANO)
-    digits = f"{rest:09d}".rstrip("0")
-    return f"{'-' if loss < 0 else ''}{whole}{'.' + digits if digits else ''}"
+    integer_part, fraction_part = divmod(abs(nano_epsilon), NANO)
+    digits = f"{fraction_part:09d}".rstrip("0")
+    return f"{'-' if nano_epsilon < 0 else ''}{integer_part}{'.' + digits if digits else ''}"
 
 
-def to_float(loss: int) -> float:
-    """Return a loss as the float nearest to it, for formulas that round their own result up."""
-    return loss / NANO
+def to_float(nano_epsilon: int) -> float:
+    """Return a loss as the nearest float; use it only for formulas that round their own result up.
+
+    Args:
+        nano_epsilon: privacy loss [nano-epsilon].
+
+    Returns:
+        The float nearest to 1e-9 `nano_epsilon` [epsilon].
+
+    >>> to_float(500_000_000)
+    0.5
+    """
+    return nano_epsilon / NANO
 
 
-def _exact(amount: Amount) -> Fraction:
+def _exact(epsilon: EpsilonLike) -> Fraction:
     # int() first: a Fraction keeps a numpy integer as it is, and products of those wrap around at 64 bits.
-    return Fraction(int(amount) if isinstance(amount, Integral) else amount)
+    return Fraction(int(epsilon) if isinstance(epsilon, Integral) else epsilon)

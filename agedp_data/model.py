@@ -30,7 +30,7 @@ from agedp_data.config.model import DeclaredModel, EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.notions.parameters import MANY_DAYS
 from agedp_data.readers import storage
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 PUBLIC_FILE = "public.json"
 DIGEST_FILE = "public.sha256"
@@ -137,7 +137,7 @@ def _read_estimated(model: EstimatedModel) -> Model:
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError):
         raise RunFileError(
             f"[model] file: {PUBLIC_FILE} is damaged; put back a good copy, or calibrate under a new name",
-            private=f"{shown(str(path))}: damaged; put back a good copy, or calibrate under a new name",
+            private=f"{escape_text(str(path))}: damaged; put back a good copy, or calibrate under a new name",
         ) from None
     _check_digest(path, text)
     expected = model_settings(model)
@@ -166,7 +166,7 @@ def _check_digest(path: Path, text: str) -> None:
         problem = (
             f"differs from the digest in {DIGEST_FILE} beside it; put back good copies, or calibrate under a new name"
         )
-        raise RunFileError(f"[model] file: {PUBLIC_FILE} {problem}", private=f"{shown(str(path))}: it {problem}")
+        raise RunFileError(f"[model] file: {PUBLIC_FILE} {problem}", private=f"{escape_text(str(path))}: it {problem}")
 
 
 def _read_declared(model: DeclaredModel) -> Model:

@@ -1,8 +1,10 @@
-"""The name that was probably meant where another one was written.
+"""Suggestions for a misspelt name: the nearest known name ("did you mean").
 
-A proposal is made only if it is a likely slip of the pen and confusing the two is harmless. Two kinds are never
-proposed: the opposite ("end" for "begin", "max_missing" for "min_missing") and another magnitude ("Wh" for "MWh",
-"age_days" for "age_hours").
+A suggestion is made only for a likely misspelling, and only where confusing the two names is harmless. Two kinds are
+never suggested: the opposite ("end" for "begin", "max_missing" for "min_missing") and another magnitude ("Wh" for
+"MWh", "age_days" for "age_hours").
+
+Example: "clasical" is answered with "did you mean 'classical'?".
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 _LONGEST_NAME = 64
 
@@ -42,42 +44,56 @@ _NEGATIONS: Final = ("in", "un", "non", "not", "anti", "dis", "de")
 _WORDS: Final = re.compile(r"[^\W_]+")
 
 
-def near_to(value: object, known: Sequence[str], *, likeness: float = 0.5) -> str:
-    """Return the question whether the nearest of the known names was meant, "" if none is near.
+def suggest_name(value: object, names: Sequence[str], *, likeness: float = 0.5) -> str:
+    """Return the question whether the nearest known name was meant, "" if none is near; append it to an error message.
 
-    `likeness` is the least share of letters that agree, 0 to 1; one letter of three or more may be wrong whatever it
-    says, and never more than a third of them.
+    Args:
+        value: name as the user wrote it.
+        names: known names.
+        likeness: smallest part of the letters that must agree, 0 to 1. One letter of three or more may always be wrong,
+            and never more than a third of them.
 
-    >>> near_to("clasical", ["classical", "w-event"]), near_to("begin", ["end", "start"]), near_to("MWh", ["kWh", "Wh"])
-    ("; did you mean 'classical'?", '', '')
+    >>> suggest_name("clasical", ["classical", "w-event"])
+    "; did you mean 'classical'?"
+    >>> suggest_name("begin", ["end", "start"]), suggest_name("MWh", ["kWh", "Wh"])
+    ('', '')
     """
-    written = str(value)[:_LONGEST_NAME]
-    near = [(_edits(written.casefold(), name.casefold()), name) for name in known if not is_confusable(written, name)]
-    likely = [(edits, name) for edits, name in near if edits <= _most_edits(max(len(written), len(name)), likeness)]
-    return f"; did you mean '{min(likely, key=lambda one: one[0])[1]}'?" if likely else ""
+    value_text = str(value)[:_LONGEST_NAME]
+    candidates = [
+        (_edit_distance(value_text.casefold(), name.casefold()), name)
+        for name in names
+        if not is_confusable(value_text, name)
+    ]
+    plausible = [
+        (edits, name) for edits, name in candidates if edits <= _max_edits(max(len(value_text), len(name)), likeness)
+    ]
+    return f"; did you mean '{min(plausible, key=lambda candidate: candidate[0])[1]}'?" if plausible else ""
 
 
-def _most_edits(length: int, likeness: float) -> int:
-    """Return how many letters of a name may be wrong: one of three in any case, else up to a third."""
+def _max_edits(length: int, likeness: float) -> int:
+    """Return the number of letters of a name that may be wrong: one of three in any case, otherwise up to a third."""
     return max(int(length >= 3), int((1 - max(likeness, 2 / 3)) * length + 1e-9))
 
 
-def is_confusable(written: str, name: str) -> bool:
-    """Return whether a name differs from what was written by an opposite or by a unit.
+def is_confusable(value: str, name: str) -> bool:
+    """Return whether a name differs from a written one by an opposite or by a unit; such a name is never suggested.
 
     >>> is_confusable("clamp_wh", "clamp_kwh"), is_confusable("clamp_kwhs", "clamp_kwh")
     (True, False)
     """
-    one, other = (_words(each) for each in (written, name))
-    lost, new = [word for word in one if word not in other], [word for word in other if word not in one]
-    if any(word in _UNITS for word in lost):
+    value_words, name_words = (_words(text) for text in (value, name))
+    missing_words, extra_words = (
+        [word for word in value_words if word not in name_words],
+        [word for word in name_words if word not in value_words],
+    )
+    if any(word in _UNITS for word in missing_words):
         return True
-    if len(one) == len(other) == 1 and other[0] in _UNITS and one != other:
+    if len(value_words) == len(name_words) == 1 and name_words[0] in _UNITS and value_words != name_words:
         return True
-    if any(_are_opposites(word, another) for word in lost for another in new):
+    if any(_are_opposites(word, extra) for word in missing_words for extra in extra_words):
         return True
-    both = (written.casefold(), name.casefold())
-    return _negates(*both) or _negates(*reversed(both))
+    folded = (value.casefold(), name.casefold())
+    return _is_negation(*folded) or _is_negation(*reversed(folded))
 
 
 def _words(name: str) -> list[str]:
@@ -86,33 +102,36 @@ def _words(name: str) -> list[str]:
     return [word.removesuffix("s") if word.removesuffix("s") in _UNITS else word for word in words]
 
 
-def _are_opposites(one: str, other: str) -> bool:
+def _are_opposites(first: str, second: str) -> bool:
     sides = [tuple(side.split() for side in pair) for pair in _OPPOSITES]
-    return any((one in a and other in b) or (one in b and other in a) for a, b in sides)
+    return any((first in a and second in b) or (first in b and second in a) for a, b in sides)
 
 
-def _negates(one: str, other: str) -> bool:
-    return any(one in (f"{prefix}{other}", f"{prefix}-{other}", f"{prefix}_{other}") for prefix in _NEGATIONS)
+def _is_negation(first: str, second: str) -> bool:
+    return any(first in (f"{prefix}{second}", f"{prefix}-{second}", f"{prefix}_{second}") for prefix in _NEGATIONS)
 
 
-def _edits(one: str, other: str) -> int:
-    """Return how many letters are wrong, missing, too many or exchanged with their neighbour (Damerau)."""
+def _edit_distance(first: str, second: str) -> int:
+    """Return the number of letters that are wrong, missing, superfluous or swapped with a neighbour (Damerau 1964)."""
     before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        before, last, row = row, before, [i] + [0] * len(other)
-        for j, another in enumerate(other, 1):
-            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != another))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == another:
-                row[j] = min(row[j], last[j - 2] + 1)
+    row = list(range(len(second) + 1))
+    for i, letter in enumerate(first, 1):
+        before, two_before, row = row, before, [i] + [0] * len(second)
+        for j, second_letter in enumerate(second, 1):
+            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != second_letter))
+            if i > 1 and j > 1 and letter == second[j - 2] and first[i - 2] == second_letter:
+                row[j] = min(row[j], two_before[j - 2] + 1)
     return row[-1]
 
 
-def near_file(path: Path) -> str:
-    """Return the question whether a file or folder of a similar name beside a missing one was meant, "" if none is."""
+def suggest_file(path: Path) -> str:
+    """Return the question whether a file of a similar name in the same folder was meant, "" if none is similar.
+
+    Use it where a file does not exist, in the private text of an error: file names are not public.
+    """
     try:
-        names = [each.name for each in path.parent.iterdir() if each.name != path.name]
+        names = [entry.name for entry in path.parent.iterdir() if entry.name != path.name]
     except (OSError, ValueError):
         return ""
-    near = get_close_matches(path.name, names, n=1, cutoff=0.7)  # of files only the beginning may be alike
-    return shown(f"; did you mean '{near[0]}'?") if near else ""
+    matches = get_close_matches(path.name, names, n=1, cutoff=0.7)  # of files only the beginning may be alike
+    return escape_text(f"; did you mean '{matches[0]}'?") if matches else ""

@@ -1,8 +1,10 @@
-"""Who is counted on which day: `household_id,from,to[,group columns]`.
+"""The roster, who is a member on which day: `household_id,from,to[,group columns]`.
 
-Both days are included; an empty `to` means still there. A household may have several rows (it left and came
-back, or changed group), on different days. Who is a customer is known to everybody in the guarantee; the file
-itself stays confidential, so messages name a line, never a household.
+Both days are included; an empty `to` means that the membership has not ended. A household may have several rows on
+different days (it left and came back, or changed its group). Membership is public in the guarantee; the file itself is
+confidential, so messages name a line, never a household.
+
+Example: the row `A,2013-01-01,2013-03-31,north` makes household A a member of group north for 90 days.
 """
 
 from __future__ import annotations
@@ -21,22 +23,22 @@ from pathlib import Path
 import numpy as np
 
 from agedp_data.errors import InputError
-from agedp_data.nearest import near_file
+from agedp_data.nearest import suggest_file
 from agedp_data.readers import storage
 from agedp_data.readers.layout import Flags, Ints
 
-READ_OFF = "# read off the input files"
+READ_OFF_MARK = "# read off the input files"
 ALL = "all"
-_FIXED = ["household_id", "from", "to"]
+_FIXED_COLUMNS = ["household_id", "from", "to"]
 _EPOCH = date(1970, 1, 1).toordinal()
-_OPEN = int(np.iinfo(np.int32).max)
+_NO_LAST_DAY = int(np.iinfo(np.int32).max)
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Roster rows (n): code into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
+    """Roster rows (n): index into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
 
-    `read_off` says that the file still begins with the line that `agedp init` leaves.
+    `read_off` is True while the file still begins with the line that `agedp init` writes.
     """
 
     ids: tuple[str, ...]
@@ -47,68 +49,68 @@ class Roster:
     read_off: bool = False
 
     def on(self, day: date) -> Flags:
-        """Return which rows count on a day."""
+        """Return which rows are valid on a day, shape (n,), bool."""
         number = day.toordinal() - _EPOCH
         counted: Flags = (self.first <= number) & (number <= self.last)
         return counted
 
     def households(self, day: date) -> int:
-        """Return how many households are counted on a day."""
+        """Return the number of households on the roster on a day."""
         return int(self.on(day).sum())
 
     def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a column on a day and how many households each has; without a column ("all", n)."""
+        """Return the groups of a column on a day with their numbers of households; without a column ("all", number)."""
         if by is None:
             return ((ALL, self.households(day)),)
         groups = [self.groups[by][i] for i in np.flatnonzero(self.on(day))]
         return tuple(sorted(Counter(groups).items()))
 
     def members(self, day: date, by: str | None) -> dict[str, Ints]:
-        """Return the household codes that are counted on a day, by group."""
+        """Return the indices of the member households on a day, by group."""
         rows = np.flatnonzero(self.on(day))
         if by is None:
             return {ALL: self.household[rows]}
-        found: dict[str, list[int]] = {}
+        rows_by_group: dict[str, list[int]] = {}
         for row in rows.tolist():
-            found.setdefault(self.groups[by][row], []).append(row)
-        return {label: self.household[found[label]] for label in sorted(found)}
+            rows_by_group.setdefault(self.groups[by][row], []).append(row)
+        return {label: self.household[rows_by_group[label]] for label in sorted(rows_by_group)}
 
 
 def read_roster(path: str | Path) -> Roster:
     """Return the roster of a file, at a path or a URL.
 
     Raises:
-        InputError: the file or one of its lines cannot be understood; overlapping rows of one household.
+        InputError: the file or one of its lines cannot be parsed, or rows of one household overlap.
     """
     try:
-        text = _bytes(str(path)).decode("utf-8-sig")
+        text = _read_bytes(str(path)).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _error(path, "is not UTF-8 text") from None
-    read_off = text.startswith(READ_OFF)
-    lines = _lines(path, text.partition("\n")[2] if read_off else text, above=1 if read_off else 0)
+        raise _roster_error(path, "is not UTF-8 text") from None
+    read_off = text.startswith(READ_OFF_MARK)
+    lines = _parse_lines(path, text.partition("\n")[2] if read_off else text, above=1 if read_off else 0)
     header = [name.strip() for name in lines[0][1]] if lines else []
-    if header[:3] != _FIXED or len(set(header)) != len(header) or not all(header):
-        raise _error(path, "must begin with household_id,from,to, then group columns with names of their own")
-    rows = [_row(path, number, header, cells) for number, cells in lines[1:] if any(cells)]
+    if header[:3] != _FIXED_COLUMNS or len(set(header)) != len(header) or not all(header):
+        raise _roster_error(path, "must begin with household_id,from,to, then group columns with names of their own")
+    rows = [_parse_row(path, number, header, cells) for number, cells in lines[1:] if any(cells)]
     if not rows:
-        raise _error(path, "has no households; `agedp init` writes a first one from the files")
-    return _roster(path, header[3:], rows, read_off=read_off)
+        raise _roster_error(path, "has no households; `agedp init` writes a first one from the files")
+    return _build_roster(path, header[3:], rows, read_off=read_off)
 
 
-def _bytes(place: str) -> bytes:
-    if storage.is_url(place):
-        return storage.whole(place, "[population] roster")
-    path = Path(place)
+def _read_bytes(location: str) -> bytes:
+    if storage.is_url(location):
+        return storage.whole(location, "[population] roster")
+    path = Path(location)
     try:
         if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
-            raise _error(path, "is no file; `agedp init` writes a first one")
+            raise _roster_error(path, "is no file; `agedp init` writes a first one")
         return path.read_bytes()
     except OSError as error:
-        what = f"cannot be read ({error.strerror}); `agedp init` writes a first one"
-        raise _error(path, what, "" if path.exists() else near_file(path)) from None
+        reason = f"cannot be read ({error.strerror}); `agedp init` writes a first one"
+        raise _roster_error(path, reason, "" if path.exists() else suggest_file(path)) from None
 
 
-def _lines(path: str | Path, text: str, *, above: int) -> list[tuple[int, list[str]]]:
+def _parse_lines(path: str | Path, text: str, *, above: int) -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV text, each with the number of its first line in the file; `above` lines precede it."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     lines: list[tuple[int, list[str]]] = []
@@ -118,28 +120,30 @@ def _lines(path: str | Path, text: str, *, above: int) -> list[tuple[int, list[s
             lines.append((number, cells))
             number = above + reader.line_num + 1
     except csv.Error as error:
-        raise _error(path, f"line {number}: is not CSV ({error})") from None
+        raise _roster_error(path, f"line {number}: is not CSV ({error})") from None
     return lines
 
 
-def _row(path: str | Path, number: int, header: list[str], cells: list[str]) -> tuple[str, int, int, list[str], int]:
+def _parse_row(
+    path: str | Path, number: int, header: list[str], cells: list[str]
+) -> tuple[str, int, int, list[str], int]:
     if len(cells) != len(header):
-        raise _error(path, f"line {number}: {len(cells)} fields where the header has {len(header)}")
+        raise _roster_error(path, f"line {number}: {len(cells)} fields where the header has {len(header)}")
     household, first, last, *groups = (cell.strip(" \t") for cell in cells)
     if not household:
-        raise _error(path, f"line {number}: no household_id")
-    begin = _day(path, number, "from", first)
-    end = _OPEN if last == "" else _day(path, number, "to", last)
+        raise _roster_error(path, f"line {number}: no household_id")
+    begin = _parse_day(path, number, "from", first)
+    end = _NO_LAST_DAY if last == "" else _parse_day(path, number, "to", last)
     if end < begin:
-        raise _error(path, f"line {number}: `to` lies before `from`")
+        raise _roster_error(path, f"line {number}: `to` lies before `from`")
     return household, begin, end, groups, number
 
 
-def _day(path: str | Path, number: int, column: str, text: str) -> int:
+def _parse_day(path: str | Path, number: int, column: str, text: str) -> int:
     try:
         return _days_since_1970(text)
     except ValueError:
-        raise _error(path, f"line {number}: `{column}` must be a date like 2013-01-31") from None
+        raise _roster_error(path, f"line {number}: `{column}` must be a date like 2013-01-31") from None
 
 
 @lru_cache(maxsize=2**16)
@@ -149,13 +153,13 @@ def _days_since_1970(text: str) -> int:
     return date.fromisoformat(text).toordinal() - _EPOCH
 
 
-def _roster(
+def _build_roster(
     path: str | Path, names: list[str], rows: list[tuple[str, int, int, list[str], int]], *, read_off: bool
 ) -> Roster:
     rows.sort(key=lambda row: (row[0], row[1]))
     for before, after in pairwise(rows):
         if before[0] == after[0] and after[1] <= before[2]:
-            raise _error(path, f"lines {before[4]} and {after[4]} count one household twice on the same day")
+            raise _roster_error(path, f"lines {before[4]} and {after[4]} count one household twice on the same day")
     ids = tuple(sorted({row[0] for row in rows}))
     code = {household: i for i, household in enumerate(ids)}
     return Roster(
@@ -168,18 +172,25 @@ def _roster(
     )
 
 
-def roster_text(spans: Iterable[tuple[str, date, date | None]]) -> str:
-    """Return a roster file, marked as read off the data, for (household, first day, last day) triples."""
-    lines = [f"{READ_OFF} by `agedp init`; delete this line once the list comes from your customer records"]
-    lines.append(",".join(_FIXED))
-    lines += [f"{_quoted(household)},{first},{'' if last is None else last}" for household, first, last in spans]
+def format_roster(spans: Iterable[tuple[str, date, date | None]]) -> str:
+    """Return the text of a roster file, marked as read off the data.
+
+    Args:
+        spans: (household, first day, last day) triples; a last day of None has not ended.
+
+    >>> print(format_roster([("A", date(2013, 1, 1), None)]).splitlines()[-1])
+    A,2013-01-01,
+    """
+    lines = [f"{READ_OFF_MARK} by `agedp init`; delete this line once the list comes from your customer records"]
+    lines.append(",".join(_FIXED_COLUMNS))
+    lines += [f"{_quote_field(household)},{first},{'' if last is None else last}" for household, first, last in spans]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote_field(text: str) -> str:
     # csv.writer leaves a lone carriage return unquoted, which ends a line for whoever reads it.
     return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text
 
 
-def _error(path: str | Path, what: str, near: str = "") -> InputError:
-    return InputError(f"[population] roster: {what}", private=f"{storage.told(str(path))}: {what}{near}")
+def _roster_error(path: str | Path, problem: str, suggestion: str = "") -> InputError:
+    return InputError(f"[population] roster: {problem}", private=f"{storage.told(str(path))}: {problem}{suggestion}")

@@ -1,12 +1,16 @@
-"""Foreign text inside a message: one line, whatever was found in a file or its name."""
+"""Foreign text inside a message: one printable line, whatever a file or its name contains."""
 
 from __future__ import annotations
 
 
-def shown(text: str, longest: int | None = None) -> str:
-    r"""Return a text with what cannot be printed escaped, cut short if it is long.
+def escape_text(text: str, longest: int | None = None) -> str:
+    r"""Return a text with unprintable characters escaped, truncated if long; use it on foreign text in messages.
 
-    >>> shown("two\nlines"), shown("a" * 9, longest=5)
+    Args:
+        text: text from a file, a name or a service.
+        longest: largest number of characters before escaping; None: no limit.
+
+    >>> escape_text("two\nlines"), escape_text("a" * 9, longest=5)
     ('two\\nlines', 'aa...')
     """
     if longest is not None and len(text) > longest:

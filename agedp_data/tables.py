@@ -1,7 +1,7 @@
-"""The tables that are written, each declared once: columns, Arrow types, units and meaning.
+"""Schemas of every table that is written, each declared once: columns, Arrow types, units and meaning.
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
-`COUNTED_STATES`, `FORGETTING` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are what is released.
+`COUNTED_STATES`, `FORGETTING` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are published.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _TEXT = pa.string()
 _IDS = pa.dictionary(pa.int32(), pa.string())
 
 
-def _table(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
+def _schema(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
     fields = (pa.field(name, kind, nullable=False, metadata={"description": text}) for name, kind, text in columns)
     return pa.schema(fields)
 
 
-READINGS = _table(
+READINGS = _schema(
     ("household_id", _IDS, "household"),
     ("day", pa.date32(), "day of the layout (GMT for London, Sydney civil for Ausgrid)"),
     ("slot", pa.uint8(), "half-hour of the day, 0 to 47"),
@@ -30,27 +30,27 @@ READINGS = _table(
     ("row", pa.int64(), "data row, from 0 at the beginning of the part"),
 )
 READINGS_CHANNELS = READINGS.append(
-    _table(("channel", pa.uint8(), "which pass of a half-hour that the day has twice; 0: it has it once")).field(0)
+    _schema(("channel", pa.uint8(), "which pass of a half-hour that the day has twice; 0: it has it once")).field(0)
 )
-READINGS_WIDE = _table(
+READINGS_WIDE = _schema(
     ("household_id", _IDS, "household"),
     ("channel", pa.uint8(), "series of the household that add up to its use"),
     ("day", pa.date32(), "day of the layout"),
     ("row", pa.int64(), "data row, from 0 at the beginning of the part"),
     *((f"energy_wh_{slot}", pa.int32(), "energy of the half-hour, Wh; -1: missing") for slot in range(SLOTS)),
 )
-DAYS = _table(
+DAYS = _schema(
     ("household_id", _IDS, "household"),
     ("day", pa.date32(), "day of the layout"),
     ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; never scaled up"),
     ("readings", pa.uint8(), "how many of the day's readings are there"),
 )
-STATE_DAYS = _table(
+STATE_DAYS = _schema(
     ("household_id", _IDS, "household"),
     ("day", pa.date32(), "day of the layout"),
     ("counted_wh", pa.int64(), "sum of what stands for the states of the half-hours that are there, Wh"),
 )
-PART_DAYS = _table(
+PART_DAYS = _schema(
     ("household_id", _IDS, "household"),
     ("day", pa.date32(), "day of the layout"),
     ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; 0 without one"),
@@ -58,25 +58,25 @@ PART_DAYS = _table(
     ("aside_row", pa.list_(pa.int64()), "rows of this household-day that its part alone sets aside"),
     ("aside_reason", pa.list_(pa.uint8()), "and why, one for each"),
 )
-SETTLED = _table(
+SETTLED = _schema(
     ("file", pa.int32(), "input file, by its place in the delivery"),
     ("row", pa.int64(), "data row of the input file, from 0"),
     ("reason", pa.uint8(), "why settling the month set it aside"),
 )
-QUALITY = _table(
+QUALITY = _schema(
     ("input", _TEXT, "name of the input file"),
     ("content", _TEXT, "content id: SHA-256 of the file and of the rules it was read under"),
     ("note", _TEXT, "header recognised, or why the file was passed over"),
     ("what", _TEXT, "rows read, kept, or set aside for this reason"),
     ("rows", pa.int64(), "number of input rows"),
 )
-QUARANTINE = _table(
+QUARANTINE = _schema(
     ("content", _TEXT, "content id of the input file"),
     ("row", pa.int64(), "data row of the input file, from 0"),
     ("reason", _TEXT, "why the row was set aside"),
     ("text", _TEXT, "the row as it stood there; empty for duplicates and disagreements"),
 )
-SUMS = _table(
+SUMS = _schema(
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
     ("cell", _TEXT, "all, or the group; of a distribution with its range of use, kWh"),
@@ -85,7 +85,7 @@ SUMS = _table(
     ("clamped", pa.int64(), "of these above the clamp"),
     ("value", pa.int64(), "what noise is added to: the sum of the clamped days, Wh, or the households in the range"),
 )
-RELEASED_ROSTERS = _table(
+RELEASED_ROSTERS = _schema(
     ("population", _TEXT, "the people"),
     ("ledger", _TEXT, "id of the ledger that draws"),
     ("day", pa.date32(), "day of the data"),
@@ -94,7 +94,7 @@ RELEASED_ROSTERS = _table(
     ("groups", _TEXT, "by group column in use, SHA-256 of who is in which group, JSON; confidential"),
     ("released", pa.bool_(), "whether the ledger was seen to hold the day"),
 )
-TRUE_MEANS = _table(
+TRUE_MEANS = _schema(
     ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
@@ -103,7 +103,7 @@ TRUE_MEANS = _table(
     ("true_mean_kwh", pa.float64(), "mean before noise, kWh"),
     ("released_mean_kwh", pa.float64(), "mean as released, kWh"),
 )
-TRUE_COUNTS = _table(
+TRUE_COUNTS = _schema(
     ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
@@ -112,7 +112,7 @@ TRUE_COUNTS = _table(
     ("true_households", pa.int64(), "of these in the range, before noise"),
     ("released_households", pa.int64(), "of these in the range, as released"),
 )
-COVERAGE = _table(
+COVERAGE = _schema(
     ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
@@ -121,7 +121,7 @@ COVERAGE = _table(
     ("usable", pa.int64(), "of these with a usable day"),
     ("clamped", pa.int64(), "of these above the clamp"),
 )
-COUNTED_STATES = _table(
+COUNTED_STATES = _schema(
     ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
@@ -130,7 +130,7 @@ COUNTED_STATES = _table(
     ("readings_kwh", pa.float64(), "mean of the households' days by their readings, before noise, kWh"),
     ("states_kwh", pa.float64(), "mean of the same days by their states, before noise, kWh"),
 )
-FORGETTING = _table(
+FORGETTING = _schema(
     ("household_id", _IDS, "household"),
     ("figure", _TEXT, "chain of day totals; chain of half-hours; day or half-hour, given the calendar"),
     ("days_apart", pa.int32(), "days from the one that was read to the one that is protected"),
@@ -143,7 +143,7 @@ FORGETTING = _table(
     ("checked", pa.bool_(), "whether powers and direct count were compared"),
     ("rejected", pa.bool_(), "whether the count exceeds the powers by more than the chain explains"),
 )
-DAILY_AVERAGES = _table(
+DAILY_AVERAGES = _schema(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),
     ("revision", pa.int32(), "0: days are released once"),
@@ -157,7 +157,7 @@ DAILY_AVERAGES = _table(
     ("epsilon", pa.float64(), "loss of the release about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
-DAILY_DISTRIBUTION = _table(
+DAILY_DISTRIBUTION = _schema(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),
     ("revision", pa.int32(), "0: days are released once"),
@@ -171,31 +171,40 @@ DAILY_DISTRIBUTION = _table(
 )
 
 
-def readings(*, width: int, channels: int) -> pa.Schema:
-    """Return the table of readings of a layout with so many readings a row and so many channels."""
+def readings_schema(*, width: int, channels: int) -> pa.Schema:
+    """Return the schema of the readings of a layout.
+
+    Args:
+        width: readings per row; above 1 a row is a day.
+        channels: number of channels of a household.
+    """
     if width > 1:
         return READINGS_WIDE
     return READINGS if channels == 1 else READINGS_CHANNELS
 
 
-def columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (whatever Arrow takes)
-    """Return a table of this schema; every column must be given, none besides.
+def table_from_columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (whatever Arrow takes)
+    """Return a table of this schema from one array or sequence per column.
 
     Raises:
         ValueError: a column is missing or unknown.
     """
     if set(values) != set(schema.names):
         raise ValueError(f"columns {sorted(set(values) ^ set(schema.names))} missing or unknown")
-    arrays = [_array(values[field.name], field.type) for field in schema]
+    arrays = [_to_arrow_array(values[field.name], field.type) for field in schema]
     return pa.table(arrays, schema=schema)
 
 
-def of_lines(schema: pa.Schema, lines: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return a table of this schema from its lines, each with every column."""
-    return columns(schema, **{name: [line[name] for line in lines] for name in schema.names})
+def table_from_rows(schema: pa.Schema, lines: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return a table of this schema from its rows, each with every column.
+
+    Raises:
+        KeyError: a row has no value for a column.
+    """
+    return table_from_columns(schema, **{name: [line[name] for line in lines] for name in schema.names})
 
 
-def _array(value: Any, kind: pa.DataType) -> pa.Array:  # noqa: ANN401
+def _to_arrow_array(value: Any, kind: pa.DataType) -> pa.Array:  # noqa: ANN401
     if isinstance(value, pa.Array | pa.ChunkedArray):
         return value.cast(kind)
     if pa.types.is_date32(kind) and getattr(value, "dtype", None) is not None:

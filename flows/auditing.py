@@ -18,46 +18,50 @@ def audit_json(found: AuditResult) -> dict[str, Any]:
     """Return the audit for machines."""
     return {
         "confidence": str(CONFIDENCE),
-        "households": found.streets.all_homes,
-        "streets": found.streets.number,
-        "kept": found.kept,
+        "households": found.datasets.total_households,
+        "streets": found.datasets.groups,
+        "kept": found.is_within_promise,
         "faults": list(found.faults),
         "measured": [
-            {"about": one.about, "promised": one.promised, "proven": one.proven, "noticed": _number(one.noticed)}
+            {
+                "about": one.scope,
+                "promised": one.promised,
+                "proven": one.lower_bound,
+                "noticed": _number(one.detectable),
+            }
             for one in found.measured
         ],
-        "cannot_show": list(found.unseen),
+        "cannot_show": list(found.undetectable),
     }
 
 
 def audit_lines(found: AuditResult) -> list[str]:
     """Return the audit for people."""
-    width = max(len(one.about) for one in found.measured)
+    width = max(len(one.scope) for one in found.measured)
     lines = [f"{'':{width}}  promised  proven at least  would have shown from"]
     lines += [
-        f"{one.about:{width}}  {one.promised:8.4g}  {one.proven:15.4g}  {_shown(one.noticed):>21}"
+        f"{one.scope:{width}}  {one.promised:8.4g}  {one.lower_bound:15.4g}  {_shown(one.detectable):>21}"
         for one in found.measured
     ]
-    kept = "kept: nothing was proven beyond the promise" if found.kept else "BROKEN"
-    streets = found.streets
+    kept = "kept: nothing was proven beyond the promise" if found.is_within_promise else "BROKEN"
+    streets = found.datasets
     lines.append(
-        f"{kept} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.number:,} made-up streets of "
-        f"{streets.homes:,}, the real way)"
+        f"{kept} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.groups:,} made-up streets of "
+        f"{streets.households_per_group:,}, the real way)"
     )
     lines += [f"found: {fault}" for fault in found.faults]
-    if found.unseen:
-        lines.append(
-            f"too few draws to show at losses so small, or so large, and so not ruled out: {', '.join(found.unseen)}"
-        )
+    if found.undetectable:
+        faults = ", ".join(found.undetectable)
+        lines.append(f"too few draws to show at losses so small, or so large, and so not ruled out: {faults}")
     return lines
 
 
 def require_kept(found: AuditResult) -> None:
     """Raise Broken, naming the first thing that was found, if there is one."""
     beyond = (
-        f"{one.about} prove a loss of {one.proven:.4g}, {one.promised:.4g} is promised"
+        f"{one.scope} prove a loss of {one.lower_bound:.4g}, {one.promised:.4g} is promised"
         for one in found.measured
-        if not one.kept
+        if not one.is_within_promise
     )
     for what in (*beyond, *found.faults):
         raise PromiseBroken(

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from agedp_data.errors import AgedpError
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from flows import streams
 from flows.commands import beginning, from_files, handing_over, ledger, nightly
 from flows.commands.options import STATUSES, say
@@ -90,7 +90,7 @@ def _usage(said: str, context: Any) -> str:  # noqa: ANN401  (click's, whoever c
 
 def _line(said: str) -> str:
     """Return a message as one line, whatever names and addresses it quotes; a password in one stays unsaid."""
-    return "agedp: " + shown(_SECRET.sub(":...@", said))
+    return "agedp: " + escape_text(_SECRET.sub(":...@", said))
 
 
 def _without_core() -> None:

@@ -17,7 +17,7 @@ from prefect.runner import Runner
 from prefect.schedules import Cron, Schedule
 
 from agedp_data.errors import RunFileError
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from flows.calibrate_flow import calibrate
 from flows.release_flow import release
 from flows.serving import ScheduledRun
@@ -53,7 +53,8 @@ def deployments_of(night: ScheduledRun) -> list[RunnerDeployment]:
         schedule = Cron(night.cron, timezone=night.zone)
     except ValueError:
         raise RunFileError(
-            f"{shown(night.run_file.name)}: [schedule] cron = {night.cron!r}: no date fits it, or Prefect reads it not"
+            f"{escape_text(night.run_file.name)}: [schedule] cron = {night.cron!r}: "
+            "no date fits it, or Prefect reads it not"
         ) from None
     nightly = _deployment(release, night, schedule)
     return [nightly, _deployment(calibrate, night, None)] if night.is_calibrated else [nightly]

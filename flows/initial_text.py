@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agedp_data.readers.layout import INTERVAL_MINUTES
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from flows.words import counted, four_digits
 from pipelines.init import InitialFiles, missing_options
 from pipelines.noise_table import NoiseTable, noise_table
@@ -52,7 +52,7 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
     for line in initial.draft.tables["input.columns"]:
         state = "" if line.decided else "to decide"
         reason = initial.long.reasons.get(line.key, "given")
-        yield f"   {line.key:12s} {shown(line.toml, 34):34s} {state:10s} {reason}".rstrip()
+        yield f"   {line.key:12s} {escape_text(line.toml, 34):34s} {state:10s} {reason}".rstrip()
     minutes = initial.facts.interval_minutes
     if minutes != INTERVAL_MINUTES:
         reason = f"most timestamps of a household lie {minutes} minutes apart: [input] interval_minutes"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agedp_data.errors import Busy, InputError
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from pipelines.preflight.checks import Finding, first_refusal
 from pipelines.sanitise import check_input_files
 
@@ -29,7 +29,7 @@ def planned_preflight_lines(work: Work) -> list[str]:
     try:
         check_input_files(work)
     except (InputError, Busy) as error:
-        return [f"{_TITLE}: {shown(error.private, 1000)}"]
+        return [f"{_TITLE}: {escape_text(error.private, 1000)}"]
     if not work.findings:
         return ["The first run checks the input files before anything is registered, and shows what it finds."]
     refusal = first_refusal(work.findings)

@@ -17,7 +17,7 @@ from agedp_data.config.model import EstimatedModel
 from agedp_data.config.schedule import Live
 from agedp_data.errors import RunFileError
 from agedp_data.model import PUBLIC_FILE
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from flows.server import SERVED_BY, PrefectServer, served
 from pipelines import folders, locks
 from pipelines.sanitise import foresee
@@ -90,10 +90,10 @@ def served_lines(nights: Sequence[ScheduledRun], server: PrefectServer) -> list[
     """Return what is served, and where Prefect's pages are, for people."""
     lines = [line for night in nights for line in _lines(night)]
     pages = f"Prefect's pages: {server.pages}"
-    return [*lines, pages + (f", password in {shown(str(server.password_file))}" if server.password_file else "")]
+    return [*lines, pages + (f", password in {escape_text(str(server.password_file))}" if server.password_file else "")]
 
 
 def _lines(night: ScheduledRun) -> list[str]:
-    release = f"{night.population}: {shown(str(night.run_file))} at {night.cron} ({night.zone})"
+    release = f"{night.population}: {escape_text(str(night.run_file))} at {night.cron} ({night.zone})"
     by_hand = f"agedp-calibrate/{night.population}: run it once, before the first release"
     return [release, by_hand] if night.is_calibrated else [release]

@@ -95,7 +95,7 @@ def agenda(
         rehearsed = run.schedule.mode == "rehearsal"
         publish_on = max(_due_on(run, day) + waited, not_before) if rehearsed else until.date()
         cells = _cells(run, roster, day)
-        found.append(DueDay(day, clock.instant(ended), publish_on, cells, series, given_up, skipped))
+        found.append(DueDay(day, clock.format_instant(ended), publish_on, cells, series, given_up, skipped))
     if found and run.schedule.mode != "rehearsal" and until.date() < not_before:
         raise LedgerError(
             f"the clock says {until.date()}, but the ledger's newest release was published on {not_before}, and its "

@@ -88,7 +88,7 @@ def aggregate(
         read = matrices(store, delivery, roster, month, states=states)
         for day in (day for day in days if f"{day:%Y-%m}" == month):
             summed |= {(day, name): _sum(one, roster, day, store.layout, read) for name, one in series.items()}
-    folders.write_table(path, tables.of_lines(tables.SUMS, [*_lines(summed)]))
+    folders.write_table(path, tables.table_from_rows(tables.SUMS, [*_lines(summed)]))
     return summed
 
 

@@ -1,9 +1,14 @@
-"""RUN FILE -> measured loss: the real way from readings to Parquet, on made-up streets of households.
+"""Audit of a run file: measured lower bounds of the privacy loss, on synthetic groups of households.
 
-For each street a coin is tossed: tails, and its homes use nothing, heads, and they use the most that a reading may
-say. Every street is a group of its own, so that one release holds as many independent draws as there are streets.
-Whatever is not clamped, noised too little, drawn afresh or charged to nobody makes the coin easier to guess than the
-promise says. What is published is all that is looked at, and it is published twice, as a schedule would.
+The idea: for each group a fair bit is drawn. At 0 its households use nothing, at 1 they use the largest permitted
+reading in every half-hour. Every group is a group of the roster, so that one release contains as many independent draws
+as groups. A skipped clamp, too little noise, a second draw of the same day or a loss that is not recorded makes the bit
+easier to guess than the promise permits.
+
+Decisions:
+
+* The real path is run, from CSV files to the release folder, and only the folder is evaluated.
+* The same days are published twice, as a schedule would do.
 """
 
 from __future__ import annotations
@@ -33,8 +38,14 @@ from agedp_data.errors import Refused
 from agedp_data.model import read_model
 from agedp_data.privacy.kernel import Floats, Mask
 from agedp_data.privacy.measured import detectable_epsilon, epsilon_lower_bound
-from agedp_data.privacy.measured_noise import too_far, too_near
-from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, parts_of, streets_for, unseen
+from agedp_data.privacy.measured_noise import is_noise_too_large, is_noise_too_small
+from agedp_data.privacy.shown_faults import (
+    AuditDatasets,
+    AuditedRelease,
+    choose_audit_datasets,
+    moved_cell_losses,
+    undetectable_faults,
+)
 from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import read_roster
 from pipelines.agenda import last_as_of
@@ -44,128 +55,141 @@ from pipelines.sanitise import STAGES, Stage, run_stages
 from pipelines.work import Work, engine_of
 
 CONFIDENCE = 0.999999
-"""Of each bound and of each count: an alarm says to release nothing, so it must not be luck."""
-_FIRST, _DAYS, _NIGHTS = date(2013, 1, 1), 2, 2
+"""Confidence of each bound and each test: an alarm forbids every release, so it must not be chance."""
+_FIRST, _DAYS, _RUNS = date(2013, 1, 1), 2, 2
 _GROUP = "street"
-_PROBED = AuditDatasets(2, 1)
+_PROBE_DATASETS = AuditDatasets(2, 1)
 _UNIT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLoss:
-    """About what, which loss is promised, which is proven, and the least that would have been noticed [epsilon]."""
+    """The promised loss of a scope, its measured lower bound, and the least loss that was detectable [epsilon]."""
 
-    about: str
+    scope: str
     promised: float
-    proven: float
-    noticed: float
+    lower_bound: float
+    detectable: float
 
     @property
-    def kept(self) -> bool:
-        """Tell whether nothing beyond the promise was proven."""
-        return self.proven <= self.promised
+    def is_within_promise(self) -> bool:
+        """Return whether the lower bound does not exceed the promised loss."""
+        return self.lower_bound <= self.promised
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What so many made-up streets prove, the faults that were found, and those that these losses would not show."""
+    """Measured losses of the synthetic groups, the detected faults, and the faults that were not detectable."""
 
     measured: tuple[MeasuredLoss, ...]
-    streets: AuditDatasets
+    datasets: AuditDatasets
     faults: tuple[str, ...]
-    unseen: tuple[str, ...]
+    undetectable: tuple[str, ...]
 
     @property
-    def kept(self) -> bool:
-        """Tell whether nothing beyond the promise was proven, and nothing else was found."""
-        return not self.faults and all(one.kept for one in self.measured)
+    def is_within_promise(self) -> bool:
+        """Return whether no lower bound exceeds its promise and no fault was detected."""
+        return not self.faults and all(loss.is_within_promise for loss in self.measured)
 
 
 @dataclass(frozen=True, slots=True)
 class _AuditDay:
-    """A release of one night: what it was charged, its figures by street and cell, and what these truly are.
+    """A published release of an audit run: its loss, its noisy values by group and cell, and two exact values.
 
-    `none` and `much` are the figures of a street that uses nothing and of one that uses much.
+    `low_values` and `high_values` are the exact values, shape (cells,), of a group that uses nothing and of one that
+    uses the most.
     """
 
-    charged: AuditedRelease
-    figures: Ints
-    none: Ints
-    much: Ints
+    release: AuditedRelease
+    noisy_values: Ints
+    low_values: Ints
+    high_values: Ints
 
     @property
-    def ways(self) -> Floats:
-        """Return by street how much of the way from nothing to much its figures are: their log likelihood ratio.
+    def positions(self) -> Floats:
+        """Return by group the position of its noisy values between low (0) and high (1): a log likelihood ratio.
 
-        Of each cell it is linear in the figure between the two, and beyond either says no more.
+        The ratio of a cell is linear between the two exact values and constant beyond them.
         """
-        moved = self.much != self.none
-        if not moved.any():  # states may count all that a clamp leaves alike
-            return np.full(len(self.figures), 0.5)
-        way = (self.figures - self.none)[:, moved] / (self.much - self.none)[moved]
-        return np.asarray(np.clip(way, 0.0, 1.0).mean(axis=1))
+        is_moved = self.high_values != self.low_values
+        if not is_moved.any():  # states may give equal totals to all uses beyond a clamp
+            return np.full(len(self.noisy_values), 0.5)
+        spans = (self.high_values - self.low_values)[is_moved]
+        position = (self.noisy_values - self.low_values)[:, is_moved] / spans
+        return np.asarray(np.clip(position, 0.0, 1.0).mean(axis=1))
 
-    def near(self, coins: Mask) -> int:
-        """Return how many figures lie within the noise's width of what they truly are."""
-        true = np.where(coins[:, None], self.much, self.none)
-        return int(np.count_nonzero(np.abs(self.figures - true) <= self.charged.law.width))
+    def count_near(self, bits: Mask) -> int:
+        """Return the number of noisy values within the noise's width of their exact values."""
+        exact_values = np.where(bits[:, None], self.high_values, self.low_values)
+        return int(np.count_nonzero(np.abs(self.noisy_values - exact_values) <= self.release.law.width))
 
 
 def audit(
-    run_file: str | Path, *, streets: AuditDatasets | None = None, told: ProgressReporter = SILENT
+    run_file: str | Path, *, datasets: AuditDatasets | None = None, progress: ProgressReporter = SILENT
 ) -> AuditResult:
-    """Return what is measured of one release and of all releases of two days, of households that the run file fits.
+    """Audit a run file: measure the loss of one release and of all releases of two days on synthetic households.
 
-    Without a number of streets they are such that the losses of this run file are told best.
+    Use it once per installation and run file, before the first release. Nothing of the run file's own data is read.
+
+    Args:
+        run_file: path of the run file.
+        datasets: number and size of the groups; None: chosen so that the losses of this run file are easiest to detect.
+        progress: receives the number of stages done.
 
     Raises:
-        RunFileError: the run file.
-        AgedpError: whatever a run of it would refuse.
+        RunFileError: the run file is invalid.
+        AgedpError: every error that a run of this run file would raise.
     """
     run = load(Path(run_file))
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
-        if streets is None:
-            probe, _ = next(_nights(run, Path(folder) / "probe", _PROBED, noise.fair_bits(_PROBED.number), SILENT))
-            streets = streets_for([one.charged for one in probe])
-        coins = noise.fair_bits(streets.number)
-        nights = list(_nights(run, Path(folder) / "streets", streets, coins, told))
-    charged = [one.charged for one in nights[0][0]]
-    of_counts = (1 - CONFIDENCE) / (2 * len(charged))  # two counts of each release
+        if datasets is None:
+            probe, _ = next(
+                _run_audits(
+                    run, Path(folder) / "probe", _PROBE_DATASETS, noise.fair_bits(_PROBE_DATASETS.groups), SILENT
+                )
+            )
+            datasets = choose_audit_datasets([day.release for day in probe])
+        bits = noise.fair_bits(datasets.groups)
+        audit_runs = list(_run_audits(run, Path(folder) / "streets", datasets, bits, progress))
+    audited = [day.release for day in audit_runs[0][0]]
+    count_significance = (1 - CONFIDENCE) / (2 * len(audited))  # two counts of each release
     return AuditResult(
-        tuple(_measured(nights, streets, coins)),
-        streets,
-        (*_faults(nights), *_misplaced(nights[0][0], coins, unlikely=of_counts)),
-        unseen(charged, streets, unlikely=of_counts),
+        tuple(_measured(audit_runs, datasets, bits)),
+        datasets,
+        (*_faults(audit_runs), *_misplaced(audit_runs[0][0], bits, significance=count_significance)),
+        undetectable_faults(audited, datasets, significance=count_significance),
     )
 
 
-_Night = tuple[tuple[_AuditDay, ...], int]
-"""What was published after a night, and the total that its statement tells [1e-9 epsilon]."""
+_AuditRun = tuple[tuple[_AuditDay, ...], int]
+"""The published releases after an audit run, and the total that its statement reports [nano-epsilon]."""
 
 
-def _measured(nights: list[_Night], streets: AuditDatasets, coins: Mask) -> Iterator[MeasuredLoss]:
-    """Yield what the figures prove of a home; of a figure that was published twice the mean is as good as it is."""
-    releases, total = nights[0]
-    weights = np.array([max(one.charged.apart, _UNIT) for one in releases])
-    ways = np.mean([[one.ways for one in published] for published, _ in nights], axis=0)
-    for about, which, promised in (
-        ("one release", slice(0, 1), releases[0].charged.epsilon),
+def _measured(audit_runs: list[_AuditRun], datasets: AuditDatasets, bits: Mask) -> Iterator[MeasuredLoss]:
+    """Yield the measured losses of a household; two publications of a value are averaged."""
+    days, total = audit_runs[0]
+    households = datasets.households_per_group
+    weights = np.array([max(day.release.effective_epsilon, _UNIT) for day in days])
+    positions = np.mean([[day.positions for day in published] for published, _ in audit_runs], axis=0)
+    for scope, selected, promised in (
+        ("one release", slice(0, 1), days[0].release.epsilon),
         (f"all releases of {_DAYS} days", slice(None), total / losses.NANO),
     ):
-        shown = weights[which] @ ways[which] / weights[which].sum()
-        proven = epsilon_lower_bound(shown, coins, confidence=CONFIDENCE) / streets.homes
-        parts = parts_of([one.charged for one in releases[which]], streets.homes)
-        noticed = detectable_epsilon(promised * streets.homes, streets.number, parts=parts, confidence=CONFIDENCE)
-        yield MeasuredLoss(about, float(promised), proven, float(noticed) / streets.homes)
+        scores = weights[selected] @ positions[selected] / weights[selected].sum()
+        lower_bound = epsilon_lower_bound(scores, bits, confidence=CONFIDENCE) / households
+        parts = moved_cell_losses([day.release for day in days[selected]], households)
+        detectable = detectable_epsilon(promised * households, datasets.groups, parts=parts, confidence=CONFIDENCE)
+        yield MeasuredLoss(scope, float(promised), lower_bound, float(detectable) / households)
 
 
-def _faults(nights: list[_Night]) -> Iterator[str]:
-    """Yield what needs no luck to be seen."""
-    (releases, total), *later = nights
+def _faults(audit_runs: list[_AuditRun]) -> Iterator[str]:
+    """Yield the faults that are certain, whatever the noise."""
+    (days, total), *later = audit_runs
     for published, _ in later:
-        if any(not np.array_equal(one.figures, other.figures) for one, other in zip(releases, published, strict=True)):
+        pairs = zip(days, published, strict=True)
+        if any(not np.array_equal(first.noisy_values, second.noisy_values) for first, second in pairs):
             yield "a second run published other figures of the same days: each draw spends a loss of its own"
-    spent = sum(losses.round_nano(one.charged.epsilon) for one in releases)
+    spent = sum(losses.round_nano(day.release.epsilon) for day in days)
     if total < spent:
         yield (
             f"the statement tells a total of {losses.format_epsilon(total)}, what was released is charged "
@@ -173,60 +197,62 @@ def _faults(nights: list[_Night]) -> Iterator[str]:
         )
 
 
-def _misplaced(releases: tuple[_AuditDay, ...], coins: Mask, *, unlikely: float) -> Iterator[str]:
-    """Yield which releases have figures that lie where their noise does not put them."""
-    for one in releases:
-        near, draws, law = one.near(coins), one.figures.size, one.charged.law
-        told = f"series {one.charged.series}: {near:,} of {draws:,} figures lie within {law.width:,} of the true ones"
-        if too_near(near, draws, law, unlikely=unlikely):
-            yield f"{told}, too many for the noise that their loss asks for"
-        if too_far(near, draws, law, unlikely=unlikely):
-            yield f"{told}, too few: they are noised, or summed, otherwise than told"
+def _misplaced(days: tuple[_AuditDay, ...], bits: Mask, *, significance: float) -> Iterator[str]:
+    """Yield the releases whose values do not lie where their noise puts them."""
+    for day in days:
+        near_count, draws, law = day.count_near(bits), day.noisy_values.size, day.release.law
+        counts = f"{near_count:,} of {draws:,} figures"
+        description = f"series {day.release.series}: {counts} lie within {law.width:,} of the true ones"
+        if is_noise_too_small(near_count, draws, law, significance=significance):
+            yield f"{description}, too many for the noise that their loss asks for"
+        if is_noise_too_large(near_count, draws, law, significance=significance):
+            yield f"{description}, too few: they are noised, or summed, otherwise than told"
 
 
-def _nights(
-    run: RunFile, folder: Path, streets: AuditDatasets, coins: Mask, told: ProgressReporter
-) -> Iterator[_Night]:
-    """Run a made-up world once for each night and yield what it has published."""
+def _run_audits(
+    run: RunFile, folder: Path, datasets: AuditDatasets, bits: Mask, progress: ProgressReporter
+) -> Iterator[_AuditRun]:
+    """Publish the synthetic households twice, and yield the published releases after each run."""
     folder.mkdir()
-    much_wh = run.input.max_half_hour_wh
-    names = [f"street{i:05d}" for i in range(streets.number) for _ in range(streets.homes)]
+    max_wh = run.input.max_half_hour_wh
+    households = datasets.households_per_group
+    names = [f"street{i:05d}" for i in range(datasets.groups) for _ in range(households)]
     ids = [f"home{i:07d}" for i in range(len(names))]
-    lines = (f"{home},{_FIRST},,{street}" for home, street in zip(ids, names, strict=True))
+    lines = (f"{household},{_FIRST},,{group}" for household, group in zip(ids, names, strict=True))
     (folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{_GROUP}", *lines]) + "\n")
-    _readings(folder / "readings.csv", ids, np.where(np.repeat(coins, streets.homes), much_wh / 1000, 0.0))
-    fitted, model, roster = _fitted(run, folder), read_model(run), read_roster(folder / "roster.csv")
-    as_of = last_as_of(fitted) if fitted.schedule.mode == "rehearsal" else None
-    for night in range(_NIGHTS):
-        work = Work(fitted, clock.now(), as_of, engine_of(fitted, None, told), roster, model)
+    _write_readings(folder / "readings.csv", ids, np.where(np.repeat(bits, households), max_wh / 1000, 0.0))
+    synthetic, model, roster = _synthetic_run_file(run, folder), read_model(run), read_roster(folder / "roster.csv")
+    as_of = last_as_of(synthetic) if synthetic.schedule.mode == "rehearsal" else None
+    for run_number in range(_RUNS):
+        work = Work(synthetic, clock.now(), as_of, engine_of(synthetic, None, progress), roster, model)
         with suppress(Refused):  # the promise may permit one day only
-            _run(work, told, night)
+            _run_stages(work, progress, run_number)
         released = ReleaseFolder(folder / "release")
-        told_total = {figure["name"]: figure["epsilon"] for figure in released.statement["figures"]}["total"]
-        yield tuple(_published(released, fitted, streets, much_wh)), losses.round_nano(Decimal(told_total))
+        stated_total = {bound["name"]: bound["epsilon"] for bound in released.statement["figures"]}["total"]
+        yield tuple(_read_published(released, synthetic, datasets, max_wh)), losses.round_nano(Decimal(stated_total))
 
 
-def _run(work: Work, told: ProgressReporter, night: int) -> None:
-    """Run the stages of a night and tell how many of all nights are done."""
-    steps = count(night * len(STAGES) + 1)
+def _run_stages(work: Work, progress: ProgressReporter, run_number: int) -> None:
+    """Run the stages of one audit run and report the number of stages done, of all runs."""
+    steps = count(run_number * len(STAGES) + 1)
 
     def call(_: str, stage: Stage) -> None:
         stage(work)
-        if told.progress is not None:
-            told.progress("audit", next(steps), _NIGHTS * len(STAGES))
+        if progress.progress is not None:
+            progress.progress("audit", next(steps), _RUNS * len(STAGES))
 
     run_stages(call)
 
 
-def _fitted(run: RunFile, folder: Path) -> RunFile:
-    """Return the run file over a made-up world: its own series, promise and model, each household published alone."""
+def _synthetic_run_file(run: RunFile, folder: Path) -> RunFile:
+    """Return the run file over synthetic households: same series, promise and model, each group published alone."""
     london = next(kind for kind in INPUTS if "london" in str(kind.model_fields["dataset"].annotation))
     last = _FIRST + timedelta(days=_DAYS - 1)
-    archive = run.schedule.mode == "archive"
-    given = {"dataset": "london", "files": [str(folder / "readings.csv")]}
+    is_archive = run.schedule.mode == "archive"
+    input_section = {"dataset": "london", "files": [str(folder / "readings.csv")]}
     return run.model_copy(
         update={
-            "input": london.model_validate({**given, "max_half_hour_kwh": run.input.max_half_hour_kwh}),
+            "input": london.model_validate({**input_section, "max_half_hour_kwh": run.input.max_half_hour_kwh}),
             "output": OutputSection(
                 release=str(folder / "release"),
                 confidential=str(folder / "confidential"),
@@ -234,75 +260,78 @@ def _fitted(run: RunFile, folder: Path) -> RunFile:
             ),
             "population": PopulationSection(name="made-up", roster=str(folder / "roster.csv"), min_households=1),
             "schedule": Archive(mode="archive", first_day=_FIRST, last_day=last)
-            if archive
+            if is_archive
             else Rehearsal(mode="rehearsal", first_day=_FIRST, last_day=last),
-            "series": {name: each.model_copy(update={"by": _GROUP}) for name, each in run.series.items()},
+            "series": {name: series.model_copy(update={"by": _GROUP}) for name, series in run.series.items()},
         }
     )
 
 
-def _readings(path: Path, ids: list[str], energy_kwh: Floats) -> None:
-    """Write half-hours, all of a home the same, stamped at their end."""
+def _write_readings(path: Path, ids: list[str], energy_kwh: Floats) -> None:
+    """Write half-hourly readings, constant for each household, with interval-end timestamps."""
     first = datetime(_FIRST.year, _FIRST.month, _FIRST.day, tzinfo=UTC)
-    stamps = [f"{first + timedelta(minutes=30 * (i + 1)):%Y-%m-%d %H:%M:%S}" for i in range(SLOTS * _DAYS)]
+    timestamps = [f"{first + timedelta(minutes=30 * (i + 1)):%Y-%m-%d %H:%M:%S}" for i in range(SLOTS * _DAYS)]
     table = pa.table(
         {
-            "LCLid": pa.array(ids).take(pa.array(np.repeat(np.arange(len(ids)), len(stamps)))),
-            "tstp": pa.array(stamps).take(pa.array(np.tile(np.arange(len(stamps)), len(ids)))),
-            "energy(kWh/hh)": np.repeat(energy_kwh, len(stamps)),
+            "LCLid": pa.array(ids).take(pa.array(np.repeat(np.arange(len(ids)), len(timestamps)))),
+            "tstp": pa.array(timestamps).take(pa.array(np.tile(np.arange(len(timestamps)), len(ids)))),
+            "energy(kWh/hh)": np.repeat(energy_kwh, len(timestamps)),
         }
     )
     csv.write_csv(table, path, csv.WriteOptions(quoting_style="none"))
 
 
-def _published(folder: ReleaseFolder, run: RunFile, streets: AuditDatasets, much_wh: int) -> Iterator[_AuditDay]:
+def _read_published(folder: ReleaseFolder, run: RunFile, datasets: AuditDatasets, max_wh: int) -> Iterator[_AuditDay]:
     """Yield the releases of a folder, by series and day."""
     for table in [*folder.averages().values(), *folder.distributions().values()]:
         name = json.loads(table.schema.metadata[METADATA_KEY])["of"]
         series = run.series[name]
-        ends = _Ends.of(run, series, much_wh)
-        none, much = (streets.homes * counted for counted in ends.exact(series))
-        figures = "households_noisy" if isinstance(series, Distribution) else "noisy_sum_wh"
+        totals = _HouseholdTotals.of(run, series, max_wh)
+        low_values, high_values = (datasets.households_per_group * values for values in totals.exact(series))
+        value_column = "households_noisy" if isinstance(series, Distribution) else "noisy_sum_wh"
         for day in pc.unique(table["day"]):
-            of_day = table.filter(pc.equal(table["day"], day))
-            found = of_day[figures].to_numpy().reshape(-1, none.size)
-            order = np.argsort(of_day["group"].to_numpy()[:: none.size])
-            charged = _charged(name, series, day.as_py(), of_day["epsilon"][0].as_py(), ends)
-            yield _AuditDay(charged, found[order], none, much)
+            day_rows = table.filter(pc.equal(table["day"], day))
+            noisy_values = day_rows[value_column].to_numpy().reshape(-1, low_values.size)
+            order = np.argsort(day_rows["group"].to_numpy()[:: low_values.size])
+            release = _audited_release(name, series, day.as_py(), day_rows["epsilon"][0].as_py(), totals)
+            yield _AuditDay(release, noisy_values[order], low_values, high_values)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
-    """What a day counts as on either side of a coin, Wh: of nothing used, of much, of much if nothing were clamped."""
+class _HouseholdTotals:
+    """Daily total of a household that uses nothing, one that uses the most, and the latter before the clamp [Wh]."""
 
-    none_wh: int
-    much_wh: int
+    low_wh: int
+    high_wh: int
     unclamped_wh: int
 
     @classmethod
-    def of(cls, run: RunFile, series: AnySeries, much_wh: int) -> _Ends:
-        """Return them for a reading of so much in every half-hour."""
-        none, much = (_day_wh(run, series, wh) for wh in (0, much_wh))
-        return cls(min(none, series.clamp_wh), min(much, series.clamp_wh), much)
+    def of(cls, run: RunFile, series: AnySeries, max_wh: int) -> _HouseholdTotals:
+        """Return the totals for a reading of 0 and of `max_wh` in every half-hour."""
+        low, high = (_day_wh(run, series, wh) for wh in (0, max_wh))
+        return cls(min(low, series.clamp_wh), min(high, series.clamp_wh), high)
 
     def exact(self, series: AnySeries) -> tuple[Ints, Ints]:
-        """Return what a single household adds to each cell, either way."""
-        none, much = (np.array(series.exact(np.array([wh])), np.int64) for wh in (self.none_wh, self.much_wh))
-        return none, much
+        """Return the contribution of a single household to each cell, for the low and the high total."""
+        low, high = (np.array(series.exact(np.array([wh])), np.int64) for wh in (self.low_wh, self.high_wh))
+        return low, high
 
 
 def _day_wh(run: RunFile, series: AnySeries, wh: int) -> int:
-    """Return what a day of 48 equal readings counts as before the clamp, Wh."""
+    """Return the daily total of 48 equal readings before the clamp [Wh]."""
     states = run.counted_states
     if series.values == "readings" or states is None:
         return SLOTS * wh
-    times, of = (SLOTS, wh) if states.step == "half-hour" else (1, SLOTS * wh)
-    return times * int(states.represent(np.array([of]))[0])
+    steps, value_wh = (SLOTS, wh) if states.step == "half-hour" else (1, SLOTS * wh)
+    return steps * int(states.represent(np.array([value_wh]))[0])
 
 
-def _charged(name: str, series: AnySeries, day: date, epsilon: float, ends: _Ends) -> AuditedRelease:
+def _audited_release(
+    name: str, series: AnySeries, day: date, epsilon: float, totals: _HouseholdTotals
+) -> AuditedRelease:
     if not isinstance(series, Distribution):
-        beyond, span = ends.unclamped_wh - ends.much_wh, (ends.much_wh - ends.none_wh) / series.clamp_wh
-        return AuditedRelease(day.isoformat(), name, epsilon, 1, series.clamp_wh, 1, beyond, span)
-    none, much = ends.exact(series)
-    return AuditedRelease(day.isoformat(), name, epsilon, max(1, int(np.count_nonzero(none != much))), 1, none.size, 0)
+        excess, span = totals.unclamped_wh - totals.high_wh, (totals.high_wh - totals.low_wh) / series.clamp_wh
+        return AuditedRelease(day.isoformat(), name, epsilon, 1, series.clamp_wh, 1, excess, span)
+    low, high = totals.exact(series)
+    moved_cells = max(1, int(np.count_nonzero(low != high)))
+    return AuditedRelease(day.isoformat(), name, epsilon, moved_cells, 1, low.size, 0)

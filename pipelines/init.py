@@ -26,7 +26,7 @@ from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import InputFile
 from agedp_data.readers.layout import INTERVAL_MINUTES, SLOTS, RejectionReason, slot_step
 from agedp_data.readers.long import Long
-from agedp_data.roster import Roster, read_roster, roster_text
+from agedp_data.roster import Roster, format_roster, read_roster
 from pipelines import folders
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.initial_roster import BY, existing, is_read_off, require_groups, write_roster
@@ -136,7 +136,7 @@ def init(
     if not written.undecided:
         decided(written, base=folder.absolute())
     if BY not in given:
-        write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
+        write_roster(roster, format_roster((household, *spans[household]) for household in sorted(spans)).encode())
     folders.write(run_file, written.text().encode(), mode=0o644)
     return InitialFiles(run_file, roster, facts, written, layout.long, given)
 

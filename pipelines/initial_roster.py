@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from agedp_data.errors import InputError, RunFileError
-from agedp_data.roster import READ_OFF, read_roster
-from agedp_data.shown import shown
+from agedp_data.roster import READ_OFF_MARK, read_roster
+from agedp_data.shown import escape_text
 from pipelines import folders
 from pipelines.run_file_options import SERIES, Key, OptionValues
 
@@ -19,7 +19,7 @@ def is_read_off(roster: Path) -> bool:
     """Tell whether there is a roster that still begins with the line that `init` writes."""
     try:
         with roster.open("rb") as stream:
-            return stream.read(len(READ_OFF)) == READ_OFF.encode()
+            return stream.read(len(READ_OFF_MARK)) == READ_OFF_MARK.encode()
     except OSError:
         return False
 
@@ -32,8 +32,8 @@ def require_groups(roster: Path, given: OptionValues) -> None:
     if not roster.exists() or column not in read_roster(roster).groups:
         problem = "has no such column" if roster.exists() else "does not exist"
         raise RunFileError(
-            f"--by {shown(column)}: {roster.name} {problem}, and no group can be read off the files. Write "
-            f"{shown(str(Path(roster.parent.name, roster.name)))} with this column first, or remove --by"
+            f"--by {escape_text(column)}: {roster.name} {problem}, and no group can be read off the files. Write "
+            f"{escape_text(str(Path(roster.parent.name, roster.name)))} with this column first, or remove --by"
         )
 
 

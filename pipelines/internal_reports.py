@@ -134,7 +134,7 @@ def _report_input(work: Work) -> None:
     least = work.run.alerts.min_coverage
     limit = None if least is None else float(least)
     work.alerts = find_alerts(work.sums, facts, work.examined_days, min_coverage=limit)
-    append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
+    append_alerts(work.confidential, work.alerts, population=work.population, at=clock.format_instant(work.now))
     number = sum(row.state == "released" for row in work.rows())
     write_findings(work.confidential, work.findings, population=work.population, on=work.today, released=number)
 

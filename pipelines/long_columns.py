@@ -32,7 +32,7 @@ from agedp_data.readers.intervals import DECLARABLE, INTERVALS, common_interval
 from agedp_data.readers.layout import INTERVAL_MINUTES
 from agedp_data.readers.lines import column_names, split_fields
 from agedp_data.readers.stamps import ISO, parser_format
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from pipelines.run_file_options import FLAGS, Key, quoted
 from pipelines.run_file_proposals import KeyLine
 from pipelines.time_formats import MISSING, NEARLY_ALL, candidate_formats, clock_time
@@ -92,11 +92,11 @@ def _require_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
     """Refuse options that name a column which the header does not have exactly once."""
     wrong = [key for key in ("household", "time", "energy") if key in columns and names.count(columns[key]) != 1]
     if wrong:
-        flags = ", ".join(f"{FLAGS[TABLE, key]} {shown(columns[key])}" for key in wrong)
+        flags = ", ".join(f"{FLAGS[TABLE, key]} {escape_text(columns[key])}" for key in wrong)
         double = any(columns[key] in names for key in wrong)
         problem = "the header has that column more than once" if double else "not a column of the header"
         what = f"{flags}: {problem}. Give one of its columns"
-        raise InputError(what, private=f"{what}: {', '.join(quoted(shown(name, 40)) for name in names)}")
+        raise InputError(what, private=f"{what}: {', '.join(quoted(escape_text(name, 40)) for name in names)}")
 
 
 def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
@@ -167,7 +167,9 @@ class _Reading:
         stamps = self._cells.get(self._name("time"), [])
         formats = candidate_formats(stamps)
         if len(formats) == 1:
-            self._decide("time_format", formats[0], f'reads the first timestamps, such as "{shown(stamps[0], 40)}"')
+            self._decide(
+                "time_format", formats[0], f'reads the first timestamps, such as "{escape_text(stamps[0], 40)}"'
+            )
         else:
             self._unreadable["time_format"] = formats or (ISO,)
 

@@ -28,7 +28,7 @@ from agedp_data.ledger import Ledger
 from agedp_data.model import PUBLIC_FILE
 from agedp_data.notions import Promise
 from agedp_data.readers import storage
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from pipelines import folders, locks
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.bound import Calibration
@@ -176,7 +176,8 @@ def _release_folder(out: str | Path) -> Path:
         )
     if Path(text).absolute().name in ("", ".."):
         raise RunFileError(
-            f"--out {shown(text)}: DIR-confidential needs the name of the folder. Give a folder with a name of its own"
+            f"--out {escape_text(text)}: DIR-confidential needs the name of the folder. "
+            "Give a folder with a name of its own"
         )
     _require_own(Path(text))
     return Path(text)
@@ -190,13 +191,13 @@ def _require_own(out: Path) -> None:
         foreign = [name for name in names if not (is_of_release(name) or folders.is_temporary(name))]
         if foreign and STATEMENT not in names:
             helps = "name a new or empty folder"
-            listed = ", ".join(map(shown, foreign[:3])) + (", ..." if len(foreign) > 3 else "")
+            listed = ", ".join(map(escape_text, foreign[:3])) + (", ..." if len(foreign) > 3 else "")
             raise RunFileError(
-                f"--out {shown(str(out))}: holds files that are not of a release; {helps}",
-                private=f"--out {shown(str(out))}: holds files that are not of a release ({listed}); {helps}",
+                f"--out {escape_text(str(out))}: holds files that are not of a release; {helps}",
+                private=f"--out {escape_text(str(out))}: holds files that are not of a release ({listed}); {helps}",
             )
     elif out.exists():
-        raise RunFileError(f"--out {shown(str(out))}: is a file; name a folder")
+        raise RunFileError(f"--out {escape_text(str(out))}: is a file; name a folder")
 
 
 def confidential_folder(out: Path) -> Path:

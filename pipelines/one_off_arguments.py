@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agedp_data.errors import ContractChanged, RunFileError
 from agedp_data.notions.parameters import exact_text
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from pipelines import folders
 from pipelines.run_file_draft import flag_of
 from pipelines.run_file_options import FLAGS, OptionValues, quoted
@@ -68,9 +68,9 @@ def different_arguments(
         "of two releases of the same households add up, and no ledger counts them together"
     )
     if not released:
-        helps = f"Nothing is released yet: delete {shown(folder.name)} to begin anew, or give the same arguments"
+        helps = f"Nothing is released yet: delete {escape_text(folder.name)} to begin anew, or give the same arguments"
     what = f"this release began with other arguments: {changes}. {helps}"
-    return ContractChanged(what, private=f"{shown(str(folder))}: {what}")
+    return ContractChanged(what, private=f"{escape_text(str(folder))}: {what}")
 
 
 def write_files(run_file: Path, patterns: Sequence[str]) -> None:
@@ -95,7 +95,9 @@ def _places(patterns: Sequence[str]) -> list[str]:
 
 
 def _value_text(value: object) -> str:
-    return "not given" if value is None else shown(value if isinstance(value, str) else json.dumps(value), _LONGEST)
+    return (
+        "not given" if value is None else escape_text(value if isinstance(value, str) else json.dumps(value), _LONGEST)
+    )
 
 
 def _plain(toml: str) -> Any:  # noqa: ANN401  (a JSON value)
@@ -117,4 +119,4 @@ def _read_arguments(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         pass
     what = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
-    raise RunFileError(f"[output] the confidential folder {what}", private=f"{shown(str(folder))}: {what}")
+    raise RunFileError(f"[output] the confidential folder {what}", private=f"{escape_text(str(folder))}: {what}")

@@ -9,9 +9,9 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from agedp_data.errors import InputError
-from agedp_data.nearest import near_to
+from agedp_data.nearest import suggest_name
 from agedp_data.readers.synthetic import DeliveryAccount, write_ausgrid, write_london, write_roster
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from pipelines import folders
 
 _HEAD = """# {name}.toml: a rehearsal on made-up homes, written by `agedp sample {name}`.
@@ -114,8 +114,8 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         InputError: an unknown dataset, or a folder that holds something else.
     """
     if dataset not in _KINDS:
-        near = near_to(dataset, list(_KINDS), likeness=0.6)
-        raise InputError(f'there are samples of {" and ".join(_KINDS)}, not of "{shown(dataset, 40)}"{near}')
+        near = suggest_name(dataset, list(_KINDS), likeness=0.6)
+        raise InputError(f'there are samples of {" and ".join(_KINDS)}, not of "{escape_text(dataset, 40)}"{near}')
     kind, text = _KINDS[dataset], _run_file(dataset, households=households, days=days, seed=seed)
     run_file = folder / f"{dataset}.toml"
     if folder.exists():

@@ -24,7 +24,7 @@ from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
 from agedp_data.config.surroundings import PopulationSection
 from agedp_data.errors import LedgerError
-from agedp_data.format_versions import NEEDS, newer
+from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import FREE, LATER, Section, exact_text
 
@@ -54,7 +54,7 @@ def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
     """
     form = contract.get("form", 1)
     if form not in NEEDS:
-        raise LedgerError(newer("a contract in the ledger", form, contract.get("needs")))
+        raise LedgerError(format_unknown_version("a contract in the ledger", form, contract.get("needs")))
     tables = {key: each for key, each in _renamed(contract).items() if key not in ("form", "needs")}
     found: dict[str, Any] = {}
     for name, table in tables.items():

@@ -29,7 +29,7 @@ from agedp_data.config.surroundings import (
     PopulationSection,
 )
 from agedp_data.errors import RunFileError
-from agedp_data.nearest import is_confusable, near_to
+from agedp_data.nearest import is_confusable, suggest_name
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import Section
 
@@ -215,7 +215,7 @@ def _what(error: ErrorDetails, place: _KeyPath) -> str:  # noqa: PLR0911  (one r
         choices = context.get("expected", context.get("expected_tags", "")).replace("'", '"')
         if isinstance(place.value, str) and place.value.isdecimal() and f'"{place.value}"' not in choices:
             return f"must be a number without quotes; write {place.value}"
-        near = near_to(place.value, [each.strip(' "') for each in choices.replace(" or ", ",").split(",")])
+        near = suggest_name(place.value, [each.strip(' "') for each in choices.replace(" or ", ",").split(",")])
         listed = choices.replace(", ", " | ").replace(" or ", " | ")
         return f"is not known{near + ' Known are' if near else '; write'} {listed}"
     if kind in ("greater_than_equal", "less_than_equal"):
@@ -258,7 +258,9 @@ def _unknown(place: _KeyPath, raw: Mapping[str, Any]) -> str:
         known = list(RunFile.model_fields)
         kind = f"unknown table [{short(name)}]" if _is_table(raw.get(name)) else f"unknown key '{short(name)}'"
         where = "" if _is_table(raw.get(name)) else " outside of any table"
-        return f"{kind}{where}{near_to(name, known) or _elsewhere(name, place) or '; known are ' + ', '.join(known)}"
+        return (
+            f"{kind}{where}{suggest_name(name, known) or _elsewhere(name, place) or '; known are ' + ', '.join(known)}"
+        )
     own, others = _fields_of(place, raw)
     takers = [tag for tag, fields in others.items() if place.key in fields]
     line = f"{_bracketed(place.table)} has no key '{short(name)}'"
@@ -270,7 +272,7 @@ def _unknown(place: _KeyPath, raw: Mapping[str, Any]) -> str:
             return f"{line}; write {key}"
         if takers:
             return f"{line}; it goes with " + ", ".join(f'{choice} = "{tag}"' for tag in takers)
-    hint = near_to(name, own, likeness=0.85) or _elsewhere(name, place) or near_to(name, own)
+    hint = suggest_name(name, own, likeness=0.85) or _elsewhere(name, place) or suggest_name(name, own)
     return f"{line}{hint or '; it takes ' + ', '.join(own)}"
 
 

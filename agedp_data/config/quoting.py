@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 _LONGEST, _LONGEST_NAME = 80, 64
 
 
 def short(name: str) -> str:
     """Return the name of a table or key, cut short if it is long."""
-    return shown(name, _LONGEST_NAME)
+    return escape_text(name, _LONGEST_NAME)
 
 
 def written(value: object) -> str:
@@ -25,7 +25,7 @@ def written(value: object) -> str:
     >>> written(Decimal("1E-9"))
     '0.000000001'
     """
-    return shown(_toml(value), _LONGEST)
+    return escape_text(_toml(value), _LONGEST)
 
 
 def _toml(value: object) -> str:

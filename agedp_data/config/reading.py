@@ -16,9 +16,9 @@ from agedp_data.config.messages import Problem, problems, refusal
 from agedp_data.config.run import RunFile
 from agedp_data.config.surroundings import EngineSection
 from agedp_data.errors import RunFileError
-from agedp_data.nearest import near_file
+from agedp_data.nearest import suggest_file
 from agedp_data.notions.parameters import Section
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 _AT = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
 _LARGEST = 1_000_000
@@ -34,7 +34,7 @@ def load(path: Path) -> RunFile:
         with path.open("rb") as stream:
             content = stream.read(_LARGEST + 1)
     except FileNotFoundError:
-        raise _unreadable(path, "there is no such file; `agedp init` writes a first one", near_file(path)) from None
+        raise _unreadable(path, "there is no such file; `agedp init` writes a first one", suggest_file(path)) from None
     except IsADirectoryError:
         raise _unreadable(path, "is a folder; name the run file in it") from None
     except OSError as error:
@@ -55,7 +55,7 @@ def parse(text: str, *, base: Path, name: str) -> RunFile:
     Raises:
         RunFileError: it is not TOML, or asks for something unknown or impossible; one line, the first error.
     """
-    name = shown(name)
+    name = escape_text(name)
     raw = _toml(text, name)
     try:
         return RunFile.model_validate(raw, context={"folder": base, "name": name})
@@ -125,12 +125,12 @@ def _toml(text: str, name: str) -> dict[str, Any]:
 def _where(message: str, text: str) -> str:
     found = _AT.fullmatch(message)
     if found is None:
-        return f"is not TOML: {shown(message, 160)}"
+        return f"is not TOML: {escape_text(message, 160)}"
     what = re.sub(r"\('.*'\)|\('.*',\)", lambda path: _table_name(path[0]), found["what"])
     lines = text.splitlines() or [""]
     line = found["line"] or len(lines)
     column = found["column"] or len(lines[-1]) + 1
-    return f"line {line}, column {column}: is not TOML: {what[:1].lower()}{shown(what[1:], 160)}"
+    return f"line {line}, column {column}: is not TOML: {what[:1].lower()}{escape_text(what[1:], 160)}"
 
 
 def _table_name(path: str) -> str:
@@ -139,4 +139,4 @@ def _table_name(path: str) -> str:
 
 
 def _unreadable(path: Path, what: str, near: str = "") -> RunFileError:
-    return RunFileError(f"{shown(path.name)}: {what}", private=f"{shown(str(path))}: {what}{near}")
+    return RunFileError(f"{escape_text(path.name)}: {what}", private=f"{escape_text(str(path))}: {what}{near}")

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from agedp_data import clock, losses
-from agedp_data.format_versions import NEEDS, newer
+from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.ledger import forms, rows, schema
 from agedp_data.ledger.marks import (
     OF_LEDGER,
@@ -24,7 +24,7 @@ from agedp_data.ledger.marks import (
     Takeover,
     mark_of,
 )
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,7 +148,8 @@ class HashChain:
         match mark_of(row):
             case ClosedLedger(_, number):
                 self.closed = (
-                    f"the ledger was closed on {shown(row.at, _LONGEST)} after {number} rows and goes on elsewhere;"
+                    f"the ledger was closed on {escape_text(row.at, _LONGEST)} after {number} rows "
+                    "and goes on elsewhere;"
                     " name the one it was moved to"
                 )
             case LedgerUpgrade(form, _):
@@ -162,7 +163,7 @@ class HashChain:
     def _statement(self, row: rows.StatementRecord) -> Iterator[str]:
         for name, digest in row.files:
             if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-                yield f"file {shown(name, _LONGEST)!r} has no SHA-256"
+                yield f"file {escape_text(name, _LONGEST)!r} has no SHA-256"
         if row.population != OF_LEDGER:
             yield from self._claim(row)
             return
@@ -170,7 +171,7 @@ class HashChain:
         if mark is None:
             yield "a mark that says nothing that this agedp knows: no closing, recovery, takeover or upgrade"
         if isinstance(mark, LedgerUpgrade) and mark.form not in NEEDS:
-            yield newer("the ledger from here on", mark.form, mark.needs)
+            yield format_unknown_version("the ledger from here on", mark.form, mark.needs)
         if isinstance(mark, LedgerUpgrade) and mark.form <= self.form:
             yield "it upgrades to no later form"
         if isinstance(mark, ClosedLedger | Takeover) and (mark.head, mark.rows) != (self.head, self.length):
@@ -212,19 +213,21 @@ class HashChain:
 
     def _release(self, row: rows.ReleaseRecord) -> Iterator[str]:
         if key_of(row) in self.by_key:
-            yield f"{shown(row.day, _LONGEST)} of series {shown(row.series, _LONGEST)!r} is released already"
+            day, series = escape_text(row.day, _LONGEST), escape_text(row.series, _LONGEST)
+            yield f"{day} of series {series!r} is released already"
         contracts = self.contracts[row.population]
         if not contracts or contracts[-1].hash != row.contract:
             yield "the contract it names is not the one in force"
         if row.series not in self.series.get(row.contract, {row.series}):
-            yield f"its contract has no series {shown(row.series, _LONGEST)!r}"
+            yield f"its contract has no series {escape_text(row.series, _LONGEST)!r}"
         counts = self.distributions.get(row.contract, {}).get(row.series)
         if counts is not None and not counts.holds(row.cells):
             yield "its cells are not those of its contract's bins"
         if row.model and row.model not in self.models:
             yield "the model it names is not in the ledger"
         if row.published_on < self.published_on:
-            yield f"published on {shown(row.published_on, _LONGEST)}, before {self.published_on} of an earlier row"
+            published_on = escape_text(row.published_on, _LONGEST)
+            yield f"published on {published_on}, before {self.published_on} of an earlier row"
         yield from _dates(row)
         yield from _draw(row)
 
@@ -273,9 +276,9 @@ def _draw(row: rows.ReleaseRecord) -> Iterator[str]:
 
 
 def _is_utc(text: str) -> bool:
-    """Tell whether a text is an instant as `clock.instant` writes it."""
+    """Tell whether a text is an instant as `clock.format_instant` writes it."""
     try:
         found = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return False
-    return clock.instant(found) == text and forms.is_date(found.date().isoformat())
+    return clock.format_instant(found) == text and forms.is_date(found.date().isoformat())

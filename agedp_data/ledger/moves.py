@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import LedgerError
-from agedp_data.format_versions import reader_of
+from agedp_data.format_versions import format_reader_version
 from agedp_data.ledger.chain import HashChain
 from agedp_data.ledger.ledger import Ledger
 from agedp_data.ledger.marks import OF_LEDGER, EarlierLedger, RecoveryRecord, Takeover, claim_of, mark_of
@@ -79,7 +79,7 @@ def read_lines(text: str) -> LedgerExport:
     if header.get("schema") != SCHEMA:
         raise LedgerError("this is no file of ledger rows that this agedp knows; `agedp ledger export` writes one")
     if header.get("version") not in READS:
-        version, reader = ascii(header.get("version")), reader_of(header.get("needs"))
+        version, reader = ascii(header.get("version")), format_reader_version(header.get("needs"))
         raise LedgerError(f"the file of ledger rows has version {version}, which {reader} reads; update agedp")
     if header.get("rows") != len(said) or not text.endswith("\n"):
         raise LedgerError("the file of ledger rows was cut off; write or fetch it again")

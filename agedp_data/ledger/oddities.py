@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 Parts = Mapping[tuple[str, str], str]
 """By kind and name the tables, indices, triggers and views of a database, and what each is."""
@@ -17,7 +17,7 @@ def compared(made: Parts, found: Parts) -> tuple[tuple[str, str], ...]:
     (('table a', 'was changed'), ('table b', 'is missing'), ('view c', "is none of a ledger's"))
     """
     return tuple(
-        (f"{kind} {shown(name, 80)}", _how(made.get((kind, name)), found.get((kind, name))))
+        (f"{kind} {escape_text(name, 80)}", _how(made.get((kind, name)), found.get((kind, name))))
         for kind, name in sorted(made.keys() | found.keys())
         if made.get((kind, name)) != found.get((kind, name))
     )

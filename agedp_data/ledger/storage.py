@@ -7,7 +7,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from agedp_data.errors import LedgerError
-from agedp_data.format_versions import reader_of
+from agedp_data.format_versions import format_reader_version
 from agedp_data.ledger import schema
 from agedp_data.ledger.database import LedgerDatabase
 from agedp_data.ledger.postgresql import PostgreSQLDatabase
@@ -62,7 +62,7 @@ def require_made(database: LedgerDatabase, *, create: bool) -> None:
         raise database.about("is not a ledger; point `ledger` to the right one")
     if found not in schema.READS:
         needs = carried_out(database, schema.needs, write=False)
-        raise database.about(f"has schema version {found}, which {reader_of(needs)} reads; update agedp")
+        raise database.about(f"has schema version {found}, which {format_reader_version(needs)} reads; update agedp")
 
 
 def _create(database: LedgerDatabase, connection: Connection) -> None:

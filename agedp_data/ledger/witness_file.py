@@ -15,7 +15,7 @@ from typing import Final
 
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.witness import WitnessState, damaged, format_state, parse_state, refusal
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 LOCK_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.02
@@ -30,7 +30,7 @@ class FileWitness:
     @property
     def place(self) -> str:
         """Return the path, quoted."""
-        return repr(shown(str(self.path)))
+        return repr(escape_text(str(self.path)))
 
     def read(self) -> WitnessState | None:
         """Return what the file holds."""

@@ -1,12 +1,13 @@
 """One chart as HTML with an SVG inside, for screens of any width and for print.
 
-Decisions. The SVG holds lines and areas alone and is stretched to its column; strokes are not (non-scaling), so one
-chart serves a phone and a desk. Words stand beside it as HTML: they wrap, keep their size and can be selected.
-Coordinates are whole numbers, each relative to the one before: a thousand days are 6 kB a line. Tried: matplotlib
-writes 45 to 65 kB a chart, takes .4 s, and its text does not grow with the page; plotly brings 4.9 MB.
+Decisions:
 
-Lines differ by dash and by a letter at their end, not by colour alone. Every chart says in words what it shows
-(`about`), and whoever draws one puts its numbers in a table beside it.
+* The SVG holds only lines and areas and is stretched to its column. Strokes are not stretched (non-scaling), so that
+  one chart fits a phone and a desktop. Text is HTML beside it: it wraps, keeps its size and can be selected.
+* Coordinates are integers, each relative to the previous one: a line of a thousand days is 6 kB. Tried: matplotlib
+  writes 45 to 65 kB per chart, takes 0.4 s, and its text does not grow with the page; plotly adds 4.9 MB.
+* Lines differ by dash and by a letter at their end, not by colour alone. Every chart describes its content in words
+  (`about`), and the caller adds a table of its numbers.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from itertools import groupby, pairwise
 
 from agedp_data.pictures.scales import Scale
 
-_MARKED = 45
+_MAX_DOTS = 45
 _LETTER_PX = 17
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Values by x, NaN where there are none; `band` is drawn around them (low, high); `letter` stands at the end.
+    """A line of values by x, NaN where a value is missing, with an optional `band` (low, high) and end `letter`.
 
-    Few values are marked by `dots`, unless the line goes in `steps`.
+    Lines of few values have `dots`, unless the line is drawn in `steps`.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Places along the bottom, such as days that were skipped."""
+    """Marks along the bottom, such as skipped days."""
 
     name: str
     x: Sequence[float]
@@ -72,16 +73,16 @@ Layer = Line | Bars | Level | Marks
 def chart(
     title: str, about: str, layers: Sequence[Layer], *, x: Scale, y: Scale, y_title: str = "", height: int = 220
 ) -> str:
-    """Return a figure: its title, a legend if it takes one, the drawing, and the axes' words. Texts are escaped here.
+    """Return a figure: title, legend if needed, drawing and axis labels. Texts are escaped here.
 
     Args:
-        title: what it shows, unlike that of any other chart of the page.
-        about: what somebody who cannot it should know.
-        layers: what is drawn, the lowest first.
-        x: the horizontal axis.
-        y: the vertical axis.
+        title: subject of the chart, different from every other title of the page.
+        about: description for a reader who cannot see the chart.
+        layers: lines, bars, levels and marks, the lowest layer first.
+        x: horizontal axis.
+        y: vertical axis.
         y_title: quantity and unit of the vertical axis.
-        height: of the drawing, px.
+        height: height of the drawing [px].
     """
     sheet = _DrawingArea(x, y, 2000, 2 * height)
     label = escape(f"{title}. {about}", quote=True)
@@ -94,10 +95,10 @@ def chart(
             f'aria-label="{label}">',
             *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
             *(f'<path class="grid" d="M{sheet.across(value)} {sheet.height}v12"/>' for value, _ in x.ticks),
-            *(part for layer in layers for part in _drawn(layer, sheet)),
+            *(part for layer in layers for part in _layer_paths(layer, sheet)),
             "</svg>",
-            *_words(x, y, y_title),
-            *_letters([layer for layer in layers if isinstance(layer, Line) and layer.letter], sheet, height),
+            *_axis_labels(x, y, y_title),
+            *_end_letters([layer for layer in layers if isinstance(layer, Line) and layer.letter], sheet, height),
             "</div></figure>",
         ]
     )
@@ -105,7 +106,7 @@ def chart(
 
 @dataclass(frozen=True, slots=True)
 class _DrawingArea:
-    """Whole places on the drawing."""
+    """Integer coordinates of the drawing."""
 
     x: Scale
     y: Scale
@@ -113,43 +114,43 @@ class _DrawingArea:
     height: int
 
     def across(self, value: float) -> int:
-        return round(self.x.place(value) * self.width)
+        return round(self.x.position(value) * self.width)
 
     def down(self, value: float) -> int:
-        return round((1 - self.y.place(value)) * self.height)
+        return round((1 - self.y.position(value)) * self.height)
 
 
-def _drawn(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
+def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
     match layer:
         case Line():
-            yield from _line(layer, sheet)
+            yield from _line_paths(layer, sheet)
         case Bars():
-            yield from _bars(layer, sheet)
+            yield from _bar_paths(layer, sheet)
         case Level():
             yield f'<path class="level" d="M0 {sheet.down(layer.value)}H{sheet.width}"/>'
         case Marks():
-            each = "".join(f"M{sheet.across(value)} {sheet.height}v-16" for value in layer.x)
-            yield f'<path class="skip" d="{each}"/>'
+            path = "".join(f"M{sheet.across(value)} {sheet.height}v-16" for value in layer.x)
+            yield f'<path class="skip" d="{path}"/>'
 
 
-def _line(line: Line, sheet: _DrawingArea) -> Iterator[str]:
+def _line_paths(line: Line, sheet: _DrawingArea) -> Iterator[str]:
     if line.band is not None:
-        yield from _band(line, line.band, sheet)
+        yield from _band_paths(line, line.band, sheet)
     shapes, dots = [], []
-    known = [i for i, value in enumerate(line.values) if not math.isnan(value)]
+    present = [i for i, value in enumerate(line.values) if not math.isnan(value)]
     for run in _runs(line.values):
         points = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in run]
         if len(points) == 1:
             dots += points
-        shapes.append(_path(_stairs(points) if line.steps else points))
-    if line.dots and len(known) <= _MARKED and not line.steps:
-        dots = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in known]
+        shapes.append(_path(_step_corners(points) if line.steps else points))
+    if line.dots and len(present) <= _MAX_DOTS and not line.steps:
+        dots = [(sheet.across(line.x[i]), sheet.down(line.values[i])) for i in present]
     yield f'<path class="line s{line.style}" d="{"".join(shapes)}"/>'
     if dots:
         yield f'<path class="dot s{line.style}" d="{"".join(f"M{at} {down}h0" for at, down in dots)}"/>'
 
 
-def _band(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _DrawingArea) -> Iterator[str]:
+def _band_paths(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _DrawingArea) -> Iterator[str]:
     low, high = band
     areas, alone = [], []
     for run in _runs([a + b for a, b in zip(low, high, strict=True)]):
@@ -165,23 +166,23 @@ def _band(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet: _Dra
         yield f'<path class="whisker s{line.style}" d="{"".join(alone)}"/>'
 
 
-def _bars(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
+def _bar_paths(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
     if bars.x:
-        places = sorted(sheet.across(value) for value in bars.x)
-        narrowest = min((b - a for a, b in pairwise(places) if b > a), default=sheet.width // 8)
+        positions = sorted(sheet.across(value) for value in bars.x)
+        narrowest = min((b - a for a, b in pairwise(positions) if b > a), default=sheet.width // 8)
         half, floor = max(1, round(0.4 * narrowest)), sheet.down(max(sheet.y.low, 0.0))
         shapes = [
-            f"M{sheet.across(at) - half} {floor}V{sheet.down(value)}h{2 * half}V{floor}z"
-            for at, value in zip(bars.x, bars.values, strict=True)
+            f"M{sheet.across(x) - half} {floor}V{sheet.down(value)}h{2 * half}V{floor}z"
+            for x, value in zip(bars.x, bars.values, strict=True)
             if not math.isnan(value)
         ]
         yield f'<path class="bar s{bars.style}" d="{"".join(shapes)}"/>'
 
 
 def _runs(values: Sequence[float]) -> list[list[int]]:
-    """Return the stretches of places that have a value."""
+    """Return the runs of consecutive indices that have a value."""
     stretches = groupby(range(len(values)), key=lambda i: not math.isnan(values[i]))
-    return [list(run) for known, run in stretches if known]
+    return [list(run) for is_present, run in stretches if is_present]
 
 
 def _path(points: Sequence[tuple[int, int]]) -> str:
@@ -198,28 +199,28 @@ def _path(points: Sequence[tuple[int, int]]) -> str:
     return f"M{start[0]} {start[1]}" + (f"l{text}" if text else "")
 
 
-def _stairs(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _step_corners(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the corners of a line that stays at each value until the next.
 
-    >>> _stairs([(0, 5), (1, 5), (2, 5), (3, 9)])
+    >>> _step_corners([(0, 5), (1, 5), (2, 5), (3, 9)])
     [(0, 5), (3, 5), (3, 9)]
     """
-    found = [points[0]]
+    corners = [points[0]]
     for point in points[1:]:
-        if point[1] != found[-1][1]:
-            found += [(point[0], found[-1][1]), point]
-    return found if found[-1][0] == points[-1][0] else [*found, points[-1]]
+        if point[1] != corners[-1][1]:
+            corners += [(point[0], corners[-1][1]), point]
+    return corners if corners[-1][0] == points[-1][0] else [*corners, points[-1]]
 
 
 def _legend(layers: Sequence[Layer]) -> list[str]:
     lines = [layer for layer in layers if layer.name]
     if not lines:
         return []
-    items = "".join(f"<li>{_sample(layer)}{escape(layer.name)}</li>" for layer in lines)
+    items = "".join(f"<li>{_legend_sample(layer)}{escape(layer.name)}</li>" for layer in lines)
     return [f'<ul class="key">{items}</ul>']
 
 
-def _sample(layer: Layer) -> str:
+def _legend_sample(layer: Layer) -> str:
     shape = {
         Line: '<path class="line s{style}" d="M1 6h26"/>',
         Bars: '<path class="bar s{style}" d="M4 1h20v10h-20z"/>',
@@ -230,42 +231,44 @@ def _sample(layer: Layer) -> str:
         if layer.band is not None:
             shape = f'<path class="band s{layer.style}" d="M1 1h26v10h-26z"/>' + shape
         if layer.letter:
-            return f'<b class="letter s{layer.style}" aria-hidden="true">{escape(layer.letter)}</b>' + _small(shape)
-    return _small(shape)
+            return f'<b class="letter s{layer.style}" aria-hidden="true">{escape(layer.letter)}</b>' + _sample_svg(
+                shape
+            )
+    return _sample_svg(shape)
 
 
-def _small(shape: str) -> str:
+def _sample_svg(shape: str) -> str:
     return f'<svg class="sample" viewBox="0 0 28 12" aria-hidden="true">{shape}</svg>'
 
 
-def _words(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
+def _axis_labels(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
     for value, text in y.ticks:
-        yield f'<span class="y" aria-hidden="true" style="top:{_percent(1 - y.place(value))}">{escape(text)}</span>'
+        yield f'<span class="y" aria-hidden="true" style="top:{_percent(1 - y.position(value))}">{escape(text)}</span>'
     for value, text in x.ticks:
-        place = x.place(value)
-        end = " first" if place < 0.05 else " last" if place > 0.95 else ""
-        yield f'<span class="x{end}" aria-hidden="true" style="left:{_percent(place)}">{escape(text)}</span>'
+        position = x.position(value)
+        end = " first" if position < 0.05 else " last" if position > 0.95 else ""
+        yield f'<span class="x{end}" aria-hidden="true" style="left:{_percent(position)}">{escape(text)}</span>'
     if y_title:
         yield f'<span class="yt" aria-hidden="true">{escape(y_title)}</span>'
 
 
-def _letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Iterator[str]:
-    """Yield the letters at the ends of lines, moved apart where they would lie on each other."""
+def _end_letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Iterator[str]:
+    """Yield the letters at the ends of lines, moved apart where they would overlap."""
     ends = []
     for line in lines:
         last = next((value for value in reversed(line.values) if not math.isnan(value)), None)
         if last is not None:
             ends.append((sheet.down(last) / 2, line))
     ends.sort(key=lambda end: end[0])
-    places = [place for place, _ in ends]
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + _LETTER_PX)
+    positions = [position for position, _ in ends]
+    for i in range(1, len(positions)):
+        positions[i] = max(positions[i], positions[i - 1] + _LETTER_PX)
     lowest = height + 0.5 * _LETTER_PX
-    for i in reversed(range(len(places))):
-        places[i] = min(places[i], lowest)
-        lowest = places[i] - _LETTER_PX
-    for place, (_, line) in zip(places, ends, strict=True):
-        at = f'style="top:{_percent(place / height)}"'
+    for i in reversed(range(len(positions))):
+        positions[i] = min(positions[i], lowest)
+        lowest = positions[i] - _LETTER_PX
+    for position, (_, line) in zip(positions, ends, strict=True):
+        at = f'style="top:{_percent(position / height)}"'
         yield f'<b class="letter end s{line.style}" aria-hidden="true" {at}>{escape(line.letter)}</b>'
 
 

@@ -20,12 +20,12 @@ def heat_map(
     """Return a figure of a square matrix of shares in [0, 1]. Texts are escaped here.
 
     Args:
-        title: what it shows, unlike that of any other figure of the page.
-        about: the same in words, for a reader who cannot see it.
+        title: subject of the figure, different from every other title of the page.
+        about: description for a reader who cannot see the figure.
         shares: rows from top to bottom, columns from left to right [-].
-        x_title: what the columns are.
-        y_title: what the rows are.
-        height: of the drawing, px.
+        x_title: meaning of the columns.
+        y_title: meaning of the rows.
+        height: height of the drawing [px].
     """
     size = len(shares)
     edge = size * _CELL
@@ -45,7 +45,7 @@ def heat_map(
 
 
 def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:
-    """Yield one path for the cells of each opacity; a share above 0 is never drawn as nothing."""
+    """Yield one path for the cells of each opacity; a share above 0 always has a visible cell."""
     by_step: dict[int, list[str]] = {}
     for row, values in enumerate(shares):
         for column, share in enumerate(values):
@@ -57,7 +57,7 @@ def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:
 
 
 def _numbers(size: int, x_title: str, y_title: str) -> Iterator[str]:
-    """Yield the numbers of rows and columns, from 1, and what they are."""
+    """Yield the numbers of rows and columns, from 1, and the titles of both axes."""
     for i in range(size):
         middle = f"{round(100 * (i + 0.5) / size, 1):g}%"
         yield f'<span class="y" aria-hidden="true" style="top:{middle}">{i + 1}</span>'

@@ -1,7 +1,7 @@
-"""A page that opens offline and asks the network for nothing: its style, its tables, its frame.
+"""HTML pages that open offline and request nothing from the network: style, tables, frame.
 
 Light and dark follow the reader's screen, print is light. Colours are Okabe and Ito's, darkened or lightened until
-text has a contrast of 4.5 and lines have one of 3 to what they stand on.
+text has a contrast of 4.5 and lines have a contrast of 3 to their background.
 """
 
 from __future__ import annotations
@@ -93,7 +93,12 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def document(title: str, body: Sequence[str]) -> str:
-    """Return a page that asks the network for nothing, not even for an icon."""
+    """Return a page that requests nothing from the network, not even an icon.
+
+    Args:
+        title: title of the page; text.
+        body: parts of the body; HTML.
+    """
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -110,7 +115,7 @@ def document(title: str, body: Sequence[str]) -> str:
 
 
 def section(title: str, *parts: str, kind: str = "") -> str:
-    """Return a section of a page; the parts are HTML already, the title is text."""
+    """Return a section of a page; `parts` are HTML, `title` is text."""
     opening = f'<section class="{kind}">' if kind else "<section>"
     return "\n".join([f"{opening}<h2>{escape(title)}</h2>", *parts, "</section>"])
 
@@ -120,17 +125,18 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def in_short(facts: Sequence[tuple[str, str, str]]) -> str:
-    """Return a few facts to be seen at a glance: what, how much, and a remark."""
+def fact_list(facts: Sequence[tuple[str, str, str]]) -> str:
+    """Return a few key facts: label, value, and a remark or ""."""
+    remarks = [f"<small>{escape(remark)}</small>" if remark else "" for _, _, remark in facts]
     items = "".join(
-        f"<div><dt>{escape(what)}</dt><dd>{escape(value)}{f'<small>{escape(more)}</small>' if more else ''}</dd></div>"
-        for what, value, more in facts
+        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}{remark}</dd></div>"
+        for (label, value, _), remark in zip(facts, remarks, strict=True)
     )
     return f'<dl class="short">{items}</dl>'
 
 
 def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return numbers as a table, the first column naming the row; a long one scrolls in its place, not on paper."""
+    """Return a table of numbers, the first column naming the row; a long table scrolls on screen, not on paper."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "".join(
         f'<tr><th scope="row"{_UNBROKEN if len(row[0]) <= _SHORT else ""}>{escape(row[0])}</th>'
@@ -144,8 +150,8 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -
     )
 
 
-def said_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return words as a table, each row of which becomes a list on a narrow screen, what is brief on one line.
+def text_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of text; on a narrow screen each row becomes a list, with short cells on one line.
 
     Cells are HTML already.
     """
@@ -154,7 +160,7 @@ def said_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     titled = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>'
-        + "".join(_cell(*each) for each in zip(columns[1:], row[1:], brief, strict=True))
+        + "".join(_cell(*cell) for cell in zip(columns[1:], row[1:], brief, strict=True))
         + "</tr>\n"
         for row in rows
     )
@@ -167,7 +173,7 @@ def _cell(column: str, cell: str, brief: bool) -> str:
 
 
 def size_bar(share: float, *, filled: bool = True) -> str:
-    """Return a bar of a length between 0 and 1, filled or outlined; the number stands beside it in the table."""
+    """Return a bar of a length between 0 and 1, filled or outlined; the table shows the number beside it."""
     width = max(1, round(1000 * min(max(share, 0.0), 1.0)))
     kind = "full" if filled else "open"
     drawing = f'<path class="{kind}" d="M0 2h{width}v16H0z"/>'

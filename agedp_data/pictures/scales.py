@@ -1,4 +1,4 @@
-"""Axes of a chart: where a value lies between its two ends, and which values are written beside it."""
+"""Axes of a chart: the position of a value between the two ends, and the labelled values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MOST_TICKS = 5
+_MAX_TICKS = 5
 _SHORT_DAYS = 62
 
 
@@ -21,10 +21,10 @@ class Scale:
     ticks: tuple[tuple[float, str], ...]
     log: bool = False
 
-    def place(self, value: float) -> float:
-        """Return where a value lies, 0 at the low end and 1 at the high one; beyond them it lies at the end.
+    def position(self, value: float) -> float:
+        """Return the position of a value, 0 at the low end and 1 at the high end; values beyond an end are at that end.
 
-        >>> linear([0, 10]).place(2.5), logarithmic([1, 100]).place(10)
+        >>> linear_axis([0, 10]).position(2.5), logarithmic_axis([1, 100]).position(10)
         (0.25, 0.5)
         """
         if self.high <= self.low:
@@ -35,84 +35,84 @@ class Scale:
         return (inside - self.low) / (self.high - self.low)
 
 
-def linear(values: Iterable[float], *, zero: bool = False) -> Scale:
-    """Return an axis with round ends that holds all finite values, and 0 if asked or if that costs little.
+def linear_axis(values: Iterable[float], *, zero: bool = False) -> Scale:
+    """Return an axis with round ends that contains all finite values, and 0 if `zero` or if that costs little space.
 
-    >>> [text for _, text in linear([9.2, 13.1]).ticks], linear([1, 10]).low
+    >>> [text for _, text in linear_axis([9.2, 13.1]).ticks], linear_axis([1, 10]).low
     (['9', '10', '11', '12', '13', '14'], 0.0)
     """
-    known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
-    low, high = min(known), max(known)
+    finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = min(finite), max(finite)
     if zero or (low > 0 and low < 0.35 * high) or (high < 0 and high > 0.35 * low):
         low, high = min(low, 0.0), max(high, 0.0)
     if high - low <= max(1e-9 * max(abs(low), abs(high)), 1e-300):
         low, high = low - (abs(low) / 10 or 0.5), high + (abs(high) / 10 or 0.5)
-    step = _round_step((high - low) / _MOST_TICKS)
+    step = _round_step((high - low) / _MAX_TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    ticks = tuple((number * step, plain(number * step)) for number in range(first, last + 1))
+    ticks = tuple((number * step, format_number(number * step)) for number in range(first, last + 1))
     return Scale(first * step, last * step, ticks)
 
 
-def logarithmic(values: Iterable[float], *, decades: int = 6) -> Scale:
-    """Return an axis from one power of ten to another around all positive values, at most so many decades down.
+def logarithmic_axis(values: Iterable[float], *, decades: int = 6) -> Scale:
+    """Return an axis between powers of ten that contains all positive values, at most `decades` below the highest.
 
-    >>> logarithmic([0.03, 180]).ticks[0], logarithmic([1e-9, 1]).low
+    >>> logarithmic_axis([0.03, 180]).ticks[0], logarithmic_axis([1e-9, 1]).low
     ((0.01, '0.01'), 1e-06)
     """
-    known = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
-    last = math.ceil(math.log10(max(known)) - 1e-9)
-    first = max(min(math.floor(math.log10(min(known)) + 1e-9), last - 1), last - decades)
-    ticks = tuple((10.0**number, plain(10.0**number)) for number in range(first, last + 1))
+    positive = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
+    last = math.ceil(math.log10(max(positive)) - 1e-9)
+    first = max(min(math.floor(math.log10(min(positive)) + 1e-9), last - 1), last - decades)
+    ticks = tuple((10.0**number, format_number(10.0**number)) for number in range(first, last + 1))
     return Scale(10.0**first, 10.0**last, ticks, log=True)
 
 
-def days(first: date, last: date) -> Scale:
-    r"""Return an axis of days by their ordinal, with a handful of dates written beside it, a new year below its date.
+def date_axis(first: date, last: date) -> Scale:
+    r"""Return an axis of days by their ordinal with a few labelled dates, the year below the first date of a year.
 
-    >>> [text for _, text in days(date(2013, 1, 1), date(2013, 12, 31)).ticks]
+    >>> [text for _, text in date_axis(date(2013, 1, 1), date(2013, 12, 31)).ticks]
     ['Jan\n2013', 'Apr', 'Jul', 'Oct']
-    >>> [text for _, text in days(date(2013, 1, 1), date(2013, 1, 3)).ticks]
+    >>> [text for _, text in date_axis(date(2013, 1, 1), date(2013, 1, 3)).ticks]
     ['1 Jan\n2013', '2 Jan', '3 Jan']
     """
     low, high = first.toordinal(), last.toordinal()
     if high - low <= _SHORT_DAYS:
-        step = max(1, -(-(high - low + 1) // (_MOST_TICKS - 1)))
-        found = [date.fromordinal(number) for number in range(low, high + 1, step)]
-        texts = _dated(found, [f"{day.day} {_MONTHS[day.month - 1]}" for day in found])
+        step = max(1, -(-(high - low + 1) // (_MAX_TICKS - 1)))
+        dates = [date.fromordinal(number) for number in range(low, high + 1, step)]
+        texts = _with_years(dates, [f"{day.day} {_MONTHS[day.month - 1]}" for day in dates])
     else:
-        every = next((m for m in (1, 2, 3, 6, 12) if (high - low) / (30.5 * m) <= _MOST_TICKS), 12)
-        years = -(-(high - low) // (366 * _MOST_TICKS)) if every == 12 else 1
-        starts = (date(year, month, 1) for year in range(first.year, last.year + 1) for month in range(1, 13, every))
-        found = [day for day in starts if low <= day.toordinal() <= high and (day.year - first.year) % years == 0]
-        texts = _dated(found, [_MONTHS[day.month - 1] for day in found])
-    return Scale(float(low), float(high), tuple((float(d.toordinal()), t) for d, t in zip(found, texts, strict=True)))
+        months = next((m for m in (1, 2, 3, 6, 12) if (high - low) / (30.5 * m) <= _MAX_TICKS), 12)
+        years = -(-(high - low) // (366 * _MAX_TICKS)) if months == 12 else 1
+        starts = (date(year, month, 1) for year in range(first.year, last.year + 1) for month in range(1, 13, months))
+        dates = [day for day in starts if low <= day.toordinal() <= high and (day.year - first.year) % years == 0]
+        texts = _with_years(dates, [_MONTHS[day.month - 1] for day in dates])
+    return Scale(float(low), float(high), tuple((float(d.toordinal()), t) for d, t in zip(dates, texts, strict=True)))
 
 
-def named(ticks: Mapping[float, str]) -> Scale:
-    """Return an axis whose places have names."""
+def named_axis(ticks: Mapping[float, str]) -> Scale:
+    """Return an axis whose positions have names."""
     return Scale(min(ticks), max(ticks), tuple(ticks.items()))
 
 
-def _dated(found: list[date], texts: list[str]) -> list[str]:
-    """Return the texts of days, with the year below where it is new."""
-    years = [0, *(day.year for day in found)]
+def _with_years(dates: list[date], texts: list[str]) -> list[str]:
+    """Return the labels of days, with the year below where it changes."""
+    years = [0, *(day.year for day in dates)]
     return [
         text if day.year == before else f"{text}\n{day.year}"
-        for day, text, before in zip(found, texts, years, strict=False)
+        for day, text, before in zip(dates, texts, years, strict=False)
     ]
 
 
 def _round_step(step: float) -> float:
     """Return the next 1, 2 or 5 times a power of ten that is not smaller."""
     power = 10.0 ** math.floor(math.log10(step))
-    return next(power * each for each in (1, 2, 5, 10) if power * each >= step * (1 - 1e-9))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step * (1 - 1e-9))
 
 
-def plain(value: float) -> str:
-    """Return a number as people write it: three digits, no exponent between a millionth and a trillion.
+def format_number(value: float) -> str:
+    """Return a number for people: three digits, no exponent between a millionth and a trillion.
 
-    >>> plain(0.30000000000000004), plain(2500.0), plain(-0.0), plain(1e-7), plain(12345.6), plain(math.inf)
-    ('0.3', '2,500', '0', '1e-07', '12,346', 'infinite')
+    >>> [format_number(value) for value in (0.30000000000000004, 2500.0, -0.0, 1e-7, 12345.6, math.inf)]
+    ['0.3', '2,500', '0', '1e-07', '12,346', 'infinite']
     """
     if value == 0 or math.isinf(value):
         return "infinite" if value else "0"
@@ -123,13 +123,13 @@ def plain(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def short(value: float) -> str:
-    """Return a number that is not negative in three digits, rounded up; one below a thousandth is told as such.
+def format_rounded_up(value: float) -> str:
+    """Return a non-negative number in three digits, rounded up; "< 0.001" below a thousandth. Use it for losses.
 
-    >>> short(0.12345), short(0.5), short(2e-9), short(0.0)
+    >>> format_rounded_up(0.12345), format_rounded_up(0.5), format_rounded_up(2e-9), format_rounded_up(0.0)
     ('0.124', '0.5', '< 0.001', '0')
     """
     if not 0.001 <= value < math.inf:
-        return "< 0.001" if 0 < value < 0.001 else plain(value)
+        return "< 0.001" if 0 < value < 0.001 else format_number(value)
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return plain(math.ceil(value / unit * (1 - 1e-12)) * unit)
+    return format_number(math.ceil(value / unit * (1 - 1e-12)) * unit)

@@ -1,6 +1,6 @@
-"""Markdown as `agedp_data.statement` writes it -> HTML: what a page says is what the file says, word for word.
+"""The statement's Markdown as HTML: a page has the text of the file, word for word.
 
-Headings, paragraphs, lists with *, tables, **strong**, *stressed* and `code`; anything else stays the text that it is.
+Headings, paragraphs, lists with *, tables, **strong**, *emphasis* and `code`; anything else stays text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
-from agedp_data.pictures.page import said_table
+from agedp_data.pictures.page import text_table
 
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
 _STRONG = re.compile(r"\*\*(.+?)\*\*")
@@ -19,12 +19,17 @@ _STRESSED = re.compile(r"(?<![*\w])\*(\w+)\*(?![*\w])")
 _CODE = re.compile(r"`([^`]+)`")
 
 
-def html_of(text: str, *, below: int, tables: str | None = None) -> str:
-    r"""Return the text as HTML whose first level of headings is the one below `below`; the title is left out.
+def markdown_to_html(text: str, *, below: int, tables: str | None = None) -> str:
+    r"""Return the text as HTML whose highest headings are one level below `below`; the title is omitted.
 
-    In place of tables stands the paragraph `tables`, if it is given; a list of nothing but keys is set small.
+    Args:
+        text: Markdown.
+        below: level of the heading above the text.
+        tables: paragraph that replaces every table, if given.
 
-    >>> html_of("# T\n\n## A & B\n\n* **x**\n* y\n", below=2)
+    A list that contains only keys is set in small type.
+
+    >>> markdown_to_html("# T\n\n## A & B\n\n* **x**\n* y\n", below=2)
     '<h3>A &amp; B</h3>\n<ul><li><strong>x</strong></li><li>y</li></ul>'
     """
     blocks = groupby(text.splitlines(), key=_kind)
@@ -42,10 +47,10 @@ def _kind(line: str) -> str:
 def _block(kind: str, lines: list[str], below: int, tables: str | None) -> Iterator[str]:
     if kind == "heading":
         for line in lines:
-            found = _HEADING.fullmatch(line)
-            if found and len(found[1]) > 1:
-                level = min(6, len(found[1]) + below - 1)
-                yield f"<h{level}>{_inline(found[2])}</h{level}>"
+            heading = _HEADING.fullmatch(line)
+            if heading and len(heading[1]) > 1:
+                level = min(6, len(heading[1]) + below - 1)
+                yield f"<h{level}>{_inline(heading[2])}</h{level}>"
     elif kind == "list":
         kind = ' class="keys"' if all(_KEY.match(line) for line in lines) else ""
         yield f"<ul{kind}>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
@@ -55,7 +60,7 @@ def _block(kind: str, lines: list[str], below: int, tables: str | None) -> Itera
         rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
         head, *body = [row for row in rows if not all(set(cell) <= set("-: ") for cell in row)] or [[]]
         cells = [[_inline(cell) for cell in (row + [""] * len(head))[: len(head)]] for row in body]
-        yield said_table("", head, cells)
+        yield text_table("", head, cells)
     elif kind == "text":
         yield "<p>" + _inline(" ".join(lines)) + "</p>"
 

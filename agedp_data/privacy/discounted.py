@@ -1,9 +1,20 @@
-"""Discounted differential privacy: how much each release may spend so that old losses count less ([F], MATHS 5).
+r"""Schedules of losses under a bound on the discounted loss: discounted differential privacy ([F], Section III).
 
-[F] is F. Farokhi, Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon,
-ICCPS 2020. Release k spends r_k = sensitivity/b_k; the promise is that sum over k <= t of a(t-k) r_k <= epsilon at
-EVERY t (the paper's Definitions 10 and 14 do not say for which). An instant without a release needs no check,
-for weights do not increase. The undiscounted sum has no bound; whoever publishes must say what it comes to.
+The idea: release k has the loss r_k = sensitivity/b_k, b_k its noise scale. The promise is
+
+.. math:: \sum_{k=1}^{t} a(t - k) \, r_k \le \varepsilon \quad \text{for every } t.
+
+Example: hyperbolic weights with beta = 1 and epsilon = 1 allow the losses 1, 1/2, 5/12 (method "renewal").
+
+Decisions:
+
+* The bound holds at EVERY release. Erratum: Definitions 10 and 14 of [F] do not say for which t. An instant without a
+  release needs no check, because weights do not increase.
+* Every schedule is scaled down until `discounted_loss` itself, with its rounding, finds the bound met.
+* The undiscounted total has no bound. Whoever publishes must report it beside the discounted loss.
+
+[F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS 2020.
+https://doi.org/10.48550/arXiv.1908.03995
 """
 
 from __future__ import annotations
@@ -16,7 +27,7 @@ from typing import Final
 import numpy as np
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.discounts import Discount, Exponential, Hyperbolic, Weights, as_number, discounted_loss
+from agedp_data.privacy.discounts import Discount, Exponential, Hyperbolic, Weights, discounted_loss, parse_number
 from agedp_data.privacy.kernel import Floats
 from agedp_data.privacy.least_noise import least_noise
 from agedp_data.privacy.optimum import exponential_optimum, renewal
@@ -36,39 +47,49 @@ __all__ = [
 ]
 
 
-OPTIMUM_WITHIN: Final = 1e-6
-"""By which part of its noise an "optimal" schedule may exceed the optimum; beyond it is refused."""
+MAX_OPTIMALITY_GAP: Final = 1e-6
+"""Largest relative optimality gap of an "optimal" schedule; a larger one is refused."""
 
 
 def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -> Floats:
-    """Return the losses of `horizon` releases, whose discounted sum is at most `epsilon` at every one of them.
+    r"""Return the losses of `horizon` releases whose discounted loss is at most `epsilon` at every release.
+
+    .. math:: \max_t \sum_{k=1}^{t} a(t - k) \, r_k \le \varepsilon
 
     ==================  =====================================================================================
-    method              r_k
+    method              loss r_k of release k
     ==================  =====================================================================================
-    "classical"         epsilon/T, not discounted at all
+    "classical"         epsilon/T, without discounting
     "constant"          epsilon/(a(0) + ... + a(T-1)), the largest constant
-    "paper"             exponential: epsilon (1 - alpha) ([F] Corollary 12); hyperbolic: epsilon/(C sqrt k),
-                        [F] Corollary 16 with the constant that is enough, `certified_constant`
-    "corollary-16"      the same with the paper's own constant, for whoever repeats its figures; refused where it breaks
-                        the promise (beta above 3.6538 or below 1.2203e-5), and without a name in a run file
-    "renewal"           (epsilon - sum over j < k of a(k-j) r_j)/a(0): every sum is epsilon; needs no horizon
-    "optimal"           least sum of 1/r_k: exponential in closed form, others certified to 1e-6 (`least_noise`)
+    "paper"             exponential: epsilon (1 - alpha) ([F] Corollary 12, eq. 11); hyperbolic: epsilon/(C sqrt k),
+                        [F] Corollary 16 with the sufficient constant `certified_constant`
+    "corollary-16"      the same with the paper's constant `paper_constant`, to reproduce [F]; refused where it
+                        breaks the promise; not available in a run file
+    "renewal"           (epsilon - sum over j < k of a(k-j) r_j)/a(0): every constraint is met with equality
+    "optimal"           least sum of 1/r_k: exponential in closed form, others within 1e-6 (`least_noise`)
     ==================  =====================================================================================
 
-    Only the last decimals are lost to rounding: what is returned is scaled down until `discounted_loss` finds it kept
-    at every release. Shapes: (T,). Units: [-].
+    Use "optimal" for a known horizon, "renewal" or "paper" for an unknown one. Erratum: the constant of [F] Corollary
+    16 (eq. 14) is too small for beta > 3.6538 and beta < 1.2203e-5. Rounding costs the last decimals only.
 
     Args:
         discount: `Exponential`, `Hyperbolic` or `Weights`.
-        epsilon: bound of the discounted sum.
-        horizon: number of releases T; with "paper", "corollary-16" and "renewal" any longer series begins alike.
+        epsilon: bound of the discounted loss, > 0 [epsilon].
+        horizon: number of releases T, >= 1; with "paper", "corollary-16" and "renewal" any longer series begins alike.
         method: see above.
 
+    Returns:
+        Losses, shape (T,), > 0 [epsilon].
+
     Raises:
-        ChainError: an unknown method or one that the discount has not, epsilon that is not a positive number, a horizon
-            that is not a whole number from 1 on, a loss out of the range of floats; "renewal" for a(0) = a(1), which
-            leaves later releases nothing; "optimal" where no schedule is proven to be within 1e-6 of the optimum.
+        ChainError: an unknown method, or a method that the discount does not have; epsilon that is not a positive
+            number; a horizon that is not an integer >= 1; a loss outside the range of floats; "renewal" for a(0) =
+            a(1), which leaves no budget to the second release; "optimal" where no schedule is proven to be within 1e-6
+            of the optimum.
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
+        2020. https://doi.org/10.48550/arXiv.1908.03995
 
     >>> schedule(Hyperbolic(1), epsilon=1, horizon=3, method="renewal").round(6).tolist()  # 1, 1 - 1/2, 1 - 1/4 - 1/3
     [1.0, 0.5, 0.416667]
@@ -81,7 +102,7 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
     with np.errstate(over="ignore", divide="ignore"):
         losses = METHODS[method](discount, count) * bound
         if np.isfinite(losses).all():
-            losses = _kept(losses, discount, bound)
+            losses = _scaled_to_bound(losses, discount, bound)
     if not (np.isfinite(losses).all() and (losses > 0).all()):
         raise ChainError(
             f"method = {method!r}: over {count} releases a loss would be too small or too large for a number; "
@@ -91,13 +112,29 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
 
 
 def infinite_horizon_schedule(discount: Discount, *, epsilon: float, releases: int, method: str) -> Floats:
-    """Return the first losses of a series of which nobody knows the end.
+    r"""Return the first losses of a series without a known end.
 
-    As `schedule`, but "classical" is [F] Corollary 8, r_k = 6 epsilon/(pi^2 k^2), and "constant" exists for
-    exponential discounting only, epsilon (1 - alpha). Shapes: (T,). Units: [-].
+    .. math:: r_k = \frac{6 \varepsilon}{\pi^2 k^2} \text{ ("classical")}, \quad
+       r_k = \varepsilon (1 - \alpha) \text{ ("constant")}
+
+    Source: "classical" is [F] Corollary 8 (eq. 8), whose losses sum to epsilon; "constant" is [F] Corollary 12 (eq. 11)
+    and exists for exponential weights only. Other methods: as `schedule`.
+
+    Args:
+        discount: `Exponential`, `Hyperbolic` or `Weights`.
+        epsilon: bound of the discounted loss, > 0 [epsilon].
+        releases: number of losses to return, >= 1.
+        method: as in `schedule`, without "optimal".
+
+    Returns:
+        Losses, shape (releases,), > 0 [epsilon].
 
     Raises:
-        ChainError: "optimal", or "constant" with weights whose sum has no known end; or as `schedule`.
+        ChainError: "optimal", or "constant" with weights whose sum is not known; or as `schedule`.
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
+        2020. https://doi.org/10.48550/arXiv.1908.03995
 
     >>> infinite_horizon_schedule(Exponential(0.9), epsilon=1, releases=2, method="constant").round(6).tolist()
     [0.1, 0.1]
@@ -114,27 +151,27 @@ def infinite_horizon_schedule(discount: Discount, *, epsilon: float, releases: i
 
 
 def _positive(epsilon: float) -> float:
-    given = as_number(epsilon, "epsilon")
-    if not 0 < given < math.inf:
+    bound = parse_number(epsilon, "epsilon")
+    if not 0 < bound < math.inf:
         raise ChainError(f"epsilon = {epsilon}: the bound of a discounted sum is a positive number")
-    return given
+    return bound
 
 
-def _releases(given: int, what: str) -> int:
+def _releases(number: int, name: str) -> int:
     try:
-        count = operator.index(given)
+        count = operator.index(number)
     except TypeError:
-        raise ChainError(f"{what} = {given!r}: a whole number of releases is needed") from None
+        raise ChainError(f"{name} = {number!r}: a whole number of releases is needed") from None
     if count < 1:
-        raise ChainError(f"{what} = {count}: a schedule has at least one release")
+        raise ChainError(f"{name} = {count}: a schedule has at least one release")
     return count
 
 
-def _kept(losses: Floats, discount: Discount, bound: float) -> Floats:
-    """Return losses scaled down until `discounted_loss` itself, whose roundings change with them, finds them kept."""
-    less = 4 * np.finfo(np.float64).eps
+def _scaled_to_bound(losses: Floats, discount: Discount, bound: float) -> Floats:
+    """Return losses scaled down until `discounted_loss`, whose roundings change with them, finds the bound met."""
+    margin = 4 * np.finfo(np.float64).eps
     while (largest := float(discounted_loss(losses, discount).max())) > bound:
-        losses, less = losses * (bound / largest * (1 - less)), 2 * less  # in the end nothing, which is refused
+        losses, margin = losses * (bound / largest * (1 - margin)), 2 * margin  # in the end nothing, which is refused
     return losses
 
 
@@ -148,16 +185,16 @@ def _constant(discount: Discount, horizon: int) -> Floats:
 
 
 def _paper(discount: Discount, horizon: int) -> Floats:
-    return _of_paper(discount, horizon, certified_constant)
+    return _paper_schedule(discount, horizon, certified_constant)
 
 
 def _corollary_16(discount: Discount, horizon: int) -> Floats:
     if not isinstance(discount, Hyperbolic):
         raise ChainError("Corollary 16 is about hyperbolic discounting; take method = 'paper'")
-    return _of_paper(discount, horizon, paper_constant)
+    return _paper_schedule(discount, horizon, paper_constant)
 
 
-def _of_paper(discount: Discount, horizon: int, constant: Callable[[float], float]) -> Floats:
+def _paper_schedule(discount: Discount, horizon: int, constant: Callable[[float], float]) -> Floats:
     match discount:
         case Exponential(alpha) if alpha < 1:
             return np.full(horizon, 1 - alpha)
@@ -180,10 +217,10 @@ def _optimal(discount: Discount, horizon: int) -> Floats:
     if isinstance(discount, Exponential):
         return exponential_optimum(discount.alpha, horizon)
     losses, gap = least_noise(discount.weights(horizon))
-    if gap > OPTIMUM_WITHIN:
+    if gap > MAX_OPTIMALITY_GAP:
         raise ChainError(
             f"the least noise over {horizon} releases was found to {gap:.1e} of itself only, not to "
-            f"{OPTIMUM_WITHIN:g}; take fewer releases, or method = 'renewal'"
+            f"{MAX_OPTIMALITY_GAP:g}; take fewer releases, or method = 'renewal'"
         )
     return losses
 

@@ -1,9 +1,15 @@
-"""The schedule with the least mean noise for a known number of releases (MATHS 5): a convex programme.
+r"""Closed forms of schedules: the least mean noise under exponential discounting, and the renewal series.
 
-Minimise sum of 1/r_k subject to (A r)_t <= 1 at every t, A the lower triangular Toeplitz matrix of the weights. The
-dual is to maximise 2 sum of sqrt((A' lambda)_k) - sum of lambda over lambda >= 0; at the optimum A' lambda = 1/r^2, and
-lambda_t = 0 where the sum at t is below 1. That is nearly always the case of the first m sums and of no other: from
-then on the losses are those of a renewal, which keeps every sum at 1. `least_noise` finds m.
+The idea: for a known number of releases the schedule with the least mean noise solves the convex programme
+
+.. math:: \min \sum_k 1/r_k \quad \text{subject to} \quad (A r)_t \le 1 \text{ for every } t,
+
+A the lower triangular Toeplitz matrix of the weights. The dual maximises 2 sum of sqrt((A' lambda)_k) - sum of lambda
+over lambda >= 0. At the optimum A' lambda = 1/r^2, and lambda_t = 0 where the constraint at t is not tight. Nearly
+always these are the first m constraints: from m on the losses are those of a renewal, which keeps every sum at 1.
+`least_noise` determines m.
+
+Example: alpha = 0.25 and three releases give the losses 1, 0.75, 0.75.
 """
 
 from __future__ import annotations
@@ -15,20 +21,32 @@ import numpy as np
 from agedp_data.privacy.discounts import convolution
 from agedp_data.privacy.kernel import Floats
 
-_TERM_BY_TERM = 4096
-_SMALL = 1e-5
-"""Terms so much below the first are not left to transforms, whose errors are relative to the largest."""
+_MAX_DIRECT_TERMS = 4096
+_SMALL_TERM = 1e-5
+"""Terms below this part of the first are not computed by transforms, whose errors are relative to the largest."""
 
 _BLOCK = 512
 
 
 def exponential_optimum(alpha: float, releases: int) -> Floats:
-    """Return the optimum for weights alpha^j and epsilon = 1.
+    r"""Return the schedule with the least mean noise for weights alpha^j and epsilon = 1, in closed form.
 
-    r_(k+1) = sqrt(alpha) r_k up to the first m with sqrt(alpha) r_m <= 1 - alpha, that is
-    alpha^(m/2) <= 1/(1 + sqrt(alpha)); the sum at m is 1, and from then on r = 1 - alpha keeps it there.
+    .. math:: r_{k+1} = \sqrt\alpha \, r_k \text{ for } k < m, \quad r_k = 1 - \alpha \text{ for } k > m, \quad
+       m = \min \{ k : \alpha^{k/2} \le 1/(1 + \sqrt\alpha) \}
 
-    Shapes: (T,). Units: [-].
+    Source: optimality conditions of the programme of the module's head under [F] Theorem 11 (eq. 10). The discounted
+    loss reaches 1 at m and stays there.
+
+    Args:
+        alpha: discount factor per release, 0 < alpha <= 1 [-].
+        releases: number of releases T, >= 1.
+
+    Returns:
+        Losses, shape (T,), > 0 [epsilon].
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
+        2020. https://doi.org/10.48550/arXiv.1908.03995
 
     >>> exponential_optimum(0.25, 3).round(12).tolist()  # sqrt(alpha) = 1/2: at m = 1, 1/2 <= 2/3
     [1.0, 0.75, 0.75]
@@ -38,47 +56,77 @@ def exponential_optimum(alpha: float, releases: int) -> Floats:
     root = math.sqrt(alpha)
     m = min(releases, max(1, math.ceil(2 * math.log1p(root) / -math.log(alpha))))
     last = (1 - alpha) / (1 + root) / -math.expm1(m / 2 * math.log(alpha))  # 1/(1 + root + ... + root^(m-1))
-    rising = last * root ** -np.arange(m - 1, -1, -1.0)
-    return np.concatenate([rising, np.full(releases - m, 1 - alpha)])
+    decreasing = last * root ** -np.arange(m - 1, -1, -1.0)
+    return np.concatenate([decreasing, np.full(releases - m, 1 - alpha)])
 
 
 def renewal(weights: Floats) -> Floats:
-    """Return r with sum over k <= t of a(t-k) r_k = 1 at every t: the power series 1/((1 - z) A(z)).
+    r"""Return the losses that meet every constraint with equality for epsilon = 1; use it where the horizon is unknown.
 
-    Its terms are the differences d(j) = a(j-1) - a(j) >= 0: r_1 = 1/a(0), a(0) r_t = sum over j < t of d(j) r_(t-j),
-    all positive. Long series are continued by Newton's iteration on power series, or term by term in O(T^2) if they
-    fall to where its errors would be seen. Shapes: (T,) -> (T,).
+    .. math:: \sum_{k=1}^{t} a(t - k) \, r_k = 1 \text{ for every } t, \quad
+       a(0) \, r_t = \sum_{j=1}^{t-1} (a(j-1) - a(j)) \, r_{t-j}, \quad r_1 = 1/a(0)
+
+    Source: equality in [F] (9) and (12); as a power series, r = 1/((1 - z) A(z)). All terms are positive if a(0) >
+    a(1). Long series are continued by Newton's iteration on power series, or term by term in O(T^2) where they fall to
+    the size of its errors.
+
+    Args:
+        weights: a(0), ..., a(T - 1), shape (T,), non-increasing, a(0) > a(1) [-].
+
+    Returns:
+        Losses, shape (T,) [epsilon].
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
+        2020. https://doi.org/10.48550/arXiv.1908.03995
+
+    >>> renewal(np.array([1.0, 0.5, 0.25])).tolist()  # 1, 1 - 1/2, 1 - 1/4 - 1/4
+    [1.0, 0.5, 0.5]
     """
-    found = quick_renewal(weights)
-    if found.size <= _TERM_BY_TERM or bool((found > _SMALL * found[0]).all()):
-        return found
+    losses = renewal_by_transforms(weights)
+    if losses.size <= _MAX_DIRECT_TERMS or bool((losses > _SMALL_TERM * losses[0]).all()):
+        return losses
     differences = np.diff(weights, prepend=0.0)
-    found = np.zeros(weights.size)
-    found[0] = 1.0
-    for start in range(0, weights.size, _BLOCK):  # what earlier ones leave, and then each of the block the next ones
-        part = slice(start, start + _BLOCK)
-        found[part] = _divided(found[part], differences[:_BLOCK])
-        behind = weights.size - start
-        carried = np.convolve(found[part], -differences[1:behind])[: behind - 1]
-        found[start + _BLOCK :] += carried[_BLOCK - 1 :]
-    return found
+    losses = np.zeros(weights.size)
+    losses[0] = 1.0
+    for start in range(0, weights.size, _BLOCK):  # the remainder of earlier blocks, then term by term within the block
+        block = slice(start, start + _BLOCK)
+        losses[block] = _power_series_inverse(losses[block], differences[:_BLOCK])
+        remaining = weights.size - start
+        carried = np.convolve(losses[block], -differences[1:remaining])[: remaining - 1]
+        losses[start + _BLOCK :] += carried[_BLOCK - 1 :]
+    return losses
 
 
-def quick_renewal(weights: Floats) -> Floats:
-    """Return the same by transforms alone: errors are relative to the first term. Shapes: (T,) -> (T,)."""
+def renewal_by_transforms(weights: Floats) -> Floats:
+    r"""Return `renewal` by transforms alone, with errors relative to the first term; use it where those do not matter.
+
+    .. math:: r = \frac{1}{(1 - z) A(z)}
+
+    Source: Newton's iteration for the inverse of a power series, doubling the number of terms.
+
+    Args:
+        weights: a(0), ..., a(T - 1), shape (T,), non-increasing [-].
+
+    Returns:
+        Losses, shape (T,), >= 0 [epsilon].
+
+    >>> renewal_by_transforms(np.array([1.0, 0.5, 0.25])).tolist()
+    [1.0, 0.5, 0.5]
+    """
     differences = np.diff(weights, prepend=0.0)
-    known = min(weights.size, _TERM_BY_TERM)
-    found = _divided(np.eye(1, known)[0], differences[:known])
-    while found.size < weights.size:
-        known = min(2 * found.size, weights.size)
-        longer = np.concatenate([found, np.zeros(known - found.size)])
-        off = convolution(differences[:known], longer)
-        off[: found.size] = 0.0  # there it is 1, 0, 0, ... up to rounding
-        found = longer - convolution(longer, off)
-    return np.asarray(np.maximum(found, 0.0))
+    length = min(weights.size, _MAX_DIRECT_TERMS)
+    inverse = _power_series_inverse(np.eye(1, length)[0], differences[:length])
+    while inverse.size < weights.size:
+        length = min(2 * inverse.size, weights.size)
+        padded = np.concatenate([inverse, np.zeros(length - inverse.size)])
+        residual = convolution(differences[:length], padded)
+        residual[: inverse.size] = 0.0  # there it is 1, 0, 0, ... up to rounding
+        inverse = padded - convolution(padded, residual)
+    return np.asarray(np.maximum(inverse, 0.0))
 
 
-def _divided(series: Floats, by: Floats) -> Floats:
+def _power_series_inverse(numerator: Floats, divisor: Floats) -> Floats:
     from scipy.signal import lfilter  # noqa: PLC0415  (a second to import, which few commands need)
 
-    return np.asarray(lfilter([1.0], by[: series.size], series))
+    return np.asarray(lfilter([1.0], divisor[: numerator.size], numerator))

@@ -1,9 +1,12 @@
-"""Losses of a made-up world's releases -> in which streets its homes are audited, and which faults would not show.
+"""Power of an audit: the size of its synthetic groups, and the faults that it could not have detected.
 
-What draws prove about a loss is limited by their number: at a small loss either side of a coin looks alike so often
-that even twice the loss looks like luck. So homes are taken in streets: of k homes that all change, a promise of L each
-permits k L in all, and twice k L shows where twice L would not. An audit that says "kept" must say beside it what it
-could not have seen.
+The idea: the number of draws limits what they prove. At a small loss both values of a bit look alike so often that even
+twice the loss is not significant. So households are audited in groups: of k households that all change, a promise of L
+each permits k L in all, and twice k L is detected where twice L would not be.
+
+Example: at epsilon 0.07 a group has 21 households, so that the promised loss of a group is 1.5.
+
+An audit that finds no fault must name the faults that it could not have detected.
 """
 
 from __future__ import annotations
@@ -12,83 +15,150 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agedp_data.privacy.measured_noise import NoiseLaw, chance_too_far, chance_too_near
+from agedp_data.privacy.measured_noise import NoiseLaw, misplaced_noise_power, small_noise_power
 
-STREETS: Final = 1_600
-"""How many streets there are: so many draws has each cell of a release."""
-MOST_HOMES: Final = 102_400
-"""Homes of a made-up world; with more an audit may take longer than a minute."""
-_TELLING = 1.5  # what is best told of a street: of less, luck hides it; of more, its ends are rare
-_NEARLY_ALWAYS = 0.95
+DEFAULT_GROUPS: Final = 1_600
+"""Number of groups, and so of the draws of each cell of a release."""
+MAX_HOUSEHOLDS: Final = 102_400
+"""Largest number of synthetic households; with more an audit may take longer than a minute."""
+_TARGET_GROUP_LOSS = 1.5  # easiest to detect: less is hidden by chance, with more the decisive outputs are rare
+_DETECTION_POWER = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class AuditDatasets:
-    """So many streets of so many homes: each street is published alone, and all its homes change at once."""
+    """The synthetic groups of an audit: each is published alone, and all its households change at once.
 
-    number: int
-    homes: int
+    Args:
+        groups: number of groups, >= 1.
+        households_per_group: households of a group, >= 1.
+
+    >>> AuditDatasets(2, 3).total_households
+    6
+    """
+
+    groups: int
+    households_per_group: int
 
     @property
-    def all_homes(self) -> int:
-        """Return the homes of all streets."""
-        return self.number * self.homes
+    def total_households(self) -> int:
+        """Return the households of all groups."""
+        return self.groups * self.households_per_group
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedRelease:
-    """A release: its day and series, its loss, the cells that a changed home moves, and the others of its street.
+    r"""A release of an audit: its loss and the change that one household causes in it.
 
-    Each of the `moved` cells is moved by `step`, which makes `moved * step` its sensitivity. `beyond` says how much
-    further a home would move it without a clamp: 0 for counts, which a skipped clamp leaves as they are. `span` is how
-    far a changed home moves it as a part of the sensitivity: a home that uses nothing may count as a little.
+    .. math:: \Delta_1 = \text{moved cells} \cdot \text{step}
+
+    Args:
+        day: day of the data, ISO date.
+        series: name of the series.
+        epsilon: recorded loss of the release [epsilon].
+        moved_cells: cells that a changed household changes.
+        step: change of each of these cells [Wh, or households].
+        cells: all cells of a group.
+        excess: further change of a cell without a clamp; 0 for counts, which a skipped clamp does not change [Wh].
+        span: change of a household as a part of the sensitivity; below 1 if no use counts as a little use [-].
+
+    >>> AuditedRelease("2013-01-01", "mean", 0.5, 1, 50_000, 1, 0, span=0.5).effective_epsilon  # 0.5 * 0.5
+    0.25
     """
 
     day: str
     series: str
     epsilon: float
-    moved: int
+    moved_cells: int
     step: int
     cells: int
-    beyond: int
+    excess: int
     span: float = 1.0
 
     @property
-    def apart(self) -> float:
-        """Return how far the two sides of a coin lie apart, of a single home [epsilon]."""
+    def effective_epsilon(self) -> float:
+        """Return the loss at the distance of the two synthetic households, epsilon times span [epsilon]."""
         return self.epsilon * self.span
 
     @property
     def law(self) -> NoiseLaw:
-        """Return the noise that the loss asks for."""
-        return NoiseLaw(self.moved * self.step, self.epsilon)
+        """Return the noise that the loss requires."""
+        return NoiseLaw(self.moved_cells * self.step, self.epsilon)
 
 
-def streets_for(releases: Sequence[AuditedRelease]) -> AuditDatasets:
-    """Return streets of as many homes as make the loss of one release easy to tell, as far as there is time.
+def choose_audit_datasets(releases: Sequence[AuditedRelease]) -> AuditDatasets:
+    r"""Return the groups whose promised loss is nearest to the easiest one to detect, within the run-time limit.
 
-    >>> streets_for([AuditedRelease("2013-01-01", "mean", 0.07, 1, 50_000, 1, 0)])
-    AuditDatasets(number=1600, homes=21)
+    .. math:: k = \mathrm{round}(1.5 / \varepsilon), \quad 1 \le k \le 64
+
+    A smaller loss of a group is hidden by chance; of a larger one the decisive outputs are rare.
+
+    Args:
+        releases: releases of the run file; the first one decides.
+
+    Returns:
+        1,600 groups of k households.
+
+    >>> choose_audit_datasets([AuditedRelease("2013-01-01", "mean", 0.07, 1, 50_000, 1, 0)])  # 1.5/0.07 = 21.4
+    AuditDatasets(groups=1600, households_per_group=21)
     """
-    homes = _TELLING / releases[0].epsilon
-    return AuditDatasets(STREETS, max(1, min(round(homes), MOST_HOMES // STREETS)))
+    households = _TARGET_GROUP_LOSS / releases[0].epsilon
+    return AuditDatasets(DEFAULT_GROUPS, max(1, min(round(households), MAX_HOUSEHOLDS // DEFAULT_GROUPS)))
 
 
-def unseen(releases: Sequence[AuditedRelease], streets: AuditDatasets, *, unlikely: float) -> tuple[str, ...]:
-    """Return the faults that these streets would not show at these losses 19 times out of 20.
+def undetectable_faults(
+    releases: Sequence[AuditedRelease], datasets: AuditDatasets, *, significance: float
+) -> tuple[str, ...]:
+    """Return the faults that an audit with these groups detects with a probability below 0.95 in every release.
 
-    Fresh noise on a second run and a day left out of the total show at once, whatever the losses.
+    Half the noise is tested by `small_noise_power`, a skipped clamp by `misplaced_noise_power`. A second draw on a
+    second run and a day missing from the total are certain to be detected, whatever the losses.
+
+    Args:
+        releases: releases of the run file.
+        datasets: groups of the audit.
+        significance: probability of a false alarm of each test, in (0, 1) [-].
+
+    Returns:
+        Names of the faults, as in the audit's report.
+
+    >>> mean = AuditedRelease("2013-01-01", "mean", 0.07, 1, 50_000, 1, 2_350_000)
+    >>> undetectable_faults([mean], AuditDatasets(1600, 21), significance=1e-6)
+    ()
     """
-    small = [chance_too_near(each.law, 2, streets.number * each.cells, unlikely=unlikely) for each in releases]
-    far = [
-        chance_too_far(each.law, each.beyond * streets.homes, streets.number, unlikely=unlikely)
-        for each in releases
-        if each.beyond
+    small_noise = [
+        small_noise_power(release.law, 2, datasets.groups * release.cells, significance=significance)
+        for release in releases
     ]
-    chances = {"half the noise": small, "a skipped clamp": far}
-    return tuple(fault for fault, of in chances.items() if of and max(of) < _NEARLY_ALWAYS)
+    households, groups = datasets.households_per_group, datasets.groups
+    skipped_clamp = [
+        misplaced_noise_power(release.law, release.excess * households, groups, significance=significance)
+        for release in releases
+        if release.excess
+    ]
+    powers = {"half the noise": small_noise, "a skipped clamp": skipped_clamp}
+    return tuple(
+        fault for fault, fault_powers in powers.items() if fault_powers and max(fault_powers) < _DETECTION_POWER
+    )
 
 
-def parts_of(releases: Sequence[AuditedRelease], homes: int) -> list[float]:
-    """Return the losses, of a street of so many homes, of the draws that a change moves."""
-    return [homes * each.apart / each.moved for each in releases for _ in range(each.moved)]
+def moved_cell_losses(releases: Sequence[AuditedRelease], households: int) -> list[float]:
+    r"""Return the loss of each draw that a change of a group affects, for `detectable_epsilon`.
+
+    .. math:: k \, \varepsilon_{\text{effective}} / \text{moved cells}, \quad \text{once per moved cell}
+
+    Args:
+        releases: releases whose losses compose.
+        households: households k of a group.
+
+    Returns:
+        Losses, one per moved cell [epsilon].
+
+    >>> moved_cell_losses([AuditedRelease("2013-01-01", "counts", 0.5, 2, 1, 10, 0)], 4)  # 4 * 0.5/2, twice
+    [1.0, 1.0]
+    """
+    return [
+        households * release.effective_epsilon / release.moved_cells
+        for release in releases
+        for _ in range(release.moved_cells)
+    ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from agedp_data.errors import InputError, UnreadableFile
 from agedp_data.readers import storage
 from agedp_data.readers.packing import unpacked
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 EXTENSIONS = (".csv", ".csv.gz", ".csv.zip", ".csv.zst", ".gz", ".zip", ".zst")
 HEAD_BYTES = 64 * 1024
@@ -80,7 +80,7 @@ def list_sources(patterns: Sequence[str], *, but: Sequence[str] = (), required: 
         hint = "names end in .csv, .gz, .zip or .zst" if found else "nothing is there by that name"
         raise InputError(
             f"[input] files: {what} ({len(found)} passed over); {hint}",
-            private=f"{shown(', '.join(map(storage.told, patterns)), 500)}: {what}; {hint}",
+            private=f"{escape_text(', '.join(map(storage.told, patterns)), 500)}: {what}; {hint}",
         )
     sources = (_source(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
     return Listing(tuple(sources), len(found) - len(usable))

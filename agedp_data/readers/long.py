@@ -55,7 +55,7 @@ from agedp_data.readers.layout import (
 )
 from agedp_data.readers.lines import column_names, first_cells
 from agedp_data.readers.stamps import USUAL, fits, parser_format
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 _TYPES = {
     "household": pa.dictionary(pa.int32(), pa.binary()),
@@ -112,7 +112,7 @@ class Long:
         wanted = ", ".join(f'"{each}"' for each in self._wanted.values())
         what = f'[input.columns] wants the columns {wanted}; "{name}" is there {found.count(name)} times, not once'
         there = ", ".join(f'"{each}"' for each in found)
-        return InputError(what, private=f"{what}; found are {shown(there, 200)}")
+        return InputError(what, private=f"{what}; found are {escape_text(there, 200)}")
 
     def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:
         """Return the error about a file whose first rows have no stamp of the declared format."""
@@ -123,7 +123,7 @@ class Long:
             return InputError(what)
         usual = next((known for known in USUAL if all(fits(cell, known) for cell in first)), None)
         near = f'; did you mean "{usual}"?' if usual else ""
-        return InputError(what, private=f'{what}; the first is "{shown(first[0], 40)}"{near}')
+        return InputError(what, private=f'{what}; the first is "{escape_text(first[0], 40)}"{near}')
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the header line that has the three columns and no other."""

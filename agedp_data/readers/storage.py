@@ -21,7 +21,7 @@ import fsspec
 
 from agedp_data.errors import InputError, Unavailable
 from agedp_data.readers.globbing import globbed
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 
 LINK: Final = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 """What joins URLs of which one lies in what the next one names, as fsspec has it: zip://a.csv::https://host/a.zip."""
@@ -174,8 +174,8 @@ def told(location: str) -> str:
     'zip://roster.csv::https://host/a.zip'
     """
     if not is_url(location):
-        return shown(location)
-    return shown("::".join(map(_bare, LINK.split(location))))
+        return escape_text(location)
+    return escape_text("::".join(map(_bare, LINK.split(location))))
 
 
 def _bare(url: str) -> str:

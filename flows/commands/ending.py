@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agedp_data.errors import AgedpError, PreflightFailed
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from flows.commands.options import answer, say
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def end_run(
         say("\n".join(preflight_lines(work)))
     warnings = (*_unseen_findings(view, work), *format_alerts(work.alerts)) if view.warns else ()
     for line in (*report_warnings(work), *warnings):
-        typer.echo(f"agedp: {shown(line, 1000)}", err=True)
+        typer.echo(f"agedp: {escape_text(line, 1000)}", err=True)
     if error is not None:
         raise error
 

@@ -73,7 +73,7 @@ def sanitise(
     --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 --assume markov --period all --step day --states 12 \
     --edges quantile --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
-    from agedp_data.shown import shown
+    from agedp_data.shown import escape_text
     from flows.calibration import calibration_lines
     from flows.progress import bars
     from flows.words import result, result_lines
@@ -87,7 +87,7 @@ def sanitise(
         facts = result(done.work)
         confidential = confidential_folder(Path(out))
         place = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
-        keep = f"run file, ledger and confidential folder: {shown(str(place))} (keep it)"
+        keep = f"run file, ledger and confidential folder: {escape_text(str(place))} (keep it)"
         lines = [*result_lines(done.work), keep]
         if done.work.model is not None:
             facts["model"] = done.work.model.id

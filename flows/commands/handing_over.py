@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from flows.commands.options import (
     TO_HAND_OVER,
     FolderArgument,
@@ -65,7 +65,7 @@ def verify(
         verified_against(found, ledger)
     said = [f"{folder}: as it was published{', and the ledger says the same' if chained else ''}"]
     if beside := found.beside():
-        said.append(f"not of the release, and not checked: {', '.join(map(shown, beside))}")
+        said.append(f"not of the release, and not checked: {', '.join(map(escape_text, beside))}")
     answer(
         {"verified": True, **chained, "not_of_the_release": list(beside)}, "\n".join(said), as_json=as_json, quiet=quiet
     )
@@ -82,6 +82,6 @@ def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOp
     from pipelines.audit import audit as measure
 
     with bars(wanted=not (as_json or quiet)) as told:
-        found = measure(run_file, told=told)
+        found = measure(run_file, progress=told)
     answer(audit_json(found), "\n".join(audit_lines(found)), as_json=as_json, quiet=quiet)
     require_kept(found)

@@ -14,8 +14,8 @@ from operator import itemgetter
 from agedp_data.chains.spectrum import MIXING_NAMES
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.heat_map import heat_map
-from agedp_data.pictures.page import document, paragraph, said_table, section, table
-from agedp_data.pictures.scales import Scale, days, linear, logarithmic, short
+from agedp_data.pictures.page import document, paragraph, section, table, text_table
+from agedp_data.pictures.scales import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
 from agedp_data.readers.synthetic.households import Floats
 from agedp_data.statement import WITH_MODEL
 from pipelines.demo.folder import PAGE_TITLE
@@ -87,7 +87,7 @@ def _warning() -> str:
 
 
 def _releases(releases: Sequence[ReleaseSummary], mixings: Sequence[Mixing]) -> Iterator[str]:
-    yield said_table("", _RELEASE_COLUMNS, [_release_cells(release) for release in releases])
+    yield text_table("", _RELEASE_COLUMNS, [_release_cells(release) for release in releases])
     yield from (paragraph(text, "soft") for text in (*COLUMNS_ARE, _TRUE_CHANGE))
     yield from (paragraph(credit_text(releases, mixing)) for mixing in mixings)
 
@@ -169,17 +169,17 @@ def _mixing_chart(mixing: Mixing) -> str:
     ]
     every = [float(value) for line in lines for value in line.values]
     x = Scale(0.0, float(AGES_DAYS[-1]), tuple((float(day), f"{day} d") for day in (0, *AGES_DAYS)))
-    at_end = "; ".join(f"{line.name}: {short(line.values[-1])}" for line in lines)
+    at_end = "; ".join(f"{line.name}: {format_rounded_up(line.values[-1])}" for line in lines)
     title = f"Decay of dependence with age, {mixing.dataset.capitalize()}"
     about = f"Total variation and its bounds by age from 0 to {AGES_DAYS[-1]} days. At the end: {at_end}."
     y_title = "total variation [-]"
-    return chart(title, about, lines, x=x, y=logarithmic(every, decades=3), y_title=y_title, height=280)
+    return chart(title, about, lines, x=x, y=logarithmic_axis(every, decades=3), y_title=y_title, height=280)
 
 
 def _series(releases: Sequence[ReleaseSummary]) -> Iterator[str]:
     yield paragraph(_INTERVAL, "soft")
     ends = [row[end] for release in releases for row in release.days for end in ("low_kwh", "high_kwh")]
-    y = linear(ends)
+    y = linear_axis(ends)
     for release in releases:
         yield _series_chart(release, y)
     rows = [
@@ -202,6 +202,6 @@ def _series_chart(release: ReleaseSummary, y: Scale) -> str:
         f"{len(mean)} days: the released mean lies between {min(mean):.2f} and {max(mean):.2f} kWh per household; the "
         f"noise interval reaches at most {widest:.2f} kWh to either side."
     )
-    x = days(release.days[0]["day"], release.days[-1]["day"])
+    x = date_axis(release.days[0]["day"], release.days[-1]["day"])
     title = f"{release.dataset.capitalize()}, {release.notion}: daily mean"
     return chart(title, about, lines, x=x, y=y, y_title="kWh per household", height=170)

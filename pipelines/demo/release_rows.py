@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agedp_data.pictures.scales import short
+from agedp_data.pictures.scales import format_rounded_up
 from pipelines.demo.exact_bounds import exact_bound
 from pipelines.demo.mixing_table import Mixing
 from pipelines.demo.release_table import ReleaseSummary
@@ -40,8 +40,8 @@ def release_row(release: ReleaseSummary) -> tuple[str, ...]:
         f"{release.noise.deviation:.3f}",
         ratio_text(release),
         day_epsilon_text(release),
-        short(float(release.total_epsilon)),
-        f"{bound.name}: {short(float(bound.epsilon))} of {short(float(bound.limit))}",
+        format_rounded_up(float(release.total_epsilon)),
+        f"{bound.name}: {format_rounded_up(float(bound.epsilon))} of {format_rounded_up(float(bound.limit))}",
     )
 
 
@@ -52,7 +52,7 @@ def ratio_text(release: ReleaseSummary) -> str:
 
 def day_epsilon_text(release: ReleaseSummary) -> str:
     """Return the privacy loss of a day: the smallest and the largest where days differ."""
-    least, most = short(release.least_day_epsilon), short(float(release.day_epsilon))
+    least, most = format_rounded_up(release.least_day_epsilon), format_rounded_up(float(release.day_epsilon))
     return most if least == most else f"{least} to {most}"
 
 
@@ -60,8 +60,8 @@ def credit_text(releases: Sequence[ReleaseSummary], mixing: Mixing) -> str:
     """Return what the credit for age is worth in a dataset's releases, and that the exact chains justify it."""
     by_notion = {release.notion: release for release in releases if release.dataset == mixing.dataset}
     aged, temporal = by_notion["age-dependent"], by_notion["temporal"]
-    limit, alpha = (short(float(release.bound.limit)) for release in (aged, temporal))
-    risk, leakage = (short(exact_bound(release, mixing.kernels) or 0.0) for release in (aged, temporal))
+    limit, alpha = (format_rounded_up(float(release.bound.limit)) for release in (aged, temporal))
+    risk, leakage = (format_rounded_up(exact_bound(release, mixing.kernels) or 0.0) for release in (aged, temporal))
     dataset, days = mixing.dataset.capitalize(), len(aged.days)
     return (
         f"Credit for age, {dataset}: without it, one release of epsilon {limit} reaches the promised risk of {limit}; "

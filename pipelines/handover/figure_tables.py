@@ -28,7 +28,7 @@ def averages(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapp
     lines = [
         _line(row, i, *spread[row.scale], versions) for row in sorted(rows, key=_by_day) for i in range(len(row.cells))
     ]
-    return tables.of_lines(tables.DAILY_AVERAGES, lines)
+    return tables.table_from_rows(tables.DAILY_AVERAGES, lines)
 
 
 def distribution(
@@ -51,7 +51,7 @@ def distribution(
                 }
                 for (group, low, high), value in zip(places, row.values, strict=True)
             ]
-    return tables.of_lines(tables.DAILY_DISTRIBUTION, lines)
+    return tables.table_from_rows(tables.DAILY_DISTRIBUTION, lines)
 
 
 def _by_day(row: ReleaseRecord) -> tuple[str, int]:

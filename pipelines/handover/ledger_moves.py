@@ -20,7 +20,7 @@ from agedp_data.ledger.marks import RecoveryRecord, mark_of
 from agedp_data.ledger.moves import LedgerExport, lines, read_lines, recovered, taken_over, whole_of
 from agedp_data.ledger.rows import Row
 from agedp_data.ledger.storage import database_at
-from agedp_data.nearest import near_file
+from agedp_data.nearest import suggest_file
 from pipelines import folders
 from pipelines.handover.received import ROWS, ReleaseFolder, open_release
 
@@ -134,5 +134,5 @@ def _text(path: Path) -> str:
     except (OSError, UnicodeDecodeError):
         raise InputError(
             "the file of ledger rows is missing or damaged",
-            private=f"{path}: missing or damaged; take a good copy{'' if path.exists() else near_file(path)}",
+            private=f"{path}: missing or damaged; take a good copy{'' if path.exists() else suggest_file(path)}",
         ) from None

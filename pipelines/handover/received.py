@@ -18,7 +18,7 @@ from agedp_data import datapackage, losses
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.ledger.moves import read_lines
-from agedp_data.nearest import near_file
+from agedp_data.nearest import suggest_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.readers import storage
 from agedp_data.statement import SCHEMA, factor
@@ -250,5 +250,5 @@ def open_release(path: str | Path) -> ReleaseFolder:
         raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
     if not found:
         said = f"{folder} is no folder; name the release folder itself"
-        raise InputError(said, private=f"{said}{near_file(folder)}")
+        raise InputError(said, private=f"{said}{suggest_file(folder)}")
     return ReleaseFolder(folder)

@@ -178,7 +178,7 @@ def _table(figures: Figures, ids: Sequence[str], households: Ints, ages_days: Se
     columns = {value: np.concatenate([np.zeros(0), *parts]) for value, parts in values.items()}
     rejected = columns.pop("rejected")
     household = np.concatenate([np.zeros(0, np.int64), *code]).astype(np.int32)
-    return tables.columns(
+    return tables.table_from_columns(
         tables.FORGETTING,
         household_id=pa.DictionaryArray.from_arrays(pa.array(household), pa.array(ids, pa.string())),
         figure=figure,

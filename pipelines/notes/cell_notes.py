@@ -62,7 +62,7 @@ class CellNotes:
                     named = {"population": row.population, "day": date.fromisoformat(row.day), "series": row.series}
                     lines |= {_key(line): line for line in ({**named, **told} for told in self.told(row, true))}
             if lines:
-                folders.write_table(path, tables.of_lines(self.schema, [lines[key] for key in sorted(lines)]))
+                folders.write_table(path, tables.table_from_rows(self.schema, [lines[key] for key in sorted(lines)]))
 
 
 def _key(line: Line) -> tuple[Any, ...]:

@@ -261,4 +261,4 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 def _write(path: Path, lines: Mapping[_Key, _Line]) -> None:
     ordered = [lines[key] for key in sorted(lines)]
-    folders.write_table(path, tables.of_lines(tables.RELEASED_ROSTERS, ordered))
+    folders.write_table(path, tables.table_from_rows(tables.RELEASED_ROSTERS, ordered))

@@ -31,36 +31,36 @@ PAPERS: dict[str, Callable[[PaperReadings], Paper]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    made: list[Paper] = []
+    papers: list[Paper] = []
     try:
-        given = _parser().parse_args(arguments)
-        data = _checked(given)
-        for name in PAPERS if given.name == "all" else (given.name,):
+        options = _parser().parse_args(arguments)
+        data = _checked(options)
+        for name in PAPERS if options.name == "all" else (options.name,):
             begin = time.perf_counter()
-            made.append(PAPERS[name](data))
-            folder = write(made[-1], given.out)
-            _say(f"{name}: {len(made[-1].figures)} figures, {len(made[-1].claims)} claims in {folder}"
+            papers.append(PAPERS[name](data))
+            folder = write(papers[-1], options.out)
+            _say(f"{name}: {len(papers[-1].figures)} figures, {len(papers[-1].claims)} claims in {folder}"
                  f" ({time.perf_counter() - begin:.0f} s)")  # fmt: skip
-        if given.docs:
-            _say(f"page: {write_page(made, given.docs, out=given.out)}")
+        if options.docs:
+            _say(f"page: {write_page(papers, options.docs, out=options.out)}")
     except AgedpError as error:
         sys.stderr.write(f"{error.private}\n")
         return error.exit_status
     return 0
 
 
-def _checked(given: argparse.Namespace) -> PaperReadings:
+def _checked(options: argparse.Namespace) -> PaperReadings:
     """Return the data asked for; whatever would stop a run after minutes of computing stops it now."""
-    if given.docs and (given.name != "all" or given.small):
+    if options.docs and (options.name != "all" or options.small):
         raise RunFileError("the page shows all papers in full: --docs goes with `all`, and not with --small")
     require_matplotlib()
-    for folder in (given.out, given.docs):
+    for folder in (options.out, options.docs):
         if folder:
             _require_writable(folder)
-    data = PaperReadings(tuple(given.london), tuple(given.ausgrid), given.small)
-    if data.london and given.name in {"age", "all"}:
+    data = PaperReadings(tuple(options.london), tuple(options.ausgrid), options.small)
+    if data.london and options.name in {"age", "all"}:
         _ = data.london_homes
-    if data.ausgrid and given.name in {"discounted", "neighbourhood", "all"}:
+    if data.ausgrid and options.name in {"discounted", "neighbourhood", "all"}:
         _ = data.ausgrid_homes
     return data
 

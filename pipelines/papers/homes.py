@@ -55,8 +55,8 @@ class PaperHouseholds:
     @property
     def daily_wh(self) -> NDArray[np.int64]:
         """Return the energy of each household-day, a missing half-hour counting nothing; -1 where all are missing."""
-        there = self.energy_wh >= 0
-        return np.where(there.any(axis=2), np.where(there, self.energy_wh, 0).sum(axis=2), -1)
+        is_present = self.energy_wh >= 0
+        return np.where(is_present.any(axis=2), np.where(is_present, self.energy_wh, 0).sum(axis=2), -1)
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,16 @@ def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> 
     frame = readings(list(files), dataset=dataset)
     if not len(frame):
         raise InputError(f"no reading in the files of {dataset}; name files with readings")
-    household, place = np.unique(frame["household_id"].to_numpy(dtype=object).astype(str), return_inverse=True)
+    household, household_index = np.unique(
+        frame["household_id"].to_numpy(dtype=object).astype(str), return_inverse=True
+    )
     day = frame["day"].to_numpy().astype("datetime64[D]")
     first = day.min()
     energy = np.full((household.size, int((day.max() - first).astype(int)) + 1, SLOTS), -1, dtype=np.int64)
-    energy[place, (day - first).astype(int), frame["slot"].to_numpy()] = frame["energy_wh"].to_numpy()
+    energy[household_index, (day - first).astype(int), frame["slot"].to_numpy()] = frame["energy_wh"].to_numpy()
     # Files begin and end with a stamp of midnight, which is a day of one reading.
-    whole = np.flatnonzero(((energy >= 0).sum(axis=2) > SLOTS // 2).any(axis=0))
-    energy = energy[:, whole[0] : whole[-1] + 1]
+    complete_days = np.flatnonzero(((energy >= 0).sum(axis=2) > SLOTS // 2).any(axis=0))
+    energy = energy[:, complete_days[0] : complete_days[-1] + 1]
     return PaperHouseholds(
-        f"{name}: {household.size} homes, {first + whole[0]} to {first + whole[-1]}", energy, open_data
+        f"{name}: {household.size} homes, {first + complete_days[0]} to {first + complete_days[-1]}", energy, open_data
     )

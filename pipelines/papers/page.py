@@ -69,13 +69,13 @@ def page_of(papers: Sequence[Paper]) -> str:
 
 def section(paper: Paper, figure: PaperFigure) -> str:
     """Return heading, picture and sentences of a figure."""
-    told = [
+    paragraphs = [
         f"### {figure.shows}: {figure.title}",
         f"![{figure.title}](papers/{picture(paper, figure)})",
         figure.sentence,
         f"*Rests on {figure.rests_on}.*",
     ]
-    return "\n\n".join(told + [f"*Erratum: {figure.erratum}*"] * bool(figure.erratum))
+    return "\n\n".join(paragraphs + [f"*Erratum: {figure.erratum}*"] * bool(figure.erratum))
 
 
 def _rows(claims: Sequence[PaperClaim]) -> Iterator[str]:

@@ -40,12 +40,12 @@ class Curve:
     kind: Literal["line", "points", "steps", "bars"] = "line"
 
 
-def curve(label: str, x: ArrayLike, y: ArrayLike, look: Look = "ours", **more: Any) -> Curve:  # noqa: ANN401
+def curve(label: str, x: ArrayLike, y: ArrayLike, look: Look = "ours", **style: Any) -> Curve:  # noqa: ANN401
     """Return a curve of any two sequences of equal length."""
     along, value = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if along.shape != value.shape or along.ndim != 1:
         raise ValueError(f"curve {label!r}: {along.shape} places and {value.shape} values")
-    return Curve(label, along, value, look, **more)
+    return Curve(label, along, value, look, **style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +93,16 @@ class PaperFigure:
 
     def at(self, label: str, x: float, *, panel: str | None = None) -> float:
         """Return the value of a curve at one of its places, for a sentence or a verdict."""
-        found = [
+        values = [
             float(value)
-            for one in self.panels
-            for line in one.curves
-            if line.label == label and panel in (None, one.title)
+            for figure_panel in self.panels
+            for line in figure_panel.curves
+            if line.label == label and panel in (None, figure_panel.title)
             for value in line.y[np.isclose(line.x, x)]
         ]
-        if len(found) != 1:
-            raise KeyError(f"{len(found)} curves {label!r} of {self.name} have a value at {x:g}")
-        return found[0]
+        if len(values) != 1:
+            raise KeyError(f"{len(values)} curves {label!r} of {self.name} have a value at {x:g}")
+        return values[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,8 @@ def drawn(figure: PaperFigure) -> dict[str, bytes]:
 
 def _saved(drawing: Drawing, ending: str) -> bytes:
     stream = BytesIO()
-    known: dict[str, Any] = {"Date": None, "Creator": None} if ending == "svg" else {"Software": None}
-    drawing.savefig(stream, format=ending, dpi=_DPI, metadata=known, bbox_inches="tight", pad_inches=0.08)
+    metadata: dict[str, Any] = {"Date": None, "Creator": None} if ending == "svg" else {"Software": None}
+    drawing.savefig(stream, format=ending, dpi=_DPI, metadata=metadata, bbox_inches="tight", pad_inches=0.08)
     return stream.getvalue()
 
 
@@ -112,8 +112,8 @@ def _write_around(drawing: Drawing, figure: PaperFigure, width: float) -> None:
     """Write the finding above the panels, and below them what they rest on and what cannot be reproduced."""
     letters = int(width * 14.5)
     drawing.suptitle(textwrap.fill(figure.title, int(width * 11.5)), fontsize=11, fontweight="bold", x=0.01, ha="left")
-    told = [f"{figure.shows}. Rests on {figure.rests_on}."] + [f"Erratum: {figure.erratum}"] * bool(figure.erratum)
-    lines = [line for text in told for line in textwrap.wrap(text, letters)]
+    notes = [f"{figure.shows}. Rests on {figure.rests_on}."] + [f"Erratum: {figure.erratum}"] * bool(figure.erratum)
+    lines = [line for text in notes for line in textwrap.wrap(text, letters)]
     drawing.text(0.01, -0.02, "\n".join(lines), fontsize=7.5, color="#333333", va="top", ha="left", linespacing=1.35)
 
 
@@ -122,11 +122,12 @@ def _draw(axes: Axes, panel: Panel) -> None:
         _add(axes, line)
     for value, name in panel.levels:
         axes.axhline(value, color="#222222", lw=0.8, ls=(0, (2, 2)), zorder=1)
-        left, below = panel.levels_named == "left", panel.levels_named == "below"
+        is_left, is_below = panel.levels_named == "left", panel.levels_named == "below"
         axes.annotate(
-            name, (0.0 if left else 1.0, value), xycoords=("axes fraction", "data"),
-            xytext=(2 if left else -2, -2 if below else 2), textcoords="offset points",
-            ha="left" if left else "right", va="top" if below else "bottom", fontsize=7, color="#222222", zorder=5,
+            name, (0.0 if is_left else 1.0, value), xycoords=("axes fraction", "data"),
+            xytext=(2 if is_left else -2, -2 if is_below else 2), textcoords="offset points",
+            ha="left" if is_left else "right", va="top" if is_below else "bottom",
+            fontsize=7, color="#222222", zorder=5,
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
         )  # fmt: skip
     axes.set_title(panel.title, loc="left")
@@ -184,8 +185,8 @@ def _legend_rows(panel: Panel) -> int:
 
 
 def _add(axes: Axes, line: Curve) -> None:
-    there = np.isfinite(line.x) & np.isfinite(line.y)
-    x, y = line.x[there], line.y[there]
+    is_finite = np.isfinite(line.x) & np.isfinite(line.y)
+    x, y = line.x[is_finite], line.y[is_finite]
     shades = _SHADES[line.look]
     colour, mark = shades[line.shade % len(shades)], _MARKS[line.shade % len(_MARKS)]
     # Dashes of a curve of hundreds of ups and downs cannot be seen; it is drawn thin, and told apart by its marks.

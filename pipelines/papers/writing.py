@@ -29,8 +29,8 @@ def writable(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"cannot be written ({error.strerror or error}); name a folder that can"
-        raise RunFileError(f"the folder of the papers {what}", private=f"{folder}: {what}") from error
+        reason = f"cannot be written ({error.strerror or error}); name a folder that can"
+        raise RunFileError(f"the folder of the papers {reason}", private=f"{folder}: {reason}") from error
 
 
 def write(paper: Paper, out: Path) -> Path:
@@ -70,8 +70,8 @@ def table_of(figure: PaperFigure) -> pa.Table:
         {name: pa.array(np.repeat(np.array(values, object), sizes), pa.string()) for name, values in columns.items()}
         | {"x": np.concatenate([line.x for _, line in rows]), "y": np.concatenate([line.y for _, line in rows])}
     )
-    told = {"shows": figure.shows, "title": figure.title, "rests on": figure.rests_on, "erratum": figure.erratum}
-    return table.replace_schema_metadata(told)
+    description = {"shows": figure.shows, "title": figure.title, "rests on": figure.rests_on, "erratum": figure.erratum}
+    return table.replace_schema_metadata(description)
 
 
 def claims_of(claims: tuple[PaperClaim, ...]) -> pa.Table:

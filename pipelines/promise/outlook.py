@@ -178,7 +178,9 @@ def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> Simula
     ended = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
     due = clock.due_on(ended, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]
-    return SimulatedRelease(population, "", day.isoformat(), "released", 0, clock.instant(ended), max(due, not_before))
+    return SimulatedRelease(
+        population, "", day.isoformat(), "released", 0, clock.format_instant(ended), max(due, not_before)
+    )
 
 
 def _refusal(

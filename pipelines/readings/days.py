@@ -52,7 +52,7 @@ def settle_month(store: Store, month: str, contents: Sequence[str]) -> Aside:
             return places[file], row, reason
     days, (file, row, reason) = _settled(store, month, pieces)
     folders.make_private(path.parent)
-    aside = tables.columns(tables.SETTLED, file=np.searchsorted(places, file), row=row, reason=reason)
+    aside = tables.table_from_columns(tables.SETTLED, file=np.searchsorted(places, file), row=row, reason=reason)
     folders.write_table(aside_path, aside, sync=False)
     folders.write_table(path, days, sync=False)
     return file, row, reason
@@ -103,7 +103,7 @@ def _days(found: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> pa.Tabl
     order = np.argsort(key, kind="stable")
     household, day = unpacked(key[order])
     ids = pa.array(found.ids, pa.string())
-    return tables.columns(
+    return tables.table_from_columns(
         tables.DAYS,
         household_id=pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), ids),
         day=day,

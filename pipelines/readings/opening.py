@@ -22,7 +22,7 @@ from agedp_data.readers.files import InputFile
 from agedp_data.readers.intervals import interval_of_rows, interval_remedy
 from agedp_data.readers.layout import INTERVAL_MINUTES, Header, Layout, RejectionReason
 from agedp_data.readers.parse import parse
-from agedp_data.shown import shown
+from agedp_data.shown import escape_text
 from pipelines import folders
 from pipelines.blocks import Engine, map_merge, seen_by_workers
 from pipelines.checksums import checked_json, read_checked_json
@@ -199,4 +199,4 @@ def _unknown_header(source: InputFile, lines: Sequence[str], layout: Layout) -> 
     name = next((name for name, text in every if [text] == nearest), layout.name)
     hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
     rest = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
-    return source.unreadable(f"its columns {rest}", private=f'columns "{shown(found, 120)}" {rest}')
+    return source.unreadable(f"its columns {rest}", private=f'columns "{escape_text(found, 120)}" {rest}')

@@ -188,7 +188,7 @@ def _readings(layout: Layout, rows: ParsedRows, names: pa.Array) -> pa.Table:
         values |= {f"energy_wh_{i}": rows.energy_wh[:, i] for i in range(SLOTS)}
     if layout.channels > 1:
         values |= {"channel": rows.channel}
-    return tables.columns(tables.readings(width=layout.width, channels=layout.channels), **values)
+    return tables.table_from_columns(tables.readings_schema(width=layout.width, channels=layout.channels), **values)
 
 
 def part_days(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:
@@ -217,7 +217,7 @@ def part_days(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:
     offsets = pa.array(np.append(np.searchsorted(lost[order], there), len(order)).astype(np.int32))
     aside = found.aside_row[order]
     household, day = unpacked(there)
-    return tables.columns(
+    return tables.table_from_columns(
         tables.PART_DAYS,
         household_id=pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), names),
         day=day,

@@ -64,7 +64,9 @@ def write_quality(
         figures = _figures(manifests[one.content], extra)
         lines += [(name, one.content, manifests[one.content].variant, what, rows) for what, rows in figures.items()]
     names = tables.QUALITY.names
-    table = tables.columns(tables.QUALITY, **{name: [line[i] for line in lines] for i, name in enumerate(names)})
+    table = tables.table_from_columns(
+        tables.QUALITY, **{name: [line[i] for line in lines] for i, name in enumerate(names)}
+    )
     folders.write_table(store.folder.parent / "quality.parquet", table)
     folders.write_table(store.folder.parent / "quarantine_settled.parquet", _quarantine(contents, file, row, reason))
 
@@ -76,7 +78,7 @@ def _figures(manifest: Manifest, extra: Mapping[str, int]) -> dict[str, int]:
 
 
 def _quarantine(contents: Sequence[str], file: Ints, row: Ints, reason: Ints) -> pa.Table:
-    return tables.columns(
+    return tables.table_from_columns(
         tables.QUARANTINE,
         content=pa.array(contents, pa.string()).take(pa.array(file)),
         row=row,

@@ -59,7 +59,7 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
     words = pa.array([reason.words for reason in RejectionReason], pa.string())
     for month in pc.unique(rows["month"]).to_pylist():
         of_month = rows.filter(pc.equal(rows["month"], month))
-        table = tables.columns(
+        table = tables.table_from_columns(
             tables.QUARANTINE,
             content=pa.repeat(content, of_month.num_rows),
             row=of_month["row"],

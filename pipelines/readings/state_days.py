@@ -63,4 +63,4 @@ def _counted(store: Store, month: str, contents: Sequence[str], states: Represen
     order = np.argsort(key, kind="stable")
     household, day = unpacked(key[order])
     names = pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), pa.array(ids, pa.string()))
-    return tables.columns(tables.STATE_DAYS, household_id=names, day=day, counted_wh=energy[order])
+    return tables.table_from_columns(tables.STATE_DAYS, household_id=names, day=day, counted_wh=energy[order])

@@ -71,7 +71,7 @@ class Store:
     @property
     def schema(self) -> pa.Schema:
         """Return the table of READINGS of the dataset's layout."""
-        return tables.readings(width=self.layout.width, channels=self.layout.channels)
+        return tables.readings_schema(width=self.layout.width, channels=self.layout.channels)
 
     def content(self, digest: str) -> str:
         """Return the content id of a file with this digest."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from agedp_data import noise
-from agedp_data.pictures.page import in_short, paragraph
-from agedp_data.pictures.scales import plain
+from agedp_data.pictures.page import fact_list, paragraph
+from agedp_data.pictures.scales import format_number
 from agedp_data.statement_words import is_over
 from pipelines.reports.figures import LabelledBound, at_most
 from pipelines.reports.series import percent
@@ -41,7 +41,7 @@ def head(told: ReportData, title: str, figures: Sequence[LabelledBound]) -> Iter
         )
     else:
         yield paragraph(f"Nothing is released to the population {claim['population']} yet.")
-    yield in_short([*_facts(told, figures)])
+    yield fact_list([*_facts(told, figures)])
     yield paragraph(_EPSILON, "soft")
     yield "</header>"
 
@@ -77,7 +77,7 @@ def _facts(told: ReportData, figures: Sequence[LabelledBound]) -> Iterator[tuple
         of += ", smallest group" if len(newest.cells) > 1 else ""
         yield (
             "noise of a day's mean",
-            f"±\u00a0{plain(wide)}\u00a0kWh",
+            f"±\u00a0{format_number(wide)}\u00a0kWh",
             f"{percent(told.coverage)} of the time, newest day{of}",
         )
     elif counted:

@@ -18,8 +18,8 @@ from typing import Any
 from agedp_data import tables
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.pictures.chart import Line, chart
-from agedp_data.pictures.page import document, in_short, paragraph, section, table
-from agedp_data.pictures.scales import Scale, days, linear, plain
+from agedp_data.pictures.page import document, fact_list, paragraph, section, table
+from agedp_data.pictures.scales import Scale, date_axis, format_number, linear_axis
 from pipelines import folders
 from pipelines.internal_files import FileNotice
 from pipelines.notes.coverage import COVERAGE
@@ -58,7 +58,7 @@ def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, .
     body = [
         f"<header><h1>{escape(title)}</h1>",
         paragraph(_STAYS, "mark"),
-        in_short([*_facts(work, results, lines, clamped, len(released))]),
+        fact_list([*_facts(work, results, lines, clamped, len(released))]),
         "</header><main>",
         section("Published against true", *_means(work, found, results), *count_parts(work, rows)),
         section("Coverage and clamp", *_coverage(lines), *clamp_parts(clamped)),
@@ -93,8 +93,8 @@ def _facts(
     yield "days released", f"{released:,}", f"true means of {noted:,} are noted"
     if results:
         key, first = next(iter(results.items()))
-        yield "error of a day's mean", f"{plain(first.rms_kwh)}\u00a0kWh", f"root mean square, {', '.join(key)}"
-        yield "errors against noise", plain(first.in_sd), "1: noise is all there is"
+        yield "error of a day's mean", f"{format_number(first.rms_kwh)}\u00a0kWh", f"root mean square, {', '.join(key)}"
+        yield "errors against noise", format_number(first.in_sd), "1: noise is all there is"
         wanted = percent(work.run.output.interval)
         yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"of their intervals, {wanted} expected"
     if lines:
@@ -102,7 +102,7 @@ def _facts(
         yield "coverage", f"{100 * usable / max(homes, 1):.1f}\u00a0%", "household-days with a usable day"
         yield "clamped", f"{100 * above / max(usable, 1):.2f}\u00a0%", "of usable household-days"
     if clamped:
-        yield "the clamp cuts", f"{plain(clamped[0].cut_kwh)}\u00a0kWh", f"off a mean, {clamped[0].series}"
+        yield "the clamp cuts", f"{format_number(clamped[0].cut_kwh)}\u00a0kWh", f"off a mean, {clamped[0].series}"
 
 
 def _means(work: Work, found: Mapping[Key, Sequence[CellUtility]], results: Mapping[Key, Utility]) -> Iterator[str]:
@@ -120,11 +120,11 @@ def _means(work: Work, found: Mapping[Key, Sequence[CellUtility]], results: Mapp
         (
             ", ".join(key),
             f"{one.days:,}",
-            plain(one.rms_kwh),
-            plain(one.expected_kwh),
-            plain(one.in_sd),
+            format_number(one.rms_kwh),
+            format_number(one.expected_kwh),
+            format_number(one.in_sd),
             f"{100 * one.inside:.1f} %",
-            "–" if math.isnan(one.relative) else f"{plain(100 * one.relative)} %",
+            "–" if math.isnan(one.relative) else f"{format_number(100 * one.relative)} %",
             _or_dash(one.change_kwh),
             *([_or_dash(one.stale_kwh)] if age else []),
         )
@@ -141,13 +141,13 @@ def _means(work: Work, found: Mapping[Key, Sequence[CellUtility]], results: Mapp
 
 
 def _or_dash(value: float) -> str:
-    return "–" if math.isnan(value) else plain(value)
+    return "–" if math.isnan(value) else format_number(value)
 
 
 def _axis(shown: Sequence[date]) -> tuple[Scale, list[float]]:
     """Return the axis from the first to the last day, and every place on it."""
     numbers = range(min(shown).toordinal(), max(shown).toordinal() + 1)
-    return days(min(shown), max(shown)), [float(number) for number in numbers]
+    return date_axis(min(shown), max(shown)), [float(number) for number in numbers]
 
 
 def _true_chart(of: str, own: Sequence[CellUtility]) -> str:
@@ -165,10 +165,10 @@ def _true_chart(of: str, own: Sequence[CellUtility]) -> str:
     ends = [end for one in own for end in (one.said.low, one.said.high, one.true)]
     largest = max(own, key=lambda one: abs(one.error))
     about = (
-        f"{len(own)} days; largest error {plain(largest.error)} kWh a home on {largest.day}, "
-        f"true {plain(largest.true)}, published {plain(largest.said.mean)}."
+        f"{len(own)} days; largest error {format_number(largest.error)} kWh a home on {largest.day}, "
+        f"true {format_number(largest.true)}, published {format_number(largest.said.mean)}."
     )
-    return chart(f"Published and true mean by day: {of}", about, lines, x=x, y=linear(ends), y_title="kWh a home")
+    return chart(f"Published and true mean by day: {of}", about, lines, x=x, y=linear_axis(ends), y_title="kWh a home")
 
 
 def _by_month(of: str, own: Sequence[CellUtility]) -> str:
@@ -180,7 +180,9 @@ def _by_month(of: str, own: Sequence[CellUtility]) -> str:
         result = utility(there, age_days=0)
         true, said = (sum(values) / len(there) for values in ((d.true for d in there), (d.said.mean for d in there)))
         inside = f"{100 * result.inside:.0f} %"
-        rows.append((month, f"{len(there)}", plain(true), plain(said), plain(result.rms_kwh), inside))
+        rows.append(
+            (month, f"{len(there)}", format_number(true), format_number(said), format_number(result.rms_kwh), inside)
+        )
     return table(f"By month, kWh a home: {of}", ("month", "days", "true mean", "published", "error", "inside"), rows)
 
 
@@ -223,7 +225,7 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
     ]
     known = [value for value in usable if not math.isnan(value)]
     about = f"Usable: from {min(known):.1f} to {max(known):.1f} per cent of the households on the roster."
-    y = linear([0.0, 100.0])
+    y = linear_axis([0.0, 100.0])
     return chart(f"Coverage and clamp by day: {name}", about, lines, x=x, y=y, y_title="per cent", height=170)
 
 

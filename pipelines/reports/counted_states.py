@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agedp_data.pictures.page import paragraph, table
-from agedp_data.pictures.scales import plain
+from agedp_data.pictures.scales import format_number
 from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.work import Work
 
@@ -44,4 +44,4 @@ def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     off = [line["states_kwh"] - line["readings_kwh"] for line in lines]
     read, counted = (sum(line[name] for line in lines) / len(lines) for name in ("readings_kwh", "states_kwh"))
     rms = math.sqrt(sum(one**2 for one in off) / len(off))
-    return (f"{len(lines):,}", *map(plain, (read, counted, sum(off) / len(off), min(off), max(off), rms)))
+    return (f"{len(lines):,}", *map(format_number, (read, counted, sum(off) / len(off), min(off), max(off), rms)))

@@ -17,7 +17,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.parameters import exact_text
 from agedp_data.pictures.chart import Bars, Line, chart
 from agedp_data.pictures.page import paragraph, table
-from agedp_data.pictures.scales import Scale, linear, named, plain
+from agedp_data.pictures.scales import Scale, format_number, linear_axis, named_axis
 from pipelines.reports.series import percent
 
 MOST_GROUPS = 6
@@ -118,7 +118,7 @@ def places(series: Distribution) -> Scale:
     fit = max(2, _LETTERS // (max(map(len, names)) + _GAP))
     step = -(-len(names) // fit)
     ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
-    found = named(ticks)
+    found = named_axis(ticks)
     return Scale(-0.5, len(names) - 0.5, found.ticks)
 
 
@@ -134,14 +134,15 @@ def _chart(of: str, one: GroupHistogram, series: Distribution, coverage: Decimal
     values = [float(value) for value in one.values]
     most = max(range(len(values)), key=values.__getitem__)
     about = (
-        f"Of {one.households:,} homes; the largest count is {plain(values[most])}, of {names[most]} kWh; the noise "
+        f"Of {one.households:,} homes; the largest count is {format_number(values[most])}, "
+        f"of {names[most]} kWh; the noise "
         f"interval of each count reaches {one.half:,} homes to either side."
     )
     layers: list[Bars | Line] = [
         Bars("homes by use of the day", [float(i) for i in range(len(values))], values, style=2),
         whiskers(f"interval that covers the noise ({percent(coverage)})", values, one.half, style=0),
     ]
-    y = linear([0.0, *(value + sign * one.half for value in values for sign in (-1, 1))], zero=True)
+    y = linear_axis([0.0, *(value + sign * one.half for value in values for sign in (-1, 1))], zero=True)
     title = f"Homes by how much they used on {one.day}: {of}"
     height = 150 if small else 220
     return chart(title, about, layers, x=places(series), y=y, y_title="homes; ranges of kWh below", height=height)
@@ -156,10 +157,16 @@ def _of_one(of: str, found: Sequence[GroupHistogram], series: Distribution, cove
     means = [[*_means(own)] for own in newest.values()]
     one = found[-1]
     rows = [
-        (name, f"{value:,}", f"{value - one.half:,}", f"{value + one.half:,}", *(plain(mean[i]) for mean in means))
+        (
+            name,
+            f"{value:,}",
+            f"{value - one.half:,}",
+            f"{value + one.half:,}",
+            *(format_number(mean[i]) for mean in means),
+        )
         for i, (name, value) in enumerate(zip(range_names(series), one.values, strict=True))
     ]
-    rows.append(("noise sd", plain(one.sd), "", "", *(plain(_mean_sd(own)) for own in newest.values())))
+    rows.append(("noise sd", format_number(one.sd), "", "", *(format_number(_mean_sd(own)) for own in newest.values())))
     months_too = "; then the mean of the days of a month" if newest else ""
     caption = (
         f"Homes by use on {one.day}, of {one.households:,} ({of}); low to high covers the noise {percent(coverage)}"
@@ -173,7 +180,7 @@ def _of_groups(of: str, newest: Mapping[str, GroupHistogram], series: Distributi
     days = {one.day for one in newest.values()}
     rows = [(name, *(f"{one.values[i]:,}" for one in newest.values())) for i, name in enumerate(range_names(series))]
     rows.append((f"± covers {percent(coverage)}", *(f"{one.half:,}" for one in newest.values())))
-    rows.append(("noise sd", *(plain(one.sd) for one in newest.values())))
+    rows.append(("noise sd", *(format_number(one.sd) for one in newest.values())))
     rows.append(("homes counted", *(f"{one.households:,}" for one in newest.values())))
     if len(days) > 1:
         rows.append(("day", *(one.day for one in newest.values())))

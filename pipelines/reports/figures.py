@@ -15,8 +15,8 @@ from typing import Any
 
 from agedp_data.losses import to_float
 from agedp_data.pictures.chart import Line, chart
-from agedp_data.pictures.page import paragraph, said_table, size_bar, table
-from agedp_data.pictures.scales import days, logarithmic, plain, short
+from agedp_data.pictures.page import paragraph, size_bar, table, text_table
+from agedp_data.pictures.scales import date_axis, format_number, format_rounded_up, logarithmic_axis
 from agedp_data.statement_words import holds_when
 from pipelines.reports.courses import BoundKey, LossOverTime
 
@@ -83,16 +83,16 @@ def figures_table(
     `times` is by which factor the noise would change, None if hardly any would do; `sd_kwh` the noise of the newest
     mean, None if no mean was released.
     """
-    scale = logarithmic([one.epsilon for one in figures])
+    scale = logarithmic_axis([one.epsilon for one in figures])
     priced = sd_kwh is not None and any(one.key in times for one in figures)
     if priced:
-        yield paragraph(_PRICED.format(plain(sd_kwh or 0.0)), "soft")
+        yield paragraph(_PRICED.format(format_number(sd_kwh or 0.0)), "soft")
         if any(not one.always for one in figures if one.key in times):
             yield paragraph(_CAPS, "soft")
     rows = [
         (
             f'<b class="letter">{one.letter}</b> {escape(one.key.name)}',
-            size_bar(scale.place(one.epsilon) if one.epsilon > 0 else 0.0, filled=one.always),
+            size_bar(scale.position(one.epsilon) if one.epsilon > 0 else 0.0, filled=one.always),
             f"<strong>{escape(one.text)}</strong>",
             escape(one.factor or "–"),
             escape(one.limit or "none"),
@@ -102,19 +102,20 @@ def figures_table(
         for one in figures
     ]
     caption = (
-        f"Epsilon at most, after all days released. Bars: {plain(scale.low)} to {plain(scale.high)}, logarithmic; "
+        f"Epsilon at most, after all days released. Bars: {format_number(scale.low)} to "
+        f"{format_number(scale.high)}, logarithmic; "
         "filled: always true, outlined: true if the model is. A sum of discounted losses bounds no odds."
     )
     noise = ["noise at 1"] if priced else []
     columns = ("figure", "", "epsilon", "odds change by", "limit", *noise, "about what, and when it holds")
-    yield said_table(caption, columns, rows)
+    yield text_table(caption, columns, rows)
 
 
 def _price(one: LabelledBound, times: Mapping[BoundKey, float | None], sd_kwh: float) -> str:
     if one.key not in times:
         return "–"
     factor = times[one.key]
-    return "caps decide" if factor is None else f"{plain(sd_kwh * factor)}\u00a0kWh"
+    return "caps decide" if factor is None else f"{format_number(sd_kwh * factor)}\u00a0kWh"
 
 
 def at_most(one: LabelledBound) -> str:
@@ -132,7 +133,7 @@ def growth(figures: Sequence[LabelledBound], found: Mapping[BoundKey, LossOverTi
     if len(dates) < 2:
         return
     values = {one.letter: [_epsilon(value) for value in course.values] for one, course in drawn}
-    y = logarithmic([value for each in values.values() for value in each])
+    y = logarithmic_axis([value for each in values.values() for value in each])
     alike: dict[LossOverTime, list[LabelledBound]] = {}
     for one, course in drawn:
         alike.setdefault(course, []).append(one)
@@ -147,9 +148,11 @@ def growth(figures: Sequence[LabelledBound], found: Mapping[BoundKey, LossOverTi
         )
         for place, (course, ones) in enumerate(alike.items())
     ]
-    ends = "; ".join(f"{one.letter}, {one.key.name}: {short(values[one.letter][-1])} at the end" for one, _ in drawn)
+    ends = "; ".join(
+        f"{one.letter}, {one.key.name}: {format_rounded_up(values[one.letter][-1])} at the end" for one, _ in drawn
+    )
     about = f"Every figure by day of the data, on a logarithmic scale. {ends}."
-    x = days(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
+    x = date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
     title = "Every figure as the days were released"
     yield chart(title, about, lines, x=x, y=y, y_title="epsilon (each step: ten times)", height=240)
     shown = sorted({dates[round(i * (len(dates) - 1) / _DATES)] for i in range(_DATES + 1)})
@@ -173,14 +176,18 @@ def _epsilon(value: int | None) -> float:
 
 def _at(course: LossOverTime, day: str) -> str:
     known = [value for at, value in zip(course.days, course.values, strict=True) if at <= day]
-    return "infinite" if not known or known[-1] is None else short(to_float(known[-1]))
+    return "infinite" if not known or known[-1] is None else format_rounded_up(to_float(known[-1]))
 
 
 def schedules_table(schedules: Mapping[str, float]) -> str:
     """Return the mean noise, kWh a home, of each schedule that the promise could follow, its own first."""
     own = next(iter(schedules))
     rows = [
-        (name + (" (as promised)" if name == own else ""), plain(kwh), f"{plain(kwh / schedules[own])} ×")
+        (
+            name + (" (as promised)" if name == own else ""),
+            format_number(kwh),
+            f"{format_number(kwh / schedules[own])} ×",
+        )
         for name, kwh in schedules.items()
     ]
     caption = "Noise by schedule of the same promise: mean standard deviation over its days, kWh a home, before caps"

@@ -18,7 +18,7 @@ import numpy as np
 
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import document, paragraph, section, table
-from agedp_data.pictures.scales import linear, named
+from agedp_data.pictures.scales import linear_axis, named_axis
 from agedp_data.privacy.leakage import leakage_from_total_variation
 from pipelines.models.memory import DAY_GIVEN_CALENDAR, DAY_TOTALS, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS, LEVEL
 from pipelines.quantize import Floats
@@ -191,8 +191,8 @@ def _figure(found: MemoryCurves, title: str, lines: Mapping[str, Drawn], y_title
         title,
         f"By days apart, evenly spaced, not to scale. {said}",
         layers,
-        x=named({place: f"{age} d" for place, age in zip(places, found.ages_days, strict=True)}),
-        y=linear([0.0, y_top], zero=True),
+        x=named_axis({place: f"{age} d" for place, age in zip(places, found.ages_days, strict=True)}),
+        y=linear_axis([0.0, y_top], zero=True),
         y_title=y_title,
     )
 

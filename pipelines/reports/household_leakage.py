@@ -17,7 +17,7 @@ from agedp_data.losses import NANO, to_float
 from agedp_data.notions.fading import by_number
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.page import table
-from agedp_data.pictures.scales import plain
+from agedp_data.pictures.scales import format_number
 from agedp_data.privacy.temporal import daily_release_leakage
 from pipelines.models.envelopes import steps_per_day
 from pipelines.quantize import Floats
@@ -38,10 +38,12 @@ def leakage_parts(
     spent, gaps = np.array(list(losses.values())) / NANO, np.diff(list(losses))
     said = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
     order = np.argsort(-said, kind="stable")
-    few = [(f"{100 * share:g} % of the homes at most", plain(float(np.quantile(said, share)))) for share in _SHARES]
-    most = [(ids[home], plain(float(said[home]))) for home in order[:_SHOWN]]
+    few = [
+        (f"{100 * share:g} % of the homes at most", format_number(float(np.quantile(said, share)))) for share in _SHARES
+    ]
+    most = [(ids[home], format_number(float(said[home]))) for home in order[:_SHOWN]]
     caption = (
         f"What the newest {len(losses)} released days say about one of them, by each home's own chain "
-        f"(a day's own loss: {plain(to_float(max(losses.values())))} at most)"
+        f"(a day's own loss: {format_number(to_float(max(losses.values())))} at most)"
     )
     yield table(caption, ("homes", "epsilon"), [*few, *most])

@@ -13,7 +13,7 @@ from agedp_data.config.model import EstimatedModel
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, section, table
-from agedp_data.pictures.scales import linear, named, plain, short
+from agedp_data.pictures.scales import format_number, format_rounded_up, linear_axis, named_axis
 from pipelines.reports.at_the_clamp import ClampEffect
 from pipelines.reports.forgetting import report_name
 from pipelines.reports.household_leakage import leakage_parts
@@ -27,15 +27,19 @@ _DISTANCE = "total_variation_"
 def clamp_parts(clamped: Sequence[ClampEffect]) -> Iterator[str]:
     """Yield for each series which households its clamp binds."""
     for one in clamped:
-        about = f"{one.series}, clamp {plain(one.clamp_kwh)} kWh, {one.days:,} days whose readings are kept"
+        about = f"{one.series}, clamp {format_number(one.clamp_kwh)} kWh, {one.days:,} days whose readings are kept"
         if not one.bound:
             yield paragraph(f"No household was above the clamp: {about}.")
             continue
-        rows = [(each.household, f"{each.days_above:,}", plain(each.largest_kwh)) for each in one.bound[:_SHOWN]]
+        rows = [
+            (each.household, f"{each.days_above:,}", format_number(each.largest_kwh)) for each in one.bound[:_SHOWN]
+        ]
         more = f"; the first {_SHOWN} of {len(one.bound):,}" if len(one.bound) > _SHOWN else ""
         columns = ("household", "days above", "largest day, kWh")
         yield table(f"Households that the clamp binds: {about}{more}", columns, rows)
-        yield paragraph(f"The clamp takes {plain(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
+        yield paragraph(
+            f"The clamp takes {format_number(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft"
+        )
 
 
 def model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
@@ -69,8 +73,8 @@ def _deciding(columns: Mapping[str, Any]) -> Iterator[str]:
     for name, values in distances.items():
         order = [place for _, _, place in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
         age = name.removeprefix(_DISTANCE).removesuffix("_days")
-        others = plain(values[order[1]]) if len(order) > 1 else "–"
-        rows.append((f"{age} d", ids[order[0]], plain(values[order[0]]), others))
+        others = format_number(values[order[1]]) if len(order) > 1 else "–"
+        rows.append((f"{age} d", ids[order[0]], format_number(values[order[0]]), others))
     if rows:
         heads = ("age", "household", "total variation", "the next one's")
         yield table("The household that forgets most slowly, by age: it decides what is published", heads, rows)
@@ -98,15 +102,17 @@ def _memory(figure: str, apart: np.ndarray[Any, Any], values: dict[str, np.ndarr
         Line(name, x, each, letter=name[3:4].upper() if name.startswith("by") else name[0].upper(), style=place)
         for place, (name, each) in enumerate(known.items())
     ]
-    said = "; ".join(f"{name}: {plain(each[0])} at {ages[0]} d" for name, each in known.items() if each[0] == each[0])
-    axis = named({place: f"{age} d" for place, age in zip(x, ages, strict=True)})
+    said = "; ".join(
+        f"{name}: {format_number(each[0])} at {ages[0]} d" for name, each in known.items() if each[0] == each[0]
+    )
+    axis = named_axis({place: f"{age} d" for place, age in zip(x, ages, strict=True)})
     title = f"Model against measurement, median household: {figure}"
-    y = linear([0.0, 1.0])
+    y = linear_axis([0.0, 1.0])
     yield chart(
         title, f"Total variation by days apart. {said}.", lines, x=axis, y=y, y_title="total variation", height=190
     )
     rows = [
-        (f"{age} d", *("–" if math.isnan(each[i]) else short(each[i]) for each in known.values()))
+        (f"{age} d", *("–" if math.isnan(each[i]) else format_rounded_up(each[i]) for each in known.values()))
         for i, age in enumerate(ages)
     ]
     yield table("The same in numbers, by days apart", ("apart", *known), rows)

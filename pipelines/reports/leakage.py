@@ -14,7 +14,7 @@ from agedp_data.notions.leaked import DayLeakage, TemporalLosses
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.chart import Level, Line, chart
 from agedp_data.pictures.page import table
-from agedp_data.pictures.scales import days, linear, short
+from agedp_data.pictures.scales import date_axis, format_rounded_up, linear_axis
 
 
 def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
@@ -35,11 +35,11 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
     own = max(one.own for one in found)
     about = (
         f"Epsilon by day of the data, if the model holds: what all releases together say about each day, "
-        f"{short(to_float(most.total))} at most (about {_day(most)}), of which the day's own release says "
-        f"{short(to_float(own))} at most."
+        f"{format_rounded_up(to_float(most.total))} at most (about {_day(most)}), of which the day's own release says "
+        f"{format_rounded_up(to_float(own))} at most."
     )
-    y = linear([to_float(most.total), *([] if alpha is None else [alpha])], zero=True)
-    x = days(date.fromordinal(found[0].day), date.fromordinal(found[-1].day))
+    y = linear_axis([to_float(most.total), *([] if alpha is None else [alpha])], zero=True)
+    x = date_axis(date.fromordinal(found[0].day), date.fromordinal(found[-1].day))
     title = "What all releases together say about each day"
     yield chart(title, about, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
     months: dict[str, list[DayLeakage]] = {}
@@ -60,7 +60,7 @@ def _sides(found: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
 
 
 def _largest(values: Sequence[int]) -> str:
-    return short(to_float(max(values)))
+    return format_rounded_up(to_float(max(values)))
 
 
 def _day(one: DayLeakage) -> str:

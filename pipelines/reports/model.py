@@ -12,7 +12,7 @@ from agedp_data.notions.aged import AgedLeakage
 from agedp_data.notions.notion import Method, day_losses
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import table
-from agedp_data.pictures.scales import Scale, linear, logarithmic, short
+from agedp_data.pictures.scales import Scale, format_rounded_up, linear_axis, logarithmic_axis
 
 _FURTHEST_DAYS = 400
 _SHOWN, _STEEP = 8, 30
@@ -35,14 +35,17 @@ def model_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord]) -> Iterat
         for name, left in by_method.items()
     }
     yield '<div class="two">'
-    yield _figure(f"What is left of one day's loss of {short(to_float(largest))}", ages, alone)
+    yield _figure(f"What is left of one day's loss of {format_rounded_up(to_float(largest))}", ages, alone)
     name, left = next(iter(by_method.items()))
     together = left.of(losses)
     every = [to_float(together.risk(age * envelope.steps_per_day)) for age in ages]
     yield _figure("What all released days say about the present", ages, {_METHODS.get(name, name): every})
     yield "</div>"
     shown = _some(ages, [*alone.values(), every])
-    rows_of = [(f"{age}", *(short(values[ages.index(age)]) for values in [*alone.values(), every])) for age in shown]
+    rows_of = [
+        (f"{age}", *(format_rounded_up(values[ages.index(age)]) for values in [*alone.values(), every]))
+        for age in shown
+    ]
     columns = ("age, days", *(f"one day, {name}" for name in alone), f"all days, {_METHODS.get(name, name)}")
     yield table("The same in numbers: epsilon that is left at an age", columns, rows_of)
 
@@ -78,12 +81,12 @@ def _figure(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float
         for place, (name, values) in enumerate(curves.items())
     ]
     said = "; ".join(
-        f"{name}: {short(values[0])} fresh, {short(values[-1])} after {ages[-1]} days"
+        f"{name}: {format_rounded_up(values[0])} fresh, {format_rounded_up(values[-1])} after {ages[-1]} days"
         for name, values in curves.items()
     )
     every = [value for values in curves.values() for value in values]
     steep = min(every) < max(every) / _STEEP
-    y = logarithmic(every, decades=4) if steep else linear(every, zero=True)
+    y = logarithmic_axis(every, decades=4) if steep else linear_axis(every, zero=True)
     return chart(
         title,
         f"Epsilon by age of the newest data. {said}.",
@@ -96,6 +99,6 @@ def _figure(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float
 
 
 def _x(ages: Sequence[int]) -> Scale:
-    found = linear([float(age) for age in ages], zero=True)
+    found = linear_axis([float(age) for age in ages], zero=True)
     last = float(ages[-1])
     return Scale(0.0, last, tuple((value, f"{text} d") for value, text in found.ticks if value <= last))

@@ -22,7 +22,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.pictures.page import document, paragraph, section
-from agedp_data.pictures.words import html_of
+from agedp_data.pictures.words import markdown_to_html
 from agedp_data.statement import markdown
 from agedp_data.statement_words import title_of
 from pipelines.promise.in_force import series_by_contract
@@ -94,7 +94,9 @@ def page(told: ReportData) -> str:
             _losses(told, figures),
             *_model(told),
             *_leakage(told),
-            section("The statement, word for word", html_of(markdown(claim), below=2, tables=_ABOVE), kind="annex"),
+            section(
+                "The statement, word for word", markdown_to_html(markdown(claim), below=2, tables=_ABOVE), kind="annex"
+            ),
             "</main>",
             *_footer(claim),
         ],

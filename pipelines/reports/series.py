@@ -12,7 +12,7 @@ from agedp_data import noise
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.pictures.chart import Line, Marks, chart
 from agedp_data.pictures.page import paragraph, table
-from agedp_data.pictures.scales import Scale, days, linear, plain
+from agedp_data.pictures.scales import Scale, date_axis, format_number, linear_axis
 
 MOST_CELLS = 40
 """Groups that a page shows, those of most homes; a page of hundreds is read by nobody, and the tables hold them all."""
@@ -70,7 +70,7 @@ def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal,
     skipped = sorted({date.fromisoformat(row.day) for row in rows if row.state == "skipped"})
     every = [one for found in cells.values() for one in found]
     shown = [*(one.day for one in every), *skipped]
-    x = days(min(shown), max(shown))
+    x = date_axis(min(shown), max(shown))
     y = _upright(every)
     many = len(cells) > _MANY_CELLS
     if many:
@@ -128,7 +128,7 @@ def _upright(every: Sequence[CellMean]) -> Scale:
     ends = sorted(end for one in every for end in (one.low, one.high))
     inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
     wide = ends[-1] - ends[0] > _FAR * (inner[-1] - inner[0])
-    return linear(inner if wide else ends)
+    return linear_axis(inner if wide else ends)
 
 
 def _about(found: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
@@ -136,16 +136,17 @@ def _about(found: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
     middle = sum(one.mean for one in found) / len(found)
     wide = max(one.high - one.mean for one in found)
     if len(found) == 1:
-        start = f"One day, {found[0].day}: {plain(middle)} kWh a home"
+        start = f"One day, {found[0].day}: {format_number(middle)} kWh a home"
     else:
         start = (
-            f"{len(found)} days from {found[0].day} to {found[-1].day}: {plain(middle)} kWh a home on average, least "
-            f"{plain(least.mean)} on {least.day}, most {plain(most.mean)} on {most.day}"
+            f"{len(found)} days from {found[0].day} to {found[-1].day}: "
+            f"{format_number(middle)} kWh a home on average, least "
+            f"{format_number(least.mean)} on {least.day}, most {format_number(most.mean)} on {most.day}"
         )
     end = f"; {len(skipped)} days were skipped" if skipped else ""
     beyond = sum(one.low < y.low or one.high > y.high for one in found)
     end += f"; {beyond} days reach beyond the chart" if beyond else ""
-    return f"{start}; the noise interval reaches at most {plain(wide)} kWh to either side{end}."
+    return f"{start}; the noise interval reaches at most {format_number(wide)} kWh to either side{end}."
 
 
 def _mean(one: CellMean) -> float:
@@ -156,7 +157,14 @@ def _numbers(of: str, found: Sequence[CellMean], skipped: Sequence[date]) -> str
     about = f" ({of})" if of else ""
     if len(found) <= _BY_DAY:
         rows = [
-            (str(one.day), f"{one.households:,}", plain(one.mean), plain(one.low), plain(one.high), plain(one.sd))
+            (
+                str(one.day),
+                f"{one.households:,}",
+                format_number(one.mean),
+                format_number(one.low),
+                format_number(one.high),
+                format_number(one.sd),
+            )
             for one in found
         ]
         caption = f"The same in numbers, kWh a home{about}"
@@ -169,10 +177,10 @@ def _numbers(of: str, found: Sequence[CellMean], skipped: Sequence[date]) -> str
         (
             month,
             f"{len(own)}" + (f" (−{missed.count(month)})" if month in missed else ""),
-            plain(sum(one.mean for one in own) / len(own)),
-            plain(min(one.mean for one in own)),
-            plain(max(one.mean for one in own)),
-            plain(max(one.sd for one in own)),
+            format_number(sum(one.mean for one in own) / len(own)),
+            format_number(min(one.mean for one in own)),
+            format_number(max(one.mean for one in own)),
+            format_number(max(one.sd for one in own)),
         )
         for month, own in months.items()
     ]

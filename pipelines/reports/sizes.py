@@ -13,7 +13,7 @@ from agedp_data.notions.parameters import exact_text
 from agedp_data.notions.publication import Publication
 from agedp_data.pictures.chart import Line, Marks, chart
 from agedp_data.pictures.page import table
-from agedp_data.pictures.scales import linear, short
+from agedp_data.pictures.scales import format_rounded_up, linear_axis
 
 _POINTS = 40
 _FEW = 8
@@ -29,20 +29,20 @@ def size_parts(
         return
     grid = sorted({Decimal(full_wh * i // _POINTS) / 1000 for i in range(1, _POINTS + 1)})
     losses = {size: _loss(size, released, publication) for size in {*grid, *asked}}
-    named = ", ".join(f"{exact_text(size)} kWh: {short(losses[size])}" for size in asked)
-    about = f"At most, of any one day. {named}; any size: {short(losses[grid[-1]])}."
+    named = ", ".join(f"{exact_text(size)} kWh: {format_rounded_up(losses[size])}" for size in asked)
+    about = f"At most, of any one day. {named}; any size: {format_rounded_up(losses[grid[-1]])}."
     layers: list[Line | Marks] = [
         Line("epsilon", [float(size) for size in grid], [losses[size] for size in grid], dots=False),
         Marks("sizes of the statement", [float(size) for size in asked if size <= grid[-1]]),
     ]
-    x, y = linear([0.0, float(grid[-1])]), linear([0.0, losses[grid[-1]]], zero=True)
+    x, y = linear_axis([0.0, float(grid[-1])]), linear_axis([0.0, losses[grid[-1]]], zero=True)
     title = "What a day says of a change, by its size in kWh"
     yield chart(title, about, layers, x=x, y=y, y_title="epsilon", height=170)
     few = sorted({*asked, *grid[_POINTS // _FEW - 1 :: _POINTS // _FEW]})
     yield table(
         "The same in numbers: epsilon at most, of any one day",
         ("a change of one home's use by at most, kWh", "epsilon"),
-        [(exact_text(size), short(losses[size])) for size in few],
+        [(exact_text(size), format_rounded_up(losses[size])) for size in few],
     )
 
 

@@ -11,7 +11,7 @@ from agedp_data.losses import to_float
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.chart import Level, Line, chart
 from agedp_data.pictures.page import table
-from agedp_data.pictures.scales import days, linear, short
+from agedp_data.pictures.scales import date_axis, format_rounded_up, linear_axis
 
 
 def spending(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
@@ -23,17 +23,22 @@ def spending(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Itera
     every = [first + timedelta(days=i) for i in range((last - first).days + 1)]
     spent = [losses.get(str(day), 0) for day in every]
     so_far = [sum(spent[: i + 1]) for i in range(len(spent))] if len(spent) < 2 else _running(spent)
-    x = days(first, last)
+    x = date_axis(first, last)
     at = [float(day.toordinal()) for day in every]
     most = max(spent)
     yield '<div class="two">'
     for title, values, cap, about in (
-        ("Loss of each day", spent, promise["max_day_epsilon"], f"at most {short(to_float(most))} a day"),
-        ("Loss of all days so far", so_far, promise["epsilon_total"], f"{short(to_float(so_far[-1]))} in all"),
+        ("Loss of each day", spent, promise["max_day_epsilon"], f"at most {format_rounded_up(to_float(most))} a day"),
+        (
+            "Loss of all days so far",
+            so_far,
+            promise["epsilon_total"],
+            f"{format_rounded_up(to_float(so_far[-1]))} in all",
+        ),
     ):
         limit = None if cap == "unlimited" else float(cap)
         line = Line("spent", at, [to_float(value) for value in values], steps=len(values) > 1)
-        y = linear([to_float(max(values)), *([limit] if limit is not None else [])], zero=True)
+        y = linear_axis([to_float(max(values)), *([limit] if limit is not None else [])], zero=True)
         levels = [Level(f"cap of the promise, {cap}", limit)] if limit is not None else []
         said = f"{about}; " + (f"the promise permits {cap}" if limit is not None else "the promise sets no limit") + "."
         yield chart(
@@ -59,9 +64,9 @@ def _by_month(every: Sequence[date], spent: Sequence[int], so_far: Sequence[int]
         (
             month,
             f"{sum(spent[i] > 0 for i in places)}",
-            short(to_float(max(spent[i] for i in places))),
-            short(to_float(sum(spent[i] for i in places))),
-            short(to_float(so_far[places[-1]])),
+            format_rounded_up(to_float(max(spent[i] for i in places))),
+            format_rounded_up(to_float(sum(spent[i] for i in places))),
+            format_rounded_up(to_float(so_far[places[-1]])),
         )
         for month, places in months.items()
     ]

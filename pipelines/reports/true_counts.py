@@ -11,7 +11,7 @@ from agedp_data.config.series import Distribution
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, table
-from agedp_data.pictures.scales import linear, plain
+from agedp_data.pictures.scales import format_number, linear_axis
 from pipelines.notes.true_means import TRUE_COUNTS
 from pipelines.reports.distributions import places, range_names, whiskers
 from pipelines.reports.series import percent
@@ -51,9 +51,10 @@ def _newest(
         ]
         ends = [0.0, *was, *(value + sign * half for value in values for sign in (-1, 1))]
         worst = max(range(ranges), key=lambda i: abs(values[i] - was[i]))
-        about = f"The largest error is {plain(values[worst] - was[worst])} homes, of {range_names(series)[worst]} kWh."
+        error = format_number(values[worst] - was[worst])
+        about = f"The largest error is {error} homes, of {range_names(series)[worst]} kWh."
         title = f"Published and true homes by use on {row.day}: {of}"
-        yield chart(title, about, layers, x=places(series), y=linear(ends, zero=True), y_title="homes")
+        yield chart(title, about, layers, x=places(series), y=linear_axis(ends, zero=True), y_title="homes")
 
 
 def _errors(
@@ -75,5 +76,5 @@ def _errors(
 def _line(of: str, found: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
     was, errors, deviations, inside = zip(*found, strict=True)
     rms, noisy = (math.sqrt(sum(x * x for x in each) / len(found)) for each in (errors, deviations))
-    mean, share = plain(sum(was) / len(found)), f"{100 * sum(inside) / len(found):.1f} %"
-    return of, mean, plain(rms), plain(noisy), plain(rms / noisy), share
+    mean, share = format_number(sum(was) / len(found)), f"{100 * sum(inside) / len(found):.1f} %"
+    return of, mean, format_number(rms), format_number(noisy), format_number(rms / noisy), share

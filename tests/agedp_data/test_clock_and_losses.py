@@ -40,7 +40,7 @@ def test_no_earlier_date_is_old_enough(ended, age):
 
 
 def test_an_instant_is_recorded_in_utc():
-    assert clock.instant(datetime(2012, 7, 2, tzinfo=SYDNEY)) == "2012-07-01T14:00:00Z"
+    assert clock.format_instant(datetime(2012, 7, 2, tzinfo=SYDNEY)) == "2012-07-01T14:00:00Z"
 
 
 def test_today_is_the_date_in_utc():

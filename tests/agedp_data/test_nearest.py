@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agedp_data.config.messages import _KINDS
-from agedp_data.nearest import near_to
+from agedp_data.nearest import suggest_name
 
 SIDES, UNITS = ["end", "start"], ["kWh", "Wh"]
 
@@ -23,7 +23,7 @@ SIDES, UNITS = ["end", "start"], ["kWh", "Wh"]
     ],
 )
 def test_a_slip_of_the_pen_is_answered_with_the_name(written, known, proposed):
-    assert near_to(written, known) == f"; did you mean '{proposed}'?"
+    assert suggest_name(written, known) == f"; did you mean '{proposed}'?"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_slip_of_the_pen_is_answered_with_the_name(written, known, proposed):
     ],
 )
 def test_an_opposite_or_another_magnitude_is_never_proposed(written, known):
-    assert near_to(written, known) == ""
+    assert suggest_name(written, known) == ""
 
 
 def test_every_key_with_one_wrong_letter_is_proposed_or_left_alone():
@@ -59,7 +59,7 @@ def test_every_key_with_one_wrong_letter_is_proposed_or_left_alone():
         for key in keys:
             for at in range(len(key)):
                 for wrong in {key[:at] + key[at + 1 :], key[:at] + key[at] + key[at:]} - set(keys):
-                    found = near_to(wrong, keys)
+                    found = suggest_name(wrong, keys)
                     assert found in ("", f"; did you mean '{key}'?"), (wrong, found)
                     proposed += found != ""
     assert proposed > 1000

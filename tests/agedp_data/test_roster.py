@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agedp_data.errors import InputError
-from agedp_data.roster import READ_OFF, read_roster, roster_text
+from agedp_data.roster import READ_OFF_MARK, format_roster, read_roster
 
 DAY = date(2013, 1, 1)
 
@@ -42,15 +42,15 @@ def test_a_household_may_leave_come_back_and_change_group(tmp_path):
         "\ufeffhousehold_id,from,to\r\nA,2013-01-01,\r\n",
         'household_id, from ,to\n"A" , 2013-01-01 , \n\n',
         "household_id,from,to\nA,2013-01-01,",
-        f"{READ_OFF}, anything\nhousehold_id,from,to\nA,2013-01-01,\n",
-        f"\ufeff{READ_OFF}\r\nhousehold_id,from,to\r\nA,2013-01-01,\r\n",
+        f"{READ_OFF_MARK}, anything\nhousehold_id,from,to\nA,2013-01-01,\n",
+        f"\ufeff{READ_OFF_MARK}\r\nhousehold_id,from,to\r\nA,2013-01-01,\r\n",
     ],
 )
 def test_marks_blanks_quotes_and_line_ends_do_not_matter(tmp_path, text):
     text = text.replace('"A" ', '"A"')
     found = roster(tmp_path, text)
     assert (found.ids, found.households(DAY)) == (("A",), 1)
-    assert found.read_off == (READ_OFF in text)
+    assert found.read_off == (READ_OFF_MARK in text)
 
 
 def test_an_id_may_hold_a_comma_a_quote_and_a_line_end(tmp_path):
@@ -75,7 +75,7 @@ BAD = {
 @pytest.mark.parametrize("above", [0, 1])
 @pytest.mark.parametrize(("line", "said"), BAD.items())
 def test_a_malformed_line_is_named_by_its_number(tmp_path, line, said, above):
-    head = f"{READ_OFF}\n" * above
+    head = f"{READ_OFF_MARK}\n" * above
     good = '"two\nlines",2013-01-01,\n\nB,2013-01-01,\n'  # lines 2 and 3, 4 (empty), 5
     with pytest.raises(InputError) as caught:
         roster(tmp_path, f"{head}household_id,from,to\n{good}{line}\n")
@@ -125,7 +125,7 @@ SPANS = st.tuples(st.dates(), st.dates() | st.none()).filter(lambda span: span[1
 
 @given(st.dictionaries(IDS, SPANS, min_size=1, max_size=5), st.dates())
 def test_what_init_writes_is_read_back(tmp_path_factory, spans, day):
-    text = roster_text((home, *span) for home, span in spans.items())
+    text = format_roster((home, *span) for home, span in spans.items())
     found = roster(tmp_path_factory.mktemp("roster"), text)
     counted = sum(first <= day and (last is None or day <= last) for first, last in spans.values())
     assert found.read_off

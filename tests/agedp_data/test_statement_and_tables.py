@@ -185,11 +185,11 @@ def test_a_factor_is_the_next_number_of_its_digits_above_e_to_the_epsilon(loss):
 def test_a_table_takes_its_columns_and_no_others():
     days = np.array([15706, 15707])
     lines = {"file": [0, 1], "row": np.array([1, 2]), "reason": np.array([5, 6])}
-    assert tables.columns(tables.SETTLED, **lines).schema.equals(tables.SETTLED, check_metadata=True)
+    assert tables.table_from_columns(tables.SETTLED, **lines).schema.equals(tables.SETTLED, check_metadata=True)
     for wrong in ({"file": [0]}, {**lines, "more": [1, 2]}):
         with pytest.raises(ValueError, match="missing or unknown"):
-            tables.columns(tables.SETTLED, **wrong)
-    made = tables.columns(
+            tables.table_from_columns(tables.SETTLED, **wrong)
+    made = tables.table_from_columns(
         tables.DAYS,
         household_id=pa.array(["A", "B"]).dictionary_encode(),
         day=days,

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agedp_data.errors import AgedpError, InputError
-from agedp_data.roster import READ_OFF, read_roster
+from agedp_data.roster import READ_OFF_MARK, read_roster
 from tests.fuzz.mutations import PLANS, STAMPS, mutated, on_cell
 from tests.fuzz.test_input_files import in_time
 
@@ -45,7 +45,7 @@ DATES = [
 def counted(text: str) -> dict[str, list[tuple[date, date, tuple[str, ...]]]] | None:
     """The spans of a roster as a second reader understands them; None if it does not."""
     text = text.removeprefix("\ufeff")
-    text = text.partition("\n")[2] if text.startswith(READ_OFF) else text
+    text = text.partition("\n")[2] if text.startswith(READ_OFF_MARK) else text
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error:

@@ -73,7 +73,7 @@ def test_eq_55_is_counted_home_by_home_against_matrix_powers() -> None:
             keeps &= apart <= bound * (1 + 1e-9) + 1e-12
         held += keeps
     assert found.homes == 5
-    assert found.kept == held
+    assert found.bound_met == held
 
 
 def test_few_homes_or_made_up_ones_judge_nothing() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data import noise
-from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, streets_for, unseen
+from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, choose_audit_datasets, undetectable_faults
 from flows.auditing import PromiseBroken, audit_json, audit_lines, require_kept
 from pipelines import aggregate, audit, publish
 from pipelines.audit import AuditResult, MeasuredLoss
@@ -40,18 +40,18 @@ def large(house):
 
 
 def measured(run_file: Path) -> tuple[MeasuredLoss, MeasuredLoss]:
-    one, series = audit.audit(run_file, streets=STREETS).measured
+    one, series = audit.audit(run_file, datasets=STREETS).measured
     return one, series
 
 
 def test_the_real_path_is_passed_and_the_bounds_are_near_what_is_promised(large):
-    found = audit.audit(large, streets=STREETS)
+    found = audit.audit(large, datasets=STREETS)
     one, series = found.measured
     assert (one.promised, series.promised) == (2.0, 4.0)
     # of 4000 such audits, simulated, the least prove 1.26 and 2.22: the bounds lie five deviations below the mean
-    assert 1.0 < one.proven <= 2.0 < one.noticed < 3
-    assert 1.8 < series.proven <= 4.0
-    assert (found.faults, found.unseen, found.kept) == ((), (), True)
+    assert 1.0 < one.lower_bound <= 2.0 < one.detectable < 3
+    assert 1.8 < series.lower_bound <= 4.0
+    assert (found.faults, found.undetectable, found.is_within_promise) == ((), (), True)
     assert not list(large.parent.glob("confidential/*"))
     require_kept(found)
 
@@ -59,12 +59,12 @@ def test_the_real_path_is_passed_and_the_bounds_are_near_what_is_promised(large)
 def test_two_series_that_share_a_window_are_passed(house, large):
     house.write(date(2013, 1, 1), date(2013, 1, 9), promise=WINDOW, rest=TWO)
     large.write_text(large.read_text().replace("clamp_kwh = 50\n", "clamp_kwh = 50\nshare = 0.5\n"))
-    found = audit.audit(large, streets=AuditDatasets(800, 4))
+    found = audit.audit(large, datasets=AuditDatasets(800, 4))
     one, series = found.measured
     assert (one.promised, series.promised) == (0.5, 2.0)
-    assert 0.18 < one.proven <= 0.5  # 4000 simulated ones: 0.255 at least
-    assert 0.25 < series.proven <= 2
-    assert found.kept
+    assert 0.18 < one.lower_bound <= 0.5  # 4000 simulated ones: 0.255 at least
+    assert 0.25 < series.lower_bound <= 2
+    assert found.is_within_promise
 
 
 def halve_the_noise(monkeypatch):
@@ -116,7 +116,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_exposed_at_large_losses_and_at_small_ones(run_file, monkeypatch, fault):
     fault(monkeypatch)
-    found = audit.audit(run_file, streets=AuditDatasets(400, 16))
+    found = audit.audit(run_file, datasets=AuditDatasets(400, 16))
     assert found.faults
     assert all(FAULTS[fault] in one for one in found.faults)
     with pytest.raises(PromiseBroken, match="the promise is broken"):
@@ -129,7 +129,7 @@ def test_each_fault_is_exposed_at_large_losses_and_at_small_ones(run_file, monke
 )
 def test_of_each_fault_more_is_proven_than_is_promised(large, monkeypatch, fault, which):
     fault(monkeypatch)
-    assert not measured(large)[which].kept
+    assert not measured(large)[which].is_within_promise
 
 
 def test_a_sum_beyond_the_clamp_never_reaches_the_noise(large, monkeypatch):
@@ -140,7 +140,7 @@ def test_a_sum_beyond_the_clamp_never_reaches_the_noise(large, monkeypatch):
 
 def test_people_are_told_how_far_it_is(large):
     steps = []
-    audit.audit(large, streets=AuditDatasets(10, 1), told=ProgressReporter(lambda *step: steps.append(step)))
+    audit.audit(large, datasets=AuditDatasets(10, 1), progress=ProgressReporter(lambda *step: steps.append(step)))
     own = [step for step in steps if step[0] == "audit"]
     assert own == [("audit", done, 12) for done in range(1, 13)]  # two nights of six stages
     assert {step[0] for step in steps} > {"audit", "read"}
@@ -153,24 +153,33 @@ def charged(*days: float, beyond: int = 2_350_000, moved: int = 1) -> list[Audit
 
 
 def test_what_small_losses_hide_is_named_and_larger_ones_hide_nothing():
-    hidden = unseen(charged(0.00001), AuditDatasets(1600, 64), unlikely=1e-6)
+    hidden = undetectable_faults(charged(0.00001), AuditDatasets(1600, 64), significance=1e-6)
     assert hidden == ("a skipped clamp",)
-    assert unseen(charged(0.001), AuditDatasets(1600, 64), unlikely=1e-6) == ()
-    assert unseen(charged(50.0, beyond=0, moved=2), AuditDatasets(1600, 1), unlikely=1e-6) == ("half the noise",)
+    assert undetectable_faults(charged(0.001), AuditDatasets(1600, 64), significance=1e-6) == ()
+    assert undetectable_faults(charged(50.0, beyond=0, moved=2), AuditDatasets(1600, 1), significance=1e-6) == (
+        "half the noise",
+    )
     kept = AuditResult((MeasuredLoss("one release", 0.00001, 0.0, 0.01),), AuditDatasets(1600, 64), (), hidden)
-    assert kept.kept
+    assert kept.is_within_promise
     assert audit_lines(kept)[-1].endswith("not ruled out: a skipped clamp")
     assert audit_json(kept)["cannot_show"] == ["a skipped clamp"]
 
 
 def test_streets_have_the_more_homes_the_less_each_may_lose():
-    assert [streets_for(charged(loss)).homes for loss in (3.0, 1.0, 0.1, 0.000001)] == [1, 2, 15, 64]
+    assert [choose_audit_datasets(charged(loss)).households_per_group for loss in (3.0, 1.0, 0.1, 0.000001)] == [
+        1,
+        2,
+        15,
+        64,
+    ]
 
 
 def test_without_a_number_the_losses_of_the_run_file_decide_in_which_streets(large, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        audit, "streets_for", lambda releases: asked.append([each.epsilon for each in releases]) or AuditDatasets(30, 2)
+        audit,
+        "choose_audit_datasets",
+        lambda releases: asked.append([each.epsilon for each in releases]) or AuditDatasets(30, 2),
     )
-    assert audit.audit(large).streets == AuditDatasets(30, 2)
+    assert audit.audit(large).datasets == AuditDatasets(30, 2)
     assert asked == [[2.0, 2.0]]

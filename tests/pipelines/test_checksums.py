@@ -11,7 +11,7 @@ from agedp_data import tables
 from pipelines import folders
 from pipelines.checksums import checked_json, read_checked_json
 
-DAYS = tables.columns(
+DAYS = tables.table_from_columns(
     tables.DAYS,
     household_id=pa.array(["A", "A", "B"]).dictionary_encode(),
     day=[15765, 15766, 15765],

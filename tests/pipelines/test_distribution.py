@@ -387,13 +387,13 @@ def test_the_audit_passes_counts_and_exposes_too_small_a_sensitivity(house, monk
     start = text.index("[promise]")
     end = text.index("[series", start) if "[series" in text[start:] else len(text)
     house.run_file.write_text(text[:start] + "[promise]\n" + AUDITED + text[end:])
-    found = audit.audit(house.run_file, streets=AuditDatasets(1400, 1))
+    found = audit.audit(house.run_file, datasets=AuditDatasets(1400, 1))
     assert found.measured[0].promised == 2.0
-    assert found.measured[0].proven > 0.5
-    assert found.kept  # false alarms: fewer than one in a hundred thousand
+    assert found.measured[0].lower_bound > 0.5
+    assert found.is_within_promise  # false alarms: fewer than one in a hundred thousand
     monkeypatch.setattr(statistics, f"{name}_sensitivity", lambda change, *, edges: 1)
-    found = audit.audit(house.run_file, streets=AuditDatasets(1400, 1))
-    assert not found.measured[0].kept  # two parts of 2 each: the next test
+    found = audit.audit(house.run_file, datasets=AuditDatasets(1400, 1))
+    assert not found.measured[0].is_within_promise  # two parts of 2 each: the next test
     assert "too many for the noise that their loss asks for" in found.faults[0]
 
 

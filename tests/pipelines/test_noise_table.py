@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 
 from agedp_data.notions import NOTIONS
-from agedp_data.roster import read_roster, roster_text
+from agedp_data.roster import format_roster, read_roster
 from pipelines.noise_table import noise_table
 from pipelines.run_file_options import toml_of
 from pipelines.run_file_proposals import FileFacts, KeyLine
@@ -21,7 +21,7 @@ FACTS = FileFacts("london", ("*.csv",), date(2013, 1, 1), date(2013, 1, DAYS), H
 @pytest.fixture(scope="module")
 def roster(tmp_path_factory):
     path = tmp_path_factory.mktemp("noise") / "roster.csv"
-    path.write_text(roster_text((f"h{i}", FACTS.first, None) for i in range(HOUSEHOLDS)))
+    path.write_text(format_roster((f"h{i}", FACTS.first, None) for i in range(HOUSEHOLDS)))
     return read_roster(path)
 
 

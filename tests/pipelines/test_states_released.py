@@ -245,8 +245,8 @@ def test_a_series_of_states_passes_the_audit_of_the_real_path(homes):
     write(homes, "states")
     calibrate(homes.run_file)
     found = audit(homes.run_file, households=1000)
-    assert found.kept
-    assert all(one.promised < one.noticed for one in found.measured)
+    assert found.is_within_promise
+    assert all(one.promised < one.detectable for one in found.measured)
 
 
 NEIGHBOURS = (

@@ -14,6 +14,6 @@ from pipelines.papers.results import Paper
 
 def paper(data: PaperReadings) -> Paper:
     """Return every figure and claim of the paper."""
-    made = [motivating(), figure_2(), figure_3(), figure_4(), figure_5(), figure_6a(data), figure_6b(data)]
-    made += [figure_7(data), figure_8()]
-    return Paper("age", "Age-dependent differential privacy", tuple(made), claims(made))
+    figures = [motivating(), figure_2(), figure_3(), figure_4(), figure_5(), figure_6a(data), figure_6b(data)]
+    figures += [figure_7(data), figure_8()]
+    return Paper("age", "Age-dependent differential privacy", tuple(figures), claims(figures))

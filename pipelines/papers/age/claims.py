@@ -102,12 +102,12 @@ def _several(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
     )
     oldest = int(age_of_information(4 * np.arange(1, 25), [2] * 24, 99)[8:].max())
     fifth = figures["figure_3"].at("total variation", 20.0)
-    top, tight = (float(peak(CHAIN, 0.5, age=2, interval=4, method=way)) for way in ("total_variation", "tight"))
+    top, tight = (float(peak(CHAIN, 0.5, age=2, interval=4, method=method)) for method in ("total_variation", "tight"))
     endless = float(peak(CHAIN, 1.0, age=0, interval=1, method="tight"))
-    given = {"losses": (np.arange(1, 401) * 0.02).tolist(), "precision": 1e-6, "max_total": 60.0}
+    search = {"losses": (np.arange(1, 401) * 0.02).tolist(), "precision": 1e-6, "max_total": 60.0}
     turns = [periodic_and_alternating(most) for most in (0.084, 0.0995)]
-    strict, free = (plan_geometric_decay(DECAY, SQUARE_ERROR, max_penalty=most, **given) for most in (0.084, 0.0995))
-    alone, lower = (float(np.log1p(LEFT**3 * each)) for each in (np.expm1(0.5), np.exp(0.5) * (1 - LEFT * 0.7) - 1))
+    strict, free = (plan_geometric_decay(DECAY, SQUARE_ERROR, max_penalty=most, **search) for most in (0.084, 0.0995))
+    alone, lower = (float(np.log1p(LEFT**3 * factor)) for factor in (np.expm1(0.5), np.exp(0.5) * (1 - LEFT * 0.7) - 1))
     return (
         PaperClaim("eq. 21", "Queries are counted from S_0 = 0 on.", "refuted",
               "from the first publication on: before it the loss is"
@@ -146,7 +146,7 @@ def _several(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
               " at losses .2, .5 and 1", "MATHS 3",
               "papers/test_age.py::test_eq_40_is_what_a_search_over_all_splits_finds"),
         PaperClaim("Theorem 4", "Periodic schedules are enough.", "reproduced",
-              f"fresh outputs, errors of .084 and .0995: one interval {_list([one for one, _ in turns], 3)}, two that"
+              f"fresh outputs, errors of .084 and .0995: one interval {_list([peak for peak, _ in turns], 3)}, two that"
               f" take turns {_list([two for _, two in turns], 3)}", "MATHS 3",
               "papers/test_age.py::test_two_intervals_that_take_turns_are_no_better_than_one"),
         PaperClaim("eqs. 67, 71", "The recursion of the proof of Theorem 4.", "refuted",
@@ -200,27 +200,27 @@ def _homes(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     begins, level = "eq. 55 as printed", "no noise"
     risks = {hour: figure.at(begins, hour) for hour in (18.0, 20.0, 24.0, 30.0, 48.0)}
     drift = {hour: figure.at(level, hour) for hour in (12.0, 24.0)}
-    said = figure.verdicts
+    verdicts = figure.verdicts
     counted = {hour: figure.at("counted directly, largest", hour) for hour in (18.0, 24.0)}
     tight = {hour: figure.at("tight, exact chain", hour) for hour in (18.0, 24.0)}
     at_18 = f"loss 2 at 18 h: tight {tight[18.0]:.3f}, counted {counted[18.0]:.2f}"
     return (
-        PaperClaim("Figure 7(a)", "After a quick rise the error stays level.", said["level"],
+        PaperClaim("Figure 7(a)", "After a quick rise the error stays level.", verdicts["level"],
               f"drift alone: {drift[12.0]:.4f} kWh² at 12 h, {drift[24.0]:.4f} at 24 h", "MATHS 2b",
               "papers/test_homes.py::test_figure_7_s_error_is_that_of_a_plain_loop", data),
-        PaperClaim("Figure 7(b)", "By eq. 55 the risk falls from 18 hours on.", said["from 18 hours"],
+        PaperClaim("Figure 7(b)", "By eq. 55 the risk falls from 18 hours on.", verdicts["from 18 hours"],
               f"loss 2 is {_list(list(risks.values()), 2)} at 18, 20, 24, 30, 48 h; {at_18}", "MATHS 10",
               "papers/test_homes.py::test_forty_homes_have_the_reference_distances_and_losses", data),
         PaperClaim("Figure 7(b)", "What the chain forgets the household has forgotten.",
-              said["forgotten"],
+              verdicts["forgotten"],
               f"{at_18}; at 24 h: {tight[24.0]:.3f}, {counted[24.0]:.2f}", "MATHS 2b",
               "real/test_forgetting_of_homes.py::test_half_hours_are_forgotten_as_the_table_says", data),
-        PaperClaim("Figure 7(c)", "Ageing has a finite error at any risk, noise alone has not.", said["finite"],
+        PaperClaim("Figure 7(c)", "Ageing has a finite error at any risk, noise alone has not.", verdicts["finite"],
               f"at a risk of .05 {figure.at('aged, eq. 55', 0.05):.3g} kWh² by eq. 55,"
               f" {figure.at('noise alone', 0.05):.3g} by noise alone, growing as 1/ε²; counted directly"
               f" {figure.at('aged, counted directly', 0.05):.3g}",
               "MATHS 2b", "papers/test_homes.py::test_few_homes_or_made_up_ones_judge_nothing", data),
-        PaperClaim("eq. 55", "It bounds Δ(t) of household chains.", said["eq. 55"],
+        PaperClaim("eq. 55", "It bounds Δ(t) of household chains.", verdicts["eq. 55"],
               f"it held {figure.parts['eq. 55 held']}; proved for reversible chains only, and others fall below the"
               " truth; Fill's holds for all", "MATHS 2, 9",
               "papers/test_homes.py::test_eq_55_is_counted_home_by_home_against_matrix_powers", data),
@@ -229,8 +229,8 @@ def _homes(figure: PaperFigure) -> tuple[PaperClaim, ...]:
 
 def _appendix(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     drift = figure.parts["drift"]
-    one, other = np.array([0.9, 0.1]), np.array([0.5, 0.5])
-    wrong, right = float(other @ np.log(one / other)), float(other @ np.log(other / one))
+    first, second = np.array([0.9, 0.1]), np.array([0.5, 0.5])
+    wrong, right = float(second @ np.log(first / second)), float(second @ np.log(second / first))
     limits = [drifts(500.0)[i] for i in (0, 1)]
     fresh = float(printed_risk(np.array([0.0]), 1.0)[0])
     return (

@@ -62,12 +62,12 @@ def _yes(age: int) -> Floats:
 
 def gains() -> Floats:
     """Return the relative gain of ageing over noise alone, by target and start: (targets, I + 1); 0 without one."""
-    found = np.empty((_TARGETS.size, AGENTS + 1))
+    gain = np.empty((_TARGETS.size, AGENTS + 1))
     for i, target in enumerate(_TARGETS):
         rates = np.array([by_start(t, unaged(target, t, tight=False)) for t in _TRIED])
-        found[i] = 1 - rates.min(axis=0) / np.where(rates[0] > 0, rates[0], np.inf)
-        found[i, rates[0] == 0] = 0
-    return found
+        gain[i] = 1 - rates.min(axis=0) / np.where(rates[0] > 0, rates[0], np.inf)
+        gain[i, rates[0] == 0] = 0
+    return gain
 
 
 def averaged() -> tuple[Floats, Floats]:
@@ -87,7 +87,7 @@ def figure_5() -> PaperFigure:
     limit = float(binom.cdf(AGENTS // 2 - 1, AGENTS, 0.5))
     gain = gains().max(axis=0)
     alone, aged = averaged()
-    given = np.array([[by_start(t, unaged(x, t, tight=False))[_START] for t in _TRIED] for x in _TARGETS])
+    target_losses = np.array([[by_start(t, unaged(x, t, tight=False))[_START] for t in _TRIED] for x in _TARGETS])
     conditional = (
         f"given that {_START} of {AGENTS} agents were at 1 (picked to match: the paper does not say), ageing fails up"
         f" to {gain[_START]:.0%} less often at the same loss; given 10 up to {gain[10]:.0%}, given 17 up to"
@@ -154,8 +154,8 @@ def figure_5() -> PaperFigure:
                 RISK,
                 RATE,
                 (
-                    curve(f"noise alone, {_START} of {AGENTS} at 1", _TARGETS, given[:, 0], "reference"),
-                    curve(f"aged, {_START} of {AGENTS} at 1", _TARGETS, given.min(axis=1), "paper"),
+                    curve(f"noise alone, {_START} of {AGENTS} at 1", _TARGETS, target_losses[:, 0], "reference"),
+                    curve(f"aged, {_START} of {AGENTS} at 1", _TARGETS, target_losses.min(axis=1), "paper"),
                     curve("noise alone, averaged", _TARGETS, alone, "reference", shade=1),
                     curve("aged, averaged", _TARGETS, aged),
                 ),

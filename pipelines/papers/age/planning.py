@@ -44,14 +44,14 @@ def plans(penalty: Penalty, allowed: Floats, *, horizon: int, method: str, max_l
 
 def continuous(penalty: Penalty, allowed: Floats, *, losses: Floats, longest: float) -> list[AgePlan | None]:
     """Return the better of Algorithms 1 and 2, repaired, for each bound; None where no candidate keeps it."""
-    found: list[AgePlan | None] = []
+    plans: list[AgePlan | None] = []
     for most in allowed.tolist():
         try:
-            given = {"max_penalty": most, "losses": losses.tolist(), "precision": 1e-3, "max_total": longest}
-            found.append(plan_geometric_decay(DECAY, penalty, **given))
+            search = {"max_penalty": most, "losses": losses.tolist(), "precision": 1e-3, "max_total": longest}
+            plans.append(plan_geometric_decay(DECAY, penalty, **search))
         except ChainError:
-            found.append(None)
-    return found
+            plans.append(None)
+    return plans
 
 
 def figure_6a(data: PaperReadings) -> PaperFigure:
@@ -91,14 +91,14 @@ def figure_6b(data: PaperReadings) -> PaperFigure:
     # Just above the edge stands a point, or the grid would hide where finite plans begin.
     allowed = np.sort(np.append(np.linspace(0.2, 0.4, 3 if data.small else 11), edge + 1e-3))
     losses, horizon = np.geomspace(0.2, 8.0, 5 if data.small else 30), 6 if data.small else 16
-    found = [
+    plan_rows = [
         plans(rate, allowed, horizon=horizon, method="total_variation", max_loss=10.0),
         plans(rate, allowed, horizon=horizon, method="tight", max_loss=10.0),
         continuous(rate, allowed, losses=losses, longest=float(horizon)),
     ]
-    classic, tight = (np.array([_risk(plan) for plan in each]) for each in found[:2])
+    classic, tight = (np.array([_risk(plan) for plan in row]) for row in plan_rows[:2])
     last = allowed.size - 1
-    told = (
+    description = (
         f"Allowing failures in {allowed[last]:.0%} of the cases the least peak is {classic[last]:.2f} by eq. 30 and"
         f" {tight[last]:.2f} by the tight composition; at {edge:.2%} and below eq. 30 has no finite plan."
     )
@@ -106,10 +106,10 @@ def figure_6b(data: PaperReadings) -> PaperFigure:
         "figure_6b",
         "Figure 6(b), Algorithms 1 and 2",
         "A lower peak risk costs a higher failure rate, and less of it by the tight composition",
-        told,
+        description,
         _RESTS_ON,
-        _panels("failure rate, peak [-]", allowed, found),
-        parts={"trade": told},
+        _panels("failure rate, peak [-]", allowed, plan_rows),
+        parts={"trade": description},
     )
 
 
@@ -122,18 +122,18 @@ def classical_edge() -> float:
     return min(rate(total, -total * float(np.log(1 - 2 * MOVE))) for total in range(1, 31))
 
 
-def _panels(error: str, allowed: Floats, found: list[list[AgePlan | None]]) -> tuple[Panel, ...]:
+def _panels(error: str, allowed: Floats, plans: list[list[AgePlan | None]]) -> tuple[Panel, ...]:
     names = (("eq. 30, whole steps", "paper", 1), ("tight, whole steps", "ours", 0),
              ("Algorithms 1, 2, repaired", "reference", 0))  # fmt: skip
-    kept = found[1]
+    tight_plans = plans[1]
     return (
         Panel(
             "Least peak risk",
             f"{error}, allowed",
             _RISK,
             tuple(
-                curve(name, allowed, [_risk(plan) for plan in each], look, shade=shade)  # type: ignore[arg-type]
-                for (name, look, shade), each in zip(names, found, strict=True)
+                curve(name, allowed, [_risk(plan) for plan in row], look, shade=shade)  # type: ignore[arg-type]
+                for (name, look, shade), row in zip(names, plans, strict=True)
             ),
             bottom=0,
         ),
@@ -142,8 +142,8 @@ def _panels(error: str, allowed: Floats, found: list[list[AgePlan | None]]) -> t
             f"{error}, allowed",
             "age, interval [steps]",
             (
-                curve("age A", allowed, [plan.age if plan else np.nan for plan in kept]),
-                curve("interval S", allowed, [plan.interval if plan else np.nan for plan in kept], shade=1),
+                curve("age A", allowed, [plan.age if plan else np.nan for plan in tight_plans]),
+                curve("interval S", allowed, [plan.interval if plan else np.nan for plan in tight_plans], shade=1),
             ),
             bottom=0,
         ),
@@ -151,7 +151,7 @@ def _panels(error: str, allowed: Floats, found: list[list[AgePlan | None]]) -> t
             "Loss of each output",
             f"{error}, allowed",
             "loss of an output, ε [-]",
-            (curve("", allowed, [plan.loss if plan else np.nan for plan in kept]),),
+            (curve("", allowed, [plan.loss if plan else np.nan for plan in tight_plans]),),
             bottom=0,
         ),
     )

@@ -33,14 +33,14 @@ def cycle_peak(intervals: Sequence[int], losses: Sequence[float]) -> float:
     """Return the peak of fresh outputs whose losses, and the intervals after them, take turns; infinite without one."""
     slope, rest = 1.0, 0.0
     steps = [(loss, LEFT ** intervals[k - 1]) for k, loss in enumerate(losses)]
-    for loss, left in steps:
-        slope, rest = np.exp(loss) * left * slope, np.expm1(loss) + np.exp(loss) * left * rest
+    for loss, distance in steps:
+        slope, rest = np.exp(loss) * distance * slope, np.expm1(loss) + np.exp(loss) * distance * rest
     if slope >= 1:
         return float("inf")
-    told, most = rest / (1 - slope), 0.0
-    for loss, left in steps:
-        told = np.expm1(loss) + np.exp(loss) * left * told
-        most = max(most, told)
+    odds, most = rest / (1 - slope), 0.0
+    for loss, distance in steps:
+        odds = np.expm1(loss) + np.exp(loss) * distance * odds
+        most = max(most, odds)
     return float(np.log1p(most))
 
 
@@ -54,6 +54,11 @@ def periodic_and_alternating(allowed: float) -> tuple[float, float]:
     """Return the least peak of fresh outputs with one interval, and with two that take turns."""
     losses = {total: least_loss(total, allowed) for total in range(1, _LONGEST + 1)}
     fit = [total for total, loss in losses.items() if np.isfinite(loss)]
-    alone = min(cycle_peak([one], [losses[one]]) for one in fit)
-    turns = min(cycle_peak([one, other], [losses[one], losses[other]]) for one in fit for other in fit if one < other)
+    alone = min(cycle_peak([first], [losses[first]]) for first in fit)
+    turns = min(
+        cycle_peak([first, second], [losses[first], losses[second]])
+        for first in fit
+        for second in fit
+        if first < second
+    )
     return alone, turns

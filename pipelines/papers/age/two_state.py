@@ -105,12 +105,12 @@ def figure_2() -> PaperFigure:
 def figure_3() -> PaperFigure:
     """Return how a periodic schedule reaches its peak ([A] eq. 30)."""
     published, at = INTERVAL * np.arange(1, 41), np.arange(4 * 41)
-    given = [AGE] * published.size, [LOSS] * published.size
-    course = {method: compose(CHAIN, published, *given, at, method=method) for method in ("tight", "total_variation")}
+    history = [AGE] * published.size, [LOSS] * published.size
+    course = {method: compose(CHAIN, published, *history, at, method=method) for method in ("tight", "total_variation")}
     top = {method: float(peak(CHAIN, LOSS, age=AGE, interval=INTERVAL, method=method)) for method in course}
-    near = {method: int(np.argmax(each[published] > 0.99 * top[method])) + 1 for method, each in course.items()}
+    near = {method: int(np.argmax(values[published] > 0.99 * top[method])) + 1 for method, values in course.items()}
     fifth = course["total_variation"][published[4]] / top["total_variation"]
-    at, shown = at[:44], {method: each[:44] for method, each in course.items()}
+    at, shown = at[:44], {method: values[:44] for method, values in course.items()}
     return PaperFigure(
         "figure_3",
         "Figure 3, eq. 30",
@@ -204,8 +204,8 @@ def unaged(target: float, age: int, *, tight: bool) -> float:
     By total variation ln(1 + (e^eps - 1)/r), r = (1 - 2p)^t; tight, of two even states, the solution of
     e^eps = (1 + u q)/(1 + u d) with q, d = (1 + r)/2, (1 - r)/2, for u = e^loss - 1.
     """
-    left, gain = (1 - 2 * MOVE) ** age, float(np.expm1(target))
+    distance, gain = (1 - 2 * MOVE) ** age, float(np.expm1(target))
     if not tight:
-        return float(np.log1p(gain / left))
-    room = (1 + left) / 2 - (1 + gain) * (1 - left) / 2
+        return float(np.log1p(gain / distance))
+    room = (1 + distance) / 2 - (1 + gain) * (1 - distance) / 2
     return float(np.log1p(gain / room)) if room > 0 else float("inf")

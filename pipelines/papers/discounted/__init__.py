@@ -11,5 +11,5 @@ from pipelines.papers.results import Paper
 
 def paper(data: PaperReadings) -> Paper:
     """Return every figure and claim of the paper."""
-    made = [figure_1(data), figure_2(data), figure_3(data), corollary_16()]
-    return Paper("discounted", "Temporally discounted differential privacy", tuple(made), claims(made))
+    figures = [figure_1(data), figure_2(data), figure_3(data), corollary_16()]
+    return Paper("discounted", "Temporally discounted differential privacy", tuple(figures), claims(figures))

@@ -18,15 +18,17 @@ _COSTS = f"{_TEST}::test_mean_noise_over_a_year_is_that_of_the_reference"
 
 def claims(figures: Sequence[PaperFigure]) -> tuple[PaperClaim, ...]:
     """Return every claim of the paper with its verdict."""
-    one, two, three = (next(each for each in figures if each.name == f"figure_{i}") for i in (1, 2, 3))
+    figure_1, figure_2, figure_3 = (
+        next(values for values in figures if values.name == f"figure_{i}") for i in (1, 2, 3)
+    )
     year = 365
     classical = float((np.pi * np.arange(1.0, year + 1)) ** 2 @ np.ones(year) / 6 / year)
     slow = {method: _noise(Hyperbolic(0.1), method) for method in ("renewal", "optimal")}
     gentle = {method: _noise(Exponential(0.9), method) for method in ("paper", "renewal", "optimal")}
     constants = [certified_constant(beta) for beta in (0.01, 0.1, 1.0)]
-    fewer = three.panels[0].curves[0].y
+    fewer = figure_3.panels[0].curves[0].y
     noise = 1 / printed(Hyperbolic(0.1), year), np.pi**2 * np.arange(1.0, year + 1) ** 2 / 6
-    early, turn = [each[:2].tolist() for each in noise], int(np.argmax(noise[0] < noise[1])) + 1
+    early, turn = [values[:2].tolist() for values in noise], int(np.argmax(noise[0] < noise[1])) + 1
     return (
         PaperClaim("Corollary 7", "ε-DP for ever needs noise without bound.", "reproduced",
               f"constant noise of scale 1 comes to {float(np.ones(year).sum()):.0f} in a year",
@@ -57,20 +59,22 @@ def claims(figures: Sequence[PaperFigure]) -> tuple[PaperClaim, ...]:
               f"not at first: on days 1 and 2 noise of {_list(early[0])} (β = .1) for {_list(early[1])} by Corollary 8;"
               f" from day {turn} on it is less", "MATHS 5, 9",
               "papers/test_discounted.py::test_corollary_16_is_worse_than_corollary_8_on_the_first_two_days"),
-        PaperClaim("Figure 1", "200 kWh is the largest change of a household's day.", one.verdicts["200 kWh"],
-              f"{one.parts['largest']}; a bound must be declared and not read off the data", "MATHS 7, 9",
-              "papers/test_discounted.py::test_200_kwh_is_judged_by_measured_homes_only", one.rests_on),
+        PaperClaim("Figure 1", "200 kWh is the largest change of a household's day.", figure_1.verdicts["200 kWh"],
+              f"{figure_1.parts['largest']}; a bound must be declared and not read off the data", "MATHS 7, 9",
+              "papers/test_discounted.py::test_200_kwh_is_judged_by_measured_homes_only", figure_1.rests_on),
         PaperClaim("Figure 2", "Undiscounted reports get worse and worse.", "reproduced",
-              f"day 1: {two.panels[0].curves[0].y[0]:.2f}, last day: {two.panels[0].curves[0].y[-1]:.0f} times the"
+              f"day 1: {figure_2.panels[0].curves[0].y[0]:.2f}, "
+              f"last day: {figure_2.panels[0].curves[0].y[-1]:.0f} times "
+              "the"
               " mean",
-              "MATHS 5", "papers/test_discounted.py::test_the_errors_are_scale_over_mean", two.rests_on),
+              "MATHS 5", "papers/test_discounted.py::test_the_errors_are_scale_over_mean", figure_2.rests_on),
         PaperClaim("Figure 2", "Hyperbolic noise grows too slowly to be seen within a year.", "refuted",
               f"19-fold over 365 days; from day 30 on {np.sqrt(365 / 30):.1f}-fold, by renewal"
               f" {_growth(Hyperbolic(0.1)):.1f}-fold", "MATHS 5",
-              "papers/test_discounted.py::test_hyperbolic_noise_grows_visibly_within_a_year", two.rests_on),
+              "papers/test_discounted.py::test_hyperbolic_noise_grows_visibly_within_a_year", figure_2.rests_on),
         PaperClaim("Figure 3", "Stronger discounting lowers the average error.", "reproduced",
               f"exponential, from the slowest to the fastest: {fewer[-1]:.3g} to {fewer[0]:.3g}", "MATHS 5",
-              "papers/test_discounted.py::test_stronger_discounting_lowers_the_error", three.rests_on),
+              "papers/test_discounted.py::test_stronger_discounting_lowers_the_error", figure_3.rests_on),
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ def corollary_16() -> PaperFigure:
     """Return both constants by rate, and the sums of a series that breaks its promise."""
     at = np.arange(1, 61)
     fast, losses = Hyperbolic(_SHOWN), printed(Hyperbolic(_SHOWN), at.size)
-    kept = schedule(fast, epsilon=1.0, horizon=at.size, method="renewal")
+    renewal_losses = schedule(fast, epsilon=1.0, horizon=at.size, method="renewal")
     return PaperFigure(
         "constants",
         "Corollary 16",
@@ -58,7 +58,7 @@ def corollary_16() -> PaperFigure:
                 "discounted loss [-]",
                 (
                     curve("Corollary 16 as printed", at, discounted_loss(losses, fast), "paper"),
-                    curve("renewal", at, discounted_loss(kept, fast)),
+                    curve("renewal", at, discounted_loss(renewal_losses, fast)),
                 ),
                 levels=((1.0, "promised"),),
                 bottom=0,

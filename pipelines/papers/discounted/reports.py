@@ -34,8 +34,8 @@ def _named(name: str, discount: type[Discount]) -> str:
 def daily_means(homes: PaperHouseholds) -> tuple[Floats, int]:
     """Return the mean of each day over the homes that have one [kWh], clamped, and how many homes there are."""
     daily = homes.daily_wh
-    kept = (daily >= 0).any(axis=0)
-    daily = daily[:, kept]
+    has_data = (daily >= 0).any(axis=0)
+    daily = daily[:, has_data]
     used = np.minimum(daily, CLAMP_KWH * 1000)
     return np.where(daily >= 0, used, 0).sum(axis=0) / (daily >= 0).sum(axis=0) / 1000, len(daily)
 
@@ -193,13 +193,13 @@ def figure_3(data: PaperReadings) -> PaperFigure:
 
 
 def _average(discounts: Sequence[Discount], method: str, means: Floats, homes: int) -> list[float]:
-    found = []
+    averages = []
     for discount in discounts:
         try:
-            found.append(float(error(year(discount, method, means.size), means, homes).mean()))
+            averages.append(float(error(year(discount, method, means.size), means, homes).mean()))
         except ChainError:
-            found.append(float("nan"))
-    return found
+            averages.append(float("nan"))
+    return averages
 
 
 def _total(discount: Discount, count: int) -> float:

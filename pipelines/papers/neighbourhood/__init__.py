@@ -13,5 +13,5 @@ from pipelines.papers.results import Paper
 
 def paper(data: PaperReadings) -> Paper:
     """Return every figure and claim of the slides."""
-    made = [edit_distances(), one_dimension(data), two_dimensions(data), sustained_release(data)]
-    return Paper("neighbourhood", "δ-neighbourhood", tuple(made), claims(made))
+    figures = [edit_distances(), one_dimension(data), two_dimensions(data), sustained_release(data)]
+    return Paper("neighbourhood", "δ-neighbourhood", tuple(figures), claims(figures))

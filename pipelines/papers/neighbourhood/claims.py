@@ -26,12 +26,12 @@ def claims(figures: Sequence[PaperFigure]) -> tuple[PaperClaim, ...]:
 
 def _distances() -> tuple[PaperClaim, ...]:
     near, far = rows()
-    one, other = TABLE[1]
+    first, second = TABLE[1]
     slow = (
         standard_distance([0, 0], [0, DELTA - 1], neighbours="bounded"),
         distance([0, 0], [0, DELTA - 1], delta=DELTA),
     )
-    names = {name: standard_distance(one, other, neighbours=name) for name in ("bounded", "unbounded")}
+    names = {name: standard_distance(first, second, neighbours=name) for name in ("bounded", "unbounded")}
     return (
         PaperClaim("Background", "'Bounded' is removing a record, 'unbounded' replacing one.", "refuted",
               f"the other way round: {{0,0,0,0}} to {{0,0,0,9}} is {names['bounded']} step bounded (a replacement),"
@@ -56,11 +56,11 @@ def _distances() -> tuple[PaperClaim, ...]:
 
 
 def _counts(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
-    given = {"width": 8, "delta": 2, "low": 0, "high": 50}
-    kinds = [shifted_sensitivity(change, **given) for change in (Move(2), Move(3), "arrival", "replacement")]
+    grid = {"width": 8, "delta": 2, "low": 0, "high": 50}
+    kinds = [shifted_sensitivity(change, **grid) for change in (Move(2), Move(3), "arrival", "replacement")]
     move = Move(histograms.DELTA)
     length = 16
-    errors = [float(found[length - 1]) for found in
+    errors = [float(deviations[length - 1]) for deviations in
               (histograms.deviation(1, move), histograms.deviation(4, move), histograms.cumulative(move))]  # fmt: skip
     side = 12
     plane = [float(planes.deviation(k)[side - 1]) for k in (1, 4)]
@@ -92,7 +92,7 @@ def _series(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     offline = figure.at("offline", 3.0, panel=figure.panels[0].title)
     online = figure.at("online, fraction chosen on samples", 3.0)
     per_request = figure.at("online, at most m requests", 3.0)
-    whole = figure.at("whole series under one ε", 3.0)
+    single_budget = figure.at("whole series under one ε", 3.0)
     stays = np.array([7.0, 10.0, 21.0])
     return (
         PaperClaim("Dynamic datasets", "Who leaves within δ is protected as under the standard notion.", "reproduced",
@@ -103,7 +103,8 @@ def _series(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               f" {', '.join(f'{int(np.ceil(stay / 7))}ε' for stay in stays)}", "MATHS 6",
               "papers/test_neighbourhood.py::test_a_stay_of_several_windows_costs_at_most_as_many_epsilon"),
         PaperClaim("Sustainable privacy", "Continuous publishing with a limited budget lowers utility.", "reproduced",
-              f"three requests a week for a year: noise scale {whole:.0f} under one ε, {offline:.2f} by windows",
+              f"three requests a week for a year: noise scale {single_budget:.0f} under one ε, "
+              f"{offline:.2f} by windows",
               "MATHS 6",
               f"{_WINDOWS}::test_losses_of_windows_are_the_exact_sums_rounded_up"),
         PaperClaim("Offline", "An algorithm for some utility functions.", "sharpened",

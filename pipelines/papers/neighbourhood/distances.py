@@ -17,17 +17,17 @@ def rows() -> list[tuple[int, int, int]]:
     """Return the slides' table: steps under replacement, and under delta = 5 on whole numbers and on the line."""
     return [
         (
-            standard_distance(one, other, neighbours="bounded"),
-            distance(one, other, delta=DELTA),
-            distance(np.array(one, float), np.array(other, float), delta=DELTA),
+            standard_distance(first, second, neighbours="bounded"),
+            distance(first, second, delta=DELTA),
+            distance(np.array(first, float), np.array(second, float), delta=DELTA),
         )
-        for one, other in TABLE
+        for first, second in TABLE
     ]
 
 
 def edit_distances() -> PaperFigure:
     """Return the steps of one change by its size, and what the same noise says about it."""
-    whole, size = np.arange(21), np.linspace(0, 20, 201)
+    integer_sizes, size = np.arange(21), np.linspace(0, 20, 201)
     change = np.linspace(0, CLAMP_KWH, 201)
     exact = [float(loss_of_change(x, epsilon=EPSILON, delta=PROTECTED_KWH, full=CLAMP_KWH)) for x in change.tolist()]
     full = float(loss_of_change(CLAMP_KWH, epsilon=EPSILON, delta=PROTECTED_KWH, full=CLAMP_KWH))
@@ -50,7 +50,7 @@ def edit_distances() -> PaperFigure:
                     curve("standard: one replacement", size, np.ones(size.size), "reference"),
                     curve("δ, printed: 2δ takes 2", [DELTA, 9, 2 * DELTA], [1, 2, 2], "paper", kind="points"),
                     curve("δ, on the line", size, moves(size, delta=DELTA), kind="steps"),
-                    curve("δ, whole numbers", whole, moves(whole, delta=DELTA), shade=1, kind="points"),
+                    curve("δ, whole numbers", integer_sizes, moves(integer_sizes, delta=DELTA), shade=1, kind="points"),
                 ),
                 bottom=0,
             ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.privacy.counts import cell_count, cumulative_counts, grid, row_lengths, shifted_histograms
+from agedp_data.privacy.counts import bins_per_histogram, cell_count, cumulative_counts, delta_grid, shifted_histograms
 from agedp_data.privacy.ranges import range_variance, reconstruct
 from agedp_data.privacy.sensitivity import Change, Move, cumulative_sensitivity, shifted_sensitivity
 from pipelines.papers.homes import PaperReadings
@@ -27,13 +27,13 @@ def deviation(rows: int, change: Change) -> Floats:
 
     sqrt(mean variance 2 (s/eps)^2), s the L1 sensitivity of all of them to the change. Shapes: -> (cells - 1,).
     """
-    given = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
-    scale = shifted_sensitivity(change, **given) / EPSILON
-    found = []
+    grid = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
+    scale = shifted_sensitivity(change, **grid) / EPSILON
+    deviations = []
     for length in LENGTHS.tolist():
         first = np.arange(CELLS - length + 1)
-        found.append(float(range_variance(first, first + length, **given, known_total=False).mean()))
-    return np.asarray(np.sqrt(2 * np.array(found)) * scale)
+        deviations.append(float(range_variance(first, first + length, **grid, known_total=False).mean()))
+    return np.asarray(np.sqrt(2 * np.array(deviations)) * scale)
 
 
 def cumulative(change: Change) -> Floats:
@@ -41,7 +41,7 @@ def cumulative(change: Change) -> Floats:
 
     The number of homes is estimated here as in `deviation`: unlike conditions would compare nothing.
     """
-    edges = grid(delta=DELTA, low=LOW, high=HIGH)
+    edges = delta_grid(delta=DELTA, low=LOW, high=HIGH)
     scale = cumulative_sensitivity(change, edges=[float(edge) for edge in edges]) / EPSILON
     inner = [np.arange(CELLS - n + 1) for n in LENGTHS.tolist()]
     noisy = [((first > 0) + 1.0).mean() for first in inner]
@@ -96,16 +96,16 @@ def one_dimension(data: PaperReadings) -> PaperFigure:
 
 def simulate(use: Floats, rows: int, tries: int) -> tuple[Floats, Floats]:
     """Return lengths, and the root mean square error of reconstructed range counts of so many noisy draws."""
-    given = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
-    true = shifted_histograms(use, **given)
-    scale = shifted_sensitivity(Move(DELTA), **given) / EPSILON
+    grid = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
+    true = shifted_histograms(use, **grid)
+    scale = shifted_sensitivity(Move(DELTA), **grid) / EPSILON
     rng = np.random.default_rng(11)
     noisy = true + rng.laplace(0, scale, (tries, *true.shape))
-    for row, length in enumerate(row_lengths(rows, CELLS).tolist()):
+    for row, length in enumerate(bins_per_histogram(rows, CELLS).tolist()):
         noisy[:, row, length:] = 0
-    found = np.cumsum(np.pad(reconstruct(noisy, **given), ((0, 0), (1, 0))), axis=1)
+    cumulative_estimates = np.cumsum(np.pad(reconstruct(noisy, **grid), ((0, 0), (1, 0))), axis=1)
     exact = np.concatenate(([0], cumulative_counts(use, delta=DELTA, low=LOW, high=HIGH)))
-    wrong = found - exact
+    wrong = cumulative_estimates - exact
     lengths = LENGTHS[::4]
     errors = [float(np.sqrt(((wrong[:, n:] - wrong[:, : CELLS + 1 - n]) ** 2).mean())) for n in lengths.tolist()]
     return np.asarray(lengths, dtype=np.float64), np.array(errors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.privacy.counts import cell_count, row_lengths, shifted_histograms
+from agedp_data.privacy.counts import bins_per_histogram, cell_count, shifted_histograms
 from agedp_data.privacy.ranges import range_variance, reconstruct
 from pipelines.papers.homes import PaperHouseholds, PaperReadings
 from pipelines.papers.results import Floats, Panel, PaperFigure, curve
@@ -33,45 +33,47 @@ def sensitivity(rows: int) -> int:
 
 def deviation(rows: int) -> Floats:
     """Return the error of the count in a square by its side, averaged over where it lies: (cells - 1,)."""
-    given = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
-    found = []
+    grid = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
+    deviations = []
     for side in SIDES.tolist():
         first = np.arange(CELLS - side + 1)
-        found.append(float(range_variance(first, first + side, **given, known_total=False).mean()) ** 2)
-    return np.asarray(np.sqrt(2 * np.array(found)) * sensitivity(rows) / EPSILON)
+        deviations.append(float(range_variance(first, first + side, **grid, known_total=False).mean()) ** 2)
+    return np.asarray(np.sqrt(2 * np.array(deviations)) * sensitivity(rows) / EPSILON)
 
 
 def points(homes: PaperHouseholds) -> Floats:
     """Return use before and from 3 p.m. of each home on the day with the most readings [kWh], cut off at the grid."""
-    there = np.asarray((homes.energy_wh >= 0).all(axis=2))
-    day = int(there.sum(axis=0).argmax())
-    halves = homes.energy_wh[there[:, day], day].reshape(-1, 48)
+    is_complete = np.asarray((homes.energy_wh >= 0).all(axis=2))
+    day = int(is_complete.sum(axis=0).argmax())
+    halves = homes.energy_wh[is_complete[:, day], day].reshape(-1, 48)
     return np.minimum(np.stack([halves[:, :30].sum(axis=1), halves[:, 30:].sum(axis=1)], axis=1) / 1000, HIGH)
 
 
 def two_dimensions(data: PaperReadings) -> PaperFigure:
     """Return errors against the side of a square, as derived and as simulated on homes."""
     homes = data.ausgrid_homes
-    place, tries = points(homes), 20 if data.small else 400
+    positions, tries = points(homes), 20 if data.small else 400
     lines = [
         curve("one histogram of cells" if rows == 1 else f"{rows} × {rows} shifted", SIDES, deviation(rows),
               "reference" if rows == 1 else "paper", shade=i)
         for i, rows in enumerate(_ROWS)
     ]  # fmt: skip
-    at, simulated = simulate(place, 4, tries)
+    at, simulated = simulate(positions, 4, tries)
     lines.append(curve(f"4 × 4, simulated {tries} times", at, simulated, "measured", kind="points"))
-    every = np.array([deviation(rows) for rows in _ALL_ROWS])
-    best = every.argmin(axis=0)
-    lines.append(curve("best number of shifts", SIDES, every.min(axis=0)))
+    deviations = np.array([deviation(rows) for rows in _ALL_ROWS])
+    best = deviations.argmin(axis=0)
+    lines.append(curve("best number of shifts", SIDES, deviations.min(axis=0)))
     side = 12
     return PaperFigure(
         "histograms_2d",
         "Experiment with points of two dimensions",
         "In the plane shifted histograms pay for large squares only",
         f"Counting homes in a square of {side} cells a side (ε = {EPSILON:g}): standard deviation"
-        f" {every[0][side - 1]:.1f} by one histogram of cells, {every[3][side - 1]:.1f} by 4 × 4 shifted ones,"
-        f" {every.min(axis=0)[side - 1]:.1f} with the best number; in a square of 2 cells {every[0][1]:.1f} and"
-        f" {every[3][1]:.1f}. Shifts pay from a side of {int(SIDES[best > 0][0])} cells on.",
+        f" {deviations[0][side - 1]:.1f} by one histogram of cells,"
+        f" {deviations[3][side - 1]:.1f} by 4 × 4 shifted ones,"
+        f" {deviations.min(axis=0)[side - 1]:.1f} with the best number; in a square of 2 cells"
+        f" {deviations[0][1]:.1f} and"
+        f" {deviations[3][1]:.1f}. Shifts pay from a side of {int(SIDES[best > 0][0])} cells on.",
         f"{homes.name}, one day, use before and from 3 p.m. (the simulated points); the curves follow from the method"
         " alone",
         (
@@ -92,26 +94,26 @@ def two_dimensions(data: PaperReadings) -> PaperFigure:
     )
 
 
-def shifted(place: Floats, rows: int) -> Floats:
+def shifted(positions: Floats, rows: int) -> Floats:
     """Return all k x k histograms of points (n, 2): (k, bins, k, bins)."""
-    given = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
-    bins = int(row_lengths(rows, CELLS).max())
-    found = np.zeros((rows, bins, rows, bins))
-    for x, y in place.tolist():
-        one, other = shifted_histograms([x], **given), shifted_histograms([y], **given)
-        found += one[:, :, None, None] * other[None, None]
-    return found
+    grid = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
+    bins = int(bins_per_histogram(rows, CELLS).max())
+    counts = np.zeros((rows, bins, rows, bins))
+    for x, y in positions.tolist():
+        x_histograms, y_histograms = shifted_histograms([x], **grid), shifted_histograms([y], **grid)
+        counts += x_histograms[:, :, None, None] * y_histograms[None, None]
+    return counts
 
 
-def simulate(place: Floats, rows: int, tries: int) -> tuple[Floats, Floats]:
+def simulate(positions: Floats, rows: int, tries: int) -> tuple[Floats, Floats]:
     """Return sides, and the root mean square error of the counts in squares of so many noisy draws."""
-    given = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
-    exact = shifted(place, 1)[0, :, 0, :]
+    grid = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
+    exact = shifted(positions, 1)[0, :, 0, :]
     rng = np.random.default_rng(12)
-    true = shifted(place, rows)
+    true = shifted(positions, rows)
     noisy = true + rng.laplace(0, sensitivity(rows) / EPSILON, (tries, *true.shape))
-    along = reconstruct(noisy, **given)
-    cells = reconstruct(np.moveaxis(along, -1, 1), **given)
+    along = reconstruct(noisy, **grid)
+    cells = reconstruct(np.moveaxis(along, -1, 1), **grid)
     sums = np.pad(cells - exact, ((0, 0), (1, 0), (1, 0))).cumsum(axis=1).cumsum(axis=2)
     sides, errors = SIDES[::3], []
     for n in sides.tolist():

@@ -24,9 +24,9 @@ def requests(rate: float, seed: int, *, days: int = DAYS) -> Floats:
     return np.sort(rng.uniform(0, days, max(1, rng.poisson(rate * days / WINDOW))))
 
 
-def noise(times: Floats, method: str, **more: float) -> float:
+def noise(times: Floats, method: str, **parameters: float) -> float:
     """Return the mean noise scale, mean of 1/loss, of a way to spend each window."""
-    losses = window_budgets(times, window=WINDOW, epsilon=EPSILON, method=method, **more)  # type: ignore[arg-type]
+    losses = window_budgets(times, window=WINDOW, epsilon=EPSILON, method=method, **parameters)  # type: ignore[arg-type]
     return float((1 / losses).mean())
 
 
@@ -43,7 +43,7 @@ def sustained_release(data: PaperReadings) -> PaperFigure:
     rates = _RATES[1:4] if data.small else _RATES
     tried = {rate: [requests(rate, 1000 + seed, days=days) for seed in range(samples)] for rate in rates}
     fractions = {rate: chosen_fraction(rate, samples, days=days) for rate in rates}
-    most = {rate: max(_fullest(times) for times in each) for rate, each in tried.items()}
+    most = {rate: max(_fullest(times) for times in series) for rate, series in tried.items()}
     ways = {
         "whole series under one ε": [float(np.mean([t.size for t in tried[rate]])) / EPSILON for rate in rates],
         "offline": [float(np.mean([noise(t, "offline") for t in tried[rate]])) for rate in rates],

@@ -13,5 +13,5 @@ from pipelines.papers.temporal.smoothing import figure_7
 
 def paper(data: PaperReadings) -> Paper:
     """Return every figure and claim of the paper."""
-    made = [figure_3(), figure_4(), figure_5(), figure_6(data), figure_7(data), figure_8(), figure_9(data)]
-    return Paper("temporal", "Temporal privacy leakage", tuple(made), claims(made))
+    figures = [figure_3(), figure_4(), figure_5(), figure_6(data), figure_7(data), figure_8(), figure_9(data)]
+    return Paper("temporal", "Temporal privacy leakage", tuple(figures), claims(figures))

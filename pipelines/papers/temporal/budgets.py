@@ -32,7 +32,7 @@ def figure_8() -> PaperFigure:
         for method, name, look, shade in METHODS
     ]
     cost = {method: float((1 / plan).mean()) for method, plan in plans.items()}
-    told = (
+    description = (
         f"Mean noise scale of {_RELEASES} releases: {cost['supremum']:.2f} by Algorithm 7, {cost['exact']:.2f} by"
         f" Algorithm 8, {cost['even']:.2f} by even shares, {cost['best']:.2f} for the best plan found; none leaks more"
         " than 1"
@@ -41,7 +41,7 @@ def figure_8() -> PaperFigure:
         "figure_8",
         "Figure 8, Algorithms 7 and 8",
         "Algorithm 8 uses up what Algorithm 7 leaves at both ends of the series",
-        f"{told}.",
+        f"{description}.",
         PUBLISHED,
         (
             Panel("Loss of each release", "release [-]", "loss ε [-]", tuple(losses), bottom=0),
@@ -50,7 +50,7 @@ def figure_8() -> PaperFigure:
         ),
         "the matrix for looking back is not the Bayes reverse of the one for looking ahead, and the middle of"
         " Algorithm 8 is constant on [2, T - 1], not [2, T] (MATHS 9).",
-        parts={"plans": told},
+        parts={"plans": description},
     )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def figure_9(data: PaperReadings) -> PaperFigure:
     by_length = {method: [noise(strong, 2.0, count, method) for count in horizons] for method, *_ in METHODS}
     by_strength = {method: [noise(smoothed(s, states), 2.0, 10, method) for s in strengths] for method, *_ in METHODS}
     sticky = {method: noise(np.array(_STAY), 1.0, 10, method) for method, *_ in METHODS}
-    told = (
+    description = (
         f"two sticky states (stay .98, T = 10, α = 1): {sticky['exact']:.1f} by Algorithm 8, {sticky['even']:.1f} by"
         f" even shares, {sticky['best']:.1f} at best"
     )
@@ -73,7 +73,7 @@ def figure_9(data: PaperReadings) -> PaperFigure:
         "Short series gain from knowing their end, and strong correlation makes even shares the better plan",
         f"Under strong correlation (s = .001) {horizons[1]} releases need a mean noise scale of"
         f" {by_length['supremum'][1]:.2f} by Algorithm 7, {by_length['exact'][1]:.2f} by Algorithm 8,"
-        f" {by_length['even'][1]:.2f} by even shares and {by_length['best'][1]:.2f} at best. T{told[1:]}.",
+        f" {by_length['even'][1]:.2f} by even shares and {by_length['best'][1]:.2f} at best. T{description[1:]}.",
         f"the paper's s, T and α; n = {states} and the sticky states are ours, for it prints none; no data",
         (
             Panel("(a) By length, s = .001, α = 2", "number of releases T [-]", "mean noise scale, 1/ε [-]",
@@ -83,7 +83,7 @@ def figure_9(data: PaperReadings) -> PaperFigure:
                   levels=((0.5, "no correlation, 1/α"),), levels_named="left", log="xy"),
         ),
         "under strong correlation Algorithm 8, for which the paper claims no optimum, loses to even shares (MATHS 9).",
-        parts={"sticky": told},
+        parts={"sticky": description},
     )  # fmt: skip
 
 
@@ -95,5 +95,5 @@ def noise(kernel: Floats, alpha: float, horizon: int, method: str) -> float:
         return float("inf")
 
 
-def _lines(places: tuple[float, ...], found: dict[str, list[float]]) -> tuple[Curve, ...]:
-    return tuple(curve(name, places, found[method], look, shade=shade) for method, name, look, shade in METHODS)
+def _lines(places: tuple[float, ...], results: dict[str, list[float]]) -> tuple[Curve, ...]:
+    return tuple(curve(name, places, results[method], look, shade=shade) for method, name, look, shade in METHODS)

@@ -14,10 +14,10 @@ from agedp_data.privacy.temporal import (
     backward,
     pairwise,
     temporal,
-    temporal_kernels,
     temporal_supremum,
     user_level,
 )
+from agedp_data.privacy.temporal_blocks import temporal_kernels
 from pipelines.papers.results import PaperClaim, PaperFigure
 from pipelines.papers.temporal.budgets import AHEAD, BEHIND
 from pipelines.papers.temporal.courses import DRIFT, EXAMPLE_4, TRAP, TURNING, frozen, theorem_11
@@ -44,9 +44,9 @@ def claims(figures: Sequence[PaperFigure]) -> tuple[PaperClaim, ...]:
 
 
 def _courses() -> tuple[PaperClaim, ...]:
-    losses, left = [0.1] * 10, float(stationary(np.array([DRIFT]))[0, 0])
-    (behind,), (ahead,) = temporal_kernels(TURNING)
-    apart = [float(each(behind, ahead, [0.5] * 10).max()) for each in (temporal, pairwise)]
+    losses, stationary_share = [0.1] * 10, float(stationary(np.array([DRIFT]))[0, 0])
+    (backward_kernel,), (forward_kernel,) = temporal_kernels(TURNING)
+    apart = [float(leakage(backward_kernel, forward_kernel, [0.5] * 10).max()) for leakage in (temporal, pairwise)]
     return (
         PaperClaim("eqs. 5, 10, 11", "Total leakage equals backward plus forward leakage less the release.", "refuted",
               f"it is at most that: {apart[0]:.3f} against {apart[1]:.3f} for a chain of three states", "MATHS 4, 9",
@@ -57,7 +57,8 @@ def _courses() -> tuple[PaperClaim, ...]:
               f" {temporal(DRIFT, DRIFT, losses).max():.10f}", "MATHS 10",
               f"{_TEMPORAL}::test_figure_3_of_the_paper_has_its_reference_values"),
         PaperClaim("Figure 3", "The moderate matrix serves as forward and as backward correlation.", "refuted",
-              f"its chain leaves one place for good, of stationary probability {left:.0f}, and has no reverse",
+              f"its chain leaves one place for good, of stationary probability {stationary_share:.0f}, and "
+              "has no reverse",
               "MATHS 9",
               f"{_ERRS}::test_figure_3_s_chain_has_no_reverse"),
         PaperClaim("Remark 1", "0 ≤ L(x) ≤ x.", "reproduced", "and non-decreasing, attained by a mechanism", "MATHS 1",
@@ -114,7 +115,7 @@ def _algorithms(figure: PaperFigure) -> tuple[PaperClaim, ...]:
 def _limits(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     tops = [float(temporal_supremum(smoothed(0.05, 50), None, loss)) for loss in (0.1, 1.0)]
     strong = [float(temporal_supremum(smoothed(0.005, 50), None, loss)) for loss in (0.1, 1.0)]
-    lost, kept = theorem_11(0.6, 1e-17, 0.4), fixed_point(np.array([0.6]), np.array([1e-17]), np.array(0.4))
+    lost, fixed = theorem_11(0.6, 1e-17, 0.4), fixed_point(np.array([0.6]), np.array([1e-17]), np.array(0.4))
     grows = float(np.diff(np.exp(backward(DRIFT, [float(np.log(1.25))] * 2)))[0])
     larger = float(temporal_supremum(smoothed(0.005, 200), None, 0.1))
     took = [until(0.005, 50, loss, share=0.99) for loss in (1.0, 0.1)]
@@ -132,7 +133,7 @@ def _limits(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               "MATHS 4, 9", f"{_ERRS}::test_theorem_11_s_second_case_is_strict"),
         PaperClaim("Theorem 11, case 1", "The root as printed.", "sharpened",
               f"true, and loses its digits: {lost:.4f} at q = .6, d = 1e-17, loss .4, where a stable root has"
-              f" {float(kept):.4f}", "MATHS 4, 9",
+              f" {float(fixed):.4f}", "MATHS 4, 9",
               f"{_ERRS}::test_theorem_11_s_first_case_loses_all_digits_for_a_small_d"),
         PaperClaim("Example 5, Figure 5", "Whether there is a supremum, and which.", "reproduced",
               f"q = .8, d = 0: {float(temporal_supremum(DRIFT, None, 0.1)):.10f} at loss .1, none at loss .3",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.privacy.leakage import KernelLeakage, leakage
-from agedp_data.privacy.temporal import backward, forward, pairwise, temporal, temporal_kernels, temporal_supremum
+from agedp_data.privacy.temporal import backward, forward, pairwise, temporal, temporal_supremum
+from agedp_data.privacy.temporal_blocks import temporal_kernels
 from pipelines.papers.results import PUBLISHED, Curve, Panel, PaperFigure, curve
 
 DRIFT = ((0.8, 0.2), (0.0, 1.0))
@@ -28,12 +29,12 @@ _CASES = (
 def figure_3() -> PaperFigure:
     """Return leakage of ten releases of loss .1 under the strongest, a moderate and no correlation."""
     at, losses = np.arange(1, 11), [0.1] * 10
-    given = (("strongest", np.eye(2), "reference"), ("moderate", DRIFT, "ours"), ("none", None, "reference"))
+    correlations = (("strongest", np.eye(2), "reference"), ("moderate", DRIFT, "ours"), ("none", None, "reference"))
     panels = []
     for i, (title, of) in enumerate((("(a) Backward", backward), ("(b) Forward", forward))):
         lines = [
             curve(name, at, of(kernel, losses), look, shade=shade)  # type: ignore[arg-type]
-            for shade, (name, kernel, look) in enumerate(given)
+            for shade, (name, kernel, look) in enumerate(correlations)
         ]
         panels.append(Panel(title, "release [-]", f"{('BPL', 'FPL')[i]}, {LEAKAGE}", tuple(lines), bottom=0))
     total = temporal(DRIFT, DRIFT, losses)
@@ -43,11 +44,12 @@ def figure_3() -> PaperFigure:
         curve("none", at, losses, "reference", shade=2),
     ]
     panels.append(Panel("(c) All releases", "release [-]", f"TPL, {LEAKAGE}", tuple(lines), bottom=0, top=1.3))
-    (behind,), (ahead,) = temporal_kernels(TURNING)
-    more = [0.5] * 10
-    sharper = pairwise(behind, ahead, more)
+    (backward_kernel,), (forward_kernel,) = temporal_kernels(TURNING)
+    turning_losses = [0.5] * 10
+    added = temporal(backward_kernel, forward_kernel, turning_losses)
+    sharper = pairwise(backward_kernel, forward_kernel, turning_losses)
     lines = [
-        curve("eq. 10: each side's worst pair", at, temporal(behind, ahead, more), "paper"),
+        curve("eq. 10: each side's worst pair", at, added, "paper"),
         curve("both sides about one pair", at, sharper),
     ]
     title = "A chain of three states, loss .5"
@@ -59,7 +61,7 @@ def figure_3() -> PaperFigure:
         "Ten releases of loss .1 under moderate correlation: backward leakage ends at"
         f" {backward(DRIFT, losses)[-1]:.7f}, all releases together tell at most {total.max():.7f} of one in the"
         " middle. Eq. 10 adds the worst of each direction; if both are about the same two values the chain of"
-        f" three states leaks {sharper.max():.3f} and not {temporal(behind, ahead, more).max():.3f}.",
+        f" three states leaks {sharper.max():.3f} and not {added.max():.3f}.",
         "(a) to (c), the paper's published parameters; the chain of three states is ours; no data",
         tuple(panels),
         "eqs. 5, 10 and 11 are bounds and no equalities; the moderate chain leaves its first place for good, so no"
@@ -75,7 +77,7 @@ def figure_4() -> PaperFigure:
         curve(f"rows {x + 1} and {y + 1}", losses, leakage(kernel[[x, y]], losses), "reference", shade=i)
         for i, (x, y) in enumerate(((0, 1), (0, 2), (1, 2)))
     ]
-    whole = curve("L, the largest of all", losses, function(losses))
+    full_curve = curve("L, the largest of all", losses, function(losses))
     turns = function.breakpoints[(function.breakpoints > 1e-9) & np.isfinite(function.breakpoints)]
     lines.append(curve("one piece takes over from another", turns, function(turns), "paper", kind="points"))
     values = function(np.array([0.1, 0.5, 1.0, 2.0, 5.0]))
@@ -88,7 +90,7 @@ def figure_4() -> PaperFigure:
         f" {', '.join(f'{turn:.3f}' for turn in turns)}.",
         PUBLISHED,
         (
-            Panel("Example 4", "loss before, α [-]", "L(α) [-]", (*lines, whole), bottom=0),
+            Panel("Example 4", "loss before, α [-]", "L(α) [-]", (*lines, full_curve), bottom=0),
             Panel(
                 "Neither convex nor concave",
                 "loss before, α [-]",
@@ -144,8 +146,8 @@ def _limit_told(kernel: tuple[tuple[float, ...], ...], loss: float) -> str:
 def frozen(kernel: tuple[tuple[float, ...], ...], loss: float) -> float:
     """Return [T] Theorem 11, first case, with the pair and set that are the worst at `loss`, as printed."""
     function = KernelLeakage(kernel)
-    here = int(np.searchsorted(function.breakpoints, loss))
-    return theorem_11(float(function.over[here]), float(function.under[here]), loss)
+    index = int(np.searchsorted(function.breakpoints, loss))
+    return theorem_11(float(function.over[index]), float(function.under[index]), loss)
 
 
 def theorem_11(q: float, d: float, loss: float) -> float:

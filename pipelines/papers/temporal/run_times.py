@@ -35,7 +35,7 @@ class TimingSizes:
     releases: tuple[int, ...] = (1, 5, 20, 100, 300, 1000)
     losses: tuple[float, ...] = (0.01, 0.1, 1.0, 5.0, 10.0, 20.0)
     pairs: int = 6
-    many: int = 100
+    large: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +47,24 @@ class SeparateTimings:
     programmes: list[float]
 
 
-SMALL = TimingSizes((5, 10), (1, 5), (0.1, 1.0), pairs=2, many=10)
+SMALL = TimingSizes((5, 10), (1, 5), (0.1, 1.0), pairs=2, large=10)
 
 
 def figure_6(data: PaperReadings) -> PaperFigure:
     """Return run times by the number of states, of releases, and by the loss before."""
-    asked, rng = SMALL if data.small else TimingSizes(), np.random.default_rng(0)
-    kernels = {n: random_kernel(n, rng) for n in (*asked.states, asked.many)}
+    sizes, rng = SMALL if data.small else TimingSizes(), np.random.default_rng(0)
+    kernels = {n: random_kernel(n, rng) for n in (*sizes.states, sizes.large)}
     apart = SeparateTimings([], [], [])
-    once = {n: _once(kernels[n], _LOSS, asked.pairs, rng, apart) for n in asked.states}
-    by_loss = [_once(kernels[asked.many], loss, asked.pairs, rng, apart) for loss in asked.losses]
-    series = [_series(kernels[asked.many], count, asked.pairs, rng, apart) for count in asked.releases]
-    ready = [_best_of(partial(KernelLeakage, kernels[n]), times=1) for n in asked.states]
-    n, last = asked.states[-1], once[asked.states[-1]]
-    count, year = asked.releases[-1], series[-1]
+    once = {n: _once(kernels[n], _LOSS, sizes.pairs, rng, apart) for n in sizes.states}
+    by_loss = [_once(kernels[sizes.large], loss, sizes.pairs, rng, apart) for loss in sizes.losses]
+    series = [_series(kernels[sizes.large], count, sizes.pairs, rng, apart) for count in sizes.releases]
+    ready = [_best_of(partial(KernelLeakage, kernels[n]), times=1) for n in sizes.states]
+    n, last = sizes.states[-1], once[sizes.states[-1]]
+    count, year = sizes.releases[-1], series[-1]
     evaluation = (
-        f"at n = {n} one evaluation takes {told(last[0])}, Algorithm 1 {told(last[1])}, and the {n * (n - 1)}"
-        f" programmes {told(last[2])}"
+        f"at n = {n} one evaluation takes {format_duration(last[0])}, Algorithm 1 {format_duration(last[1])},"
+        f" and the {n * (n - 1)}"
+        f" programmes {format_duration(last[2])}"
     )
     agree = (
         f"Algorithm 1 agrees with the primitive within {max(apart.algorithm):.0e}, the pieces that replace Algorithms 2"
@@ -71,26 +72,28 @@ def figure_6(data: PaperReadings) -> PaperFigure:
     )
     growth = [by_loss[-1][i] / by_loss[0][i] for i in range(3)]
     slower = (
-        f"from a loss of {asked.losses[0]:g} to {asked.losses[-1]:g} run times change by these factors: Algorithm 1"
+        f"from a loss of {sizes.losses[0]:g} to {sizes.losses[-1]:g} run times change by these factors: Algorithm 1"
         f" {growth[1]:.1f}, the primitive {growth[0]:.1f}, a solver {growth[2]:.1f}"
     )
     return PaperFigure(
         "figure_6",
         "Figure 6",
         "One sort for each pair of rows replaces a linear programme, thousands of times quicker",
-        f"A{evaluation[1:]}; {count} releases at n = {asked.many} take {told(year[0])}, {told(year[1])}"
-        f" and {told(year[2])}, and the preparation of all pieces at n = {n} {told(ready[-1])}. Of the programmes"
-        f" {asked.pairs} pairs were solved each time (releases: Algorithm 1 as well, at three steps) and extrapolated."
+        f"A{evaluation[1:]}; {count} releases at n = {sizes.large} take {format_duration(year[0])},"
+        f" {format_duration(year[1])}"
+        f" and {format_duration(year[2])}, and the preparation of all pieces at n = {n}"
+        f" {format_duration(ready[-1])}. Of the programmes"
+        f" {sizes.pairs} pairs were solved each time (releases: Algorithm 1 as well, at three steps) and extrapolated."
         f" {agree}.",
         "random matrices, as in the paper; run times of this machine, which differ from run to run",
         (
-            _panel("(a) One evaluation, α = .1", "number of states n [-]", asked.states, list(once.values()),
+            _panel("(a) One evaluation, α = .1", "number of states n [-]", sizes.states, list(once.values()),
                    "L, all pairs"),
             Panel("(b) Preparation", "number of states n [-]", _SECONDS,
-                  (curve("all pieces of L (for Algorithms 2 and 4)", asked.states, ready),), log="xy"),
-            _panel(f"(c) A series, n = {asked.many}, loss .1", "number of releases T [-]", asked.releases, series,
+                  (curve("all pieces of L (for Algorithms 2 and 4)", sizes.states, ready),), log="xy"),
+            _panel(f"(c) A series, n = {sizes.large}, loss .1", "number of releases T [-]", sizes.releases, series,
                    "L, with its preparation"),
-            _panel(f"(d) One evaluation, n = {asked.many}", "loss before, α [-]", asked.losses, by_loss,
+            _panel(f"(d) One evaluation, n = {sizes.large}", "loss before, α [-]", sizes.losses, by_loss,
                    "L, all pairs"),
         ),
         repeatable=False,
@@ -121,9 +124,9 @@ def _series(
 ) -> tuple[float, float, float]:
     """Return seconds of BPL of a series: the primitive, Algorithm 1 and HiGHS at three of its steps, extrapolated."""
     course = backward(kernel, [_LOSS] * count)
-    some = np.unique(np.linspace(0, count - 1, 3).round().astype(np.int64))
-    theirs = [_best_of(partial(algorithm_1, kernel, float(course[t])), times=1) for t in some]
-    solved = [_solver(kernel, float(course[t]), pairs, rng, apart) for t in some]
+    indices = np.unique(np.linspace(0, count - 1, 3).round().astype(np.int64))
+    theirs = [_best_of(partial(algorithm_1, kernel, float(course[t])), times=1) for t in indices]
+    solved = [_solver(kernel, float(course[t]), pairs, rng, apart) for t in indices]
     mine = _best_of(lambda: backward(kernel, [_LOSS] * count), times=1)
     return mine, float(np.mean(theirs)) * count, float(np.mean(solved)) * count
 
@@ -133,25 +136,25 @@ def _solver(kernel: Floats, loss: float, pairs: int, rng: np.random.Generator, a
     n = len(kernel)
     chosen = [rng.choice(n, 2, replace=False) for _ in range(pairs)]
     begin = time.perf_counter()
-    found = [programme(kernel[x], kernel[y], loss) for x, y in chosen]
-    each = (time.perf_counter() - begin) / pairs
-    for (x, y), value in zip(chosen, found, strict=True):
+    solutions = [programme(kernel[x], kernel[y], loss) for x, y in chosen]
+    seconds = (time.perf_counter() - begin) / pairs
+    for (x, y), value in zip(chosen, solutions, strict=True):
         both = float(leakage(kernel[[x, y]], loss))
         apart.programmes.append(abs(max(value, programme(kernel[y], kernel[x], loss)) - both))
-    return each * n * (n - 1)
+    return seconds * n * (n - 1)
 
 
 def _best_of(call: Callable[[], object], times: int = 3) -> float:
-    found = []
+    seconds = []
     for _ in range(times):
         begin = time.perf_counter()
         call()
-        found.append(time.perf_counter() - begin)
-    return min(found)
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
 
 
 def _panel(title: str, x: str, places: tuple[float, ...], took: list[tuple[float, float, float]], ours: str) -> Panel:
-    mine, theirs, solver = (list(each) for each in zip(*took, strict=True))
+    mine, theirs, solver = (list(column) for column in zip(*took, strict=True))
     return Panel(
         title,
         x,
@@ -165,10 +168,10 @@ def _panel(title: str, x: str, places: tuple[float, ...], took: list[tuple[float
     )
 
 
-def told(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a run time in words.
 
-    >>> told(0.0021), told(0.42), told(75), told(1920), told(7300)
+    >>> tuple(format_duration(seconds) for seconds in (0.0021, 0.42, 75, 1920, 7300))
     ('2.1 ms', '420 ms', '75 s', '32 min', '2.0 h')
     """
     if seconds < 1:

@@ -26,13 +26,13 @@ def figure_7(data: PaperReadings) -> PaperFigure:
     """Return BPL over time for several smoothings, sizes and losses."""
     cases = tuple((s, n) for s, n in CASES if n <= 50 or not data.small)
     panels = []
-    for place, (loss, count) in zip("ab", _SERIES, strict=True):
+    for letter, (loss, count) in zip("ab", _SERIES, strict=True):
         at = np.arange(1, count + 1)
         lines = [
             curve(f"s = {s:g}, n = {n}", at, backward(smoothed(s, n), [loss] * count), shade=i)
             for i, (s, n) in enumerate(cases)
         ]
-        title = f"({place}) Releases of loss {loss:g}"
+        title = f"({letter}) Releases of loss {loss:g}"
         panels.append(Panel(title, "release [-]", "BPL, leakage [-]", tuple(lines), bottom=0))
     tops = {(s, n, loss): float(temporal_supremum(smoothed(s, n), None, loss)) for s, n in cases for loss in (0.1, 1.0)}
     near = {case: [until(*case, loss, share=0.99) for loss in (1.0, 0.1)] for case in cases}

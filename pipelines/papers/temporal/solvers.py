@@ -13,12 +13,12 @@ def algorithm_1(kernel: Floats, loss: float) -> float:
 
     Numerator and denominator scaled by e^-loss, so that e^loss does not overflow (MATHS 9).
     """
-    left, best = np.exp(-loss), 1.0
+    scale, best = np.exp(-loss), 1.0
     for row in kernel:
         inside = row > kernel
         while True:
-            over = (row * inside).sum(axis=1) * (1 - left) + left
-            under = (kernel * inside).sum(axis=1) * (1 - left) + left
+            over = (row * inside).sum(axis=1) * (1 - scale) + scale
+            under = (kernel * inside).sum(axis=1) * (1 - scale) + scale
             drop = inside & (row * under[:, None] < kernel * over[:, None])
             if not drop.any():
                 break
@@ -34,7 +34,7 @@ def programme(q: Floats, d: Floats, loss: float) -> float:
     """
     n = q.size
     box = np.block([[-np.eye(n), np.ones((n, 1))], [np.eye(n), -np.exp(loss) * np.ones((n, 1))]])
-    found = linprog(
+    solution = linprog(
         np.append(-q, 0.0), A_ub=box, b_ub=np.zeros(2 * n), A_eq=np.append(d, 0.0)[None], b_eq=[1.0], method="highs"
     )
-    return float(np.log(-float(found.fun or np.nan)))
+    return float(np.log(-float(solution.fun or np.nan)))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agedp_data.pictures.chart import Bars, Level, Line, Marks, chart
-from agedp_data.pictures.scales import Scale, days, linear, logarithmic, named
+from agedp_data.pictures.scales import Scale, date_axis, linear_axis, logarithmic_axis, named_axis
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
 
@@ -50,7 +50,7 @@ def sheet(html: str) -> tuple[float, float]:
 
 @given(st.lists(finite, min_size=2, max_size=60))
 def test_every_point_of_a_line_lies_where_its_value_belongs(values):
-    x, y = linear([0.0, len(values) - 1.0]), linear(values)
+    x, y = linear_axis([0.0, len(values) - 1.0]), linear_axis(values)
     html = chart("t", "a", [Line("n", [float(i) for i in range(len(values))], values)], x=x, y=y)
     width, height = sheet(html)
     way = drawn(html, "line")[0]
@@ -63,7 +63,7 @@ def test_every_point_of_a_line_lies_where_its_value_belongs(values):
 def test_a_gap_breaks_line_and_band_and_a_day_between_gaps_is_a_dot_with_a_whisker():
     nan = math.nan
     line = Line("n", [0.0, 1, 2, 3, 4], [1.0, 2, nan, 4, nan], band=([0.0, 1, nan, 3, nan], [2.0, 3, nan, 5, nan]))
-    html = chart("t", "a", [line], x=linear([0, 4]), y=linear([0, 5]))
+    html = chart("t", "a", [line], x=linear_axis([0, 4]), y=linear_axis([0, 5]))
     path = re.findall(r'class="line s0" d="([^"]*)"', html)[1]  # behind the legend's
     assert path.count("M") == 2
     assert len(drawn(html, "band")[0]) == 4
@@ -74,17 +74,19 @@ def test_a_gap_breaks_line_and_band_and_a_day_between_gaps_is_a_dot_with_a_whisk
 
 
 def test_steps_stay_until_the_next_value_and_bars_stand_on_zero():
-    html = chart("t", "a", [Line("n", [0.0, 1, 2], [1.0, 1.0, 3.0], steps=True)], x=linear([0, 2]), y=linear([0, 4]))
+    html = chart(
+        "t", "a", [Line("n", [0.0, 1, 2], [1.0, 1.0, 3.0], steps=True)], x=linear_axis([0, 2]), y=linear_axis([0, 4])
+    )
     width, height = sheet(html)
     assert drawn(html, "line")[0] == [(0, height * 0.75), (width, height * 0.75), (width, height * 0.25)]
-    html = chart("t", "a", [Bars("n", [0.0, 1, 2], [2.0, -2.0, 1.0])], x=linear([-1, 3]), y=linear([-2, 2]))
+    html = chart("t", "a", [Bars("n", [0.0, 1, 2], [2.0, -2.0, 1.0])], x=linear_axis([-1, 3]), y=linear_axis([-2, 2]))
     height = sheet(html)[1]
     assert {down for _, down in drawn(html, "bar")[0]} == {0.0, height / 2, height, height / 4}
 
 
 @given(st.lists(finite, min_size=1, max_size=30), st.booleans())
 def test_a_linear_axis_holds_its_values_and_its_ticks_ascend(values, zero):
-    scale = linear(values, zero=zero)
+    scale = linear_axis(values, zero=zero)
     slack = 1e-9 * max(abs(scale.low), abs(scale.high))
     assert all(scale.low - slack <= value <= scale.high + slack for value in values)
     ticks = [value for value, _ in scale.ticks]
@@ -98,16 +100,16 @@ def test_a_linear_axis_holds_its_values_and_its_ticks_ascend(values, zero):
 
 @given(st.lists(st.floats(1e-12, 1e12), min_size=1, max_size=30))
 def test_a_logarithmic_axis_goes_from_one_power_of_ten_to_another(values):
-    scale = logarithmic(values)
+    scale = logarithmic_axis(values)
     assert scale.high >= max(values) * (1 - 1e-9)
     assert 1 <= round(math.log10(scale.high / scale.low)) <= 6
     assert scale.low <= min(values) * (1 + 1e-9) or scale.high / scale.low > 0.99e6
-    assert 0 <= scale.place(min(values)) <= scale.place(max(values)) <= 1
+    assert 0 <= scale.position(min(values)) <= scale.position(max(values)) <= 1
 
 
 @given(st.dates(date(1990, 1, 1), date(2090, 1, 1)), st.integers(0, 12_000))
 def test_an_axis_of_days_has_a_handful_of_dates_on_it_and_the_first_says_its_year(first, length):
-    scale = days(first, first + timedelta(days=length))
+    scale = date_axis(first, first + timedelta(days=length))
     assert 1 <= len(scale.ticks) <= 6
     assert all(scale.low <= value <= scale.high for value, _ in scale.ticks)
     value, text = scale.ticks[0]
@@ -119,7 +121,7 @@ def test_an_axis_of_days_has_a_handful_of_dates_on_it_and_the_first_says_its_yea
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=12))
 def test_letters_at_the_ends_of_lines_never_lie_on_each_other(ends):
     lines = [Line(f"n{i}", [0.0, 1.0], [0.0, end], letter=chr(65 + i)) for i, end in enumerate(ends)]
-    html = chart("t", "a", lines, x=linear([0, 1]), y=linear([0, 10]), height=300)
+    html = chart("t", "a", lines, x=linear_axis([0, 1]), y=linear_axis([0, 10]), height=300)
     places = sorted(float(top) for top in re.findall(r'class="letter end [^>]*top:([-\d.]+)%', html))
     assert len(places) == len(ends)
     assert all(b - a >= 100 * 16.5 / 300 for a, b in pairwise(places))
@@ -130,7 +132,7 @@ def test_every_word_is_escaped_and_the_drawing_says_in_words_what_it_shows():
     bad = "<script>\"&'"
     html = chart(
         bad, bad, [Line(bad, [0.0], [1.0], letter="<"), Level(bad, 1.0), Marks(bad, [0.0]), Bars(bad, [0.0], [1.0])],
-        x=named({0.0: bad, 1.0: bad}), y=Scale(0, 1, ((0, bad),)), y_title=bad,
+        x=named_axis({0.0: bad, 1.0: bad}), y=Scale(0, 1, ((0, bad),)), y_title=bad,
     )  # fmt: skip
     assert "<script" not in html
     label = re.search(r'role="img" aria-label="([^"]*)"', html)
@@ -142,6 +144,6 @@ def test_a_thousand_days_are_drawn_in_full_and_weigh_little():
     values = [10 + math.sin(i / 58) * 3 + (i * 7919 % 97) / 50 for i in range(1096)]
     band = [value - 1 for value in values], [value + 1 for value in values]
     at = [float(i) for i in range(1096)]
-    html = chart("t", "a", [Line("n", at, values, band=band)], x=linear([0, 1095]), y=linear(values))
+    html = chart("t", "a", [Line("n", at, values, band=band)], x=linear_axis([0, 1095]), y=linear_axis(values))
     assert len(drawn(html, "line")[0]) == 1096
     assert len(html) < 30_000

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agedp_data.pictures.page import STYLE, document, in_short, paragraph, said_table, section, table
-from agedp_data.pictures.words import html_of
+from agedp_data.pictures.page import STYLE, document, fact_list, paragraph, section, table, text_table
+from agedp_data.pictures.words import markdown_to_html
 
 THEMES = [dict(re.findall(r"--(\w+):(#[0-9a-f]{3,6})", block)) for block in re.findall(r":root\{([^}]*)\}", STYLE)]
 
@@ -44,8 +44,10 @@ def test_there_are_three_themes_and_print_is_light():
 
 def test_every_text_of_a_page_is_escaped():
     bad = '<img src=x onerror="y">&'
-    parts = [paragraph(bad, "soft"), in_short([(bad, bad, bad)]), table(bad, (bad, bad), [(bad, bad)])]
-    html = document(bad, [section(bad, *parts, said_table(bad, (bad, bad), [("x", "y")]), html_of(bad, below=2))])
+    parts = [paragraph(bad, "soft"), fact_list([(bad, bad, bad)]), table(bad, (bad, bad), [(bad, bad)])]
+    html = document(
+        bad, [section(bad, *parts, text_table(bad, (bad, bad), [("x", "y")]), markdown_to_html(bad, below=2))]
+    )
     assert "<img" not in html
     assert 'onerror="' not in html
 
@@ -57,14 +59,14 @@ plain_text = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")
 @given(st.lists(st.tuples(st.sampled_from(["## ", "* ", "", "| "]), plain_text), max_size=12))
 def test_every_word_of_a_markdown_text_is_on_the_page(lines):
     text = "\n".join(start + said + (" | x |" if start == "| " else "") for start, said in lines)
-    html = unescape(re.sub(r"<[^>]+>", " ", html_of(text, below=2)))
+    html = unescape(re.sub(r"<[^>]+>", " ", markdown_to_html(text, below=2)))
     for start, said in lines:
         for word in re.findall(r"[^\W_]+", said):
             assert word in html, (start, said)
 
 
 def test_a_table_keeps_all_its_cells_and_names_each_by_its_column():
-    html = html_of("| a | b |\n|---|---|\n| 1 | **2** |\n| 3 |\n", below=2)
+    html = markdown_to_html("| a | b |\n|---|---|\n| 1 | **2** |\n| 3 |\n", below=2)
     assert '<th scope="col">a</th><th scope="col">b</th>' in html
     assert '<td data-of="b" class="brief"><strong>2</strong></td>' in html
     assert html.count("<td data-of") == 2

@@ -107,7 +107,7 @@ def test_a_bound_from_the_dual_proves_it(weights):
 
 
 def test_what_is_not_proven_to_be_within_a_millionth_is_refused(monkeypatch):
-    monkeypatch.setattr("agedp_data.privacy.least_noise._ROUNDS", 0)  # no time to get anywhere
+    monkeypatch.setattr("agedp_data.privacy.least_noise._MAX_ROUNDS", 0)  # no time to get anywhere
     with pytest.raises(ChainError, match=r"over 500 releases was found to .* of itself only, not to 1e-06; take fewer"):
         schedule(Weights(stairs(500, seed=1)), epsilon=1, horizon=500, method="optimal")
 

@@ -13,9 +13,9 @@ from agedp_data.privacy.measured import (
     MARGINS,
     detectable_epsilon,
     detection_power,
+    epsilon_from_guesses,
     epsilon_lower_bound,
-    least_loss,
-    shows,
+    is_detectable,
 )
 
 
@@ -23,12 +23,14 @@ from agedp_data.privacy.measured import (
 def test_the_bound_is_the_loss_at_which_so_many_right_guesses_become_unlikely(right, guesses):
     shares = np.linspace(1e-6, 1 - 1e-6, 400_001)
     share = shares[binom.sf(right - 1, guesses, shares) <= 0.0005].max()
-    assert least_loss(right, guesses, unlikely=0.0005) == pytest.approx(math.log(share / (1 - share)), abs=1e-4)
+    assert epsilon_from_guesses(right, guesses, significance=0.0005) == pytest.approx(
+        math.log(share / (1 - share)), abs=1e-4
+    )
 
 
 def test_without_a_right_guess_nothing_is_proven():
-    assert least_loss(0, 100, unlikely=0.1) == least_loss(0, 0, unlikely=0.1) == -math.inf
-    assert least_loss(50, 100, unlikely=0.1) < 0
+    assert epsilon_from_guesses(0, 100, significance=0.1) == epsilon_from_guesses(0, 0, significance=0.1) == -math.inf
+    assert epsilon_from_guesses(50, 100, significance=0.1) < 0
 
 
 @pytest.mark.parametrize("loss", [0.01, 0.3, 1.0, 4.0])
@@ -96,12 +98,12 @@ def _trials(source, losses, number):
 def test_the_law_of_a_sum_is_that_of_its_draws():
     source, losses, far = np.random.default_rng(8), [0.5, 1.0], 3.0
     draws = sum(loss * np.clip(source.laplace(far, 1 / loss, 200_000), 0, 1) for loss in losses)
-    law = np.cumsum(measured._composed(np.array(losses), np.full(2, far))[1])
+    law = np.cumsum(measured._likelihood_ratio_laws(np.array(losses), np.full(2, far))[1])
     for place in (0.25, 0.5, 0.75, 0.95):
         assert law[int(place * (law.size - 1))] == pytest.approx(np.mean(draws <= place * 1.5), abs=0.005)
 
 
 def test_nothing_is_noticed_of_what_is_promised_itself_or_by_too_few_trials():
-    assert not shows([0.5, 0.5], 1.0, 100_000, confidence=0.999)
-    assert shows([1.0, 1.0], 1.0, 2_000, confidence=0.999)
+    assert not is_detectable([0.5, 0.5], 1.0, 100_000, confidence=0.999)
+    assert is_detectable([1.0, 1.0], 1.0, 2_000, confidence=0.999)
     assert detectable_epsilon(30.0, 1000, confidence=0.999) == math.inf

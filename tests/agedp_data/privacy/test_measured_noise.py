@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from agedp_data.privacy.measured_noise import NoiseLaw, chance_too_far, chance_too_near, too_far, too_near
+from agedp_data.privacy.measured_noise import (
+    NoiseLaw,
+    is_noise_too_large,
+    is_noise_too_small,
+    misplaced_noise_power,
+    small_noise_power,
+)
 
 UNLIKELY = 1e-6
 LAWS = [NoiseLaw(50_000, 0.001), NoiseLaw(3, 0.2), NoiseLaw(2, 9.0)]
@@ -33,8 +39,8 @@ def test_of_wide_noise_half_is_near_and_of_half_the_noise_three_quarters():
 @pytest.mark.parametrize("law", LAWS)
 def test_sound_noise_is_accused_less_often_than_it_may(law):
     draws, counts = 400, np.arange(401)
-    near = [count for count in counts if too_near(count, draws, law, unlikely=UNLIKELY)]
-    far = [count for count in counts if too_far(count, draws, law, unlikely=UNLIKELY)]
+    near = [count for count in counts if is_noise_too_small(count, draws, law, significance=UNLIKELY)]
+    far = [count for count in counts if is_noise_too_large(count, draws, law, significance=UNLIKELY)]
     assert binom.pmf(near, draws, brute(law) if law.loss > 0.1 else law.near()).sum() < UNLIKELY
     assert binom.pmf(far, draws, law.near()).sum() < UNLIKELY
     assert far
@@ -44,20 +50,22 @@ def test_sound_noise_is_accused_less_often_than_it_may(law):
 @pytest.mark.parametrize("law", LAWS[:2])
 def test_the_chance_to_be_told_is_that_of_the_counts_that_tell(law):
     draws, counts = 400, np.arange(401)
-    near = [count for count in counts if too_near(count, draws, law, unlikely=UNLIKELY)]
-    far = [count for count in counts if too_far(count, draws, law, unlikely=UNLIKELY)]
+    near = [count for count in counts if is_noise_too_small(count, draws, law, significance=UNLIKELY)]
+    far = [count for count in counts if is_noise_too_large(count, draws, law, significance=UNLIKELY)]
     off = 5 * law.sensitivity
-    assert chance_too_near(law, 2, draws, unlikely=UNLIKELY) == pytest.approx(
+    assert small_noise_power(law, 2, draws, significance=UNLIKELY) == pytest.approx(
         binom.pmf(near, draws, law.near(times=2)).sum()
     )
     mixed = (law.near() + law.near(off=off)) / 2
-    assert chance_too_far(law, off, draws, unlikely=UNLIKELY) == pytest.approx(binom.pmf(far, draws, mixed).sum())
+    assert misplaced_noise_power(law, off, draws, significance=UNLIKELY) == pytest.approx(
+        binom.pmf(far, draws, mixed).sum()
+    )
 
 
 @pytest.mark.parametrize("loss", [1e-5, 0.001, 0.07, 2.0])
 def test_half_the_noise_is_told_at_any_loss(loss):
-    assert chance_too_near(NoiseLaw(50_000, loss), 2, 1_600, unlikely=UNLIKELY / 8) > 1 - 1e-9
-    assert chance_too_near(NoiseLaw(50_000, loss), 1, 1_600, unlikely=UNLIKELY / 8) < UNLIKELY
+    assert small_noise_power(NoiseLaw(50_000, loss), 2, 1_600, significance=UNLIKELY / 8) > 1 - 1e-9
+    assert small_noise_power(NoiseLaw(50_000, loss), 1, 1_600, significance=UNLIKELY / 8) < UNLIKELY
 
 
 def test_a_recorded_loss_that_was_rounded_up_accuses_nobody():

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.errors import ChainError
-from agedp_data.privacy.counts import cumulative, grid, histogram
+from agedp_data.privacy.counts import cumulative, delta_grid, histogram
 from agedp_data.privacy.neighbourhood import cumulative_counts, shifted_histograms
 from agedp_data.privacy.sensitivity import (
     Move,
@@ -83,7 +83,7 @@ class TestSensitivities:
         space = {"delta": delta, "low": 0, "high": 8}
         shorter = Move(delta - 1 if universe is NINE else delta - 0.5)
         assert largest(lambda values: cumulative_counts(values, **space), universe, shorter) == 1
-        assert cumulative_sensitivity(Move(delta), edges=grid(**space)) == 1
+        assert cumulative_sensitivity(Move(delta), edges=delta_grid(**space)) == 1
         for k in (1, 2, 3):
             wide = {"width": k * delta, **space}
             assert largest(lambda values, wide=wide: shifted_histograms(values, **wide), universe, shorter) == 2
@@ -174,7 +174,7 @@ class TestCounts:
         assert cumulative_counts(shifted, delta=2, low=big, high=big + 10).tolist() == expected
 
     def test_a_grid_of_tenths_has_ten_cells_to_one_and_its_edges_are_as_written(self):
-        assert [float(edge) for edge in grid(delta=0.1, low=0, high=1)] == [i / 10 for i in range(11)]
+        assert [float(edge) for edge in delta_grid(delta=0.1, low=0, high=1)] == [i / 10 for i in range(11)]
         assert len(cumulative_counts([0.3], delta=0.3, low=0, high=3)) == 10
         assert shifted_histograms([0.3], width=1, delta=0.1, low=0, high=1).shape == (10, 2)
 
