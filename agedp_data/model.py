@@ -257,7 +257,7 @@ def _numbers(place: str, key: str) -> list[list[Decimal]]:
 
 def _bytes(place: str, key: str) -> bytes:
     if storage.is_url(place):
-        return storage.whole(place, f"[model] {key}")
+        return storage.read_bytes(place, f"[model] {key}")
     _require_file(Path(place))
     return Path(place).read_bytes()
 
@@ -274,4 +274,4 @@ def _row(cells: Sequence[str]) -> list[Decimal] | None:
 
 
 def _error(place: str, key: str, what: str) -> RunFileError:
-    return RunFileError(f"[model] {key}: {what}", private=f"[model] {key} = {storage.told(place)}: {what}")
+    return RunFileError(f"[model] {key}: {what}", private=f"[model] {key} = {storage.format_location(place)}: {what}")

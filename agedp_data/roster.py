@@ -97,7 +97,7 @@ def read_roster(path: str | Path) -> Roster:
 
 def _bytes(place: str) -> bytes:
     if storage.is_url(place):
-        return storage.whole(place, "[population] roster")
+        return storage.read_bytes(place, "[population] roster")
     path = Path(place)
     try:
         if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
@@ -182,4 +182,4 @@ def _quoted(text: str) -> str:
 
 
 def _error(path: str | Path, what: str, near: str = "") -> InputError:
-    return InputError(f"[population] roster: {what}", private=f"{storage.told(str(path))}: {what}{near}")
+    return InputError(f"[population] roster: {what}", private=f"{storage.format_location(str(path))}: {what}{near}")

@@ -29,10 +29,10 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import Flags, Ints, Layout, expected_readings
 from agedp_data.roster import Roster
 from pipelines import folders
-from pipelines.blocks import Engine, map_each
+from pipelines.blocks import Engine, map_items
 from pipelines.read import Delivery
-from pipelines.readings.days import read_days
-from pipelines.readings.state_days import read_state_days, settle_states
+from pipelines.readings.days import read_daily_totals
+from pipelines.readings.state_days import read_state_days, write_state_days
 from pipelines.readings.store import Store
 
 _EPOCH = date(1970, 1, 1)
@@ -78,18 +78,21 @@ def aggregate(
     Raises:
         InputError: readings of a day have left the store.
     """
-    if days and f"{days[0]:%Y-%m}" < store.forgotten_before():
+    if days and f"{days[0]:%Y-%m}" < store.retained_from():
         raise InputError(
-            f"{days[0]} is due, but readings before {store.forgotten_before()} were let go (engine.keep_days); name "
+            f"{days[0]} is due, but readings before {store.retained_from()} were let go (engine.keep_days); name "
             "another confidential folder to read them again"
         )
-    summed: dict[tuple[date, str], DailySum] = {}
+    sums: dict[tuple[date, str], DailySum] = {}
     for month in sorted({f"{day:%Y-%m}" for day in days}):
-        read = matrices(store, delivery, roster, month, states=states)
+        matrix = load_month_matrix(store, delivery, roster, month, states=states)
         for day in (day for day in days if f"{day:%Y-%m}" == month):
-            summed |= {(day, name): _sum(one, roster, day, store.layout, read) for name, one in series.items()}
-    folders.write_table(path, tables.of_lines(tables.SUMS, [*_lines(summed)]))
-    return summed
+            sums |= {
+                (day, name): _daily_sum(day_series, roster, day, store.layout, matrix)
+                for name, day_series in series.items()
+            }
+    folders.write_table(path, tables.of_lines(tables.SUMS, [*_table_rows(sums)]))
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +116,17 @@ class MonthMatrix:
         return self.states_wh
 
 
-def count_states(
+def compute_state_days(
     store: Store, delivery: Delivery, days: Iterable[date], states: RepresentativeValues | None, *, engine: Engine
 ) -> None:
     """Count the half-hours of the months of these days by their states, if a series does so; side by side."""
     if states is not None and states.step == "half-hour":
         months = sorted({f"{day:%Y-%m}" for day in days} & set(delivery.months))
-        each = partial(settle_states, store=store, contents=delivery.contents, states=states)
-        map_each("states", months, each=each, engine=engine)
+        function = partial(write_state_days, store=store, contents=delivery.contents, states=states)
+        map_items("states", months, function=function, engine=engine)
 
 
-def matrices(
+def load_month_matrix(
     store: Store, delivery: Delivery, roster: Roster, month: str, *, states: RepresentativeValues | None = None
 ) -> MonthMatrix:
     """Return what the roster's households used on each day of a month whose states are counted, if there are some."""
@@ -131,20 +134,20 @@ def matrices(
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
         return MonthMatrix(energy, counted, readings)
-    table = read_days(store, month, delivery.contents)
-    code, day, on_roster = _places(table, roster, month)
+    table = read_daily_totals(store, month, delivery.contents)
+    code, day, on_roster = _household_days_on_roster(table, roster, month)
     energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
     readings[code, day] = table["readings"].to_numpy()[on_roster]
     if states is not None and states.step == "day":
         counted = np.where(readings > 0, states.represented(energy), 0)
     elif states is not None and counted is not None:
         table = read_state_days(store, month, delivery.contents, states)
-        code, day, kept = _places(table, roster, month)
-        counted[code, day] = table["counted_wh"].to_numpy()[kept]
+        code, day, on_roster = _household_days_on_roster(table, roster, month)
+        counted[code, day] = table["counted_wh"].to_numpy()[on_roster]
     return MonthMatrix(energy, counted, readings)
 
 
-def _places(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
+def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
     """Return household code and day of month of the lines on the roster, and which these are."""
     code, on_roster = _codes(table, roster)
     first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
@@ -161,32 +164,32 @@ def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, Flags]:
     return codes[on_roster], on_roster
 
 
-def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, read: MonthMatrix) -> DailySum:
-    found = DailySum(series, {}, {}, {}, {})
-    energy, as_read, readings = (
-        each[:, day.day - 1] for each in (read.energy_of(series), read.energy_wh, read.readings)
+def _daily_sum(series: AnySeries, roster: Roster, day: date, layout: Layout, matrix: MonthMatrix) -> DailySum:
+    daily_sum = DailySum(series, {}, {}, {}, {})
+    energy, read_energy, readings = (
+        values[:, day.day - 1] for values in (matrix.energy_of(series), matrix.energy_wh, matrix.readings)
     )
     for group, members in roster.members(day, series.by).items():
         usable = readings[members] >= max(1, expected_readings(layout, day) - series.max_missing)
         counted = series.counted(energy[members], usable)
-        found.exact[group] = series.exact(counted)
-        found.households[group], found.usable[group] = len(members), int(usable.sum())
-        found.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
+        daily_sum.exact[group] = series.exact(counted)
+        daily_sum.households[group], daily_sum.usable[group] = len(members), int(usable.sum())
+        daily_sum.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
         if series.values == "states":
-            found.states_wh[group] = int(counted.sum())
-            found.readings_wh[group] = int(series.counted(as_read[members], usable).sum())
-    return found
+            daily_sum.states_wh[group] = int(counted.sum())
+            daily_sum.readings_wh[group] = int(series.counted(read_energy[members], usable).sum())
+    return daily_sum
 
 
-def _lines(summed: Mapping[tuple[date, str], DailySum]) -> Iterator[dict[str, Any]]:
-    for (day, name), one in summed.items():
-        for group, exact in one.exact.items():
-            counts = {"households": one.households, "usable": one.usable, "clamped": one.clamped}
-            of_group = {"day": day, "series": name, **{what: number[group] for what, number in counts.items()}}
-            for cell, value in zip(one.series.cells(group), exact, strict=True):
+def _table_rows(sums: Mapping[tuple[date, str], DailySum]) -> Iterator[dict[str, Any]]:
+    for (day, name), daily_sum in sums.items():
+        for group, exact in daily_sum.exact.items():
+            counts = {"households": daily_sum.households, "usable": daily_sum.usable, "clamped": daily_sum.clamped}
+            of_group = {"day": day, "series": name, **{count: number[group] for count, number in counts.items()}}
+            for cell, value in zip(daily_sum.series.cells(group), exact, strict=True):
                 yield {**of_group, "cell": cell, "value": value}
 
 
-def days_of(first: date, last: date) -> tuple[date, ...]:
+def days_between(first: date, last: date) -> tuple[date, ...]:
     """Return the days of a period, both ends included."""
     return tuple(first + timedelta(days=i) for i in range((last - first).days + 1))

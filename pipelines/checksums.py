@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _MARK: Final = b"AGDP"
-_CHECKED: Final = len(_MARK) + 4
+_CHECK_BYTES: Final = len(_MARK) + 4
 _ENDING: Final = 8  # the length of the footer, in four bytes, and four magic bytes
 _KEY: Final = "checksum"
 
@@ -33,9 +33,9 @@ def checked_parquet(table: pa.Table, **options: object) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True, **options)
     content = memoryview(sink.getvalue())
-    at = _footer_place(content)
-    check = _MARK + _crc(content[:at], content[at:])
-    return b"".join((content[:at], check, content[at:]))
+    footer = _footer_offset(content)
+    check = _MARK + _crc(content[:footer], content[footer:])
+    return b"".join((content[:footer], check, content[footer:]))
 
 
 def check_parquet(content: bytes) -> None:
@@ -45,13 +45,13 @@ def check_parquet(content: bytes) -> None:
         ValueError: they differ.
     """
     view = memoryview(content)
-    at = _footer_place(view)
-    check = bytes(view[max(at - _CHECKED, 0) : max(at, 0)])
-    if check.startswith(_MARK) and check != _MARK + _crc(view[: at - _CHECKED], view[at:]):
+    footer = _footer_offset(view)
+    check = bytes(view[max(footer - _CHECK_BYTES, 0) : max(footer, 0)])
+    if check.startswith(_MARK) and check != _MARK + _crc(view[: footer - _CHECK_BYTES], view[footer:]):
         raise ValueError("the checksum differs")
 
 
-def _footer_place(content: memoryview) -> int:
+def _footer_offset(content: memoryview) -> int:
     return len(content) - _ENDING - int.from_bytes(content[-_ENDING : -_ENDING // 2], "little")
 
 

@@ -18,14 +18,14 @@ from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.readers.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
 
 
-def require_same_days(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> None:
+def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> None:
     """Check that no unreleased day lies otherwise than the contract in force registered it.
 
     Raises:
         ContractChanged: one does; which day, and what helps.
     """
     contract = meaning_of(contracts[-1].promise) if contracts else {}
-    moved = first_moved(contract, run, rows)
+    moved = first_moved_day_of_contract(contract, run, rows)
     if moved is not None:
         raise ContractChanged(
             f"{run.name}: by this time zone database{_version()} days of {run.input.layout.day_zone} from {moved} on "
@@ -34,7 +34,9 @@ def require_same_days(run: RunFile, contracts: Sequence[ContractRecord], rows: S
         )
 
 
-def first_moved(contract: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]) -> date | None:
+def first_moved_day_of_contract(
+    contract: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]
+) -> date | None:
     """Return the first unreleased day that lies otherwise than a contract says; None if none does or it is silent."""
     recorded = contract.get("schedule", {}).get(ZONE_CHANGES)
     if not recorded:
@@ -56,17 +58,17 @@ def judge_zone_changes(
     Refused is what would let the first unreleased day overlap a released one, or leave a gap behind it.
     """
     key = f"schedule.{ZONE_CHANGES}"
-    others = [change for change in changes if change.key != key]
-    moved = first_moved(old, run, rows)
+    other_changes = [change for change in changes if change.key != key]
+    moved = first_moved_day_of_contract(old, run, rows)
     if moved is None:
-        return tuple(others)
+        return tuple(other_changes)
     change = next(change for change in changes if change.key == key)
     change = replace(change, old="as registered", new=f"other days from {moved} on")
     since = first_unreleased(run, rows)
     if rows and not begins_as_recorded(old["schedule"][ZONE_CHANGES], run.input.layout.day_zone, since):
-        why = f"{since} would overlap the day released before it, or leave a gap; install the earlier database"
-        change = replace(change, verdict="refused", why=why)
-    return tuple(sorted([*others, change], key=lambda each: each.key))
+        reason = f"{since} would overlap the day released before it, or leave a gap; install the earlier database"
+        change = replace(change, verdict="refused", why=reason)
+    return tuple(sorted([*other_changes, change], key=lambda amended: amended.key))
 
 
 def _version() -> str:

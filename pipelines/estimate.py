@@ -21,10 +21,10 @@ import numpy as np
 
 from agedp_data.config.model import Step
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
-from pipelines.blocks import Engine, few_at_a_time
+from pipelines.blocks import Engine, map_in_batches
 from pipelines.quantize import Floats, MonthReadings, Period
-from pipelines.readings.runs import NONE, add_by_phase, join_runs, runs_and_counts, states_by_household
-from pipelines.readings.store import day_of
+from pipelines.readings.runs import NO_STATE, count_by_phase, join_runs, runs_and_counts, states_by_household
+from pipelines.readings.store import date_of_day
 
 _TABLES_BYTES = 2**28
 
@@ -96,7 +96,7 @@ def estimate(
     of_month = sum(int(np.prod(counting.shape(steps))) for steps in phases)
     at_once = max(_TABLES_BYTES // max(of_month, 1) // engine.workers, 1) * engine.workers
     each = partial(_count, counting=counting)
-    for months in few_at_a_time("counts", period.months, each=each, engine=engine, at_once=at_once):
+    for months in map_in_batches("counts", period.months, function=each, engine=engine, batch_size=at_once):
         for month in months:
             readings += month.readings
             for steps in phases:
@@ -123,7 +123,7 @@ def _count(month: str, *, counting: _Counting) -> _Month:
             if steps > 1:
                 home, time, read = _rarer(period.store.layout, part, state, steps)
             if n_phases > 1:
-                own = add_by_phase(counts[steps][low:high], home, time, read)
+                own = count_by_phase(counts[steps][low:high], home, time, read)
             else:
                 own, counted = runs_and_counts(home, time, read, households=high - low, n_states=counting.n_states)
                 counts[steps][low:high] += counted.astype(bits)
@@ -137,7 +137,7 @@ def _states(layout: Layout, part: MonthReadings, edges: Floats, step: Step) -> I
     if step == "day":
         return state
     twice = repeated(layout, part.time)
-    return np.where(twice, NONE, state) if twice.any() else state
+    return np.where(twice, NO_STATE, state) if twice.any() else state
 
 
 def _rarer(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> tuple[Ints, Ints, Ints]:
@@ -147,12 +147,12 @@ def _rarer(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> tupl
     days = range(int(part.time.min()) // SLOTS, (int(part.time.max()) + steps) // SLOTS + 1)
     changed = [day * SLOTS + slot for day in days for slot in _changed_slots(layout, day)]
     unsteady = np.isin(time, np.add.outer(changed, -np.arange(steps))) if changed else np.zeros(len(time), bool)
-    return part.household[some] - int(part.household.min()), time // steps, np.where(unsteady, NONE, state[some])
+    return part.household[some] - int(part.household.min()), time // steps, np.where(unsteady, NO_STATE, state[some])
 
 
 def _changed_slots(layout: Layout, day: int) -> tuple[int, ...]:
     """Return the slots of a day that hold two half-hours, or none."""
-    return layout.repeated_slots(day_of(day)) + layout.absent_slots(day_of(day))
+    return layout.repeated_slots(date_of_day(day)) + layout.absent_slots(date_of_day(day))
 
 
 def repeated(layout: Layout, time: Ints) -> Flags:
@@ -163,7 +163,7 @@ def repeated(layout: Layout, time: Ints) -> Flags:
     day = time // SLOTS
     first = int(day.min())
     for number in np.flatnonzero(np.bincount(day - first)) + first:
-        twice = layout.repeated_slots(day_of(int(number)))
+        twice = layout.repeated_slots(date_of_day(int(number)))
         if twice:
             mark |= (day == number) & np.isin(time - day * SLOTS, twice)
     return mark

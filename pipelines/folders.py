@@ -23,33 +23,33 @@ from agedp_data.errors import InputError
 from pipelines.checksums import check_parquet, checked_parquet
 
 _PRIVATE = 0o600
-_ANEW = "run again to make it anew"
-_ENDING = ".tmp"
+_REMEDY = "run again to make it anew"
+_TEMPORARY_SUFFIX = ".tmp"
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
 
 
 def make_private(folder: Path) -> Path:
     """Return a folder that only its owner may enter; it and the parents that it lacks are made if need be."""
-    with readable(folder):
-        lacking = [] if there(folder) else [one for one in (folder, *folder.parents) if not one.exists()]
-        for one in reversed(lacking):  # mkdir's own parents=True would let others in
+    with write_errors(folder):
+        missing = [] if path_exists(folder) else [parent for parent in (folder, *folder.parents) if not parent.exists()]
+        for parent in reversed(missing):  # mkdir's own parents=True would let others in
             with suppress(FileExistsError):
-                one.mkdir(mode=0o700)
-                one.chmod(0o700)  # whatever the umask takes away
+                parent.mkdir(mode=0o700)
+                parent.chmod(0o700)  # whatever the umask takes away
         if folder.stat().st_mode & 0o077:
             folder.chmod(0o700)
-    require_readable(folder)
+    check_readable(folder)
     return folder
 
 
-def keep_private(folder: Path) -> Path:
+def restrict_access(folder: Path) -> Path:
     """Return a private folder in which nothing, however it came there, lets anybody but its owner in.
 
     Raises:
         InputError: something in it belongs to somebody else and is open.
     """
-    with readable(make_private(folder)):
-        for entry in _below(folder):
+    with write_errors(make_private(folder)):
+        for entry in _entries_below(folder):
             with suppress(FileNotFoundError):  # a temporary file of another run
                 mode = entry.stat(follow_symlinks=False).st_mode
                 if mode & 0o077 and not stat.S_ISLNK(mode):
@@ -57,15 +57,15 @@ def keep_private(folder: Path) -> Path:
     return folder
 
 
-def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
+def _entries_below(folder: Path) -> Iterator[os.DirEntry[str]]:
     """Yield everything in a folder, and only then what is in the folders in it: a store has tens of thousands."""
-    left = [os.fspath(folder)]
-    while left:
-        found: list[os.DirEntry[str]] = []
-        with suppress(OSError), os.scandir(left.pop()) as entries:  # gone meanwhile, or not ours to enter
-            found = list(entries)
-        yield from found
-        left += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+    pending = [os.fspath(folder)]
+    while pending:
+        entries_found: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(pending.pop()) as entries:  # gone meanwhile, or not ours to enter
+            entries_found = list(entries)
+        yield from entries_found
+        pending += [entry.path for entry in entries_found if entry.is_dir(follow_symlinks=False)]
 
 
 def write(path: Path, content: bytes, *, mode: int = _PRIVATE) -> None:
@@ -85,10 +85,12 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool
 
 def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE, sync: bool = True) -> None:
     """Fill a temporary file beside `path`, sync it and rename it."""
-    with readable(path):
+    with write_errors(path):
         if sync:  # parts are many, and swept together
-            _remove_left(left for left in path.parent.iterdir() if _name_of(left) == path.name)
-        descriptor, temporary = _beside(path, mode)
+            _remove_unlocked(
+                temporary_file for temporary_file in path.parent.iterdir() if _target_name(temporary_file) == path.name
+            )
+        descriptor, temporary = _open_temporary(path, mode)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 fill(stream)
@@ -101,7 +103,7 @@ def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _
             raise
 
 
-def _beside(path: Path, mode: int) -> tuple[int, Path]:
+def _open_temporary(path: Path, mode: int) -> tuple[int, Path]:
     """Open a new temporary file and lock it; another run may remove it before it is locked, then open another."""
     while True:
         # by chance, not by process number: in a container that comes again, and meets what a killed run left
@@ -116,10 +118,10 @@ def _beside(path: Path, mode: int) -> tuple[int, Path]:
         os.close(descriptor)
 
 
-def _name_of(path: Path) -> str | None:
+def _target_name(path: Path) -> str | None:
     """Return the name for which a file is a temporary one, None if it is none."""
-    found = _TEMPORARY.fullmatch(path.name)
-    return found["name"] if found else None
+    match = _TEMPORARY.fullmatch(path.name)
+    return match["name"] if match else None
 
 
 def is_temporary(name: str) -> bool:
@@ -127,13 +129,13 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def sweep(folder: Path) -> None:
+def remove_stale_files(folder: Path) -> None:
     """Remove the temporary files that killed runs left in a folder and below; those of other runs at work stay."""
-    left = (Path(entry.path) for entry in _below(folder) if entry.name.endswith(_ENDING))
-    _remove_left(path for path in left if _name_of(path) is not None)
+    temporary_files = (Path(entry.path) for entry in _entries_below(folder) if entry.name.endswith(_TEMPORARY_SUFFIX))
+    _remove_unlocked(path for path in temporary_files if _target_name(path) is not None)
 
 
-def _remove_left(paths: Iterable[Path]) -> None:
+def _remove_unlocked(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):  # locked, gone meanwhile, or somebody else's: not ours to remove
             descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
@@ -144,15 +146,17 @@ def _remove_left(paths: Iterable[Path]) -> None:
                 os.close(descriptor)
 
 
-def try_writing(folder: Path, size: int) -> None:
+def check_writable(folder: Path, size: int) -> None:
     """Write a temporary file of this size into a folder, or the nearest one that is there above it, and remove it.
 
     Raises:
         OSError: it cannot be written: no permission, no room.
     """
-    place = next(one for one in (folder, *folder.parents) if there(one)) / "room"
-    _remove_left(left for left in place.parent.iterdir() if _name_of(left) == place.name)
-    descriptor, temporary = _beside(place, _PRIVATE)
+    target = next(parent for parent in (folder, *folder.parents) if path_exists(parent)) / "room"
+    _remove_unlocked(
+        temporary_file for temporary_file in target.parent.iterdir() if _target_name(temporary_file) == target.name
+    )
+    descriptor, temporary = _open_temporary(target, _PRIVATE)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(bytes(size))
@@ -163,16 +167,16 @@ def try_writing(folder: Path, size: int) -> None:
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
+def write_errors(path: Path) -> Iterator[None]:
     """Turn the system's refusals to write (disk full, read-only, no permission) into one line."""
     try:
         yield
     except OSError as error:
-        what = f"cannot be written ({error.strerror or type(error).__name__})"
-        raise InputError(f"[output] {what}", private=f"{path}: {what}") from None
+        problem = f"cannot be written ({error.strerror or type(error).__name__})"
+        raise InputError(f"[output] {problem}", private=f"{path}: {problem}") from None
 
 
-def there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Tell whether there is something of this name; not being allowed to look is no answer.
 
     Raises:
@@ -183,25 +187,25 @@ def there(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise unseen(path, error.errno) from None
+        raise unreadable_error(path, error.errno) from None
     return True
 
 
-def require_readable(folder: Path) -> None:
+def check_readable(folder: Path) -> None:
     """Check that a confidential folder may be entered and listed.
 
     Raises:
         InputError: it may not.
     """
     if not os.access(folder, os.R_OK | os.X_OK):
-        raise unseen(folder, errno.EACCES)
+        raise unreadable_error(folder, errno.EACCES)
 
 
-def unseen(path: Path, number: int | None) -> InputError:
+def unreadable_error(path: Path, number: int | None) -> InputError:
     """Return the error of a confidential file that the system does not let be read, by the system's number of it."""
-    helps = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "mend the disk, or put back a copy"
-    what = f"cannot be read ({os.strerror(number or errno.EIO)}); {helps}"
-    return InputError(f"something in the confidential folder {what}", private=f"{path}: {what}")
+    remedy = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "mend the disk, or put back a copy"
+    problem = f"cannot be read ({os.strerror(number or errno.EIO)}); {remedy}"
+    return InputError(f"something in the confidential folder {problem}", private=f"{path}: {problem}")
 
 
 class DamagedFile(InputError):
@@ -212,14 +216,16 @@ class FolderRemoved(DamagedFile):
     """A damaged file of the store that was removed: it is made anew from the input files."""
 
 
-def read_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, helps: str = _ANEW) -> pa.Table:
+def read_table(
+    path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, remedy: str = _REMEDY
+) -> pa.Table:
     """Return a confidential table that an earlier stage wrote, or these columns of it, checked against its schema.
 
     Args:
         path: where it lies.
         schema: as `tables` declares it; no column has nulls.
         columns: which to read, if not all.
-        helps: what the user can do if the table is damaged.
+        remedy: what the user can do if the table is damaged.
 
     Raises:
         Damaged: it is not what that stage wrote.
@@ -229,21 +235,21 @@ def read_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None =
         content = path.read_bytes()
         check_parquet(content)
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-        found = file.schema_arrow
+        stored_schema = file.schema_arrow
         table = file.read(columns=columns, use_threads=False)
     except (OSError, ValueError, pa.ArrowException) as error:  # a spoilt name need not be UTF-8
         number = getattr(error, "errno", None)
         if number not in (None, errno.ENOENT):
-            raise unseen(path, number) from None
-        raise _damaged(path, "is missing or damaged", helps) from None
-    if (found.names, found.types) != (schema.names, schema.types):
-        raise _damaged(path, "has other columns than it was written with", helps)
+            raise unreadable_error(path, number) from None
+        raise _damaged_error(path, "is missing or damaged", remedy) from None
+    if (stored_schema.names, stored_schema.types) != (schema.names, schema.types):
+        raise _damaged_error(path, "has other columns than it was written with", remedy)
     if any(column.null_count for column in table.columns):
-        raise _damaged(path, "lacks values", helps)
+        raise _damaged_error(path, "lacks values", remedy)
     return table
 
 
-def lines_of(table: pa.Table, path: Path, *, helps: str = _ANEW) -> list[dict[str, Any]]:
+def table_rows(table: pa.Table, path: Path, *, remedy: str = _REMEDY) -> list[dict[str, Any]]:
     """Return the rows of a table that was read from `path`.
 
     Raises:
@@ -252,14 +258,14 @@ def lines_of(table: pa.Table, path: Path, *, helps: str = _ANEW) -> list[dict[st
     try:
         return table.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError):
-        raise _damaged(path, "holds a date that is none", helps) from None
+        raise _damaged_error(path, "holds a date that is none", remedy) from None
 
 
-def _damaged(path: Path, what: str, helps: str) -> DamagedFile:
-    return DamagedFile(f"a confidential table {what}; {helps}", private=f"{path}: {what}; {helps}")
+def _damaged_error(path: Path, problem: str, remedy: str) -> DamagedFile:
+    return DamagedFile(f"a confidential table {problem}; {remedy}", private=f"{path}: {problem}; {remedy}")
 
 
-def rows_in(path: Path) -> int | None:
+def count_rows(path: Path) -> int | None:
     """Return how many rows a table has by its footer; None if it is missing or cut off, and must be made anew."""
     try:
         return int(pq.read_metadata(path).num_rows)

@@ -30,7 +30,7 @@ from pipelines.folders import DamagedFile
 T = TypeVar("T")
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
-_NOT_AS_WRITTEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError)
+_PARSE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError)
 
 
 class FileKind(Enum):
@@ -74,14 +74,14 @@ def read_content(path: Path, parse: Callable[[Path], T], kind: FileKind, *, advi
     try:
         return FileContent(parse(path))
     except DamagedFile:
-        if not folders.there(path):
+        if not folders.path_exists(path):
             return FileContent(None)
     except OSError as error:
         if error.errno in _ABSENT:
             return FileContent(None)
         if error.errno is not None:
-            raise folders.unseen(path, error.errno) from None
-    except (*_NOT_AS_WRITTEN, pa.ArrowException):
+            raise folders.unreadable_error(path, error.errno) from None
+    except (*_PARSE_ERRORS, pa.ArrowException):
         pass
     return _content_of_damaged(path, kind, advice)
 
@@ -93,7 +93,7 @@ def _content_of_damaged(path: Path, kind: FileKind, advice: str) -> FileContent[
         raise DamagedFile(f"{path.name} in the confidential folder is damaged; {advice}")
     if kind is FileKind.RECORD:
         damaged = path.with_name(f"{path.name}.damaged")
-        with folders.readable(path):
+        with folders.write_errors(path):
             path.replace(damaged)
         public = "a confidential record was damaged and begins anew"
         private = f"{path} was damaged; it is renamed to {damaged.name}, and the record begins anew"
@@ -110,17 +110,17 @@ def read_columns(path: Path) -> pa.Table:
         Damaged: it is missing, or no such table.
         InputError: the system does not let it be read.
     """
-    schema = _schema(path)
+    schema = _parquet_schema(path)
     return folders.read_table(path, schema)
 
 
-def _schema(path: Path) -> pa.Schema:
+def _parquet_schema(path: Path) -> pa.Schema:
     try:
         return pq.ParquetFile(path).schema_arrow
     except (OSError, ValueError, pa.ArrowException) as error:
         number = getattr(error, "errno", None)
         if number not in (None, *_ABSENT):
-            raise folders.unseen(path, number) from None
+            raise folders.unreadable_error(path, number) from None
         raise DamagedFile(
             "a confidential table is missing or damaged", private=f"{path}: is missing or damaged"
         ) from None

@@ -26,7 +26,7 @@ from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_COUNTS, TRUE_MEANS
 from pipelines.preflight.alerts import find_alerts
 from pipelines.preflight.records import append_alerts, check_alerts, count_reported, write_findings
-from pipelines.readings.retention import forget
+from pipelines.readings.retention import remove_old_months
 from pipelines.reports.confidential import write_confidential_report
 from pipelines.work import Work
 
@@ -41,7 +41,7 @@ def write_reports(work: Work) -> None:
         return
     work.is_reported = True
     if _succeeds(work, _add_records) & _succeeds(work, _report_input):
-        _succeeds(work, _let_readings_go)
+        _succeeds(work, _remove_old_readings)
     _succeeds(work, _write_report)
 
 
@@ -67,10 +67,10 @@ def unreported_days(work: Work) -> set[date] | None:
     if number is None:
         return None
     days = [row.day for row in work.rows() if row.state == "released"][number:]
-    return {date.fromisoformat(day) for day in days if day[:7] >= work.store.forgotten_before()}
+    return {date.fromisoformat(day) for day in days if day[:7] >= work.store.retained_from()}
 
 
-def reports_text(work: Work) -> str | None:
+def format_reports_status(work: Work) -> str | None:
     """Return in public words what became of the stage; None before there is a ledger.
 
     The text depends on what failed, never on a reading.
@@ -82,7 +82,7 @@ def reports_text(work: Work) -> str | None:
     return f"published; internal report failed: {'; '.join(failure.public for failure in work.report_failures)}"
 
 
-def report_warnings(work: Work) -> list[str]:
+def format_report_warnings(work: Work) -> list[str]:
     """Return a line for the operator for each damaged file and for each step that failed."""
     damaged = [f"warning: {notice.private}" for notice in work.notices]
     failed = [
@@ -99,10 +99,10 @@ def _succeeds(work: Work, step: Callable[[Work], None]) -> bool:
     except AgedpError as error:
         failure = FileNotice(str(error), error.private)
     except OSError as error:
-        what = error.strerror or type(error).__name__
-        failure = FileNotice(what, f"{error.filename}: {what}")
+        problem = error.strerror or type(error).__name__
+        failure = FileNotice(problem, f"{error.filename}: {problem}")
     except Exception as error:  # what is drawn and published is printed, whatever happens here
-        failure = _bug(work.confidential, error)
+        failure = _bug_notice(work.confidential, error)
     else:
         return True
     if failure not in work.report_failures:
@@ -110,12 +110,12 @@ def _succeeds(work: Work, step: Callable[[Work], None]) -> bool:
     return False
 
 
-def _bug(confidential: Path, error: Exception) -> FileNotice:
+def _bug_notice(confidential: Path, error: Exception) -> FileNotice:
     """Return the class of an unexpected error; its traceback, which may quote readings, stays confidential."""
     with suppress(AgedpError, OSError):
         folders.write(confidential / TRACEBACK, "".join(traceback.format_exception(error)).encode())
-    what = f"{type(error).__name__} (a bug; {TRACEBACK} in the confidential folder says more)"
-    return FileNotice(what, what)
+    problem = f"{type(error).__name__} (a bug; {TRACEBACK} in the confidential folder says more)"
+    return FileNotice(problem, problem)
 
 
 def _add_records(work: Work) -> None:
@@ -134,16 +134,16 @@ def _report_input(work: Work) -> None:
     least = work.run.alerts.min_coverage
     limit = None if least is None else float(least)
     work.alerts = find_alerts(work.sums, facts, work.examined_days, min_coverage=limit)
-    append_alerts(work.confidential, work.alerts, population=work.population, at=clock.instant(work.now))
+    append_alerts(work.confidential, work.alerts, population=work.population, written_at=clock.instant(work.now))
     number = sum(row.state == "released" for row in work.rows())
     write_findings(work.confidential, work.findings, population=work.population, on=work.today, released=number)
 
 
-def _let_readings_go(work: Work) -> None:
+def _remove_old_readings(work: Work) -> None:
     engine = work.run.engine
     if work.run.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
-        with locks.alone(folders.make_private(work.store.folder)):
-            forget(work.store, today=work.today, keep_days=engine.keep_days, needed_from=work.next_day())
+        with locks.exclusive_lock(folders.make_private(work.store.folder)):
+            remove_old_months(work.store, today=work.today, keep_days=engine.keep_days, needed_from=work.next_day())
 
 
 def _write_report(work: Work) -> None:

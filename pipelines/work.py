@@ -301,7 +301,7 @@ def checked(run_file: str | Path) -> RunFile:
         RunFileError: the run file.
     """
     run = load(Path(run_file))
-    folders.keep_private(Path(run.output.confidential))
+    folders.restrict_access(Path(run.output.confidential))
     return run
 
 
@@ -328,5 +328,5 @@ def rules_of(run: RunFile) -> ReadingRules:
 def store_of(run: RunFile) -> Store:
     """Return where the readings of a run file lie, and the rules they are read under."""
     rules = rules_of(run)
-    order = FileOrder(run.input.file_order, remembers=run.schedule.mode != "archive")
+    order = FileOrder(run.input.file_order, keeps_unlisted=run.schedule.mode != "archive")
     return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

@@ -28,7 +28,7 @@ from agedp_data.config import RunFile
 from agedp_data.config.model import EstimatedModel
 from agedp_data.readers.layout import Ints
 from pipelines import folders
-from pipelines.blocks import Engine, map_each
+from pipelines.blocks import Engine, map_items
 from pipelines.models.memory import (
     DAY_TOTALS,
     HALF_HOURS,
@@ -118,8 +118,8 @@ def remember(period: Period, asked: MemoryRequest, *, folder: Path, engine: Engi
     sampled = there[np.unique(np.linspace(0, len(there) - 1, min(len(there), SAMPLE)).round().astype(np.int64))]
     groups = [(False, homes) for homes in _cut(there, _GROUP)] + [(True, homes) for homes in _cut(sampled, _SAMPLED)]
     here = replace(engine, scheduler="threads")
-    found = map_each(
-        "forgetting", list(enumerate(groups)), each=partial(_measured, held=held, asked=asked), engine=here
+    found = map_items(
+        "forgetting", list(enumerate(groups)), function=partial(_measured, held=held, asked=asked), engine=here
     )
     size = (len(period.roster.ids), len(asked.model.ages_days))
     figures = _together([homes for _, homes in groups], found, size)

@@ -23,7 +23,7 @@ from pipelines.preflight.checks import Finding, findings_json
 PREFLIGHT: Final = "preflight.json"
 ALERTS: Final = "alerts.jsonl"
 EARLIER_ALERTS: Final = "alerts.1.jsonl"
-MOST_BYTES: Final = 2**20
+MAX_ALERT_BYTES: Final = 2**20
 
 
 def write_findings(folder: Path, findings: Sequence[Finding], *, population: str, on: date, released: int) -> None:
@@ -60,29 +60,29 @@ def _parse_alerts(path: Path) -> list[Mapping[str, Any]]:
     return alerts
 
 
-def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, at: str) -> None:
+def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, written_at: str) -> None:
     """Append alerts, one JSON object per line; an alert that the record holds already is not repeated."""
     if not alerts:
         return
     path = folder / ALERTS
-    with locks.alone(folder):
+    with locks.exclusive_lock(folder):
         earlier = read_content(path, _parse_alerts, FileKind.RECORD, advice="").value or []
-        recorded = {_identity(alert) for alert in earlier}
-        records = [_record(alert, population, at) for alert in alerts]
-        lines = [record for record in records if _identity(record) not in recorded]
+        recorded = {_alert_key(alert) for alert in earlier}
+        records = [_alert_record(alert, population, written_at) for alert in alerts]
+        lines = [record for record in records if _alert_key(record) not in recorded]
         content = path.read_bytes() if earlier else b""
         added = b"".join((json.dumps(line) + "\n").encode() for line in lines)
-        if len(content) + len(added) > MOST_BYTES and content and added:
+        if len(content) + len(added) > MAX_ALERT_BYTES and content and added:
             folders.write(folder / EARLIER_ALERTS, content)
             content = b""
         folders.write(path, content + added)
 
 
-def _identity(record: Mapping[str, Any]) -> tuple[object, ...]:
+def _alert_key(record: Mapping[str, Any]) -> tuple[object, ...]:
     return tuple(record.get(name) for name in ("population", "day", "alert", "about"))
 
 
-def _record(alert: Alert, population: str, at: str) -> dict[str, Any]:
+def _alert_record(alert: Alert, population: str, at: str) -> dict[str, Any]:
     record: dict[str, Any] = {"at": at, "population": population, "day": alert.day.isoformat(), "alert": alert.kind}
     record |= {"part": alert.part, "whole": alert.whole, "share": round(alert.share, 4), "limit": alert.limit}
     return record | ({"about": alert.about} if alert.about else {})

@@ -19,10 +19,10 @@ class Part:
     notes: dict[str, int] = field(default_factory=dict)
     months: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
-    def adds_up(self) -> bool:
+    def is_consistent(self) -> bool:
         """Return whether rows read = kept + set aside, and kept = the rows of the months."""
-        kept = sum(rows for rows, _, _ in self.months.values())
-        return self.rows_read == self.kept + sum(self.aside.values()) and self.kept == kept
+        month_rows = sum(rows for rows, _, _ in self.months.values())
+        return self.rows_read == self.kept + sum(self.aside.values()) and self.kept == month_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Manifest:
     tzdata: str = ""
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Self:
+    def from_json(cls, record: dict[str, Any]) -> Self:
         """Return what `to_json` wrote."""
-        return cls(**{**found, "parts": tuple(Part(**part) for part in found["parts"])})
+        return cls(**{**record, "parts": tuple(Part(**part) for part in record["parts"])})
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
@@ -66,14 +66,14 @@ class Manifest:
         return sum(part.kept for part in self.parts)
 
     @property
-    def aside(self) -> dict[str, int]:
+    def rejected(self) -> dict[str, int]:
         """Return how many rows were set aside, by reason."""
-        return _added(part.aside for part in self.parts)
+        return _sum_counts(part.aside for part in self.parts)
 
     @property
     def notes(self) -> dict[str, int]:
         """Return how many rows there is something to note about."""
-        return _added(part.notes for part in self.parts)
+        return _sum_counts(part.notes for part in self.parts)
 
     @property
     def months(self) -> frozenset[str]:
@@ -84,9 +84,9 @@ class Manifest:
         """Return how many rows of the file come before a part."""
         return sum(part.rows_read for part in self.parts[:number])
 
-    def adds_up(self) -> bool:
+    def is_consistent(self) -> bool:
         """Return whether every part does, and the names of its months are months."""
-        return all(part.adds_up() for part in self.parts)
+        return all(part.is_consistent() for part in self.parts)
 
 
 def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
@@ -94,7 +94,7 @@ def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps([digest, read_as], sort_keys=True).encode()).hexdigest()
 
 
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for count in counts:
         for name, number in count.items():

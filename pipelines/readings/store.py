@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from agedp_data import tables
 from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.files import numeric
+from agedp_data.readers.files import natural_sort_key
 from agedp_data.readers.layout import INTERVAL_MINUTES, Ints, Layout, ReadingRules
 from pipelines import folders
 from pipelines.checksums import read_checked_json
@@ -46,12 +46,12 @@ _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 class FileOrder:
     """What "later" means when files disagree, and whether files that are no longer listed still count.
 
-    `by` is None (a disagreement is set aside), "name" (numeric-aware) or "modified". A nightly store `remembers`:
+    `criterion` is None (a disagreement is set aside), "name" (numeric-aware) or "modified". A nightly store `keeps_unlisted`:
     deliveries may be cleared away once they are read.
     """
 
-    by: str | None = None
-    remembers: bool = False
+    criterion: str | None = None
+    keeps_unlisted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +73,20 @@ class Store:
         """Return the table of READINGS of the dataset's layout."""
         return tables.readings(width=self.layout.width, channels=self.layout.channels)
 
-    def content(self, digest: str) -> str:
+    def content_id(self, digest: str) -> str:
         """Return the content id of a file with this digest."""
         return content_id(digest, self.read_as)
 
     @property
     def read_as(self) -> dict[str, Any]:
         """Return the dataset and the rules, named as in [input]: under others, the same bytes say something else."""
-        return _read_as(self.dataset, self.rules)
+        return _reading_rules_json(self.dataset, self.rules)
 
-    def counts(self, manifest: Manifest) -> bool:
+    def is_read_alike(self, manifest: Manifest) -> bool:
         """Return whether a file was read as this store reads, be it under an earlier format."""
-        now = self.read_as
-        return manifest.read_as == now or any(
-            manifest.read_as == {**now, "format": number} for number in EARLIER_FORMATS
+        current = self.read_as
+        return manifest.read_as == current or any(
+            manifest.read_as == {**current, "format": number} for number in EARLIER_FORMATS
         )
 
     def manifest(self, content: str) -> Manifest | None:
@@ -98,47 +98,54 @@ class Store:
 
         def parse(path: Path) -> Manifest | None:
             manifest = Manifest.from_json(read_checked_json(path.read_bytes()))
-            return manifest if manifest.adds_up() and content == manifest.content else None
+            return manifest if manifest.is_consistent() and content == manifest.content else None
 
         return read_content(self.folder / "files" / f"{content}.json", parse, FileKind.DERIVED, advice="").value
 
     def manifests(self) -> dict[str, Manifest]:
         """Return what is known of all files in the store, under whatever rules they were read, by content id."""
-        found = ((content, self.manifest(content)) for content in self.noted())
-        return {content: manifest for content, manifest in found if manifest is not None}
+        manifests = ((content, self.manifest(content)) for content in self.manifest_contents())
+        return {content: manifest for content, manifest in manifests if manifest is not None}
 
-    def noted(self) -> tuple[str, ...]:
+    def manifest_contents(self) -> tuple[str, ...]:
         """Return the content ids of which there is a manifest, be it damaged."""
         return tuple(sorted(path.stem for path in (self.folder / "files").glob("*.json")))
 
-    def ordered(self, places: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
+    def order_contents(self, named_contents: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
         """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
 
         Of several places of one content the earliest counts: a file that is sent again says nothing new, and must
         not undo what corrected it meanwhile.
         """
 
-        def place(one: tuple[str, str, int]) -> tuple[object, ...]:
-            _, name, modified_ns = one
-            own = name.rpartition("/")[2]  # a folder may be moved
-            return (modified_ns if self.order.by == "modified" else 0, numeric(own), own, numeric(name))
+        def place(named_content: tuple[str, str, int]) -> tuple[object, ...]:
+            _, name, modified_ns = named_content
+            file_name = name.rpartition("/")[2]  # a folder may be moved
+            return (
+                modified_ns if self.order.criterion == "modified" else 0,
+                natural_sort_key(file_name),
+                file_name,
+                natural_sort_key(name),
+            )
 
-        return tuple(dict.fromkeys(content for content, _, _ in sorted(places, key=place)))
+        return tuple(dict.fromkeys(content for content, _, _ in sorted(named_contents, key=place)))
 
-    def holds(self, content: str, manifest: Manifest | None) -> bool:
+    def contains(self, content: str, manifest: Manifest | None) -> bool:
         """Return whether a file is wholly in the store, every part of it with as many bytes as its manifest says."""
-        return manifest is not None and all(size_of(path) == size for path, size in self._written(content, manifest))
+        return manifest is not None and all(
+            file_size(path) == size for path, size in self._stored_files(content, manifest)
+        )
 
-    def _written(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
+    def _stored_files(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
         """Yield what lies in the store of a file, with its size, but for the months that were let go."""
-        forgotten = self.forgotten_before()
+        retained_from = self.retained_from()
         for number, part in enumerate(manifest.parts):
             for month, (_, size, days_size) in part.months.items():
-                if month >= forgotten:
-                    yield self.month(month) / f"{content}-{number}.parquet", size
-                    yield self.part_days(month) / f"{content}-{number}.parquet", days_size
+                if month >= retained_from:
+                    yield self.month_folder(month) / f"{content}-{number}.parquet", size
+                    yield self.part_days_folder(month) / f"{content}-{number}.parquet", days_size
 
-    def forgotten_before(self) -> str:
+    def retained_from(self) -> str:
         """Return the month before which readings were let go (see `retention`), "" if none were.
 
         Raises:
@@ -147,51 +154,55 @@ class Store:
         advice = "put back a copy of it, or name another confidential folder"
         return read_content(self.folder / "forgotten_before", _parse_month, FileKind.SOURCE, advice=advice).value or ""
 
-    def write_forgotten_before(self, month: str) -> None:
+    def write_retained_from(self, month: str) -> None:
         """Write the month before which readings are let go."""
-        folders.write(self.folder / "forgotten_before", f"{month} {_check(month)}".encode())
+        folders.write(self.folder / "forgotten_before", f"{month} {_month_checksum(month)}".encode())
 
-    def month(self, month: str) -> Path:
+    def month_folder(self, month: str) -> Path:
         """Return the folder of a month's readings."""
         return self.folder / f"month={month}"
 
-    def part_days(self, month: str) -> Path:
+    def part_days_folder(self, month: str) -> Path:
         """Return the folder of what each part of a month says alone."""
         return self.folder / "part_days" / f"month={month}"
 
-    def quarantine(self, month: str) -> Path:
+    def quarantine_folder(self, month: str) -> Path:
         """Return the folder of a month's rows that were set aside, of "" for those that do not say their month."""
         return self.folder / "quarantine" / f"month={month}" if month else self.folder / "quarantine"
 
-    def discard_all_but(self, contents: Collection[str]) -> None:
+    def discard_parts_except(self, contents: Collection[str]) -> None:
         """Remove parts of files that are not wholly in the store: a run was cut off, or a file refused in the middle.
 
         Nobody else may be reading files into the store meanwhile.
         """
-        places = ("month=*", "part_days/month=*", "quarantine", "quarantine/month=*")
-        for path in (path for place in places for path in self.folder.glob(f"{place}/*.parquet")):
+        patterns = ("month=*", "part_days/month=*", "quarantine", "quarantine/month=*")
+        for path in (path for pattern in patterns for path in self.folder.glob(f"{pattern}/*.parquet")):
             if path.stem.rpartition("-")[0] not in contents:
                 path.unlink(missing_ok=True)
 
-    def pieces(self, month: str, contents: Sequence[str]) -> tuple[PartMonth, ...]:
+    def month_parts(self, month: str, contents: Sequence[str]) -> tuple[PartMonth, ...]:
         """Return the parts of these files that have readings of a month, in the files' order."""
-        place = {content: i for i, content in enumerate(contents)}
+        index_by_content = {content: i for i, content in enumerate(contents)}
         try:
-            names = [path.stem for path in self.month(month).iterdir() if path.suffix == ".parquet"]
+            names = [path.stem for path in self.month_folder(month).iterdir() if path.suffix == ".parquet"]
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise folders.unseen(self.month(month), error.errno) from None
-        split = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
-        found = sorted((place[content], number, content) for content, number in split if content in place)
-        return tuple(PartMonth(at, content, number) for at, number, content in found)
+            raise folders.unreadable_error(self.month_folder(month), error.errno) from None
+        identified = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
+        parts = sorted(
+            (index_by_content[content], number, content)
+            for content, number in identified
+            if content in index_by_content
+        )
+        return tuple(PartMonth(file_index, content, number) for file_index, number, content in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class PartMonth:
     """One part in one month: of the file at this place of the order, its content id, the number of the part."""
 
-    place: int
+    file_index: int
     content: str
     number: int
 
@@ -202,33 +213,33 @@ class PartMonth:
 
 
 @lru_cache(maxsize=64)
-def _read_as(dataset: str, rules: ReadingRules) -> dict[str, Any]:
+def _reading_rules_json(dataset: str, rules: ReadingRules) -> dict[str, Any]:
     keys = layout_of(dataset, rules.columns, rules.interval_minutes).keys
-    own = rules.own if rules.own is not None or keys is None else keys()
-    said = {
+    layout_keys = rules.layout_keys if rules.layout_keys is not None or keys is None else keys()
+    rules_json = {
         "format": FORMAT,
         "dataset": dataset,
         "max_half_hour_kwh": rules.max_half_hour_wh / 1000,
         "columns": asdict(rules.columns) if rules.columns else None,
         "interval_minutes": rules.interval_minutes if rules.interval_minutes != INTERVAL_MINUTES else None,
-        **(own.model_dump(mode="json") if own else {}),
+        **(layout_keys.model_dump(mode="json") if layout_keys else {}),
     }
-    return json.loads(json.dumps({key: value for key, value in said.items() if value is not None}))  # type: ignore[no-any-return]
+    return json.loads(json.dumps({key: value for key, value in rules_json.items() if value is not None}))  # type: ignore[no-any-return]
 
 
 def _parse_month(path: Path) -> str:
     """Return the month that the file names; one without a checksum is of an earlier version."""
     month, space, check = path.read_text(encoding="ascii").partition(" ")
-    if not _MONTH.fullmatch(month) or (space and check != _check(month)):
+    if not _MONTH.fullmatch(month) or (space and check != _month_checksum(month)):
         raise ValueError("it names no month")
     return month
 
 
-def _check(month: str) -> str:
+def _month_checksum(month: str) -> str:
     return hashlib.sha256(month.encode()).hexdigest()[:8]
 
 
-def size_of(path: Path) -> int | None:
+def file_size(path: Path) -> int | None:
     """Return the size of a file, None if it is not there.
 
     Raises:
@@ -239,10 +250,10 @@ def size_of(path: Path) -> int | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise folders.unseen(path, error.errno) from None
+        raise folders.unreadable_error(path, error.errno) from None
 
 
-def month_of(day: Ints) -> Ints:
+def month_numbers(day: Ints) -> Ints:
     """Return months since 1970 of days since 1970."""
     months: Ints = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
     return months
@@ -256,10 +267,10 @@ def month_name(month: int) -> str:
 def months_between(first: date, last: date) -> tuple[str, ...]:
     """Return the names of the months that have days of a period."""
     days = np.array([(first - _EPOCH).days, (last - _EPOCH).days])
-    low, high = month_of(days)
+    low, high = month_numbers(days)
     return tuple(month_name(month) for month in range(int(low), int(high) + 1))
 
 
-def day_of(number: int) -> date:
+def date_of_day(number: int) -> date:
     """Return the date of a day since 1970."""
     return _EPOCH + timedelta(days=int(number))

@@ -112,7 +112,7 @@ def test_readings_stay_until_they_are_recorded(homes, monkeypatch):
     with homes.run_file.open("a") as file:
         file.write("[engine]\nkeep_days = 1\n")
     monkeypatch.setattr("pipelines.notes.cell_notes.CellNotes.add", full)
-    monkeypatch.setattr("pipelines.internal_reports.forget", failing)
+    monkeypatch.setattr("pipelines.internal_reports.remove_old_months", failing)
     assert len(run(homes, 3).report_failures) == 1  # retention is not reached
 
 
