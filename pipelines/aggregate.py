@@ -1,12 +1,12 @@
-"""READINGS (as DAYS) + roster -> SUMS: one exact integer vector per day and series; the clamp acts here.
+"""READINGS (as DAYS) + roster -> SUMS: one exact integer vector per day and series; the clamp is applied here.
 
-Locality: what a household adds to a day is a function of its own rows of that day and of the run file. Its day
-is usable if at most `max_missing` of the readings that the day can have are lacking; then it counts as its energy,
-at most the clamp, never scaled up. Otherwise it counts as the public `missing_wh`.
+Locality: a household's contribution to a day is a function of its rows of that day and of the run file. A
+household-day is usable if at most `max_missing` of its expected readings are missing; then it counts as its daily
+total, at most the clamp, never scaled up. Otherwise it counts as the public `missing_wh`.
 
-Where a series counts states, each half-hour that is there, or the day's energy (as the model's `step` says), counts
-as what stands for its state, before the clamp; what is lacking counts as before. Whether a reading is there is not a
-state: of a chain it is taken to say nothing.
+If a series counts states, each half-hour with a reading, or the daily total (depending on the model's `step`), counts
+as the representative value of its state, before the clamp; missing readings count as above. A missing reading is not a
+state: it is assumed to be independent of the chain.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _ABSENT = -1
 class DailySum:
     """One day of one series, by group (confidential): the exact vector of each group's cells.
 
-    Of the households of a group so many have a `usable` day, and so many of these are `clamped`. Where states are
-    counted, what the days come to together by their readings and by their states.
+    Counts by group: `households`, those with a `usable` day, and those of them that are `clamped`. If the series counts
+    states, also the sums of the daily totals by readings and by states.
     """
 
     series: AnySeries
@@ -71,12 +71,13 @@ def aggregate(
     path: Path,
     states: RepresentativeValues | None = None,
 ) -> dict[tuple[date, str], DailySum]:
-    """Return the SUMS of these days by day and series, and leave a copy for the house.
+    """Return the SUMS of these days by day and series, and write a confidential copy.
 
-    What is drawn over is what is returned: a file could be another run's. `states` are those that series count.
+    The release uses the returned value, never the file, which another run may have written. `states` are those that
+    series count.
 
     Raises:
-        InputError: readings of a day have left the store.
+        InputError: readings of a day were removed from the store.
     """
     if days and f"{days[0]:%Y-%m}" < store.retained_from():
         raise InputError(
@@ -97,7 +98,7 @@ def aggregate(
 
 @dataclass(frozen=True, slots=True)
 class MonthMatrix:
-    """(household, day of month): energy by the readings, energy by their states (if asked for), number of readings."""
+    """(household, day of month): energy by readings, energy by states (if requested), number of readings."""
 
     energy_wh: Ints
     states_wh: Ints | None
@@ -107,7 +108,7 @@ class MonthMatrix:
         """Return the energy that a series counts.
 
         Raises:
-            ValueError: it counts states, and nobody asked for any.
+            ValueError: it counts states, and the matrix has none.
         """
         if series.values == "readings":
             return self.energy_wh
@@ -119,7 +120,7 @@ class MonthMatrix:
 def compute_state_days(
     store: Store, delivery: Delivery, days: Iterable[date], states: RepresentativeValues | None, *, engine: Engine
 ) -> None:
-    """Count the half-hours of the months of these days by their states, if a series does so; side by side."""
+    """Compute the STATE_DAYS of the months of these days in parallel, if a series counts states of half-hours."""
     if states is not None and states.step == "half-hour":
         months = sorted({f"{day:%Y-%m}" for day in days} & set(delivery.months))
         function = partial(write_state_days, store=store, contents=delivery.contents, states=states)
@@ -129,7 +130,7 @@ def compute_state_days(
 def load_month_matrix(
     store: Store, delivery: Delivery, roster: Roster, month: str, *, states: RepresentativeValues | None = None
 ) -> MonthMatrix:
-    """Return what the roster's households used on each day of a month whose states are counted, if there are some."""
+    """Return the daily totals of the roster's households in a month, by readings and, if given, by states."""
     energy = np.zeros((len(roster.ids), 31), np.int64)
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
@@ -148,7 +149,7 @@ def load_month_matrix(
 
 
 def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
-    """Return household code and day of month of the lines on the roster, and which these are."""
+    """Return household code and day of month of the rows on the roster, and which rows these are."""
     code, on_roster = _codes(table, roster)
     first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
     return code, table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first, on_roster

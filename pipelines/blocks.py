@@ -1,9 +1,9 @@
-"""Cut, map, merge: with `cluster`, the only files that know Dask.
+"""Map and merge: with `cluster`, the only modules that import Dask.
 
 `map_merge` runs one function on every item of every group and another on each group's results, in order. The
-results are the same whatever the scheduler, the number of workers and the order in which they finish. Task
-keys are a stage name and a running number. A task never raises: it returns what went wrong, so that no
-scheduler logs its arguments, and the first failure in the order of the items is raised here.
+results do not depend on the scheduler, the number of workers or the order in which tasks finish. Task keys are a
+stage name and a running number. A task never raises: it returns its error, so that no scheduler logs its arguments,
+and the first failure in the order of the items is raised here.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ _compute: Callable[..., tuple[Any, ...]] = _untyped_compute
 _SCHEDULERS = {"threads": threaded.get, "processes": processes_get, "synchronous": get_sync}
 LOCAL_SCHEDULERS = tuple(_SCHEDULERS)
 Progress = Callable[[str, int, int], None]
-"""Told the stage, how many of its pieces are done, and how many there are."""
+"""Called with the stage, the number of its finished tasks, and the number of all its tasks."""
 Dashboard = Callable[[str], None]
-"""Told the address of a cluster's dashboard."""
+"""Called with the address of a cluster's dashboard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How it runs; never what.
+    """Scheduler, workers and memory limits of a run; they never change its results.
 
-    `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler; a task takes at most
-    `part_chunks` blocks; `progress` is told how far a stage is, `dashboard` where a cluster shows what it does.
+    `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler. A task reads at most
+    `part_chunks` chunks of `chunk_bytes` bytes. `progress` and `dashboard` are callbacks for the progress of a stage
+    and the address of a cluster's dashboard.
     """
 
     scheduler: str = "threads"
@@ -57,7 +58,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class ProgressReporter:
-    """Who is told how far a stage is and, on a cluster, the address of its dashboard: stage names and numbers only."""
+    """Callbacks for the progress of a stage and the address of a cluster's dashboard; only public names and numbers."""
 
     progress: Progress | None = None
     dashboard: Dashboard | None = None
@@ -67,9 +68,9 @@ SILENT = ProgressReporter()
 
 
 def default_scheduler() -> str:
-    """Return the scheduler that Dask itself is told to use, in its configuration or by DASK_SCHEDULER_ADDRESS.
+    """Return the scheduler of Dask's configuration or of DASK_SCHEDULER_ADDRESS.
 
-    "threads" if it is told nothing.
+    "threads" if neither names one.
     """
     address = dask_config.get("scheduler-address", None)
     chosen = address or dask_config.get("scheduler", None)
@@ -77,7 +78,7 @@ def default_scheduler() -> str:
 
 
 def check_shared(folder: Path, engine: Engine) -> None:
-    """Raise InputError if workers do not see a folder as it is seen here; on this machine they do.
+    """Check that workers can access a folder; on this machine they always can.
 
     Raises:
         InputError: as `cluster.check_shared`.
@@ -90,7 +91,7 @@ def check_shared(folder: Path, engine: Engine) -> None:
 
 @contextmanager
 def explain_worker_errors(engine: Engine) -> Iterator[None]:
-    """Say of a file that was found here and cannot be read by a worker elsewhere what is most likely wrong."""
+    """Add a hint to the error about an input file that exists here but that a remote worker cannot read."""
     try:
         yield
     except InputError as error:
@@ -102,20 +103,20 @@ def explain_worker_errors(engine: Engine) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a task returns in place of raising."""
+    """The error of a task, returned instead of raised."""
 
     error: AgedpError | None
     trace: str
 
     def raise_error(self) -> None:
-        """Raise what happened in the task."""
+        """Raise the error of the task."""
         if self.error is not None:
             raise self.error
         raise TaskFailed(self.trace)
 
 
 class TaskFailed(RuntimeError):
-    """A bug inside a task; the traceback is text, its values are not kept."""
+    """A bug inside a task; the traceback is text without values."""
 
 
 def map_merge(
@@ -126,7 +127,7 @@ def map_merge(
     merge: Callable[[list[Any]], Any],
     engine: Engine,
 ) -> list[Any]:
-    """Return [merge([each(item) for item in group]) for group in groups]."""
+    """Return [merge([function(item) for item in group]) for group in groups], computed by the engine."""
     if not groups:
         return []
     if engine.scheduler in LOCAL_SCHEDULERS:
@@ -151,7 +152,7 @@ def _tasks(
     *,
     first_number: int,
 ) -> list[Any]:
-    """Return one lazy result for each group; numbers run on from `first_number`."""
+    """Return one lazy result for each group; task numbers start at `first_number`."""
     tasks, number = [], first_number
     for group in groups:
         parts = []
@@ -181,7 +182,7 @@ def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
 
 
 def _end_with_parent() -> None:
-    """Let a worker end when the run does, however it ends: it would wait for its next task for ever."""
+    """End a worker when its run ends in any way: it would wait for its next task for ever."""
     parent = multiprocessing.parent_process()
 
     def wait() -> None:
@@ -193,14 +194,14 @@ def _end_with_parent() -> None:
 
 
 def map_items(stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine) -> list[Any]:
-    """Return [each(item) for item in items]."""
+    """Return [function(item) for item in items], computed by the engine."""
     return map_merge(stage, [[item] for item in items], function=function, merge=_single_result, engine=engine)
 
 
 def map_in_batches(
     stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine, batch_size: int
 ) -> Iterator[list[Any]]:
-    """Yield each(item) for the items, so few at a time that what they return lies in memory together."""
+    """Yield lists of function(item), `batch_size` items at a time, to limit the memory of their results."""
     for start in range(0, len(items), batch_size):
         report = (
             None if engine.progress is None else partial(_report_progress, engine.progress, 2 * start, 2 * len(items))
@@ -216,7 +217,7 @@ def _report_progress(
     progress(stage, before + done, total)
 
 
-def _single_result(results: list[Any]) -> Any:  # noqa: ANN401  (whatever the stage returns)
+def _single_result(results: list[Any]) -> Any:  # noqa: ANN401  (any result of a stage)
     return results[0]
 
 
@@ -226,7 +227,7 @@ def _run_task(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: AN
     except AgedpError as error:
         return Failure(error.with_traceback(None), "")
     except Exception as error:
-        # without its message: Arrow's quote rows
+        # without the message: messages of Arrow quote rows
         return Failure(None, "".join([*traceback.format_tb(error.__traceback__), type(error).__name__]))
 
 

@@ -1,9 +1,9 @@
 """The same tasks on a Dask cluster: one on this machine, or any by its address.
 
-A worker must run what runs here and see the files that are seen here: both are tried before anything is sent, so that
-what is wrong is one line. A worker that dies costs its tasks, a scheduler that is restarted the stage: tasks write
-files by name and whole, so doing them again does no harm. Numbers begin at random: two runs that share a scheduler
-must not share a key, or one would be handed the other's results.
+Workers must run the same versions and access the same files as this process: both are checked before any task is sent,
+so that an error is one line. If a worker dies its tasks are repeated, if a scheduler restarts the stage is: tasks write
+files atomically and by name, so repeating them does no harm. Task numbers begin at random: two runs that share a
+scheduler must not share a task key, or one would receive the results of the other.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def run_on_cluster(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine:
     """Return the results of tasks, in order.
 
     Args:
-        tasks: makes them, numbered from its argument on.
-        stage: what to tell the progress.
-        engine: where, and whom to tell.
+        tasks: returns the tasks, numbered from its argument on.
+        stage: stage name for the progress callback.
+        engine: scheduler, workers and callbacks.
 
     Raises:
-        InputError: the cluster cannot be reached, does not run the same, or lost the tasks again and again.
+        InputError: the cluster cannot be reached, runs different versions, or lost the tasks repeatedly.
     """
     for attempt in range(_ATTEMPTS):
         client = connect(engine.scheduler, engine.workers)
@@ -87,17 +87,17 @@ def _gather_results(client: Client, tasks: Sequence[Any], *, stage: str, engine:
 
 @cache
 def connect(scheduler: str, workers: int) -> Client:
-    """Return a client of the cluster, one for the whole process.
+    """Return a client of the cluster, one for the process.
 
     Raises:
-        InputError: nobody answers at the address, what runs there is not what runs here, or this is a worker.
+        InputError: no scheduler answers at the address, its workers run different versions, or this is a worker.
     """
     _check_outside_worker()
     try:
         if scheduler == LOCAL_CLUSTER:
             return Client(_local_cluster(workers), set_as_default=False)
         client = Client(scheduler, timeout=_TIMEOUT, set_as_default=False)
-    except TypeError:  # Dask's word for tls:// without certificates
+    except TypeError:  # Dask raises it for tls:// without certificates
         raise InputError(
             "[engine] scheduler: a tls:// address needs certificates, and Dask's configuration (distributed.comm.tls) "
             "names none that can be read"
@@ -112,7 +112,7 @@ def connect(scheduler: str, workers: int) -> Client:
 
 
 def _local_cluster(workers: int) -> LocalCluster:
-    """Start workers on this machine that talk to nobody else on it and write nothing they hold to a disk."""
+    """Start workers on this machine with encrypted connections and without spilling data to a disk."""
     closed: dict[str, Any] = {
         "distributed.worker.memory.target": False,
         "distributed.worker.memory.spill": False,
@@ -125,13 +125,13 @@ def _local_cluster(workers: int) -> LocalCluster:
             threads_per_worker=1,
             protocol="tls://",
             security=True,
-            # Dask opens its pages even if it is to show none, on a port that others may have: any other, then
+            # Dask opens its HTTP server even without a dashboard; port 0: any free port
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )
 
 
 def _check_outside_worker() -> None:
-    """Raise InputError inside a Dask worker: a client there waits for a thread that it holds itself."""
+    """Raise InputError inside a Dask worker: a client there waits for its own thread."""
     try:
         get_worker()
     except ValueError:
@@ -142,7 +142,7 @@ def _check_outside_worker() -> None:
 
 
 def _check_versions(client: Client) -> None:
-    """Raise InputError if a worker runs other versions than this process."""
+    """Raise InputError if a worker runs different versions from this process."""
     own_versions = {name: version(name) for name in _VERSIONS}
     try:
         client.wait_for_workers(1, timeout=_TIMEOUT)
@@ -168,7 +168,7 @@ def _versions() -> dict[str, str]:
 
 
 def check_shared(folder: Path, engine: Engine) -> None:
-    """Raise InputError if a worker does not see the confidential folder as it is seen here.
+    """Check that every worker can access the confidential folder of this process.
 
     Raises:
         InputError: a worker cannot read what this process wrote.

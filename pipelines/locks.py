@@ -1,6 +1,6 @@
-"""One run at a time in a folder, by a lock that ends with the process however that ends.
+"""One run at a time in a folder, by a lock that ends with its process.
 
-A run that is stopped keeps its lock, so whoever waits for it says so, and gives up in the end.
+A stopped run keeps its lock, so a waiting run logs a warning, and gives up in the end.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from pipelines.folders import write_errors
 
 WARN_AFTER_SECONDS = 5.0
 MAX_WAIT_SECONDS = 3600.0
-"""An hour: a first run over a large archive may take that long, and who gives up has neither read nor drawn."""
+"""An hour: a first run over a large archive may take that long. A run that gives up has neither ingested nor drawn."""
 
 _LOG = logging.getLogger("agedp")
 
 
 @contextmanager
 def exclusive_lock(folder: Path, *, max_wait_seconds: float | None = None) -> Iterator[None]:
-    """Wait until no other process is inside this with the same folder; where folders cannot be locked, do not.
+    """Hold the exclusive lock of a folder; wait for it at most `max_wait_seconds`, by default an hour.
+
+    On a file system without locks it does not wait.
 
     Raises:
-        Busy: another process still was after an hour, or the patience that is given; it may be stopped, or hang.
+        Busy: another process held the lock all the time; it may be stopped, or hang.
     """
     with write_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

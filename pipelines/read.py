@@ -1,8 +1,8 @@
-"""files -> READINGS (confidential store) and QUALITY: every input row kept, or counted with its reason.
+"""files -> READINGS (confidential store) and QUALITY: every input row kept, or rejected and counted by reason.
 
-Only files that the store does not hold yet are parsed. The same bytes given twice are noted and ignored. A file
-that cannot be understood stops the run with one line before anything is drawn; once a series has begun, such a file is
-set apart as a whole instead: whether a night releases is not for the content of files to say.
+Only files that are not in the store yet are parsed. Files with the same bytes are ingested once. Before a series
+begins, a file that cannot be parsed stops the run with one line, and nothing is drawn. After that such a file is
+rejected as a whole and the run continues: the content of files must not decide whether a day is released.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _PARTS_PER_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What the input files hold, all of it in the store: content ids in file order, months, counts by reason.
+    """The content of the input files, all of it in the store: content ids in file order, months, counts by reason.
 
-    `fresh` are the content ids of bytes that the store never held before. Confidential: `unreadable` says in one line
-    each which files were set apart as a whole, and why.
+    `fresh` are the content ids of files that were not in the store before. Confidential: `unreadable` contains one line
+    for each file that was rejected as a whole, with the reason.
     """
 
     contents: tuple[str, ...]
@@ -68,19 +68,19 @@ class Delivery:
 def ingest(
     store: Store, patterns: Sequence[str], *, engine: Engine, excluding: Sequence[str] = (), has_begun: bool = False
 ) -> Delivery:
-    """Bring the files, all but these, into the store and account for every row.
+    """Ingest input files into the store and account for every row.
 
     Args:
         store: the confidential store.
         patterns: paths, globs or URLs of the files.
-        engine: how it runs.
-        excluding: files that are not read.
-        has_begun: whether the series has begun. Then no file's content stops it: a file that cannot be understood is
-            set apart as a whole.
+        engine: scheduler, workers and memory limits.
+        excluding: files that are not ingested.
+        has_begun: whether the series has begun. Then the content of a file never stops the run: a file that cannot be
+            parsed is rejected as a whole.
 
     Raises:
-        UnreadableFile: a file that cannot be understood, before a series begins; nothing of it is stored.
-        InputError: a file that the system does not give.
+        UnreadableFile: a file that cannot be parsed, before a series begins; none of it is stored.
+        InputError: a file that cannot be opened.
     """
     folders.make_private(store.folder / "files")
     check_shared(store.folder, engine)
@@ -89,11 +89,11 @@ def ingest(
     stored_digests = {manifest.digest for manifest in stored_manifests.values()}
     listing = files.list_input_files(patterns, excluding=excluding, required=False)
     listed = identify_files(store, listing.sources, engine=engine)
-    unique = {file.content: file for file in reversed(listed)}  # the first of equal files is the one that is read
+    unique = {file.content: file for file in reversed(listed)}  # of equal files the first is ingested
     earlier = select_counted_manifests(store, stored_manifests, listed)
     check_unlisted_files(store, stored_manifests, earlier, listed)
     if not (listed or earlier):
-        files.list_input_files(patterns, excluding=excluding)  # says what is wrong with them
+        files.list_input_files(patterns, excluding=excluding)  # raises the error about the patterns
     fresh = [
         file
         for file in listed
@@ -136,13 +136,13 @@ def ingest(
 def _ingest_new_files(
     store: Store, fresh: Sequence[IdentifiedFile], *, engine: Engine, has_begun: bool
 ) -> dict[str, UnreadableFile]:
-    """Parse files that are new, part by part, and write them into the store.
+    """Parse new files, part by part, and write them into the store.
 
     Returns:
-        What is wrong with files that cannot be understood, by content id; of a series that has begun only.
+        The errors about files that cannot be parsed, by content id; empty before the series begins.
 
     Raises:
-        UnreadableFile: of one that has not, the first such file.
+        UnreadableFile: the first such file, before the series begins.
     """
     opening = partial(_as_value, partial(open_file, store=store, check_rows=not has_begun))
     opened = map_items("open", fresh, function=opening, engine=engine)
@@ -159,7 +159,7 @@ def _ingest_new_files(
 
 
 def _as_value(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401
-    """Return what is wrong with a file as a value: whether it stops the run is not for a task to say."""
+    """Return the error about a file as a value: not the task, but the caller decides whether it stops the run."""
     try:
         return function(item)
     except UnreadableFile as error:
@@ -173,7 +173,7 @@ def _check_readable(outcomes: Sequence[object], *, has_begun: bool) -> None:
 
 
 def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ...]:
-    """Return a file cut into parts, at least one: of several blocks each, if `size` bytes in all make many of them."""
+    """Return the parts of a file, at least one; of several chunks each if `size`, the bytes of all files, is large."""
     share = size // (_PARTS_PER_WORKER * engine.workers)
     part_bytes = max(1, min(share // engine.chunk_bytes, engine.part_chunks)) * engine.chunk_bytes
     empty = (Chunk(opened.source, 0, opened.data_start, opened.data_start),)
@@ -188,7 +188,7 @@ def _ingest_part(item: tuple[OpenedFile, Chunk], *, store: Store, chunk_bytes: i
 
 
 def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int) -> Iterator[ParsedChunk]:
-    """Yield what the blocks of a part say."""
+    """Yield the parsed batches of lines of a chunk."""
     if opened.header is None:
         return
     for data in read_lines(chunk, batch_bytes=chunk_bytes):
@@ -196,7 +196,7 @@ def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int
 
 
 def _merge_parts(results: Sequence[tuple[OpenedFile, Part] | UnreadableFile], *, store: Store) -> UnreadableFile | None:
-    """Finish a file, unless a part of it cannot be understood: then nothing of it counts."""
+    """Write the manifest of a file, unless a part of it cannot be parsed: then the file is rejected."""
     error = next((result for result in results if isinstance(result, UnreadableFile)), None)
     if error is None:
         _write_manifest([result for result in results if not isinstance(result, UnreadableFile)], store=store)
@@ -204,7 +204,7 @@ def _merge_parts(results: Sequence[tuple[OpenedFile, Part] | UnreadableFile], *,
 
 
 def _write_manifest(results: Sequence[tuple[OpenedFile, Part]], *, store: Store) -> None:
-    """Write the manifest of a file, last of all."""
+    """Write the manifest of a file; it is written last and makes the file count."""
     opened, parts = results[0][0], tuple(part for _, part in results)
     opened.source.check_unchanged()
     renumber_quarantine(store, opened.file.content, parts)
@@ -247,12 +247,12 @@ def read_readings(
 ) -> pd.DataFrame:
     """Return the readings of files as a data frame: household_id, day, slot (0..47), energy_wh.
 
-    For notebooks inside the house: this is confidential. `columns` are the keys of [input.columns], for dataset
-    "long" only.
+    For notebooks of the data holder: the result is confidential. `columns` are the keys of [input.columns], for
+    dataset "long" only.
 
     Raises:
-        InputError: a file that cannot be understood, or an unknown dataset.
-        RunFileError: columns that a run file could not have.
+        InputError: a file that cannot be parsed, or an unknown dataset.
+        RunFileError: `columns` that are invalid in a run file.
     """
     import pandas as pd  # noqa: PLC0415  (0.4 s that the command does not need)
 
@@ -271,7 +271,7 @@ def _named_columns(columns: Mapping[str, Any] | LongColumns | None) -> NamedColu
     if columns is None:
         return None
     checked = columns if isinstance(columns, LongColumns) else read_columns(columns)
-    return NamedColumns.of(checked.model_dump())
+    return NamedColumns.from_keys(checked.model_dump())
 
 
 def _to_frame(readings: Readings | None) -> pd.DataFrame:

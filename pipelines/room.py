@@ -1,4 +1,4 @@
-"""Before the first draw: can what is drawn be stored and published? What nobody can read is spent for nothing."""
+"""Disk space before the first draw: a release that cannot be stored and published would spend its budget in vain."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from agedp_data.ledger.storage import database_at
 from pipelines import folders
 
 _MIN_BYTES = 2**16
-"""Of room: a short release, or some days of a ledger; nobody can promise that a disk does not fill up meanwhile."""
+"""Space for a short release, or some days of a ledger; the disk may still fill up meanwhile."""
 
 
 def check_disk_space(release: Path, ledger: str) -> None:
-    """Check that the release folder and the ledger's can be written, by writing a temporary file into each.
+    """Check that the release folder and the ledger's folder can be written, by a temporary file in each.
 
     Raises:
-        InputError: the release folder cannot.
-        LedgerError: the folder of the ledger at this address cannot; what a server has room for, it says itself.
+        InputError: the release folder cannot be written.
+        LedgerError: the folder of the ledger at this address cannot be written. A ledger on a server is not checked.
     """
     with _write_errors("[output] release: the folder", InputError, release):
-        folders.check_writable(release, _MIN_BYTES + _largest_file(release))  # each file is written beside the old one
+        folders.check_writable(
+            release, _MIN_BYTES + _largest_file(release)
+        )  # a new file is written before the old one is replaced
     ledger_folder = database_at(ledger).folder
     if ledger_folder is not None:
         with _write_errors("[output] ledger: its folder", LedgerError, ledger_folder):

@@ -1,10 +1,10 @@
-"""Files -> daily sums and transition counts in one pass, nothing stored: for a first look, inside the house.
+"""Files -> daily totals and transition counts in one pass, without a store: for a first look. Confidential.
 
-With public edges a part of a file can be settled, summed and counted at once. What a part cannot know alone is its
-first and its last household-day, of which the parts beside it may have rows: these rows come back as they are, are
-settled together, and join the runs between them. Where any other household-day turns up twice (a delivery that is
-repeated or corrected, a file in the order of time that is cut within a day), or a part has so many households that
-counts of each would not fit into memory, the files go through a store instead, with the same result.
+With public state edges a chunk of a file is deduplicated, summed and counted at once. Neighbouring chunks may have rows
+of its first and last household-day: these rows are returned as they are, are deduplicated together, and join the runs
+between them. If any further household-day occurs in two chunks (a delivery that is repeated or corrected, a file sorted
+by time that is split within a day), or a chunk has so many households that counts of each would not fit into memory,
+the files are ingested into a temporary store instead, with the same result.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _MAX_CELLS = 2**18
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Daily sums and counts of each household (h), in the order of the ids.
+    """Daily totals and transition counts of each household (h), in the order of the ids.
 
-    `household`, `day`, `energy_wh`, `readings` (d) say what each day comes to, by its readings or by what stands for
-    their states, as was asked for; `counts` (h, k, k) are one-step transitions.
+    `household`, `day`, `energy_wh`, `readings` (d) are the daily totals, of the readings or of the representative
+    values of their states, as requested. `counts` (h, k, k) are one-step transitions.
     """
 
     ids: tuple[str, ...]
@@ -64,7 +64,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkTally:
-    """What one block alone says: household-days, counts, runs of readings, and the rows at its two ends."""
+    """Results of one chunk: household-days, counts, runs of readings, and the rows of its first and last day."""
 
     ids: tuple[str, ...]
     key: Ints
@@ -77,10 +77,10 @@ class _ChunkTally:
 
 @dataclass(frozen=True, slots=True)
 class _TallyRequest:
-    """The cut points of the states, and the states that are counted in place of readings, if they are."""
+    """The state edges, and the states that count instead of readings, if requested."""
 
     edges: Sequence[float]
-    counting: RepresentativeValues | None
+    counted_states: RepresentativeValues | None
 
     @property
     def n_states(self) -> int:
@@ -90,17 +90,17 @@ class _TallyRequest:
         """Return the state of every possible reading."""
         return states(np.arange(store.rules.max_half_hour_wh + 1), self.edges)
 
-    def counted(self, readings: Readings) -> Readings:
-        """Return readings as they count in a day."""
+    def apply_states(self, readings: Readings) -> Readings:
+        """Return the readings with the energies that count in a day."""
         return (
             readings
-            if self.counting is None
-            else replace(readings, energy_wh=self.counting.represented(readings.energy_wh))
+            if self.counted_states is None
+            else replace(readings, energy_wh=self.counted_states.represented(readings.energy_wh))
         )
 
 
 class _ConflictingParts(Exception):
-    """Household-days that parts cannot settle alone."""
+    """Household-days with rows in several chunks."""
 
 
 def tally(
@@ -112,19 +112,19 @@ def tally(
     values: Literal["readings", "states"] = "readings",
     engine: Engine,
 ) -> Tally:
-    """Return daily sums and transition counts of all households in files.
+    """Return daily totals and transition counts of all households in files.
 
     Args:
         patterns: paths, globs or URLs.
-        dataset: the files' layout.
-        edges: public inner cut points of the states, Wh.
-        rules: what is set aside, and the columns of a "long" table.
-        values: whether a day is the sum of its readings, or of what stands for their states.
-        engine: how it runs.
+        dataset: name of the files' layout.
+        edges: public inner state edges [Wh].
+        rules: parsing rules, including the columns of a "long" table.
+        values: whether a daily total is the sum of its readings or of the representative values of their states.
+        engine: scheduler, workers and memory limits.
 
     Raises:
-        InputError: a file that cannot be understood, or readings of hours.
-        ChainError: states are to be counted, and the cut points are not whole or do not rise.
+        InputError: a file that cannot be parsed, or hourly readings.
+        ChainError: `values` is "states", and the edges are not integers or do not increase.
     """
     chosen = ReadingRules() if rules is None else rules
     if slot_step(chosen.interval_minutes) > 1:
@@ -139,10 +139,10 @@ def tally(
 
 
 def _public_states(edges: Sequence[float]) -> RepresentativeValues:
-    """Return the states of half-hours between cut points.
+    """Return the states of half-hours between state edges.
 
     Raises:
-        ChainError: they are not whole, or do not rise from above 0.
+        ChainError: the edges are not integers, or do not increase from above 0.
     """
     whole_edges = tuple(int(edge) for edge in edges)
     representatives(whole_edges if whole_edges == tuple(edges) else edges)
@@ -152,7 +152,7 @@ def _public_states(edges: Sequence[float]) -> RepresentativeValues:
 def _tally_files(store: Store, patterns: Sequence[str], request: _TallyRequest, engine: Engine) -> Tally:
     sources = files.list_input_files(patterns).sources
     opened = [open_file(IdentifiedFile(source, "", ""), store=store) for source in sources]
-    small = replace(engine, part_chunks=1)  # what fits the caches is quick
+    small = replace(engine, part_chunks=1)  # small chunks fit the caches
     items = [(opened_file, chunk) for opened_file in opened for chunk in split_file(opened_file, small, 0)]
     function = partial(
         _tally_chunk, store=store, request=request, lookup=request.lookup(store), chunk_bytes=engine.chunk_bytes
@@ -181,7 +181,7 @@ def _tally_chunk(
         _stored_rows(names, rows, inner), complete_channels=store.layout.complete_channels(store.rules)
     )
     keys = distinct_keys(touched[inner])
-    energy, readings = daily_totals(request.counted(deduplicated), keys)
+    energy, readings = daily_totals(request.apply_states(deduplicated), keys)
     state = _state_of_readings(store, deduplicated, lookup)
     runs, counts = runs_and_counts(
         deduplicated.household, deduplicated.time, state, households=len(names), n_states=n_states
@@ -190,14 +190,14 @@ def _tally_chunk(
 
 
 def _as_slice(indices: Ints) -> Ints | slice:
-    """Return places as a slice if they are one, which moves nothing: as published, the edges are at the ends."""
+    """Return contiguous indices as a slice, which copies nothing; in published files they are contiguous."""
     if len(indices) and indices[-1] - indices[0] + 1 == len(indices):
         return slice(int(indices[0]), int(indices[-1]) + 1)
     return indices
 
 
 def _stored_rows(names: tuple[str, ...], rows: ParsedRows, indices: Ints | slice) -> StoredRows:
-    part = rows.of(indices)
+    part = rows.select(indices)
     return StoredRows(
         names,
         part.household.astype(np.int64),
@@ -210,7 +210,7 @@ def _stored_rows(names: tuple[str, ...], rows: ParsedRows, indices: Ints | slice
 
 
 def _state_of_readings(store: Store, readings: Readings, lookup: Ints) -> Ints:
-    """Return the state of each reading, -1 where a half-hour holds two passes."""
+    """Return the state of each reading, -1 for a half-hour with two passes."""
     bounded = np.minimum(readings.energy_wh, len(lookup) - 1)
     state: Ints = lookup[bounded]
     twice = repeated(store.layout, readings.time)
@@ -229,7 +229,7 @@ def _merge_chunks(tallies: Sequence[_ChunkTally], store: Store, request: _TallyR
         counts[code] += chunk_tally.counts
     keys = [_renumber_keys(chunk_tally.key, code) for chunk_tally, code in zip(tallies, codes, strict=True)]
     edge_keys = distinct_keys(household_day_key(edge.household, edge.time // SLOTS))
-    energy, readings = daily_totals(request.counted(edge), edge_keys)
+    energy, readings = daily_totals(request.apply_states(edge), edge_keys)
     key = np.concatenate([edge_keys, *keys])
     order = np.argsort(key, kind="stable")
     if not is_first_of_key(key[order]).all():
@@ -247,7 +247,7 @@ def _merge_chunks(tallies: Sequence[_ChunkTally], store: Store, request: _TallyR
 def _join_edges(
     ids: tuple[str, ...], tallies: Sequence[_ChunkTally], codes: Sequence[Ints], store: Store
 ) -> StoredRows:
-    """Return the rows at the ends of all parts; parts are numbered in order, so the first of equal rows is kept."""
+    """Return the first and last rows of all chunks, numbered in order, so that the first of equal rows is kept."""
     edges = [
         replace(
             chunk_tally.edge,
@@ -287,4 +287,4 @@ def _tally_by_store(store: Store, patterns: Iterable[str], request: _TallyReques
     )
     keys = distinct_keys(household_day_key(readings.household, readings.time // SLOTS))
     codes, day = split_household_day_key(keys)
-    return Tally(ids, codes, day, *daily_totals(request.counted(readings), keys), counts)
+    return Tally(ids, codes, day, *daily_totals(request.apply_states(readings), keys), counts)

@@ -320,7 +320,7 @@ def engine_of(run: RunFile, scheduler: str | None, told: ProgressReporter = SILE
 def rules_of(run: RunFile) -> ReadingRules:
     """Return the rules that the rows of a run file's input files are read under."""
     named = run.input.named_columns
-    columns = NamedColumns.of(named) if named is not None else None
+    columns = NamedColumns.from_keys(named) if named is not None else None
     table = run.input
     return ReadingRules(table.max_half_hour_wh, table.own_keys, columns, table.interval_minutes)
 

@@ -45,7 +45,7 @@ def layout_of(
         if interval_minutes != LAYOUTS[dataset].interval_minutes:
             raise InputError(f'[input] interval_minutes = {interval_minutes} goes with dataset = "long"')
         return LAYOUTS[dataset]
-    return _long(columns if isinstance(columns, NamedColumns) else NamedColumns.of(columns), interval_minutes)
+    return _long(columns if isinstance(columns, NamedColumns) else NamedColumns.from_keys(columns), interval_minutes)
 
 
 _long = lru_cache(maxsize=64)(Long)

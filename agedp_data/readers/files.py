@@ -31,7 +31,7 @@ class InputFile:
     size: int
     modified_ns: int
     touched_ns: int
-    stamp: str
+    fingerprint: str
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class InputFile:
         """
         with storage.input_errors(f"{self.label}:", self.location):
             current = storage.file_status(self.location)
-        if current.stamp != self.stamp:
+        if current.fingerprint != self.fingerprint:
             raise self.error("changed while it was read; run again when the delivery is complete")
 
 
@@ -115,7 +115,7 @@ def _input_file(location: str, label: str) -> InputFile:
         if not storage.is_url(location):
             with Path(location).open("rb"):  # report a missing permission now rather than in the middle
                 pass
-    return InputFile(location, label, status.size, status.modified_ns, status.touched_ns, status.stamp)
+    return InputFile(location, label, status.size, status.modified_ns, status.touched_ns, status.fingerprint)
 
 
 def natural_sort_key(name: str) -> list[tuple[int, int, str]]:

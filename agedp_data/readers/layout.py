@@ -99,7 +99,7 @@ class NamedColumns:
     missing: tuple[str, ...]
 
     @classmethod
-    def of(cls, keys: Mapping[str, Any]) -> Self:
+    def from_keys(cls, keys: Mapping[str, Any]) -> Self:
         """Return the columns that the keys of a run file or a contract declare."""
         return cls(**{**keys, "missing": tuple(keys["missing"])})
 
@@ -228,7 +228,7 @@ def slot_step(interval_minutes: int) -> int:
 
 
 def expected_readings(layout: Layout, day: date) -> int:
-    """Return the number of readings of a complete day: 48 half-hours (46 when the clock goes forward), 24 or 23 hours."""
+    """Return the number of readings of a complete day: 48 half-hours (46 in spring) or 24 hours (23 in spring)."""
     step = slot_step(layout.interval_minutes)
     return SLOTS // step - sum(slot % step == 0 for slot in layout.absent_slots(day))
 

@@ -97,19 +97,19 @@ class Long:
             InputError: a column is missing or occurs twice.
         """
         columns = [_decode_utf8(name).strip(" \t") for name in column_names(lines[0])] if lines else []
-        roles = {self._wanted[role].strip(): role for role in self._wanted}
+        roles = {self._declared_columns[role].strip(): role for role in self._declared_columns}
         for name in roles:
             if columns.count(name) != 1:
-                raise self._not_there(name, columns)
+                raise self._column_error(name, columns)
         names = tuple(roles.get(name, f"unused_{i}") for i, name in enumerate(columns))
         return Header("long", 1, names, _TYPES, (self._format,), self._missing)
 
     @property
-    def _wanted(self) -> dict[str, str]:
+    def _declared_columns(self) -> dict[str, str]:
         return {"household": self.columns.household, "time": self.columns.time, "energy": self.columns.energy}
 
-    def _not_there(self, name: str, columns: Sequence[str]) -> InputError:
-        expected = ", ".join(f'"{column}"' for column in self._wanted.values())
+    def _column_error(self, name: str, columns: Sequence[str]) -> InputError:
+        expected = ", ".join(f'"{column}"' for column in self._declared_columns.values())
         problem = (
             f'[input.columns] wants the columns {expected}; "{name}" is there {columns.count(name)} times, not once'
         )
@@ -132,12 +132,12 @@ class Long:
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the header line that consists of the three columns."""
-        return (",".join(self._wanted.values()),)
+        return (",".join(self._declared_columns.values()),)
 
     def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
         """Return one record per row; a row without a reading is `MISSING` if its timestamp is valid."""
         ids, household, no_household = household_ids(columns.values["household"])
-        no_position, position, off_grid = self._places(columns)
+        no_position, position, off_grid = self._positions(columns)
         energy, missing, energy_reason = self._energies(columns, rules)
         day, slot, channel = position
         reason = first_reason(
@@ -162,7 +162,7 @@ class Long:
         notes = {_NOTE: repeated_rows} if repeated_rows else {}
         return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, notes)
 
-    def _places(self, columns: Columns) -> tuple[Flags, tuple[Ints, Ints, Ints], Flags]:
+    def _positions(self, columns: Columns) -> tuple[Flags, tuple[Ints, Ints, Ints], Flags]:
         """Return which rows have no position, day, slot and channel of all others, and which rows are off the grid."""
         timestamp = columns.values["time"]
         unreadable = pc.is_null(timestamp).to_numpy(zero_copy_only=False) | columns.unreadable_cells("time")

@@ -36,7 +36,7 @@ class FileStatus:
     size: int
     modified_ns: int
     touched_ns: int
-    stamp: str
+    fingerprint: str
 
 
 def is_url(location: str) -> bool:
@@ -53,7 +53,7 @@ def canonical_location(location: str) -> str:
 
 
 def system_at(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL and the path in it; with the time limits of this module unless fsspec has some."""
+    """Return the file system of a URL and the path in it; fsspec's configuration overrides the time limits here."""
     protocol = url.partition("://")[0]
     options = {} if protocol in fsspec.config.conf else _timeout_options(protocol)
     system, path = fsspec.core.url_to_fs(url, **options)

@@ -1,8 +1,8 @@
 """SUMS and FACTS of the due days -> ALERTS for the operator. Confidential; they decide nothing that is published.
 
-Decisions. Whatever the run file says, an alert is raised by a day without a usable household, a day that loses more
-than 5 % of its readings to conflicts, a new file that loses more than 5 % of its rows, and a file that is set apart as
-a whole. Other shares of the roster raise one only if [alerts] min_coverage names a limit.
+Decisions. With every run file an alert is raised by a day without a usable household, a day that loses more than 5 %
+of its readings to conflicts, a new file with more than 5 % rejected rows, and a file that is rejected as a whole. A
+low coverage above 0 raises an alert only if [alerts] min_coverage sets a limit.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ _MAX_NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is remarkable: of `whole` (households, readings, rows) `part` are usable, or lost; `limit` as a share.
+    """One alert: of `total` (households, readings, rows) `part` are usable, or lost; `limit` is a share.
 
-    `about` names the file of an alert about a file, or says what is wrong with it; `day` is then the newest due day.
+    `about` names the file of an alert about a file, or contains the error about it; `day` is then the newest due day.
     """
 
     kind: Literal["coverage", "conflicts", "rejected", "unreadable"]
     day: date
     part: int
-    whole: int
+    total: int
     limit: float
     about: str = ""
 
     @property
     def share(self) -> float:
-        """Return part / whole, 0 of nothing."""
-        return self.part / self.whole if self.whole else 0.0
+        """Return part / total; 0 if the total is 0."""
+        return self.part / self.total if self.total else 0.0
 
 
 def find_alerts(
     sums: Mapping[tuple[date, str], DailySum], facts: InputFacts, days: Collection[date], *, min_coverage: float | None
 ) -> tuple[Alert, ...]:
-    """Return the alerts of these days, by day; of several series that with the fewest usable households counts."""
+    """Return the alerts of these days, by day; coverage is that of the series with the fewest usable households."""
     alerts = [*_coverage_alerts(sums, days, min_coverage), *_conflict_alerts(facts.conflicts, days)]
     return tuple(sorted([*alerts, *_file_alerts(facts, max(days))], key=lambda alert: (alert.day, alert.kind)))
 
@@ -75,7 +75,7 @@ def _conflict_alerts(conflicts: Mapping[date, LostReadings], days: Collection[da
     for day, lost_readings in conflicts.items():
         if day in days and lost_readings.share > MAX_CONFLICT_SHARE:
             yield Alert(
-                "conflicts", day, lost_readings.lost, lost_readings.lost + lost_readings.kept, MAX_CONFLICT_SHARE
+                "conflicts", day, lost_readings.lost, lost_readings.lost + lost_readings.remaining, MAX_CONFLICT_SHARE
             )
 
 
@@ -103,7 +103,7 @@ def _file_lines(alerts: Sequence[Alert]) -> Iterator[str]:
     rejecting = sorted((alert for alert in alerts if alert.kind == "rejected"), key=lambda alert: -alert.share)
     unreadable = [alert for alert in alerts if alert.kind == "unreadable"]
     if rejecting:
-        named = _join_texts([f"{alert.about} ({alert.part:,} of {alert.whole:,})" for alert in rejecting])
+        named = _join_texts([f"{alert.about} ({alert.part:,} of {alert.total:,})" for alert in rejecting])
         yield (
             f"warning: more than {MAX_REJECTED_SHARE:.0%} of the rows of {_format_files(len(rejecting))} are rejected: "
             f"{named}. quality.parquet counts the reasons; was the interval or the format changed?"
@@ -128,5 +128,5 @@ def _format_days(number: int) -> str:
 
 
 def _format_shares(alerts: Sequence[Alert], unit: str) -> str:
-    listed = ", ".join(f"{alert.day} ({alert.part:,} {unit} {alert.whole:,})" for alert in alerts[:_MAX_NAMED])
+    listed = ", ".join(f"{alert.day} ({alert.part:,} {unit} {alert.total:,})" for alert in alerts[:_MAX_NAMED])
     return listed + (", ..." if len(alerts) > _MAX_NAMED else "")

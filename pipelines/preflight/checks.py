@@ -1,12 +1,12 @@
-"""What the input files contain -> FINDINGS: what is in order, what is remarkable, what makes a release senseless.
+"""Facts about the input files -> FINDINGS: ok, a warning, or a refusal because a release would be useless.
 
-Pure functions of `InputFacts` and of public `CheckLimits`. The checks come in the order of cause and effect: hourly
-files also cover no day, so the first refusal is the one to mend.
+Pure functions of `InputFacts` and of public `CheckLimits`. The checks are in the order of cause and effect: hourly
+files also cover no day, so the first refusal is the one to fix.
 
-Decisions. An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 most days. Rejected
-rows are refused from 0.2 on unless the run file says otherwise: the publishers' files lose below 0.01, and 0.2 is one
-supplier of five whose files have another form. A refusal's public text holds no count, date or name that comes from
-the files but the interval, which is a property of the meters.
+Decisions. An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 on most days. A
+share of rejected rows above 0.2 is refused by default: the publishers' files lose below 0.01, and 0.2 is one supplier
+of five whose files have a different form. The public text of a refusal contains no count, date or name from the files
+except the interval, which is a property of the meters.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pipelines.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
 Verdict = Literal["ok", "warning", "refused"]
 
 PLAUSIBLE_DAY_KWH: Final = (0.1, 300.0)
-"""A median of complete household-days below or above these is no household's use: Wh for kWh, or the reverse."""
+"""A median of complete household-days outside these limits is implausible: Wh for kWh, or the reverse [kWh]."""
 MAX_CONFLICT_SHARE: Final = 0.05
-"""A day that loses a larger share of its readings to conflicting rows is remarkable."""
+"""A larger share of a day's readings lost to conflicting rows is a warning."""
 
 _MAX_LISTED_DAYS: Final = 40
 _MIN_OFF_GRID_SHARE: Final = 0.3
@@ -36,7 +36,7 @@ _FINER_MINUTES: Final = (30, 15, 10, 6, 5, 3, 2, 1)
 
 @dataclass(frozen=True, slots=True)
 class CheckLimits:
-    """What the findings are judged by: public keys of the run file."""
+    """The limits of the checks: public keys of the run file."""
 
     max_rejected_share: float
     refuse_absent_days: bool
@@ -47,7 +47,7 @@ class CheckLimits:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check: what was found (confidential), the verdict, and of a refusal the public text."""
+    """One check: the result (confidential), the verdict, and the public text of a refusal."""
 
     check: str
     result: str
@@ -61,7 +61,7 @@ def check_facts(facts: InputFacts, rules: CheckLimits) -> tuple[Finding, ...]:
 
 
 def first_refusal(findings: Sequence[Finding]) -> Finding | None:
-    """Return the refusal that is to be mended first, None if there is none."""
+    """Return the first refusal in the order of cause and effect; None if nothing is refused."""
     return next((finding for finding in findings if finding.verdict == "refused"), None)
 
 
@@ -101,10 +101,10 @@ def _check_interval(facts: InputFacts, rules: CheckLimits) -> Finding:
 
 
 def measured_interval(facts: InputFacts, rules: CheckLimits) -> int:
-    """Return the interval of the readings in minutes, the declared one if nothing contradicts it, 0 if nothing tells.
+    """Return the interval of the readings in minutes: the declared one unless the data contradict it, 0 if unknown.
 
-    Of finer data every second, third, ... row lies on the declared grid; coarser ones use every second, third, ...
-    interval of the day.
+    With a shorter interval every second, third, ... row is on the declared grid; with a longer one the rows use every
+    second, third, ... interval of the day.
     """
     if facts.off_grid_share >= _MIN_OFF_GRID_SHARE:
         on_grid = (1 - facts.off_grid_share) * rules.interval_minutes
@@ -267,7 +267,7 @@ def _format_days(days: Sequence[date]) -> str:
 
 
 def _day_ranges(days: Sequence[date]) -> Iterator[str]:
-    """Yield days in order, neighbours together."""
+    """Yield the ranges of consecutive days, in order."""
     start = 0
     for i, day in enumerate(days):
         if i + 1 == len(days) or (days[i + 1] - day).days != 1:
@@ -276,5 +276,5 @@ def _day_ranges(days: Sequence[date]) -> Iterator[str]:
 
 
 def findings_json(findings: Sequence[Finding]) -> list[Mapping[str, str]]:
-    """Return findings as JSON knows them."""
+    """Return the findings as JSON objects."""
     return [{"check": finding.check, "result": finding.result, "verdict": finding.verdict} for finding in findings]

@@ -1,7 +1,7 @@
-"""READINGS, DAYS and SUMS -> what the input files contain, in a few numbers. Confidential.
+"""READINGS, DAYS and SUMS -> facts about the input files in a few numbers. Confidential.
 
-Days and households are counted in full. The order of half-hours and the course of readings are taken from a sample of
-rows: of the first and the middle month, the first parts in the files' order.
+Days and households are counted completely. Intervals and rising readings are measured on a sample of rows: the first
+parts, in the order of the files, of the first and the middle month.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _NOT_REJECTED = {
     RejectionReason.SUPERSEDED.words,
 }
 MAX_REJECTED_SHARE: Final = 0.05
-"""A file that loses a larger share of its rows is remarkable: the publishers' files lose below 0.01."""
+"""A larger share of rejected rows of a file is a warning: the publishers' files lose below 0.01."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """One due day: households on the roster, and how many have a usable day under the most lenient series."""
+    """One due day: households on the roster, and those with a usable day under the most lenient series."""
 
     households: int
     usable: int
@@ -54,7 +54,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class RejectingFile:
-    """A file: rows that should hold a reading, and how many of them were rejected when it was read."""
+    """A file: rows that should contain a reading, and the number of them that were rejected."""
 
     name: str
     rejected: int
@@ -63,14 +63,15 @@ class RejectingFile:
 
 @dataclass(frozen=True, slots=True)
 class InputFacts:
-    """What the input files contain.
+    """Facts about the input files.
 
-    `rejected` counts rows by reason, without rows that hold no reading, duplicates, conflicting and corrected rows and
-    unwanted categories; `rejecting_files` lose more than `MAX_REJECTED_SHARE` of their rows; `unreadable` says in a line
-    each which files were set apart as a whole, and why. `household_days` have a reading, `complete_days` of them about
-    as many as the interval gives. `interval_minutes` lie between the readings that were kept, 0 if no sample says, and
-    `other_interval_share` of the sampled households have another interval than most; `rising_share` is the share of
-    them whose readings rise and almost never fall within a day. `days` are the first and last day with a reading.
+    `rejected` counts rows by reason, except rows without a reading, duplicates, conflicting and corrected rows and
+    categories that are not requested. `rejecting_files` lose more than `MAX_REJECTED_SHARE` of their rows. `unreadable`
+    has one line per file that was rejected as a whole, with the reason. `household_days` counts those with a reading,
+    `complete_days` those with nearly all expected readings. `interval_minutes` is the interval of the kept readings, 0
+    if unknown. `other_interval_share` is the share of sampled households whose interval differs from that of most,
+    `rising_share` the share whose readings rise and almost never fall within a day. `days` are the first and last day
+    with a reading.
     """
 
     files: int
@@ -95,17 +96,17 @@ class InputFacts:
 
     @property
     def rejected_share(self) -> float:
-        """Return which share of the rows that should hold a reading was rejected."""
+        """Return the rejected share of the rows that should contain a reading."""
         return sum(self.rejected.values()) / self.counted_rows if self.counted_rows else 0.0
 
     @property
     def off_grid_share(self) -> float:
-        """Return which share of the rows has a timestamp between those of the interval."""
+        """Return the share of rows whose timestamp is not on the grid of the interval."""
         return self.rejected.get(RejectionReason.OFF_GRID.words, 0) / self.counted_rows if self.counted_rows else 0.0
 
     @property
     def absent_days(self) -> tuple[date, ...]:
-        """Return the due days on which hardly a household of the roster has a usable day: a tenth of them at most."""
+        """Return the due days on which at most a tenth of the roster's households have a usable day."""
         return tuple(
             day for day, coverage in self.coverage.items() if coverage.usable <= coverage.households // _ABSENT_PART
         )
@@ -121,7 +122,7 @@ def collect_facts(
     days: Sequence[date],
     all_days: bool,
 ) -> InputFacts:
-    """Return what the files contain about these months and households of the roster: all of it, or due days alone."""
+    """Return the facts about these months and roster households; with `all_days` about all days, else about `days`."""
     delivered_months = [month for month in months if month in delivery.months]
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
     tables = {
@@ -181,7 +182,7 @@ def _first_and_last_day(tables: Collection[pa.Table]) -> tuple[date, date] | Non
 
 
 def complete_readings(interval_minutes: int) -> int:
-    """Return how many readings a day has at least whose energy is close to its use: 44 half-hours, 22 hours."""
+    """Return the minimum number of readings of a nearly complete day: 44 half-hours, 22 hours."""
     return round(SLOTS // slot_step(interval_minutes) * _NEARLY_COMPLETE)
 
 
@@ -228,7 +229,7 @@ _Sample = tuple[Ints, Ints, Ints]
 def _read_samples(
     store: Store, delivery: Delivery, months: Sequence[str], day_filter: pa.Array | None
 ) -> Iterator[_Sample]:
-    """Yield rows of the first and the middle month, part by part, up to a number of rows each."""
+    """Yield rows of the first and the middle month, part by part, about `_SAMPLE_ROWS` rows each."""
     for month in dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]):
         rows = 0
         for part in store.month_parts(month, delivery.contents):
@@ -243,14 +244,14 @@ def _read_samples(
 
 
 def _sample_columns(store: Store) -> list[str]:
-    """Return the columns of a part that are sampled."""
+    """Return the columns of a part that a sample needs."""
     energies = ["energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     names = ["household_id", "day", *(["slot"] if store.layout.width == 1 else []), *energies]
     return [*names, "channel"] if store.layout.channels > 1 else names
 
 
 def _sort_sample(table: pa.Table, store: Store) -> _Sample:
-    """Return the readings of a part by household and time; of a layout with a row a day, by household and channel."""
+    """Return the readings of a part by household and time; if a row is a day, by household, channel and time."""
     column = table["household_id"].unify_dictionaries().combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     household = column.indices.to_numpy().astype(np.int64)
@@ -272,7 +273,7 @@ def _sort_sample(table: pa.Table, store: Store) -> _Sample:
 
 
 def household_intervals(samples: Sequence[_Sample]) -> Ints:
-    """Return the minutes between the readings of each sampled household that has enough of them."""
+    """Return the interval in minutes of each sampled household with enough readings."""
     intervals = [
         sampled_interval(household_minutes)
         for household, minute, _ in samples
@@ -283,7 +284,7 @@ def household_intervals(samples: Sequence[_Sample]) -> Ints:
 
 
 def _other_share(intervals: Ints) -> float:
-    """Return the share of the households whose interval is not that of most."""
+    """Return the share of the households whose interval differs from the most frequent one."""
     if not len(intervals):
         return 0.0
     values, counts = np.unique(intervals, return_counts=True)
@@ -291,9 +292,9 @@ def _other_share(intervals: Ints) -> float:
 
 
 def sampled_interval(minute: Ints) -> int:
-    """Return the minutes between readings: 60 for hourly data, 1440 for daily data, 0 if too few say.
+    """Return the minutes between readings: 60 for hourly data, 1440 for daily data, 0 if there are too few readings.
 
-    Readings of a longer interval fall on one minute in so many, whatever is missing between them.
+    The times of all readings have the same remainder by the interval, even if readings are missing.
 
     >>> sampled_interval(np.arange(0, 28800, 60)), sampled_interval(np.arange(0, 28800, 30))
     (60, 30)
@@ -306,7 +307,7 @@ def sampled_interval(minute: Ints) -> int:
 
 
 def _largest_residue(residue: Ints, count: Ints) -> float:
-    """Return the share of the readings that leave the most frequent remainder."""
+    """Return the share of the readings with the most frequent remainder."""
     return float(np.bincount(residue, count).max() / count.sum())
 
 
@@ -316,10 +317,10 @@ def _rising_share(samples: Sequence[_Sample]) -> float:
 
 
 def rising_households(household: Ints, minute: Ints, energy: Ints) -> Flags:
-    """Return which households' readings rise within each day and almost never fall, as those of a register.
+    """Return which households' readings rise within each day and almost never fall, like those of a register.
 
-    Use goes up and down: what rises in a hundredth of the steps or more, and falls in a twentieth of those at most, is
-    a register, be it of the meter or of the day. Households with fewer than 96 readings are left out.
+    Energy use rises and falls. Readings that rise in more than 1 % of the steps, and fall in at most 5 % as many, are
+    those of a register, cumulative over all time or over the day. Households with fewer than 96 readings are excluded.
     """
     codes, household_index = np.unique(household, return_inverse=True)
     day = minute // _DAY_MINUTES

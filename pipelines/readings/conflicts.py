@@ -1,7 +1,6 @@
-"""How many readings each day of a month loses because rows disagree about them. Confidential.
+"""Readings that each day of a month loses to conflicting rows. Confidential.
 
-Only a month in which deduplication rejected such rows is looked at again, so that a month without conflicts costs
-nothing.
+Only months in which deduplication rejected conflicting rows are read again; all other months cost nothing.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ _TIME_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class LostReadings:
-    """Readings of one day: how many conflicting rows cost, and how many were kept."""
+    """Readings of one day: the number lost to conflicting rows, and the number that remain."""
 
     lost: int
-    kept: int
+    remaining: int
 
     @property
     def share(self) -> float:
-        """Return which share of the day's readings was lost.
+        """Return the lost share of the day's readings.
 
         >>> LostReadings(5, 15).share
         0.25
         """
-        return self.lost / (self.lost + self.kept) if self.lost else 0.0
+        return self.lost / (self.lost + self.remaining) if self.lost else 0.0
 
 
 def count_lost_to_conflicts(
     store: Store, month: str, contents: Sequence[str], households: Collection[str]
 ) -> dict[date, LostReadings]:
-    """Return, for each day of a month that lost readings of these households to conflicts, how many."""
+    """Return the lost readings of each day of a month with conflicts of these households."""
     file, row, reason = deduplicate_month(store, month, contents)
     conflicting = reason == RejectionReason.CONFLICT
     if not conflicting.any():
@@ -62,7 +61,7 @@ def count_lost_to_conflicts(
 
 
 def _rejected_keys(store: Store, month: str, part: PartMonth, rows: Ints, code_by_id: dict[str, int]) -> Ints:
-    """Return one number per household and time of the rejected rows of a part."""
+    """Return one key per household and time of the rejected rows of a part."""
     if len(rows) == 0:
         return np.zeros(0, np.int64)
     manifest = store.manifest(part.content)
@@ -90,7 +89,7 @@ def _codes(table: pa.Table, code_by_id: dict[str, int]) -> Ints:
 
 
 def _count_readings(days: pa.Table, code_by_id: dict[str, int]) -> dict[int, int]:
-    """Return by day since 1970 how many readings of these households are kept."""
+    """Return the number of kept readings of these households by day since 1970."""
     on_roster = _codes(days, code_by_id) >= 0
     day = days["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster]
     readings = days["readings"].to_numpy().astype(np.int64)[on_roster]

@@ -1,10 +1,10 @@
-"""READINGS of a month -> DAYS: what each household used each day, and how many readings say so.
+"""READINGS of a month -> DAYS: the daily total of each household, and the number of its readings.
 
-    <confidential>/store/days/month=2013-03/<which parts>.parquet           DAYS
-    <confidential>/store/days/month=2013-03/<which parts>.aside.parquet     rows that settling set aside
+    <confidential>/store/days/month=2013-03/<hash of the parts>.parquet           DAYS
+    <confidential>/store/days/month=2013-03/<hash of the parts>.aside.parquet     rows rejected by deduplication
 
-A month is settled once for a set of parts; a changed clamp, group or roster comes from DAYS. What is kept of it
-names files by their place among those that have a part in the month: places among all of them change every night.
+A month is deduplicated once for a set of parts; a new clamp, group or roster uses the same DAYS. The stored tables
+number files among those with a part in the month: their numbers among all files change with every delivery.
 """
 
 from __future__ import annotations
@@ -34,21 +34,24 @@ from pipelines.readings.months import MonthIndex, deduplicate_stored_rows, index
 from pipelines.readings.store import PartMonth, Store
 
 RejectedRows = tuple[Ints, Ints, Ints]
-"""Rows that settling set aside: file (its place in the files' order), data row of the file, reason."""
+"""Rows rejected by deduplication: file (index in the order of the files), data row of the file, reason."""
 
 
 def daily_totals_path(
     store: Store, month: str, contents: Sequence[str], *, extra_key: Mapping[str, Any] | None = None
 ) -> Path:
-    """Return where the days of a month lie for these files in this order; `extra_key` names what else they depend on."""
-    part_names = [piece.name for piece in store.month_parts(month, contents)]
+    """Return the path of the DAYS of a month for these files in this order.
+
+    `extra_key` is hashed into the name, for tables that depend on further settings.
+    """
+    part_names = [part.name for part in store.month_parts(month, contents)]
     hashed = [store.dataset, store.order.criterion, part_names, *([] if extra_key is None else [extra_key])]
     name = hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
     return store.folder / "days" / f"month={month}" / f"{name}.parquet"
 
 
 def deduplicate_month(store: Store, month: str, contents: Sequence[str]) -> RejectedRows:
-    """Settle a month unless that was done; return the rows that it set aside, files by their place in `contents`."""
+    """Deduplicate a month unless it is stored already; return the rejected rows, files by their index in `contents`."""
     path = daily_totals_path(store, month, contents)
     rejected_path = path.with_suffix(".aside.parquet")
     parts = store.month_parts(month, contents)
@@ -67,7 +70,7 @@ def deduplicate_month(store: Store, month: str, contents: Sequence[str]) -> Reje
 
 
 def _deduplicated(store: Store, month: str, parts: Sequence[PartMonth]) -> tuple[pa.Table, RejectedRows]:
-    """Return the DAYS of a month and the rows set aside, by file and row."""
+    """Return the DAYS of a month and the rejected rows, by file and row."""
     index = index_month(store, month, parts)
     shared = deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index))
     shared_keys = distinct_keys(household_day_key(shared.household, shared.time // SLOTS))
@@ -76,7 +79,7 @@ def _deduplicated(store: Store, month: str, parts: Sequence[PartMonth]) -> tuple
     values = [(energy, readings)]
     rejected = [(shared.rejected_file, shared.rejected_row, shared.rejected_reason)]
     for part, table, keys in zip(parts, index.tables, index.keys, strict=True):
-        final = ~is_in_sorted(keys, index.contested)
+        final = ~is_in_sorted(keys, index.shared)
         read = table["readings"].to_numpy().astype(np.int64)
         with_reading = final & (read > 0)
         key.append(keys[with_reading])
@@ -87,7 +90,7 @@ def _deduplicated(store: Store, month: str, parts: Sequence[PartMonth]) -> tuple
 
 
 def _rejected_of_part(store: Store, part: PartMonth, table: pa.Table, final: Flags) -> RejectedRows:
-    """Return the rows that a part alone sets aside, of the household-days that nobody else speaks of."""
+    """Return the rejected rows of one part, of the household-days without rows in any further part."""
     rows = table["aside_row"].combine_chunks()
     reasons = table["aside_reason"].combine_chunks()
     lengths = np.diff(rows.offsets.to_numpy())
@@ -121,7 +124,7 @@ def _daily_table(index: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> 
 
 
 def read_daily_totals(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
-    """Return the DAYS of a settled month; damaged ones are settled again."""
+    """Return the DAYS of a deduplicated month; a damaged table is computed again."""
     path = daily_totals_path(store, month, contents)
     try:
         return load_table(path, tables.DAYS)

@@ -1,8 +1,8 @@
-"""What a month says: its parts together, household-days that several parts speak of settled together.
+"""The readings of a month from its parts; household-days with rows in several parts are deduplicated together.
 
-A household-day of which one part alone has rows says what that part says. Only the others are contested (a file cut
-within a day, a delivery repeated or corrected): their rows, and no more, are read again and settled together. What
-comes out is the same as settling all rows of the month at once.
+A household-day with rows in one part only has the readings of that part. A household-day with rows in several parts is
+shared (a file split within a day, a delivery repeated or corrected): only rows of shared household-days are read again
+and deduplicated together. The result equals the deduplication of all rows of the month at once.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class MonthIndex:
-    """Month tables of the parts' own days, by part: sorted ids and their places, keys; what is contested."""
+    """PART_DAYS of a month by part: sorted ids and their codes, tables, keys; the keys of shared household-days."""
 
     ids: tuple[str, ...]
     code_by_id: Mapping[str, int]
     tables: tuple[pa.Table, ...]
     keys: tuple[Ints, ...]
-    contested: Ints
+    shared: Ints
 
 
 def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIndex:
-    """Return what the parts of a month say alone, and which household-days more than one of them speaks of."""
+    """Return the PART_DAYS of the parts of a month, and the household-days with rows in more than one part."""
     loaded = tuple(load_table(store.part_days_folder(month) / part.name, tables.PART_DAYS) for part in parts)
     ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
@@ -49,27 +49,27 @@ def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIn
 
 
 def load_shared_rows(store: Store, month: str, month_parts: Sequence[PartMonth], index: MonthIndex) -> StoredRows:
-    """Return the rows of all contested household-days; `file` is the place of the file among all."""
+    """Return the rows of all shared household-days; `file` is the index of the file in the order of all files."""
     affected = [
-        part for part, key in zip(month_parts, index.keys, strict=True) if is_in_sorted(key, index.contested).any()
+        part for part, key in zip(month_parts, index.keys, strict=True) if is_in_sorted(key, index.shared).any()
     ]
     part_rows = []
     for part in affected:
         rows = load_part_rows(store, month, part, index)
         part_rows.append(
-            _select_rows(rows, is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.contested))
+            _select_rows(rows, is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared))
         )
     return join_rows(index.ids, part_rows, width=store.layout.width)
 
 
 def load_month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
-    """Return what a month says, from the parts of these files in their order; `aside_file` counts in `contents`."""
+    """Return the readings of a month from these files in their order; `rejected_file` is an index of `contents`."""
     parts = list(_deduplicated(store, month, contents, numbered=True))
     return _join_sorted(parts[0].ids, parts)
 
 
 def iterate_month_readings(store: Store, month: str, contents: Sequence[str]) -> Iterator[Readings]:
-    """Yield what a month says one part at a time, all under the same ids; each reading once, nothing set aside told."""
+    """Yield the readings of a month part by part, under the same ids; each reading once, without rejected rows."""
     return _deduplicated(store, month, contents, numbered=False)
 
 
@@ -79,15 +79,15 @@ def _deduplicated(store: Store, month: str, contents: Sequence[str], *, numbered
     yield deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index))
     for part in parts:
         rows = load_part_rows(store, month, part, index, numbered)
-        if len(index.contested):
+        if len(index.shared):
             rows = _select_rows(
-                rows, ~is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.contested)
+                rows, ~is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared)
             )
         yield deduplicate_stored_rows(store, rows)
 
 
 def deduplicate_stored_rows(store: Store, rows: StoredRows) -> Readings:
-    """Settle rows under the store's rules."""
+    """Deduplicate rows under the store's rules."""
     return deduplicate_rows(
         rows,
         complete_channels=store.layout.complete_channels(store.rules),
@@ -109,9 +109,9 @@ def _join_sorted(ids: tuple[str, ...], parts: Sequence[Readings]) -> Readings:
 
 
 def load_part_rows(store: Store, month: str, part: PartMonth, index: MonthIndex, numbered: bool = True) -> StoredRows:
-    """Return the rows of one part in one month, in the order of the file; household codes are places in `found.ids`.
+    """Return the rows of one part in one month, in the order of the file; household codes are indices of `index.ids`.
 
-    They are numbered from the beginning of the file, or (not `numbered`, which is quicker) by their order alone.
+    Row numbers count from the beginning of the file; without `numbered`, which is quicker, within the part.
     """
     layout = store.layout
     schema = store.schema
@@ -140,8 +140,8 @@ def load_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None =
     """Return a table of the store.
 
     Raises:
-        Removed: it is missing or damaged; a damaged one is removed, so that it is missed and made anew.
-        InputError: the system does not let it be read.
+        FolderRemoved: it is missing or damaged; a damaged table is removed, so that it is computed again.
+        InputError: the system denies access.
     """
 
     def parse(table_path: Path) -> pa.Table:

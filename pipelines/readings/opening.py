@@ -1,8 +1,8 @@
-"""Input files -> what they are: content ids, of files that were not touched from memory, and headers.
+"""Input files -> content ids and headers; the digests of unchanged files come from the store.
 
-    <confidential>/store/names.json     names of the input files, what tells that they were touched, their digests
+    <confidential>/store/names.json     names of the input files, size and times as a text, and their digests
 
-A file that was touched within two seconds of being listed is not remembered: it may be touched again unnoticed.
+The digest of a file that changed within two seconds of being listed is not stored: it may change again unnoticed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 
 @dataclass(frozen=True, slots=True)
 class IdentifiedFile:
-    """A file whose bytes are known by name: their digest and the content id."""
+    """An input file with the digest of its bytes and its content id."""
 
     source: InputFile
     digest: str
@@ -49,7 +49,7 @@ class IdentifiedFile:
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """A file whose header is known; `header` is None for a file without rows."""
+    """A file with its parsed header; `header` is None for a file without rows."""
 
     file: IdentifiedFile
     header: Header | None
@@ -62,14 +62,14 @@ class OpenedFile:
 
 
 def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine) -> list[IdentifiedFile]:
-    """Return what the files are; only those that are new or were touched are read, in stretches.
+    """Return the files with their digests; only new or changed files are read, in segments.
 
     Raises:
         InputError: a file that cannot be read.
     """
     digest_by_location = _read_digests(store)
     listed_ns = time.time_ns()
-    changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.stamp]
+    changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.fingerprint]
     unchanged = [source for source in sources if source.touched_ns < listed_ns - _SETTLING_NS]
     with explain_worker_errors(engine):
         for batch in _batches(changed):
@@ -78,7 +78,7 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
                 "hash", segments, function=files.hash_segment, merge=files.combine_digests, engine=engine
             )
             digest_by_location |= {
-                file.location: (file.stamp, digest) for file, digest in zip(batch, digests, strict=True)
+                file.location: (file.fingerprint, digest) for file, digest in zip(batch, digests, strict=True)
             }
             _write_digests(
                 store,
@@ -99,7 +99,7 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
 
 
 def _batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
-    """Yield the files in order, as many at a time as hold `_BATCH_BYTES`; a run that is stopped loses one batch."""
+    """Yield the files in order, in batches of about `_BATCH_BYTES`; a run that is stopped loses one batch."""
     batch: list[InputFile] = []
     for source in sources:
         batch.append(source)
@@ -118,7 +118,7 @@ def _write_digests(store: Store, lasting: Mapping[str, tuple[str, str]]) -> None
 def _read_digests(store: Store) -> dict[str, tuple[str, str]]:
     def parse(path: Path) -> dict[str, tuple[str, str]]:
         record = read_checked_json(path.read_bytes())
-        return {str(name): (str(stamp), str(digest)) for name, (stamp, digest, *_) in record.items()}
+        return {str(name): (str(fingerprint), str(digest)) for name, (fingerprint, digest, *_) in record.items()}
 
     return read_content(store.folder / "names.json", parse, FileKind.DERIVED, advice="").value or {}
 
@@ -128,12 +128,12 @@ def open_file(file: IdentifiedFile, *, store: Store, check_rows: bool = False) -
 
     Args:
         file: the file.
-        store: where its readings go.
-        check_rows: whether to look at its first rows: before a series begins, later no row stops a file.
+        store: the store of its readings.
+        check_rows: whether to check its first rows: only before a series begins, later no row stops a file.
 
     Raises:
-        UnreadableFile: no text, an unknown header (naming the columns and the nearest known layout), a broken archive,
-            or first rows without a date that the layout reads, or with readings of another interval than declared.
+        UnreadableFile: not a text file, an unknown header (the message names the columns and the nearest known
+            layout), a damaged archive, or first rows without a valid date or with an interval other than declared.
     """
     opened = OpenedFile(file, *read_header(file.source, store.layout))
     if check_rows and opened.header is not None:
@@ -142,9 +142,9 @@ def open_file(file: IdentifiedFile, *, store: Store, check_rows: bool = False) -
 
 
 def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
-    """Return a file's header under a layout (None: it has no rows), and where its first data row begins.
+    """Return a file's header under a layout (None if it has no rows), and the position of its first data row.
 
-    Only its first lines decide: no row of a household does.
+    Only the first lines decide, never a row of a household.
 
     Raises:
         UnreadableFile: as `open_file`.
@@ -155,7 +155,7 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
         return None, len(head)
     raw_lines = head[bom:].split(b"\n", _HEADER_LINES)
     if len(head) == files.HEAD_BYTES or len(raw_lines) > _HEADER_LINES:
-        raw_lines.pop()  # where it ends is not known
+        raw_lines.pop()  # its end is unknown
     lines = [line.decode("latin-1").removesuffix("\r") for line in raw_lines]
     refusal = None
     try:
@@ -168,7 +168,7 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
 
 
 def _not_csv_error(source: InputFile, head: bytes) -> InputError | None:
-    """Return the error about a file without a header whose first bytes say that it is no table, or not of commas."""
+    """Return the error about a file that is not a table with commas, by its first bytes; None if it may be one."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return source.unreadable("is UTF-16; save it as UTF-8")
     if b"\x00" in head[:_FIRST_BYTES]:
@@ -185,7 +185,7 @@ def _not_csv_error(source: InputFile, head: bytes) -> InputError | None:
 
 
 def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
-    """Raise UnreadableFile if the first rows have no date that the layout reads, or mostly another interval."""
+    """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
     head = files.read_head(opened.source)[opened.data_start :]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == files.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
@@ -209,7 +209,7 @@ def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
 
 
 def _unknown_header_error(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:
-    """Return the error; what was found stays private: without a header line it is a household's first row."""
+    """Return the error; the first line is private: without a header it is a row of a household."""
     nonempty = [line for line in lines if line.replace(",", "")]
     first_line = nonempty[0] if nonempty else ""
     headers = [(name, text) for name, candidate in LAYOUTS.items() for text in candidate.known_headers()]

@@ -1,11 +1,11 @@
-"""Blocks of one input file -> its parts: the readings of each month, the days they come to, the rows set aside.
+"""Chunks of one input file -> its parts: the readings of each month, their daily totals, the rejected rows.
 
-    <confidential>/store/month=2013-03/<content>-<number>.parquet            READINGS, as they stood there
-    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet  PART_DAYS: what the part alone says
+    <confidential>/store/month=2013-03/<content>-<number>.parquet            READINGS, in the order of the file
+    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet  PART_DAYS: daily totals of this part
 
-A part is what one task makes of consecutive blocks: they are parsed one after the other and kept in sixteen bytes a
-row, so that memory depends on the size of a part and not on that of the file. Nothing of a part names its place in
-the file but its number; the manifest says how many rows come before it.
+One task writes one part from consecutive chunks: they are parsed one after the other into sixteen bytes per row, so
+memory depends on the size of a part and not of the file. A part's position in the file is its number only; the
+manifest contains the number of rows before it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pipelines.readings.quarantine import count_reasons, rejected_rows, write_qu
 from pipelines.readings.store import Store, month_name, month_numbers
 
 _MAX_ROWS = 2**31 - 1
-# Nobody asks these files for their smallest and largest values, and finding them takes a fifth of the writing.
+# Column statistics of these files are never used, and computing them takes a fifth of the writing time.
 _OPTIONS: dict[str, Any] = {"compression_level": 1, "write_statistics": False}
 _DICTIONARY_COLUMNS = ("household_id", "slot", "channel")
 _DELTA_COLUMNS = ("row", "day")
@@ -47,8 +47,8 @@ class ParsedRows:
     energy_wh: Int32s
     row: Int32s
 
-    def of(self, indices: Ints | slice) -> ParsedRows:
-        """Return some of the rows."""
+    def select(self, indices: Ints | slice) -> ParsedRows:
+        """Return the rows with these indices."""
         return ParsedRows(
             self.household[indices],
             self.time[indices],
@@ -59,10 +59,10 @@ class ParsedRows:
 
 
 def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedChunk]) -> Part:
-    """Write a part's readings and days by month, and its quarantine.
+    """Write a part's readings and daily totals by month, and its quarantine file.
 
     Raises:
-        InputError: more rows than a part may have.
+        InputError: the part has too many rows.
     """
     counts: dict[str, int] = {}
     notes: dict[str, int] = {}
@@ -82,17 +82,17 @@ def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedC
     write_quarantine(store, content, number, rejected)
     names = pa.array(ids, pa.string())
     months = {
-        name: _write_month(store, name, f"{content}-{number}", kept_rows.of(indices), names)
+        name: _write_month(store, name, f"{content}-{number}", kept_rows.select(indices), names)
         for name, indices in _rows_by_month(kept_rows.time)
     }
     return Part(rows, len(kept_rows.row), counts | count_reasons(rejected), notes, months)
 
 
 def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
-    """Return the household ids of blocks, and the rows that were kept of them.
+    """Return the household ids of chunks, and their kept rows.
 
     Raises:
-        InputError: more rows than can be numbered.
+        InputError: too many rows for 32-bit row numbers.
     """
     ids: dict[str, int] = {}
     kept_chunks: list[ParsedRows] = []
@@ -142,7 +142,7 @@ def _join_parsed(chunks: Sequence[ParsedRows], layout: Layout) -> ParsedRows:
 
 
 def _rows_by_month(time: Int32s) -> Iterable[tuple[str, Ints]]:
-    """Yield each month's name with the places of its rows, in their order."""
+    """Yield each month's name with the indices of its rows, in their order."""
     if len(time) == 0:
         return
     day = time // SLOTS
@@ -174,7 +174,7 @@ def _write_month(store: Store, month: str, name: str, rows: ParsedRows, names: p
 
 
 def _encoding(name: str) -> str:
-    """Return how a column of numbers is stored: readings byte by byte, which packs quicker and smaller."""
+    """Return the encoding of a column of numbers: byte-stream split compresses readings quicker and smaller."""
     return "DELTA_BINARY_PACKED" if name in _DELTA_COLUMNS else "BYTE_STREAM_SPLIT"
 
 
@@ -196,9 +196,9 @@ def _readings_table(layout: Layout, rows: ParsedRows, names: pa.Array) -> pa.Tab
 
 
 def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:
-    """Return what rows say by themselves: one line for each household-day that they touch, with or without a reading.
+    """Return the daily totals of one part's rows: one line for each household-day with a row, even without a reading.
 
-    What a household-day comes to is a function of its own rows: where no other part has any, this is final.
+    The total of a household-day is a function of its rows: if no further part has rows of it, this total is final.
     """
     count = len(rows.row)
     deduplicated = deduplicate_rows(

@@ -1,4 +1,4 @@
-"""QUALITY and the quarantine of what settling set aside: which file holds what. For the house alone."""
+"""QUALITY, row counts by file and outcome, and the quarantine file of deduplication. Confidential."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipelines.readings.store import Store
 
 
 def count_by_reason(reason: Ints) -> dict[str, int]:
-    """Return how many rows were set aside for each reason."""
+    """Return the number of rejected rows for each reason."""
     if len(reason) == 0:
         return {}
     codes, numbers = np.unique(reason, return_counts=True)
@@ -33,14 +33,14 @@ def write_quality(
     rejected: RejectedRows,
     unreadable: Mapping[str, UnreadableFile],
 ) -> None:
-    """Write what every listed file holds, and which rows settling set aside.
+    """Write the row counts of every listed file, and the rows that deduplication rejected.
 
     Args:
         store: the confidential store.
-        listed: the input files, in order; of equal ones the first counts.
-        manifests: of all files that count, in order.
-        rejected: rows that settling set aside; files by their place in `manifests`.
-        unreadable: what is wrong with listed files that were set apart as a whole.
+        listed: the input files, in order; of equal files the first counts.
+        manifests: the manifests of all files that count, in order.
+        rejected: rows that deduplication rejected; files by their index in `manifests`.
+        unreadable: the errors about listed files that were rejected as a whole.
     """
     contents = list(manifests)
     index_by_content = {content: i for i, content in enumerate(contents)}

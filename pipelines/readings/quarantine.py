@@ -1,12 +1,12 @@
-"""Rows that parsing rejected, as they are in their files: for whoever asks a supplier to mend them.
+"""Quarantine files: rows that parsing rejected, as text, so that their supplier can correct them.
 
-A text is one line, at most its first 64 KiB, whatever bytes it has; bytes that are not UTF-8 are replaced.
+A text is one line, at most its first 64 KiB; bytes that are not UTF-8 are replaced.
 
     <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   rows of this month
-    <confidential>/store/quarantine/<content>-<number>.parquet                 rows that do not say their month
+    <confidential>/store/quarantine/<content>-<number>.parquet                 rows without a valid month
 
-They are readings too, so they lie by month and leave the store with it (`retention`): in one file they would stay as
-long as the youngest row of a delivery that holds years.
+They are readings too, so they are stored by month and removed with it (`retention`): in one file they would remain as
+long as the newest row of a delivery that contains years.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _REJECTED = pa.schema([("month", pa.int64()), ("row", pa.int64()), ("reason", pa
 
 
 def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
-    """Return the rejected rows of a block: month (`UNDATED` without one), row, reason, text.
+    """Return the rejected rows of a chunk: month (`UNDATED` without one), row, reason, text.
 
     Args:
-        chunk: what a block says.
-        rows_before: how many rows of the part come before it.
+        chunk: the parsed chunk.
+        rows_before: number of rows of the part before it.
     """
-    # what precedes the category, or has no fields at all, has no day that could be trusted
+    # reasons before CATEGORY, and LINE, mean that the row has no valid day
     dated = (chunk.rejected_reason > RejectionReason.DATE) & (chunk.rejected_reason != RejectionReason.LINE)
     months = np.full(len(dated), _NO_MONTH, np.int64)
     months[dated] = month_numbers(chunk.records.day[np.searchsorted(chunk.row, chunk.rejected_row[dated])])
@@ -48,7 +48,7 @@ def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
 
 
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
-    """Return how many rows were rejected for each reason."""
+    """Return the number of rejected rows for each reason."""
     counts = Counter(reason for table in rejected for reason in table["reason"].to_pylist())
     return {RejectionReason(reason).words: number for reason, number in counts.items()}
 
@@ -71,7 +71,7 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
 
 
 def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> None:
-    """Number the rows that were set aside from the beginning of the file, now that it is known what comes before."""
+    """Number the rejected rows from the beginning of the file, once the rows of all earlier parts are counted."""
     rows_before = 0
     for number, part in enumerate(parts):
         if rows_before and part.aside:

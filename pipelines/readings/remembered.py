@@ -1,7 +1,7 @@
-"""Which files of the store count although they are no longer delivered, and whether all that should count can.
+"""Stored files that count although they are no longer listed, and the check that all of them can be counted.
 
-A nightly delivery may be cleared away once it is read. What was read under other rules, or as another dataset, says
-something else and never counts: two populations may share a folder, and a bound may be amended.
+A delivery may be removed once it is ingested. Files that were parsed under different rules, or as another dataset,
+never count: two populations may share a folder, and a bound may be amended.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _REMEDY = "put the files back in [input] files"
 def select_counted_manifests(
     store: Store, stored: Mapping[str, Manifest], listed: Sequence[IdentifiedFile]
 ) -> dict[str, Manifest]:
-    """Return the stored files that count whether or not they are still listed: those read as the run file says now.
+    """Return the stored files that count, listed or not: those parsed under the present rules of the run file.
 
-    Of bytes that were read under several formats only the newest counts; those that are listed are read again.
+    Of a file that was parsed under several formats only the newest counts; listed files are parsed again.
     """
     if not store.order.keeps_unlisted:
         return {}
@@ -43,12 +43,12 @@ def check_unlisted_files(
 
     Args:
         store: the confidential store.
-        stored: what is stored, under whatever rules it was read.
-        earlier: what of it counts anyway (`select_counted_manifests`).
+        stored: the manifests of all stored files, under any rules.
+        earlier: those that count (`select_counted_manifests`).
         listed: the input files.
 
     Raises:
-        InputError: their readings or manifests are damaged, or they were read under other rules and are not let go yet.
+        InputError: their readings or manifests are damaged, or they were parsed under different rules and are retained.
     """
     if not store.order.keeps_unlisted:
         return
@@ -75,9 +75,9 @@ def check_unlisted_files(
 
 
 def _changed_keys(store: Store, manifests: Sequence[Manifest]) -> set[str]:
-    """Return the keys under which files of the same table were read otherwise, if any of their months is still there.
+    """Return the keys that differ for files of the same table, if any of their months is retained.
 
-    A table of another dataset, or of other columns, is another delivery and nothing that is lacking here.
+    A table of another dataset, or with different columns, is a different delivery and not missing here.
     """
     current, retained_from = store.read_as, store.retained_from()
     keys: set[str] = set()

@@ -1,13 +1,13 @@
-"""What leaves the confidential store, and which rows came too late: both after the day is published.
+"""Retention of the confidential store, and rows that arrived too late; both after the day is published.
 
-Readings older than `engine.keep_days`, counted from the run's date, leave the store month by month, but never before
-their days are released: parts, DAYS and the rows that were set aside. Rows that do not say their month are as old as
-the youngest reading of their file, without one as the file. An archive keeps its readings unless `keep_days` is
-written: its days are old by nature.
+Readings older than `engine.keep_days`, counted from the run's date, are removed month by month, but never before their
+days are released: parts, DAYS and rejected rows. Rejected rows without a month are as old as the newest reading of
+their file, or as the file if it has none. An archive retains its readings unless `keep_days` is written: all of its
+days are old.
 
-What stays says nothing of a household: the manifests (counts by month, so that the same bytes are not read again),
-`names.json`, QUALITY and the places of what settling set aside (of the files that are listed, and of the months that
-are kept), and SUMS of the days that were due last, which are of the nature of the true means.
+The files that remain contain no reading of a household: the manifests (counts by month, so that the same bytes are
+not parsed again), `names.json`, QUALITY and the row numbers that deduplication rejected (of listed files and retained
+months), and SUMS of the last due days, which are as confidential as the true means.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def remove_old_months(store: Store, *, today: date, keep_days: int, needed_from:
         folder for folder_name in _FOLDERS for folder in _months_before(store.folder / folder_name, first_kept)
     ]
     if old_folders:
-        # never back: what is let go stays so, whatever is kept from now on
+        # never earlier: removed months remain removed, even if keep_days grows
         store.write_retained_from(max(first_kept, store.retained_from()))
     for folder in old_folders:
         with folders.write_errors(folder), suppress(FileNotFoundError):
@@ -54,13 +54,13 @@ def _months_before(folder: Path, first_kept: str) -> list[Path]:
 
 
 def _newest_month(manifest: Manifest) -> str:
-    """Return the month of the last reading of a file, of its last change if it has none."""
+    """Return the month of the newest reading of a file, or of its last change if it has none."""
     changed = datetime.fromtimestamp(manifest.modified_ns // 10**9, UTC)
     return max(manifest.months, default=f"{changed:%Y-%m}")
 
 
 def count_late_rows(store: Store, contents: Collection[str], released: Collection[date]) -> int:
-    """Return how many rows of these files are of days that were released before they came."""
+    """Return the number of rows of these files whose days were released before the files arrived."""
     days = pa.array(sorted(released), pa.date32())
     late = 0
     for month in sorted({f"{day:%Y-%m}" for day in released}):

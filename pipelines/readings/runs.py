@@ -1,9 +1,9 @@
-"""READINGS in any pieces -> transition counts: within runs, and between the runs that follow each other.
+"""READINGS in any partition -> transition counts: within runs, and between consecutive runs.
 
-A run is a stretch of one household's readings, one step after the other. Whatever the pieces are (a part of a file, a
-day, a month), each reading is in one of them, so a piece counts its own transitions, and tells of each run only where
-it begins and ends; a run that ends one step before another begins is joined to it. Counts and gaps are then those of
-the whole series, whatever the pieces and their order.
+A run is a sequence of one household's readings, one step apart. Each reading is in one partition (a part of a file, a
+day, a month). A partition counts its transitions and returns the beginning and end of each run; a run that ends one
+step before another begins is joined to it. Counts and gaps are then those of the complete series, independent of the
+partition and its order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def runs_and_counts(household: Ints, time: Ints, state: Ints, *, households: int
 
 
 def find_runs(household: Ints, time: Ints, state: Ints) -> tuple[Ints, Ints]:
-    """Return the runs of readings (m), sorted by household and time, and which readings a transition leaves.
+    """Return the runs of readings (m), sorted by household and time, and the indices from which a transition starts.
 
     Shapes: (m,), (m,), (m,) -> (r, 5), (t,). A run is (household, first time, its state, last time, its state).
     """
@@ -50,7 +50,7 @@ def find_runs(household: Ints, time: Ints, state: Ints) -> tuple[Ints, Ints]:
 
 
 def count_by_phase(counts: np.ndarray[Any, np.dtype[Any]], household: Ints, time: Ints, state: Ints) -> Ints:
-    """Add to `counts` the transitions within runs of readings, at the phases that they leave; return the runs.
+    """Add to `counts` the transitions within runs of readings, by the phase of their first reading; return the runs.
 
     Shapes: (h, phases, k, k), (m,), (m,), (m,) -> (r, 5). A phase is a time modulo their number.
     """
@@ -80,17 +80,17 @@ def join_runs(counts: Counts, runs: Ints) -> Ints:
 
 
 def states_by_household(household: Ints, energy_wh: Ints, edges: np.ndarray[Any, np.dtype[np.float64]]) -> Ints:
-    """Return the state of each reading (m) under its own household's cut points, through a table of all energies.
+    """Return the state of each reading (m) under its household's state edges, by a table of all energies.
 
     Shapes: (m,), (m,), (h, k - 1) -> (m,); readings are sorted by household. As `chains.states.states`: a reading that
-    equals a cut belongs to the state above it. Units: Wh.
+    equals an edge belongs to the state above it. Units: Wh.
     """
     state = np.empty(len(household), np.int64)
     if len(household) == 0:
         return state
     codes, starts = household_starts(household)
     cuts = np.clip(np.ceil(edges[codes]), 0, int(energy_wh.max()) + 1).astype(np.int64)
-    width = int(cuts.max(initial=0)) + 1  # what lies above the last cut is in the last state
+    width = int(cuts.max(initial=0)) + 1  # energies above the last edge are in the last state
     sizes = np.diff(cuts, axis=1, prepend=0, append=width)
     position = np.repeat(np.arange(len(codes)), np.diff(starts))
     if width > _MAX_TABLE_CELLS:
@@ -107,7 +107,7 @@ def states_by_household(household: Ints, energy_wh: Ints, edges: np.ndarray[Any,
 
 
 def household_starts(household: Ints) -> tuple[Ints, Ints]:
-    """Return the households of readings that are sorted by them, and where each begins, the end last."""
+    """Return the households of sorted readings, and the index at which each begins; the last entry is the end."""
     first: Flags = np.ones(len(household), bool)
     first[1:] = household[1:] != household[:-1]
     starts = np.flatnonzero(first)

@@ -127,7 +127,7 @@ def test_a_truncated_packed_delivery_is_refused_and_nothing_is_stored(tmp_path: 
     assert list(tmp_path.glob("store*/**/*.*")) == []
 
 
-@pytest.mark.parametrize("when", ["open_file", "parse", "settle_month"])
+@pytest.mark.parametrize("when", ["open_file", "parse_lines", "deduplicate_month"])
 def test_a_file_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -140,7 +140,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         return done(*args, **kwargs)
 
     monkeypatch.setattr(reading, when, change)
-    if when == "settle_month":  # the file was whole in the store by then
+    if when == "deduplicate_month":  # the file was whole in the store by then
         assert read_all(folder)[1].rows_read == 1
         return
     with pytest.raises(InputError, match=r"^input 1 of 1: changed while it was read"):

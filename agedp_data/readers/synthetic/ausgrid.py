@@ -198,7 +198,7 @@ def _written_rows(indices: slice, households: int, days: int, *, quirks: bool) -
 
 def _draw_na_marks(indices: slice, days: int, seed: int) -> Flags:
     shape = (indices.stop - indices.start, 3, days)
-    marked: Flags = random_generator(seed, "flaws", indices.start // BATCH).random(shape) < _NA_SHARE
+    marked: Flags = random_generator(seed, "defects", indices.start // BATCH).random(shape) < _NA_SHARE
     if indices.start == 0:
         marked[0, :, 0] = True
     return marked

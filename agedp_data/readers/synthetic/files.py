@@ -50,9 +50,9 @@ class ChunkFiles:
                 private=f"{folder} already holds files named {name.format('*')}; name an empty one",
             )
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._name, self._header, self._room = folder, name, header.encode(), rows_per_file
+        self._folder, self._name, self._header, self._rows_per_file = folder, name, header.encode(), rows_per_file
         self._stream: IO[bytes] | None = None
-        self._left = 0
+        self._rows_left = 0
         self.files: list[Path] = []
         self.rows = 0
         self.cut = 0
@@ -71,13 +71,13 @@ class ChunkFiles:
         """Write the lines of one household; begin a new file whenever one is full."""
         done, cut = 0, False
         while done < len(lines):
-            if self._left == 0:
+            if self._rows_left == 0:
                 cut |= done > 0
                 self._next()
-            taken = min(self._left, len(lines) - done)
+            taken = min(self._rows_left, len(lines) - done)
             self._write(lines, done, done + taken)
             done += taken
-            self._left -= taken
+            self._rows_left -= taken
         self.rows += done
         self.cut += cut
 
@@ -93,7 +93,7 @@ class ChunkFiles:
         self._stream = path.open("xb")
         self._stream.write(self._header)
         self.files.append(path)
-        self._left = self._room
+        self._rows_left = self._rows_per_file
 
     def _open(self) -> IO[bytes]:
         if self._stream is None:

@@ -29,9 +29,9 @@ class LondonDefects:
     `null_seconds` (batch) are the seconds of the `Null` row after 12:31:00, -1 for a household without one.
     """
 
-    lost: Flags
+    missing: Flags
     noisy: Flags
-    doubled: Flags
+    duplicated: Flags
     null_seconds: Ints
 
 
@@ -60,21 +60,21 @@ def draw_defects(
     """
     households, steps = energy_wh.shape
     days = steps // SLOTS
-    generator = random_generator(seed, "flaws", indices.start // BATCH)
-    lost = draw_gaps(households, steps, generator=generator)
+    generator = random_generator(seed, "defects", indices.start // BATCH)
+    missing = draw_gaps(households, steps, generator=generator)
     if stops:
-        lost |= _draw_early_ends(indices, households, days, generator)
+        missing |= _draw_early_ends(indices, households, days, generator)
     if indices.start == 0 and days > 2:
-        lost[1:2, days // 3 * SLOTS : (days // 3 + 1) * SLOTS] = True
+        missing[1:2, days // 3 * SLOTS : (days // 3 + 1) * SLOTS] = True
     # as published, only readings of a kilowatt-hour and more carry float noise
-    noisy = (generator.random(energy_wh.shape) < _NOISE_SHARE) & (energy_wh >= 1000) & ~lost
+    noisy = (generator.random(energy_wh.shape) < _NOISE_SHARE) & (energy_wh >= 1000) & ~missing
     if indices.start == 0:
-        largest = int(np.where(lost[0], -1, energy_wh[0]).argmax())
-        noisy[0, largest] = not lost[0, largest]
+        largest = int(np.where(missing[0], -1, energy_wh[0]).argmax())
+        noisy[0, largest] = not missing[0, largest]
     step = null_day_index(first_day, days) * SLOTS + NULL_SLOT
     seconds = generator.integers(NULL_SECONDS, size=households)
     return LondonDefects(
-        lost, noisy, _duplicated_steps(days) & ~lost & duplicates, np.where(lost[:, step], -1, seconds)
+        missing, noisy, _duplicated_steps(days) & ~missing & duplicates, np.where(missing[:, step], -1, seconds)
     )
 
 

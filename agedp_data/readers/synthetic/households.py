@@ -29,7 +29,7 @@ BATCH = 128
 MAX_WH = 8_000
 STEADY, BUSY, RESTLESS, MOSTLY_ZERO = range(4)
 _SHARES = (0.4, 0.3, 0.27, 0.03)
-_STREAMS = {"factor": 0, "homes": 1, "states": 2, "flaws": 3, "controlled load": 4, "generation": 5}
+_STREAMS = {"factor": 0, "households": 1, "states": 2, "defects": 3, "controlled load": 4, "generation": 5}
 
 
 def random_generator(seed: int, purpose: str, number: int = 0) -> np.random.Generator:
@@ -113,7 +113,7 @@ class Households:
 
 def draw_households(households: int, *, mean_kwh: float, seed: int) -> Households:
     """Return households of different sizes around a mean daily use [kWh]; 3 % and the fourth are mostly zero."""
-    generator = random_generator(seed, "homes")
+    generator = random_generator(seed, "households")
     draws = generator.random((households, 2))
     kind = np.searchsorted(np.cumsum(_SHARES), draws[:, 0]).clip(max=MOSTLY_ZERO)
     kind[3:4] = MOSTLY_ZERO
@@ -187,9 +187,9 @@ def draw_energies(
 
 def draw_gaps(households: int, steps: int, *, generator: np.random.Generator) -> Flags:
     """Return (n, steps), True for missing readings: two gaps per household-year, up to two days long."""
-    lost = np.zeros((households, steps), bool)
+    missing = np.zeros((households, steps), bool)
     for household in range(households):
         for _ in range(generator.poisson(2.1 * steps / (365 * SLOTS))):
             start, length = generator.integers(steps), min(int(generator.pareto(0.8)) + 1, 2 * SLOTS)
-            lost[household, start : start + length] = True
-    return lost
+            missing[household, start : start + length] = True
+    return missing

@@ -53,7 +53,7 @@ class _HeaderForm:
 
     header: str
     name: str
-    stamp: str = _SEVEN_DIGITS
+    time_pattern: str = _SEVEN_DIGITS
     line_end: str = "\r\n"
     chunked: bool = True
     duplicates: bool = True
@@ -75,9 +75,13 @@ class _HeaderForm:
 _FORMS = {
     "publisher": _HeaderForm(_FOUR, "LCL-June2015v2_{}.csv"),
     "older": _HeaderForm(_SIX, "Power-Networks-LCL-June2015(withAcornGps)v2_{}.csv"),
-    "sample": _HeaderForm(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", stamp=_DAY_FIRST, chunked=False),
-    "kaggle": _HeaderForm("LCLid,tstp,energy(kWh/hh)", "block_{}.csv", stamp=_ISO, line_end="\n", duplicates=False),
-    "extract": _HeaderForm(_THREE, "extract_{}.csv", stamp=_ISO, line_end="\n", chunked=False, final_line_end=False),
+    "sample": _HeaderForm(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", time_pattern=_DAY_FIRST, chunked=False),
+    "kaggle": _HeaderForm(
+        "LCLid,tstp,energy(kWh/hh)", "block_{}.csv", time_pattern=_ISO, line_end="\n", duplicates=False
+    ),
+    "extract": _HeaderForm(
+        _THREE, "extract_{}.csv", time_pattern=_ISO, line_end="\n", chunked=False, final_line_end=False
+    ),
 }
 
 
@@ -120,17 +124,17 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
     rows = per_file or form.rows_per_file(households * days * SLOTS, quirks=quirks)
     with ChunkFiles(folder, form.name, header=form.header + form.line_end, rows_per_file=rows) as files:
         for indices, energy in draw_energies(profiles, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed):
-            flaws = no_defects(*energy.shape)
+            defects = no_defects(*energy.shape)
             if quirks:
                 has_duplicates = form.duplicates
-                flaws = draw_defects(
+                defects = draw_defects(
                     indices, energy, first_day=first_day, duplicates=has_duplicates, seed=seed, stops=stops
                 )
-            _write_batch(files, row_table, indices, energy, flaws)
-            use[indices] = np.where(flaws.lost, 0, energy).reshape(-1, days, SLOTS).sum(axis=2)
-            readings[indices] = (~flaws.lost).reshape(-1, days, SLOTS).sum(axis=2)
-            duplicated += int(flaws.doubled.sum())
-            nulls += int((flaws.null_seconds >= 0).sum())
+            _write_batch(files, row_table, indices, energy, defects)
+            use[indices] = np.where(defects.missing, 0, energy).reshape(-1, days, SLOTS).sum(axis=2)
+            readings[indices] = (~defects.missing).reshape(-1, days, SLOTS).sum(axis=2)
+            duplicated += int(defects.duplicated.sum())
+            nulls += int((defects.null_seconds >= 0).sum())
         if not form.final_line_end:
             files.drop_last(len(form.line_end))
     return DeliveryAccount(
@@ -165,7 +169,7 @@ class _RowTable:
 
     form: _HeaderForm
     ids: tuple[str, ...]
-    stamps: pa.StringArray
+    timestamps: pa.StringArray
     texts: pa.StringArray
     null_step: int
 
@@ -183,23 +187,23 @@ def _timestamp_texts(first_day: date, days: int, form: _HeaderForm) -> pa.String
     null = start + timedelta(days=null_day_index(first_day, days), hours=12, minutes=31)
     times = [start + (step + 1) * _HALF_HOUR for step in range(days * SLOTS)]
     times += [null + timedelta(seconds=second) for second in range(NULL_SECONDS)]
-    return pa.array([time_of_row.strftime(form.stamp) + "," for time_of_row in times])
+    return pa.array([time_of_row.strftime(form.time_pattern) + "," for time_of_row in times])
 
 
 def _write_batch(
-    files: ChunkFiles, row_table: _RowTable, indices: slice, energy_wh: Ints, flaws: LondonDefects
+    files: ChunkFiles, row_table: _RowTable, indices: slice, energy_wh: Ints, defects: LondonDefects
 ) -> None:
-    times = np.where(flaws.lost, 0, 1 + flaws.doubled)
+    times = np.where(defects.missing, 0, 1 + defects.duplicated)
     for row, index in enumerate(range(indices.start, indices.stop)):
         time_index = np.repeat(np.arange(times.shape[1]), times[row])
-        text = energy_wh[row, time_index] + flaws.noisy[row, time_index] * _NOISY_OFFSET
-        if flaws.null_seconds[row] >= 0:
+        text = energy_wh[row, time_index] + defects.noisy[row, time_index] * _NOISY_OFFSET
+        if defects.null_seconds[row] >= 0:
             position = np.searchsorted(time_index, row_table.null_step, side="right")
-            time_index = np.insert(time_index, position, times.shape[1] + flaws.null_seconds[row])
+            time_index = np.insert(time_index, position, times.shape[1] + defects.null_seconds[row])
             text = np.insert(text, position, _NULL_TEXT)
         before, after = row_table.form.around(row_table.ids[index], index, len(row_table.ids))
         files.add(
             pc.binary_join_element_wise(
-                before, row_table.stamps.take(time_index), row_table.texts.take(text), after, ""
+                before, row_table.timestamps.take(time_index), row_table.texts.take(text), after, ""
             )
         )
