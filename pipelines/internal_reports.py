@@ -4,7 +4,7 @@ Nothing that is published depends on it, so nothing in it fails a run: a failed 
 (`Work.report_failures`), and the next run repeats it, even if no day is due then. The steps, in their order:
 
 1. records: true means and coverage of the days that this run summed. A later run sums days without them again.
-2. input: findings and alerts of the days drawn. A later run repeats them until `preflight.json` covers all released days.
+2. input: findings and alerts of the drawn days. A later run repeats them until `preflight.json` covers all of them.
 3. retention: old readings are removed from the store. Skipped if a step before it failed, which would need them.
 4. report: the internal report, rewritten by every run.
 """

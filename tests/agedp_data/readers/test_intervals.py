@@ -79,7 +79,7 @@ def test_readings_add_up_to_the_half_hours_of_the_day(minutes, day, side, zone):
         shown = start.astimezone(clock).replace(tzinfo=None) + shift
         lines.append(f"A,{shown:%Y-%m-%d %H:%M},{energy}")
     expected = by_hand(starts, wh, minutes, "Europe/London")
-    assert settled(replace(COLUMNS, fingerprint=side, zone=zone), minutes, lines) == expected
+    assert settled(replace(COLUMNS, stamp=side, zone=zone), minutes, lines) == expected
 
 
 @pytest.mark.parametrize(("minutes", "counts"), [(15, (48, 46, 48)), (30, (48, 46, 48)), (60, (24, 23, 24))])

@@ -263,13 +263,13 @@ def test_stamps_that_the_clock_never_shows_are_set_aside() -> None:
         RejectionReason.DATE,
         RejectionReason.KEPT,
     ]
-    starts = reasons(read(replace(LONDON, fingerprint="start"), *rows))
+    starts = reasons(read(replace(LONDON, stamp="start"), *rows))
     assert starts == [RejectionReason.DATE, RejectionReason.DATE, RejectionReason.KEPT, RejectionReason.KEPT]
     assert reasons(read(UTC, *rows)) == [RejectionReason.KEPT] * 4
 
 
 def test_a_clock_a_quarter_off_has_its_half_hours_at_the_quarters_of_utc() -> None:
-    columns = replace(UTC, fingerprint="start", day_zone="Asia/Kathmandu")  # UTC + 5:45
+    columns = replace(UTC, stamp="start", day_zone="Asia/Kathmandu")  # UTC + 5:45
     rows = ["A,2013-01-04 18:15:00,0.1", "A,2013-01-04 18:30:00,0.1", "A,2013-01-04 18:14:59,0.1"]
     parsed = read(columns, *rows)
     assert reasons(parsed) == [RejectionReason.KEPT, RejectionReason.OFF_GRID, RejectionReason.OFF_GRID]
@@ -294,7 +294,7 @@ def test_instants_are_never_lost_and_never_meet_but_in_a_repeated_slot(day_zone:
     shift = timedelta(minutes=15 if day_zone == "Asia/Kathmandu" else 0)
     start = datetime(2013, 1, 1) + first * timedelta(minutes=30) + shift
     rows = [f"A,{start + i * timedelta(minutes=30)},0.1" for i in range(steps + 1)]
-    columns = replace(UTC, fingerprint="start", day_zone=day_zone)
+    columns = replace(UTC, stamp="start", day_zone=day_zone)
     of = read(columns, *rows).records
     assert set(of.reason.tolist()) == {RejectionReason.KEPT}
     places = list(zip(of.day.tolist(), of.slot.tolist(), of.channel.tolist(), strict=True))

@@ -35,7 +35,7 @@ KEYS = {
     "unit": "kWh",
 }
 TABLE = "[input.columns]\n" + "".join(f'{key} = "{value}"\n' for key, value in KEYS.items())
-COLUMNS = NamedColumns.of({**KEYS, "time_format": "%Y-%m-%d %H:%M:%S", "missing": ["Null", ""]})
+COLUMNS = NamedColumns.from_keys({**KEYS, "time_format": "%Y-%m-%d %H:%M:%S", "missing": ["Null", ""]})
 FIRST = date(2013, 2, 27)
 CLAMP_WH = 50_000
 
