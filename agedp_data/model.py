@@ -264,7 +264,7 @@ def _read_numbers(location: str, key: str) -> list[list[Decimal]]:
 
 def _read_bytes(location: str, key: str) -> bytes:
     if storage.is_url(location):
-        return storage.whole(location, f"[model] {key}")
+        return storage.read_bytes(location, f"[model] {key}")
     _check_regular_file(Path(location))
     return Path(location).read_bytes()
 
@@ -281,4 +281,6 @@ def _parse_row(cells: Sequence[str]) -> list[Decimal] | None:
 
 
 def _file_error(location: str, key: str, problem: str) -> RunFileError:
-    return RunFileError(f"[model] {key}: {problem}", private=f"[model] {key} = {storage.told(location)}: {problem}")
+    return RunFileError(
+        f"[model] {key}: {problem}", private=f"[model] {key} = {storage.format_location(location)}: {problem}"
+    )

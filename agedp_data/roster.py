@@ -99,7 +99,7 @@ def read_roster(path: str | Path) -> Roster:
 
 def _read_bytes(location: str) -> bytes:
     if storage.is_url(location):
-        return storage.whole(location, "[population] roster")
+        return storage.read_bytes(location, "[population] roster")
     path = Path(location)
     try:
         if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
@@ -193,4 +193,6 @@ def _quote_field(text: str) -> str:
 
 
 def _roster_error(path: str | Path, problem: str, suggestion: str = "") -> InputError:
-    return InputError(f"[population] roster: {problem}", private=f"{storage.told(str(path))}: {problem}{suggestion}")
+    return InputError(
+        f"[population] roster: {problem}", private=f"{storage.format_location(str(path))}: {problem}{suggestion}"
+    )

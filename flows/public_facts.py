@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import format_epsilon
 from flows.words import counted, deviation, shown, waiting_lines
-from pipelines.internal_reports import reports_text
+from pipelines.internal_reports import format_reports_status
 from pipelines.plan import RELEASED
 from pipelines.work import Work
 
@@ -48,7 +48,7 @@ def published_text(work: Work) -> str:
 
 def report_text(work: Work) -> str:
     """Return what became of the internal report."""
-    text = reports_text(work)
+    text = format_reports_status(work)
     return "Nothing was due yet." if text is None else f"Internal report: {text}."
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agedp_data.errors import InputError
-from agedp_data.readers.storage import told
+from agedp_data.readers.storage import format_location
 from pipelines.handover.as_it_stood import project_as_of, project_statement
 from pipelines.publish import project
 from pipelines.work import begin
@@ -31,4 +31,6 @@ def published(run_file: Path, day: date | None, *, statement: int | None = None)
         project(work, ledger)
         same, stood = True, ""
     changed = "; other software, interval or ledger than then: the figures are the same, the bytes not"
-    return {"same_bytes": same}, f"{told(work.run.output.release)}: written again{stood}{'' if same else changed}"
+    return {
+        "same_bytes": same
+    }, f"{format_location(work.run.output.release)}: written again{stood}{'' if same else changed}"

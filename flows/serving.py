@@ -78,7 +78,7 @@ def serve_all(nights: Sequence[ScheduledRun], *, ready: Callable[[PrefectServer]
         Busy: another `agedp serve` has its server in the same confidential folder.
     """
     home = nights[0].confidential / "prefect-served"
-    with locks.alone(folders.make_private(home), patience_seconds=0), served(home, schedules=True) as server:
+    with locks.exclusive_lock(folders.make_private(home), max_wait_seconds=0), served(home, schedules=True) as server:
         from flows.deployments import deployments_of, serve  # noqa: PLC0415  (Prefect reads its settings now)
 
         os.environ[SERVED_BY] = str(os.getpid())

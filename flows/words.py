@@ -19,11 +19,11 @@ from agedp_data.config.series import AnySeries
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import format_epsilon
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
-from agedp_data.readers.storage import is_url, told
+from agedp_data.readers.storage import format_location, is_url
 from agedp_data.statement import markdown
 from flows.preflight_text import preflight_lines
 from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
-from pipelines.internal_reports import reports_text
+from pipelines.internal_reports import format_reports_status
 from pipelines.promise.changes import DayToDayChange
 from pipelines.promise.outlook import Skip
 from pipelines.sanitise import ends_soon
@@ -59,7 +59,7 @@ def result(work: Work) -> dict[str, Any]:
         "waiting": [day.isoformat() for day in work.agenda.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
         "folder": shown(work.run.output.release),
-        "reports": reports_text(work),
+        "reports": format_reports_status(work),
     }
 
 
@@ -122,7 +122,11 @@ def counted(number: int, noun: str) -> str:
 def shown(place: str) -> str:
     """Return a path as it is reached from the current folder, where it lies below it; of a URL no user and no query."""
     path = Path(place)
-    return str(path.relative_to(Path.cwd())) if not is_url(place) and path.is_relative_to(Path.cwd()) else told(place)
+    return (
+        str(path.relative_to(Path.cwd()))
+        if not is_url(place) and path.is_relative_to(Path.cwd())
+        else format_location(place)
+    )
 
 
 def waiting_lines(days: Sequence[date]) -> list[str]:
@@ -161,7 +165,7 @@ def _quality_line(work: Work) -> str:
     found = work.delivery
     if found is None:
         return ""
-    aside = ", ".join(f"{number:,} {reason}" for reason, number in found.aside.items()) or "none"
+    aside = ", ".join(f"{number:,} {reason}" for reason, number in found.rejected.items()) or "none"
     return (
         f"{counted(found.files, 'input file')} ({found.files_new} new): {found.rows_read:,} rows = "
         f"{found.rows_kept:,} kept + {found.rows_read - found.rows_kept:,} set aside ({aside})"

@@ -112,7 +112,7 @@ def _delivered(run: RunFile, day: date) -> bool:
         return True
     place = marker.replace("{day}", day.isoformat())
     if storage.is_url(place):
-        with storage.answered(f"[schedule] wait_for: the marker of {day}", place):
+        with storage.input_errors(f"[schedule] wait_for: the marker of {day}", place):
             return storage.exists(place)
     try:
         (run.folder / place).stat()

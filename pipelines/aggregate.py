@@ -1,12 +1,12 @@
-"""READINGS (as DAYS) + roster -> SUMS: one exact integer vector per day and series; the clamp acts here.
+"""READINGS (as DAYS) + roster -> SUMS: one exact integer vector per day and series; the clamp is applied here.
 
-Locality: what a household adds to a day is a function of its own rows of that day and of the run file. Its day
-is usable if at most `max_missing` of the readings that the day can have are lacking; then it counts as its energy,
-at most the clamp, never scaled up. Otherwise it counts as the public `missing_wh`.
+Locality: a household's contribution to a day is a function of its rows of that day and of the run file. A
+household-day is usable if at most `max_missing` of its expected readings are missing; then it counts as its daily
+total, at most the clamp, never scaled up. Otherwise it counts as the public `missing_wh`.
 
-Where a series counts states, each half-hour that is there, or the day's energy (as the model's `step` says), counts
-as what stands for its state, before the clamp; what is lacking counts as before. Whether a reading is there is not a
-state: of a chain it is taken to say nothing.
+If a series counts states, each half-hour with a reading, or the daily total (depending on the model's `step`), counts
+as the representative value of its state, before the clamp; missing readings count as above. A missing reading is not a
+state: it is assumed to be independent of the chain.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import Flags, Ints, Layout, expected_readings
 from agedp_data.roster import Roster
 from pipelines import folders
-from pipelines.blocks import Engine, map_each
+from pipelines.blocks import Engine, map_items
 from pipelines.read import Delivery
-from pipelines.readings.days import read_days
-from pipelines.readings.state_days import read_state_days, settle_states
+from pipelines.readings.days import read_daily_totals
+from pipelines.readings.state_days import read_state_days, write_state_days
 from pipelines.readings.store import Store
 
 _EPOCH = date(1970, 1, 1)
@@ -43,8 +43,8 @@ _ABSENT = -1
 class DailySum:
     """One day of one series, by group (confidential): the exact vector of each group's cells.
 
-    Of the households of a group so many have a `usable` day, and so many of these are `clamped`. Where states are
-    counted, what the days come to together by their readings and by their states.
+    Counts by group: `households`, those with a `usable` day, and those of them that are `clamped`. If the series counts
+    states, also the sums of the daily totals by readings and by states.
     """
 
     series: AnySeries
@@ -71,30 +71,34 @@ def aggregate(
     path: Path,
     states: RepresentativeValues | None = None,
 ) -> dict[tuple[date, str], DailySum]:
-    """Return the SUMS of these days by day and series, and leave a copy for the house.
+    """Return the SUMS of these days by day and series, and write a confidential copy.
 
-    What is drawn over is what is returned: a file could be another run's. `states` are those that series count.
+    The release uses the returned value, never the file, which another run may have written. `states` are those that
+    series count.
 
     Raises:
-        InputError: readings of a day have left the store.
+        InputError: readings of a day were removed from the store.
     """
-    if days and f"{days[0]:%Y-%m}" < store.forgotten_before():
+    if days and f"{days[0]:%Y-%m}" < store.retained_from():
         raise InputError(
-            f"{days[0]} is due, but readings before {store.forgotten_before()} were let go (engine.keep_days); name "
+            f"{days[0]} is due, but readings before {store.retained_from()} were let go (engine.keep_days); name "
             "another confidential folder to read them again"
         )
-    summed: dict[tuple[date, str], DailySum] = {}
+    sums: dict[tuple[date, str], DailySum] = {}
     for month in sorted({f"{day:%Y-%m}" for day in days}):
-        read = matrices(store, delivery, roster, month, states=states)
+        matrix = load_month_matrix(store, delivery, roster, month, states=states)
         for day in (day for day in days if f"{day:%Y-%m}" == month):
-            summed |= {(day, name): _sum(one, roster, day, store.layout, read) for name, one in series.items()}
-    folders.write_table(path, tables.table_from_rows(tables.SUMS, [*_lines(summed)]))
-    return summed
+            sums |= {
+                (day, name): _daily_sum(day_series, roster, day, store.layout, matrix)
+                for name, day_series in series.items()
+            }
+    folders.write_table(path, tables.table_from_rows(tables.SUMS, [*_table_rows(sums)]))
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
 class MonthMatrix:
-    """(household, day of month): energy by the readings, energy by their states (if asked for), number of readings."""
+    """(household, day of month): energy by readings, energy by states (if requested), number of readings."""
 
     energy_wh: Ints
     states_wh: Ints | None
@@ -104,7 +108,7 @@ class MonthMatrix:
         """Return the energy that a series counts.
 
         Raises:
-            ValueError: it counts states, and nobody asked for any.
+            ValueError: it counts states, and the matrix has none.
         """
         if series.values == "readings":
             return self.energy_wh
@@ -113,39 +117,39 @@ class MonthMatrix:
         return self.states_wh
 
 
-def count_states(
+def compute_state_days(
     store: Store, delivery: Delivery, days: Iterable[date], states: RepresentativeValues | None, *, engine: Engine
 ) -> None:
-    """Count the half-hours of the months of these days by their states, if a series does so; side by side."""
+    """Compute the STATE_DAYS of the months of these days in parallel, if a series counts states of half-hours."""
     if states is not None and states.step == "half-hour":
         months = sorted({f"{day:%Y-%m}" for day in days} & set(delivery.months))
-        each = partial(settle_states, store=store, contents=delivery.contents, states=states)
-        map_each("states", months, each=each, engine=engine)
+        function = partial(write_state_days, store=store, contents=delivery.contents, states=states)
+        map_items("states", months, function=function, engine=engine)
 
 
-def matrices(
+def load_month_matrix(
     store: Store, delivery: Delivery, roster: Roster, month: str, *, states: RepresentativeValues | None = None
 ) -> MonthMatrix:
-    """Return what the roster's households used on each day of a month whose states are counted, if there are some."""
+    """Return the daily totals of the roster's households in a month, by readings and, if given, by states."""
     energy = np.zeros((len(roster.ids), 31), np.int64)
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
         return MonthMatrix(energy, counted, readings)
-    table = read_days(store, month, delivery.contents)
-    code, day, on_roster = _places(table, roster, month)
+    table = read_daily_totals(store, month, delivery.contents)
+    code, day, on_roster = _household_days_on_roster(table, roster, month)
     energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
     readings[code, day] = table["readings"].to_numpy()[on_roster]
     if states is not None and states.step == "day":
         counted = np.where(readings > 0, states.represent(energy), 0)
     elif states is not None and counted is not None:
         table = read_state_days(store, month, delivery.contents, states)
-        code, day, kept = _places(table, roster, month)
-        counted[code, day] = table["counted_wh"].to_numpy()[kept]
+        code, day, on_roster = _household_days_on_roster(table, roster, month)
+        counted[code, day] = table["counted_wh"].to_numpy()[on_roster]
     return MonthMatrix(energy, counted, readings)
 
 
-def _places(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
-    """Return household code and day of month of the lines on the roster, and which these are."""
+def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
+    """Return household code and day of month of the rows on the roster, and which rows these are."""
     code, on_roster = _codes(table, roster)
     first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
     return code, table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first, on_roster
@@ -161,32 +165,32 @@ def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, Flags]:
     return codes[on_roster], on_roster
 
 
-def _sum(series: AnySeries, roster: Roster, day: date, layout: Layout, read: MonthMatrix) -> DailySum:
-    found = DailySum(series, {}, {}, {}, {})
-    energy, as_read, readings = (
-        each[:, day.day - 1] for each in (read.energy_of(series), read.energy_wh, read.readings)
+def _daily_sum(series: AnySeries, roster: Roster, day: date, layout: Layout, matrix: MonthMatrix) -> DailySum:
+    daily_sum = DailySum(series, {}, {}, {}, {})
+    energy, read_energy, readings = (
+        values[:, day.day - 1] for values in (matrix.energy_of(series), matrix.energy_wh, matrix.readings)
     )
     for group, members in roster.members(day, series.by).items():
         usable = readings[members] >= max(1, expected_readings(layout, day) - series.max_missing)
         counted = series.counted(energy[members], usable)
-        found.exact[group] = series.exact(counted)
-        found.households[group], found.usable[group] = len(members), int(usable.sum())
-        found.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
+        daily_sum.exact[group] = series.exact(counted)
+        daily_sum.households[group], daily_sum.usable[group] = len(members), int(usable.sum())
+        daily_sum.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
         if series.values == "states":
-            found.states_wh[group] = int(counted.sum())
-            found.readings_wh[group] = int(series.counted(as_read[members], usable).sum())
-    return found
+            daily_sum.states_wh[group] = int(counted.sum())
+            daily_sum.readings_wh[group] = int(series.counted(read_energy[members], usable).sum())
+    return daily_sum
 
 
-def _lines(summed: Mapping[tuple[date, str], DailySum]) -> Iterator[dict[str, Any]]:
-    for (day, name), one in summed.items():
-        for group, exact in one.exact.items():
-            counts = {"households": one.households, "usable": one.usable, "clamped": one.clamped}
-            of_group = {"day": day, "series": name, **{what: number[group] for what, number in counts.items()}}
-            for cell, value in zip(one.series.cells(group), exact, strict=True):
+def _table_rows(sums: Mapping[tuple[date, str], DailySum]) -> Iterator[dict[str, Any]]:
+    for (day, name), daily_sum in sums.items():
+        for group, exact in daily_sum.exact.items():
+            counts = {"households": daily_sum.households, "usable": daily_sum.usable, "clamped": daily_sum.clamped}
+            of_group = {"day": day, "series": name, **{count: number[group] for count, number in counts.items()}}
+            for cell, value in zip(daily_sum.series.cells(group), exact, strict=True):
                 yield {**of_group, "cell": cell, "value": value}
 
 
-def days_of(first: date, last: date) -> tuple[date, ...]:
+def days_between(first: date, last: date) -> tuple[date, ...]:
     """Return the days of a period, both ends included."""
     return tuple(first + timedelta(days=i) for i in range((last - first).days + 1))

@@ -27,7 +27,7 @@ from pipelines.models.forgetting import measure_memory, memory_request
 from pipelines.models.longer_memory import estimate_higher_order
 from pipelines.models.room import check_counts_fit
 from pipelines.quantize import Floats, Period, quantize
-from pipelines.read import Delivery, read
+from pipelines.read import Delivery, ingest
 from pipelines.readings.store import Store
 from pipelines.work import checked, engine_of, store_of
 
@@ -78,9 +78,9 @@ def begin_calibration(
     roster = read_roster(run.population.roster)
     check_counts_fit(model, len(roster.ids))
     store = store_of(run)
-    if f"{model.period[0]:%Y-%m}" < store.forgotten_before():
+    if f"{model.period[0]:%Y-%m}" < store.retained_from():
         raise InputError(
-            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.forgotten_before()} were "
+            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.retained_from()} were "
             "let go (engine.keep_days); name another confidential folder to read them again"
         )
     return CalibrationContext(run, model, roster, store, engine)
@@ -93,7 +93,7 @@ def store_locked(context: CalibrationContext) -> Iterator[None]:
     Raises:
         Busy: another run keeps the lock for too long.
     """
-    with locks.alone(folders.make_private(context.store.folder)):
+    with locks.exclusive_lock(folders.make_private(context.store.folder)):
         yield
 
 
@@ -112,7 +112,7 @@ def load(context: CalibrationContext) -> LoadedReadings:
         InputError: an input file that cannot be understood.
     """
     run, roster = context.run, context.roster
-    delivery = read(context.store, run.input.files, engine=context.engine, but=[run.population.roster])
+    delivery = ingest(context.store, run.input.files, engine=context.engine, excluding=[run.population.roster])
     return LoadedReadings(delivery, Period(context.store, delivery, roster, *context.model.period))
 
 

@@ -1,15 +1,15 @@
-"""Checksums of confidential files: one changed byte is noticed, whatever it means to the format.
+"""Checksums of confidential files: every changed byte is detected, in any position of the format.
 
-A Parquet file's own checksums cover the pages and neither their headers nor the footer; a changed bit there can turn
-into other values. So a CRC-32 of the whole file is put between the last page and the footer. Pages are found by their
-place from the beginning and the footer by its length from the end, so every reader of Parquet reads the file.
+The checksums of the Parquet format cover the pages, but neither their headers nor the footer; a changed bit there can
+change values. So a CRC-32 of the complete file is inserted between the last page and the footer. Pages are located by
+their offset from the beginning and the footer by its length from the end, so every Parquet reader reads the file.
 
 >>> content = checked_parquet(pa.table({"day": [1, 2, 3]}))
 >>> pq.read_table(pa.BufferReader(content))["day"].to_pylist()
 [1, 2, 3]
 
-A JSON object holds the checksum of its other keys. Files of both kinds that have none were written by an earlier
-version, and are read.
+A JSON object contains the checksum of all its other keys. Files of both kinds without a checksum were written by an
+earlier version and are accepted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _MARK: Final = b"AGDP"
-_CHECKED: Final = len(_MARK) + 4
+_CHECK_BYTES: Final = len(_MARK) + 4
 _ENDING: Final = 8  # the length of the footer, in four bytes, and four magic bytes
 _KEY: Final = "checksum"
 
@@ -33,9 +33,9 @@ def checked_parquet(table: pa.Table, **options: object) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True, **options)
     content = memoryview(sink.getvalue())
-    at = _footer_place(content)
-    check = _MARK + _crc(content[:at], content[at:])
-    return b"".join((content[:at], check, content[at:]))
+    footer = _footer_offset(content)
+    check = _MARK + _crc(content[:footer], content[footer:])
+    return b"".join((content[:footer], check, content[footer:]))
 
 
 def check_parquet(content: bytes) -> None:
@@ -45,13 +45,13 @@ def check_parquet(content: bytes) -> None:
         ValueError: they differ.
     """
     view = memoryview(content)
-    at = _footer_place(view)
-    check = bytes(view[max(at - _CHECKED, 0) : max(at, 0)])
-    if check.startswith(_MARK) and check != _MARK + _crc(view[: at - _CHECKED], view[at:]):
+    footer = _footer_offset(view)
+    check = bytes(view[max(footer - _CHECK_BYTES, 0) : max(footer, 0)])
+    if check.startswith(_MARK) and check != _MARK + _crc(view[: footer - _CHECK_BYTES], view[footer:]):
         raise ValueError("the checksum differs")
 
 
-def _footer_place(content: memoryview) -> int:
+def _footer_offset(content: memoryview) -> int:
     return len(content) - _ENDING - int.from_bytes(content[-_ENDING : -_ENDING // 2], "little")
 
 
@@ -69,10 +69,10 @@ def checked_json(record: Mapping[str, Any]) -> bytes:
 
 
 def read_checked_json(content: bytes) -> dict[str, Any]:
-    """Return what `checked_json` was given.
+    """Return the object that `checked_json` encoded.
 
     Raises:
-        ValueError: it is no JSON object, or another one than was written.
+        ValueError: it is not a JSON object, or its checksum differs.
     """
     record = json.loads(content)
     if not isinstance(record, dict):

@@ -1,9 +1,9 @@
 """The same tasks on a Dask cluster: one on this machine, or any by its address.
 
-A worker must run what runs here and see the files that are seen here: both are tried before anything is sent, so that
-what is wrong is one line. A worker that dies costs its tasks, a scheduler that is restarted the stage: tasks write
-files by name and whole, so doing them again does no harm. Numbers begin at random: two runs that share a scheduler
-must not share a key, or one would be handed the other's results.
+Workers must run the same versions and access the same files as this process: both are checked before any task is sent,
+so that an error is one line. If a worker dies its tasks are repeated, if a scheduler restarts the stage is: tasks write
+files atomically and by name, so repeating them does no harm. Task numbers begin at random: two runs that share a
+scheduler must not share a task key, or one would receive the results of the other.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ LOCAL_CLUSTER = "local-cluster"
 _ATTEMPTS = 3
 _TIMEOUT = 20.0
 _VERSIONS = ("agedp", "dask", "distributed", "numpy", "pyarrow")
-_LOST = (CancelledError, FutureCancelledError, CommClosedError, TimeoutError, OSError)
+_CONNECTION_ERRORS = (CancelledError, FutureCancelledError, CommClosedError, TimeoutError, OSError)
 
 
-def run(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine: Engine) -> list[Any]:
+def run_on_cluster(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine: Engine) -> list[Any]:
     """Return the results of tasks, in order.
 
     Args:
-        tasks: makes them, numbered from its argument on.
-        stage: what to tell the progress.
-        engine: where, and whom to tell.
+        tasks: returns the tasks, numbered from its argument on.
+        stage: stage name for the progress callback.
+        engine: scheduler, workers and callbacks.
 
     Raises:
-        InputError: the cluster cannot be reached, does not run the same, or lost the tasks again and again.
+        InputError: the cluster cannot be reached, runs different versions, or lost the tasks repeatedly.
     """
     for attempt in range(_ATTEMPTS):
         client = connect(engine.scheduler, engine.workers)
         if engine.dashboard is not None and engine.scheduler != LOCAL_CLUSTER and client.dashboard_link:
             engine.dashboard(str(client.dashboard_link))
         try:
-            return _gathered(client, tasks(int.from_bytes(os.urandom(6))), stage=stage, engine=engine)
+            return _gather_results(client, tasks(int.from_bytes(os.urandom(6))), stage=stage, engine=engine)
         except KilledWorker:
             raise InputError(
                 f"[engine] scheduler: workers died over the same piece of stage {stage!r}, again and again; "
                 "most often they lack memory: give them more, or lower block_mib"
             ) from None
-        except _LOST as error:
+        except _CONNECTION_ERRORS as error:
             connect.cache_clear()
             with suppress(Exception):
                 client.close(timeout=0)
@@ -73,7 +73,7 @@ def run(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine: Engine) ->
     raise RuntimeError("unreachable")
 
 
-def _gathered(client: Client, tasks: Sequence[Any], *, stage: str, engine: Engine) -> list[Any]:
+def _gather_results(client: Client, tasks: Sequence[Any], *, stage: str, engine: Engine) -> list[Any]:
     futures = client.compute(list(tasks), retries=0)
     try:
         for done, future in enumerate(futures, 1):
@@ -87,17 +87,17 @@ def _gathered(client: Client, tasks: Sequence[Any], *, stage: str, engine: Engin
 
 @cache
 def connect(scheduler: str, workers: int) -> Client:
-    """Return a client of the cluster, one for the whole process.
+    """Return a client of the cluster, one for the process.
 
     Raises:
-        InputError: nobody answers at the address, what runs there is not what runs here, or this is a worker.
+        InputError: no scheduler answers at the address, its workers run different versions, or this is a worker.
     """
-    _require_outside()
+    _check_outside_worker()
     try:
         if scheduler == LOCAL_CLUSTER:
             return Client(_local_cluster(workers), set_as_default=False)
         client = Client(scheduler, timeout=_TIMEOUT, set_as_default=False)
-    except TypeError:  # Dask's word for tls:// without certificates
+    except TypeError:  # Dask raises it for tls:// without certificates
         raise InputError(
             "[engine] scheduler: a tls:// address needs certificates, and Dask's configuration (distributed.comm.tls) "
             "names none that can be read"
@@ -107,12 +107,12 @@ def connect(scheduler: str, workers: int) -> Client:
             f"[engine] scheduler: no Dask scheduler answers at the address ({type(error).__name__}); is it running, "
             "and reachable from here?"
         ) from None
-    _require_the_same(client)
+    _check_versions(client)
     return client
 
 
 def _local_cluster(workers: int) -> LocalCluster:
-    """Start workers on this machine that talk to nobody else on it and write nothing they hold to a disk."""
+    """Start workers on this machine with encrypted connections and without spilling data to a disk."""
     closed: dict[str, Any] = {
         "distributed.worker.memory.target": False,
         "distributed.worker.memory.spill": False,
@@ -125,13 +125,13 @@ def _local_cluster(workers: int) -> LocalCluster:
             threads_per_worker=1,
             protocol="tls://",
             security=True,
-            # Dask opens its pages even if it is to show none, on a port that others may have: any other, then
+            # Dask opens its HTTP server even without a dashboard; port 0: any free port
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )
 
 
-def _require_outside() -> None:
-    """Raise InputError inside a Dask worker: a client there waits for a thread that it holds itself."""
+def _check_outside_worker() -> None:
+    """Raise InputError inside a Dask worker: a client there waits for its own thread."""
     try:
         get_worker()
     except ValueError:
@@ -141,25 +141,25 @@ def _require_outside() -> None:
     )
 
 
-def _require_the_same(client: Client) -> None:
-    """Raise InputError if a worker runs other versions than this process."""
-    here = {name: version(name) for name in _VERSIONS}
+def _check_versions(client: Client) -> None:
+    """Raise InputError if a worker runs different versions from this process."""
+    own_versions = {name: version(name) for name in _VERSIONS}
     try:
         client.wait_for_workers(1, timeout=_TIMEOUT)
     except TimeoutError:
         raise InputError("[engine] scheduler: the cluster has no workers; start some") from None
-    there = client.run(_versions, on_error="return")
-    for found in there.values():
-        if not isinstance(found, dict):
+    versions_by_worker = client.run(_versions, on_error="return")
+    for worker_versions in versions_by_worker.values():
+        if not isinstance(worker_versions, dict):
             raise InputError(
-                f"[engine] scheduler: the workers cannot run agedp {here['agedp']} ({type(found).__name__}); install "
-                "the same version there"
+                f"[engine] scheduler: the workers cannot run agedp {own_versions['agedp']} "
+                f"({type(worker_versions).__name__}); install the same version there"
             )
-        other = next((name for name in here if found.get(name) != here[name]), None)
-        if other is not None:
+        package = next((name for name in own_versions if worker_versions.get(name) != own_versions[name]), None)
+        if package is not None:
             raise InputError(
-                f"[engine] scheduler: {other} is {here[other]} here and {found.get(other)} on a worker; install the "
-                "same versions on both"
+                f"[engine] scheduler: {package} is {own_versions[package]} here and "
+                f"{worker_versions.get(package)} on a worker; install the same versions on both"
             )
 
 
@@ -167,26 +167,26 @@ def _versions() -> dict[str, str]:
     return {name: version(name) for name in _VERSIONS}
 
 
-def require_shared(folder: Path, engine: Engine) -> None:
-    """Raise InputError if a worker does not see the confidential folder as it is seen here.
+def check_shared(folder: Path, engine: Engine) -> None:
+    """Check that every worker can access the confidential folder of this process.
 
     Raises:
         InputError: a worker cannot read what this process wrote.
     """
     client = connect(engine.scheduler, engine.workers)
-    mark = folder / f".probe-{os.urandom(8).hex()}"
-    mark.touch(mode=0o600)
+    probe = folder / f".probe-{os.urandom(8).hex()}"
+    probe.touch(mode=0o600)
     try:
-        seen = client.run(_sees, str(mark), on_error="return")
+        seen = client.run(_path_exists, str(probe), on_error="return")
     finally:
-        mark.unlink()
-    if not all(found is True for found in seen.values()):
-        blind = sum(found is not True for found in seen.values())
+        probe.unlink()
+    if not all(is_seen is True for is_seen in seen.values()):
+        blind = sum(is_seen is not True for is_seen in seen.values())
         raise InputError(
             f"[engine] scheduler: {blind} of {len(seen)} workers do not see [output] confidential; it must be a folder "
             "that all of them share"
         )
 
 
-def _sees(path: str) -> bool:
+def _path_exists(path: str) -> bool:
     return Path(path).exists()

@@ -1,6 +1,6 @@
-"""Contract + time zone database -> whether the days still to come lie where the contract registered them.
+"""Contract + time zone database -> whether unreleased days begin when the contract registered them.
 
-A database that moves a clock change moves days. Where it moves none that is still to be released, nothing is said.
+A new version of the database that moves a clock change moves days. If it moves no unreleased day, nothing is reported.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.readers.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
 
 
-def require_same_days(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> None:
-    """Check that no unreleased day lies otherwise than the contract in force registered it.
+def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> None:
+    """Check that every unreleased day begins when the contract in force registered it.
 
     Raises:
-        ContractChanged: one does; which day, and what helps.
+        ContractChanged: a day differs; the message names the first one and the remedies.
     """
     contract = meaning_of(contracts[-1].promise) if contracts else {}
-    moved = first_moved(contract, run, rows)
+    moved = first_moved_day_of_contract(contract, run, rows)
     if moved is not None:
         raise ContractChanged(
             f"{run.name}: by this time zone database{_version()} days of {run.input.layout.day_zone} from {moved} on "
@@ -34,8 +34,10 @@ def require_same_days(run: RunFile, contracts: Sequence[ContractRecord], rows: S
         )
 
 
-def first_moved(contract: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]) -> date | None:
-    """Return the first unreleased day that lies otherwise than a contract says; None if none does or it is silent."""
+def first_moved_day_of_contract(
+    contract: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]
+) -> date | None:
+    """Return the first unreleased day that differs from a contract; None if none does or none is registered."""
     recorded = contract.get("schedule", {}).get(ZONE_CHANGES)
     if not recorded:
         return None
@@ -43,7 +45,7 @@ def first_moved(contract: Mapping[str, Any], run: RunFile, rows: Sequence[Releas
 
 
 def first_unreleased(run: RunFile, rows: Sequence[ReleaseRecord]) -> date:
-    """Return the day behind the newest one that is released or skipped."""
+    """Return the day after the newest one that is released or skipped."""
     newest = max((row.day for row in rows), default=None)
     return run.schedule.first_day if newest is None else date.fromisoformat(newest) + timedelta(days=1)
 
@@ -51,22 +53,22 @@ def first_unreleased(run: RunFile, rows: Sequence[ReleaseRecord]) -> date:
 def judge_zone_changes(
     changes: Sequence[ContractChange], old: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]
 ) -> tuple[ContractChange, ...]:
-    """Return the changes of an amendment: other clock changes only where they move an unreleased day.
+    """Return the changes of an amendment, with a change of the clock changes only if it moves an unreleased day.
 
-    Refused is what would let the first unreleased day overlap a released one, or leave a gap behind it.
+    It is refused if the first unreleased day would overlap a released day or leave a gap after it.
     """
     key = f"schedule.{ZONE_CHANGES}"
-    others = [change for change in changes if change.key != key]
-    moved = first_moved(old, run, rows)
+    other_changes = [change for change in changes if change.key != key]
+    moved = first_moved_day_of_contract(old, run, rows)
     if moved is None:
-        return tuple(others)
+        return tuple(other_changes)
     change = next(change for change in changes if change.key == key)
     change = replace(change, old="as registered", new=f"other days from {moved} on")
     since = first_unreleased(run, rows)
     if rows and not begins_as_recorded(old["schedule"][ZONE_CHANGES], run.input.layout.day_zone, since):
-        why = f"{since} would overlap the day released before it, or leave a gap; install the earlier database"
-        change = replace(change, verdict="refused", why=why)
-    return tuple(sorted([*others, change], key=lambda each: each.key))
+        reason = f"{since} would overlap the day released before it, or leave a gap; install the earlier database"
+        change = replace(change, verdict="refused", why=reason)
+    return tuple(sorted([*other_changes, change], key=lambda amended: amended.key))
 
 
 def _version() -> str:

@@ -21,10 +21,10 @@ import numpy as np
 
 from agedp_data.config.model import Step
 from agedp_data.readers.layout import SLOTS, Flags, Ints, Layout
-from pipelines.blocks import Engine, few_at_a_time
+from pipelines.blocks import Engine, map_in_batches
 from pipelines.quantize import Floats, MonthReadings, Period
-from pipelines.readings.runs import NONE, add_by_phase, join_runs, runs_and_counts, states_by_household
-from pipelines.readings.store import day_of
+from pipelines.readings.runs import NO_STATE, count_by_phase, join_runs, runs_and_counts, states_by_household
+from pipelines.readings.store import date_of_day
 
 _TABLES_BYTES = 2**28
 
@@ -95,7 +95,9 @@ def estimate(
     numbers_per_month = sum(int(np.prod(counting.shape(steps))) for steps in phases)
     months_at_once = max(_TABLES_BYTES // max(numbers_per_month, 1) // engine.workers, 1) * engine.workers
     count_month = partial(_count, counting=counting)
-    for months in few_at_a_time("counts", period.months, each=count_month, engine=engine, at_once=months_at_once):
+    for months in map_in_batches(
+        "counts", period.months, function=count_month, engine=engine, batch_size=months_at_once
+    ):
         for month in months:
             readings += month.readings
             for steps in phases:
@@ -122,7 +124,7 @@ def _count(month: str, *, counting: _Counting) -> _MonthCounts:
             if steps > 1:
                 household, time, part_state = _subsample(period.store.layout, part, state, steps)
             if n_phases > 1:
-                part_runs = add_by_phase(counts[steps][first_household:end_household], household, time, part_state)
+                part_runs = count_by_phase(counts[steps][first_household:end_household], household, time, part_state)
             else:
                 part_runs, counted = runs_and_counts(
                     household, time, part_state, households=end_household - first_household, n_states=counting.n_states
@@ -138,7 +140,7 @@ def _states(layout: Layout, part: MonthReadings, edges: Floats, step: Step) -> I
     if step == "day":
         return state
     is_repeated = repeated_half_hours(layout, part.time)
-    return np.where(is_repeated, NONE, state) if is_repeated.any() else state
+    return np.where(is_repeated, NO_STATE, state) if is_repeated.any() else state
 
 
 def _subsample(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> tuple[Ints, Ints, Ints]:
@@ -155,13 +157,13 @@ def _subsample(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> 
     return (
         part.household[is_multiple] - int(part.household.min()),
         time // steps,
-        np.where(spans_change, NONE, state[is_multiple]),
+        np.where(spans_change, NO_STATE, state[is_multiple]),
     )
 
 
 def _changed_slots(layout: Layout, day: int) -> tuple[int, ...]:
     """Return the slots of a day that contain two half-hours, or none."""
-    return layout.repeated_slots(day_of(day)) + layout.absent_slots(day_of(day))
+    return layout.repeated_slots(date_of_day(day)) + layout.absent_slots(date_of_day(day))
 
 
 def repeated_half_hours(layout: Layout, time: Ints) -> Flags:
@@ -172,7 +174,7 @@ def repeated_half_hours(layout: Layout, time: Ints) -> Flags:
     day = time // SLOTS
     first = int(day.min())
     for number in np.flatnonzero(np.bincount(day - first)) + first:
-        repeated = layout.repeated_slots(day_of(int(number)))
+        repeated = layout.repeated_slots(date_of_day(int(number)))
         if repeated:
             is_repeated |= (day == number) & np.isin(time - day * SLOTS, repeated)
     return is_repeated

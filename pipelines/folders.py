@@ -1,7 +1,7 @@
-"""Files put in place whole: written beside their name, synced, renamed; confidential ones for their owner only.
+"""Atomic files: written under a temporary name, synced, renamed; confidential ones readable by their owner only.
 
-Whoever writes a temporary file holds a lock on it, which ends with the process however that ends: a temporary file
-without a lock was left by a run that was killed, and is removed by the next one.
+The writer of a temporary file holds a lock on it, which ends with its process. A temporary file without a lock was
+left by a killed run, and the next run removes it.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from agedp_data.errors import InputError
 from pipelines.checksums import check_parquet, checked_parquet
 
 _PRIVATE = 0o600
-_ANEW = "run again to make it anew"
-_ENDING = ".tmp"
+_REMEDY = "run again to make it anew"
+_TEMPORARY_SUFFIX = ".tmp"
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
 
 
 def make_private(folder: Path) -> Path:
-    """Return a folder that only its owner may enter; it and the parents that it lacks are made if need be."""
-    with readable(folder):
-        lacking = [] if there(folder) else [one for one in (folder, *folder.parents) if not one.exists()]
-        for one in reversed(lacking):  # mkdir's own parents=True would let others in
+    """Return a folder that only its owner may enter; it and missing parents are created."""
+    with write_errors(folder):
+        missing = [] if path_exists(folder) else [parent for parent in (folder, *folder.parents) if not parent.exists()]
+        for parent in reversed(missing):  # mkdir with parents=True would create open parents
             with suppress(FileExistsError):
-                one.mkdir(mode=0o700)
-                one.chmod(0o700)  # whatever the umask takes away
+                parent.mkdir(mode=0o700)
+                parent.chmod(0o700)  # regardless of the umask
         if folder.stat().st_mode & 0o077:
             folder.chmod(0o700)
-    require_readable(folder)
+    check_readable(folder)
     return folder
 
 
-def keep_private(folder: Path) -> Path:
-    """Return a private folder in which nothing, however it came there, lets anybody but its owner in.
+def restrict_access(folder: Path) -> Path:
+    """Return a private folder whose entries only their owner may access, including entries that were copied into it.
 
     Raises:
-        InputError: something in it belongs to somebody else and is open.
+        InputError: an entry is open and belongs to a different user.
     """
-    with readable(make_private(folder)):
-        for entry in _below(folder):
+    with write_errors(make_private(folder)):
+        for entry in _entries_below(folder):
             with suppress(FileNotFoundError):  # a temporary file of another run
                 mode = entry.stat(follow_symlinks=False).st_mode
                 if mode & 0o077 and not stat.S_ISLNK(mode):
@@ -57,26 +57,26 @@ def keep_private(folder: Path) -> Path:
     return folder
 
 
-def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield everything in a folder, and only then what is in the folders in it: a store has tens of thousands."""
-    left = [os.fspath(folder)]
-    while left:
-        found: list[os.DirEntry[str]] = []
-        with suppress(OSError), os.scandir(left.pop()) as entries:  # gone meanwhile, or not ours to enter
-            found = list(entries)
-        yield from found
-        left += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+def _entries_below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield all entries of a folder, then those of its subfolders: a store has tens of thousands."""
+    pending = [os.fspath(folder)]
+    while pending:
+        entries_found: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(pending.pop()) as entries:  # removed meanwhile, or no permission
+            entries_found = list(entries)
+        yield from entries_found
+        pending += [entry.path for entry in entries_found if entry.is_dir(follow_symlinks=False)]
 
 
 def write(path: Path, content: bytes, *, mode: int = _PRIVATE) -> None:
-    """Write bytes so that the name holds either the old content or the new."""
+    """Write a file atomically: its name has either the old content or the new."""
     write_with(path, lambda stream: stream.write(content), mode=mode)
 
 
 def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool = True, **options: object) -> int:
-    """Write a Parquet file (zstd) so that the name holds either the old content or the new; return its bytes.
+    """Write a Parquet file (zstd) atomically; return its size in bytes.
 
-    `sync` may be left out where a file that a power cut took is noticed, and made anew.
+    `sync=False` is for files whose loss in a power cut is detected, and which are then computed again.
     """
     content = checked_parquet(table, **options)
     write_with(path, lambda stream: stream.write(content), mode=mode, sync=sync)
@@ -84,11 +84,13 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool
 
 
 def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE, sync: bool = True) -> None:
-    """Fill a temporary file beside `path`, sync it and rename it."""
-    with readable(path):
-        if sync:  # parts are many, and swept together
-            _remove_left(left for left in path.parent.iterdir() if _name_of(left) == path.name)
-        descriptor, temporary = _beside(path, mode)
+    """Fill a temporary file in the folder of `path`, sync it and rename it to `path`."""
+    with write_errors(path):
+        if sync:  # parts are many; `remove_stale_files` removes theirs
+            _remove_unlocked(
+                temporary_file for temporary_file in path.parent.iterdir() if _target_name(temporary_file) == path.name
+            )
+        descriptor, temporary = _open_temporary(path, mode)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 fill(stream)
@@ -101,41 +103,41 @@ def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _
             raise
 
 
-def _beside(path: Path, mode: int) -> tuple[int, Path]:
-    """Open a new temporary file and lock it; another run may remove it before it is locked, then open another."""
+def _open_temporary(path: Path, mode: int) -> tuple[int, Path]:
+    """Open a new temporary file and lock it; repeat if another run removed it before it was locked."""
     while True:
-        # by chance, not by process number: in a container that comes again, and meets what a killed run left
+        # random, not the process number: containers repeat it, so a file of a killed run may have the same name
         temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         if mode == _PRIVATE:
-            os.fchmod(descriptor, mode)  # whatever the umask takes away
-        with suppress(OSError):  # a file system without locks: then nothing that was left is ever removed
+            os.fchmod(descriptor, mode)  # regardless of the umask
+        with suppress(OSError):  # a file system without locks: then stale files are never removed
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return descriptor, temporary
         os.close(descriptor)
 
 
-def _name_of(path: Path) -> str | None:
-    """Return the name for which a file is a temporary one, None if it is none."""
-    found = _TEMPORARY.fullmatch(path.name)
-    return found["name"] if found else None
+def _target_name(path: Path) -> str | None:
+    """Return the final name of a temporary file; None if the file is not temporary."""
+    match = _TEMPORARY.fullmatch(path.name)
+    return match["name"] if match else None
 
 
 def is_temporary(name: str) -> bool:
-    """Tell whether a file of this name is one that is being written, or was left by a run that was killed."""
+    """Return whether this is the name of a temporary file, in use or left by a killed run."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def sweep(folder: Path) -> None:
-    """Remove the temporary files that killed runs left in a folder and below; those of other runs at work stay."""
-    left = (Path(entry.path) for entry in _below(folder) if entry.name.endswith(_ENDING))
-    _remove_left(path for path in left if _name_of(path) is not None)
+def remove_stale_files(folder: Path) -> None:
+    """Remove the temporary files of killed runs in a folder and below, but not those of running processes."""
+    temporary_files = (Path(entry.path) for entry in _entries_below(folder) if entry.name.endswith(_TEMPORARY_SUFFIX))
+    _remove_unlocked(path for path in temporary_files if _target_name(path) is not None)
 
 
-def _remove_left(paths: Iterable[Path]) -> None:
+def _remove_unlocked(paths: Iterable[Path]) -> None:
     for path in paths:
-        with suppress(OSError):  # locked, gone meanwhile, or somebody else's: not ours to remove
+        with suppress(OSError):  # locked, removed meanwhile, or of a different user
             descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,15 +146,17 @@ def _remove_left(paths: Iterable[Path]) -> None:
                 os.close(descriptor)
 
 
-def try_writing(folder: Path, size: int) -> None:
-    """Write a temporary file of this size into a folder, or the nearest one that is there above it, and remove it.
+def check_writable(folder: Path, size: int) -> None:
+    """Check that a folder, or its nearest existing parent, can be written: write a file of this size and remove it.
 
     Raises:
-        OSError: it cannot be written: no permission, no room.
+        OSError: no permission, or no space on the disk.
     """
-    place = next(one for one in (folder, *folder.parents) if there(one)) / "room"
-    _remove_left(left for left in place.parent.iterdir() if _name_of(left) == place.name)
-    descriptor, temporary = _beside(place, _PRIVATE)
+    target = next(parent for parent in (folder, *folder.parents) if path_exists(parent)) / "room"
+    _remove_unlocked(
+        temporary_file for temporary_file in target.parent.iterdir() if _target_name(temporary_file) == target.name
+    )
+    descriptor, temporary = _open_temporary(target, _PRIVATE)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(bytes(size))
@@ -163,104 +167,106 @@ def try_writing(folder: Path, size: int) -> None:
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn the system's refusals to write (disk full, read-only, no permission) into one line."""
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn errors of writing (disk full, read-only, no permission) into a one-line InputError."""
     try:
         yield
     except OSError as error:
-        what = f"cannot be written ({error.strerror or type(error).__name__})"
-        raise InputError(f"[output] {what}", private=f"{path}: {what}") from None
+        problem = f"cannot be written ({error.strerror or type(error).__name__})"
+        raise InputError(f"[output] {problem}", private=f"{path}: {problem}") from None
 
 
-def there(path: Path) -> bool:
-    """Tell whether there is something of this name; not being allowed to look is no answer.
+def path_exists(path: Path) -> bool:
+    """Return whether a path exists; missing permission is an error, not an answer.
 
     Raises:
-        InputError: the system does not let anybody see.
+        InputError: the system denies access.
     """
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise unseen(path, error.errno) from None
+        raise unreadable_error(path, error.errno) from None
     return True
 
 
-def require_readable(folder: Path) -> None:
+def check_readable(folder: Path) -> None:
     """Check that a confidential folder may be entered and listed.
 
     Raises:
-        InputError: it may not.
+        InputError: the system denies access.
     """
     if not os.access(folder, os.R_OK | os.X_OK):
-        raise unseen(folder, errno.EACCES)
+        raise unreadable_error(folder, errno.EACCES)
 
 
-def unseen(path: Path, number: int | None) -> InputError:
-    """Return the error of a confidential file that the system does not let be read, by the system's number of it."""
-    helps = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "mend the disk, or put back a copy"
-    what = f"cannot be read ({os.strerror(number or errno.EIO)}); {helps}"
-    return InputError(f"something in the confidential folder {what}", private=f"{path}: {what}")
+def unreadable_error(path: Path, number: int | None) -> InputError:
+    """Return the error about a confidential file to which the system denies access, by its error number."""
+    remedy = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "mend the disk, or put back a copy"
+    problem = f"cannot be read ({os.strerror(number or errno.EIO)}); {remedy}"
+    return InputError(f"something in the confidential folder {problem}", private=f"{path}: {problem}")
 
 
 class DamagedFile(InputError):
-    """A confidential table that is missing, cut off, altered, or of another form than declared."""
+    """A confidential table that is missing, truncated, altered, or not of its declared form."""
 
 
 class FolderRemoved(DamagedFile):
-    """A damaged file of the store that was removed: it is made anew from the input files."""
+    """A damaged file of the store that was removed: it is computed again from the input files."""
 
 
-def read_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, helps: str = _ANEW) -> pa.Table:
-    """Return a confidential table that an earlier stage wrote, or these columns of it, checked against its schema.
+def read_table(
+    path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, remedy: str = _REMEDY
+) -> pa.Table:
+    """Return a confidential table that an earlier stage wrote, or some of its columns, checked against its schema.
 
     Args:
-        path: where it lies.
+        path: path of the table.
         schema: as `tables` declares it; no column has nulls.
-        columns: which to read, if not all.
-        helps: what the user can do if the table is damaged.
+        columns: the columns to read; all if None.
+        remedy: the advice to the user if the table is damaged.
 
     Raises:
-        Damaged: it is not what that stage wrote.
-        InputError: the system does not let it be read.
+        DamagedFile: the table differs from the one that was written.
+        InputError: the system denies access.
     """
     try:
         content = path.read_bytes()
         check_parquet(content)
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-        found = file.schema_arrow
+        stored_schema = file.schema_arrow
         table = file.read(columns=columns, use_threads=False)
     except (OSError, ValueError, pa.ArrowException) as error:  # a spoilt name need not be UTF-8
         number = getattr(error, "errno", None)
         if number not in (None, errno.ENOENT):
-            raise unseen(path, number) from None
-        raise _damaged(path, "is missing or damaged", helps) from None
-    if (found.names, found.types) != (schema.names, schema.types):
-        raise _damaged(path, "has other columns than it was written with", helps)
+            raise unreadable_error(path, number) from None
+        raise _damaged_error(path, "is missing or damaged", remedy) from None
+    if (stored_schema.names, stored_schema.types) != (schema.names, schema.types):
+        raise _damaged_error(path, "has other columns than it was written with", remedy)
     if any(column.null_count for column in table.columns):
-        raise _damaged(path, "lacks values", helps)
+        raise _damaged_error(path, "lacks values", remedy)
     return table
 
 
-def lines_of(table: pa.Table, path: Path, *, helps: str = _ANEW) -> list[dict[str, Any]]:
+def table_rows(table: pa.Table, path: Path, *, remedy: str = _REMEDY) -> list[dict[str, Any]]:
     """Return the rows of a table that was read from `path`.
 
     Raises:
-        Damaged: a date that is none.
+        DamagedFile: an impossible date.
     """
     try:
         return table.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError):
-        raise _damaged(path, "holds a date that is none", helps) from None
+        raise _damaged_error(path, "holds a date that is none", remedy) from None
 
 
-def _damaged(path: Path, what: str, helps: str) -> DamagedFile:
-    return DamagedFile(f"a confidential table {what}; {helps}", private=f"{path}: {what}; {helps}")
+def _damaged_error(path: Path, problem: str, remedy: str) -> DamagedFile:
+    return DamagedFile(f"a confidential table {problem}; {remedy}", private=f"{path}: {problem}; {remedy}")
 
 
-def rows_in(path: Path) -> int | None:
-    """Return how many rows a table has by its footer; None if it is missing or cut off, and must be made anew."""
+def count_rows(path: Path) -> int | None:
+    """Return the number of rows of a table by its footer; None if it is missing or truncated."""
     try:
         return int(pq.read_metadata(path).num_rows)
     except (OSError, ValueError, pa.ArrowException):

@@ -31,9 +31,9 @@ from pipelines import folders
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.initial_roster import BY, existing, is_read_off, require_groups, write_roster
 from pipelines.long_columns import TABLE, LongTable, read_columns
-from pipelines.read import Delivery, read
-from pipelines.readings.days import read_days
-from pipelines.readings.opening import recognised
+from pipelines.read import Delivery, ingest
+from pipelines.readings.days import read_daily_totals
+from pipelines.readings.opening import read_header
 from pipelines.readings.store import Store
 from pipelines.run_file_draft import DraftPaths, RunFileDraft, decided, draft, flag_of
 from pipelines.run_file_options import FLAGS, Key, OptionValues, quoted
@@ -127,7 +127,7 @@ def init(
     facts = _facts(layout, patterns, {})
     provisional = _provisional(facts, given, places, folder)
     with _store(provisional, layout) as store:
-        delivery = read(store, patterns, engine=engine_of(provisional, None, progress))
+        delivery = ingest(store, patterns, engine=engine_of(provisional, None, progress))
         spans = _spans(store, delivery)
     if not spans:
         raise _no_reading(delivery)
@@ -144,7 +144,7 @@ def init(
 def _no_reading(delivery: Delivery) -> InputError:
     """Return the error about files of which no row is kept."""
     what = "the files hold no reading; there is nobody to put on a roster"
-    reason, number = max(delivery.aside.items(), key=lambda each: each[1], default=("", 0))
+    reason, number = max(delivery.rejected.items(), key=lambda each: each[1], default=("", 0))
     if reason != RejectionReason.ABOVE_BOUND.words:
         return InputError(what, private=f"{what}. Rows rejected: {number:,} {reason}" if number else what)
     return InputError(
@@ -180,7 +180,7 @@ def read_layout(patterns: Sequence[str], given: OptionValues) -> RecognisedLayou
     Raises:
         InputError: no usable file, or a long table that the first rows do not explain.
     """
-    sources = files.list_sources(patterns).sources
+    sources = files.list_input_files(patterns).sources
     named = given.get(("input", "dataset"))
     if named is not None and named != quoted(Long.name):
         return RecognisedLayout(json.loads(named))
@@ -201,7 +201,7 @@ def _publisher(sources: Sequence[InputFile]) -> str | None:
     for source in sources:
         for name in LAYOUTS:
             try:
-                if recognised(source, LAYOUTS[name])[0] is not None:
+                if read_header(source, LAYOUTS[name])[0] is not None:
                     return name
             except InputError:
                 continue
@@ -318,7 +318,7 @@ def _spans_of(store: Store, delivery: Delivery, *, least: int) -> dict[str, tupl
     """Return the first and last day with at least so many readings."""
     spans: dict[str, tuple[date, date]] = {}
     for month in delivery.months:
-        table = read_days(store, month, delivery.contents)
+        table = read_daily_totals(store, month, delivery.contents)
         table = table.filter(pc.greater_equal(table["readings"], least))
         grouped = table.group_by("household_id").aggregate([("day", "min"), ("day", "max")])
         for row in grouped.to_pylist():

@@ -1,14 +1,14 @@
-"""Reading one file of the confidential folder or of a model's folder: what a missing or damaged file leads to.
+"""Reading one file of the confidential folder or of a model's folder, and the consequence of a damaged file.
 
-A missing file is no damage: `FileContent` without a value and without a notice. Damage has one consequence for each
+A missing file is not damaged: `FileContent` without a value and without a notice. Damage has one consequence for each
 kind:
 
-* DERIVED: no value. The caller computes the file anew from what it was computed from.
-* RECORD: the file is renamed to `<name>.damaged`, a notice says so, and the record begins anew.
-* SUPPLEMENT: no value, and a notice: a report lacks a section. Nothing that is published rests on such a file.
-* SOURCE: nothing replaces it. `DamagedFile` names the file and says what to do; it is raised before anything is drawn.
+* DERIVED: no value. The caller computes the file again from its sources.
+* RECORD: the file is renamed to `<name>.damaged`, a notice reports it, and the record begins anew.
+* SUPPLEMENT: no value, and a notice: a report omits a section. Nothing that is published depends on such a file.
+* SOURCE: nothing replaces it. `DamagedFile` names the file and the remedy; it is raised before anything is drawn.
 
-A file that the system does not let be read is not damaged: every kind raises `InputError` then.
+A file to which the system denies access is not damaged: every kind raises `InputError` then.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from pipelines.folders import DamagedFile
 T = TypeVar("T")
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
-_NOT_AS_WRITTEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError)
+_PARSE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError)
 
 
 class FileKind(Enum):
-    """What a file is, and so what its damage leads to."""
+    """The kind of a file, which decides the consequence of its damage."""
 
     DERIVED = "derived"
     RECORD = "record"
@@ -44,7 +44,7 @@ class FileKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileNotice:
-    """A warning about a confidential file: its public text, and the one for the operator, which names the file."""
+    """A warning about a confidential file: its public text, and its text for the operator, which names the file."""
 
     public: str
     private: str
@@ -52,36 +52,36 @@ class FileNotice:
 
 @dataclass(frozen=True, slots=True)
 class FileContent(Generic[T]):
-    """What a file holds: no value if it is missing or damaged, a notice if the operator must hear of the damage."""
+    """The content of a file: no value if it is missing or damaged, a notice if the operator must know of the damage."""
 
     value: T | None
     notice: FileNotice | None = None
 
 
 def read_content(path: Path, parse: Callable[[Path], T], kind: FileKind, *, advice: str) -> FileContent[T]:
-    """Return what a file holds, or what its kind of damage leads to.
+    """Return the content of a file, or the consequence of its damage.
 
     Args:
         path: the file.
-        parse: returns the value; raises `DamagedFile`, or what parsing raises on malformed content.
-        kind: what the file is.
-        advice: what the operator can do about a damaged file.
+        parse: returns the value; raises `DamagedFile`, or a parse error on malformed content.
+        kind: the kind of the file.
+        advice: the remedy for a damaged file, for the operator.
 
     Raises:
-        Damaged: a SOURCE that is damaged.
-        InputError: the system does not let the file be read, or a damaged RECORD be renamed.
+        DamagedFile: a SOURCE is damaged.
+        InputError: the system denies reading the file, or renaming a damaged RECORD.
     """
     try:
         return FileContent(parse(path))
     except DamagedFile:
-        if not folders.there(path):
+        if not folders.path_exists(path):
             return FileContent(None)
     except OSError as error:
         if error.errno in _ABSENT:
             return FileContent(None)
         if error.errno is not None:
-            raise folders.unseen(path, error.errno) from None
-    except (*_NOT_AS_WRITTEN, pa.ArrowException):
+            raise folders.unreadable_error(path, error.errno) from None
+    except (*_PARSE_ERRORS, pa.ArrowException):
         pass
     return _content_of_damaged(path, kind, advice)
 
@@ -93,7 +93,7 @@ def _content_of_damaged(path: Path, kind: FileKind, advice: str) -> FileContent[
         raise DamagedFile(f"{path.name} in the confidential folder is damaged; {advice}")
     if kind is FileKind.RECORD:
         damaged = path.with_name(f"{path.name}.damaged")
-        with folders.readable(path):
+        with folders.write_errors(path):
             path.replace(damaged)
         public = "a confidential record was damaged and begins anew"
         private = f"{path} was damaged; it is renamed to {damaged.name}, and the record begins anew"
@@ -107,20 +107,20 @@ def read_columns(path: Path) -> pa.Table:
     """Return a Parquet table whose columns depend on a model's settings.
 
     Raises:
-        Damaged: it is missing, or no such table.
-        InputError: the system does not let it be read.
+        DamagedFile: it is missing, or not a Parquet table.
+        InputError: the system denies access.
     """
-    schema = _schema(path)
+    schema = _parquet_schema(path)
     return folders.read_table(path, schema)
 
 
-def _schema(path: Path) -> pa.Schema:
+def _parquet_schema(path: Path) -> pa.Schema:
     try:
         return pq.ParquetFile(path).schema_arrow
     except (OSError, ValueError, pa.ArrowException) as error:
         number = getattr(error, "errno", None)
         if number not in (None, *_ABSENT):
-            raise folders.unseen(path, number) from None
+            raise folders.unreadable_error(path, number) from None
         raise DamagedFile(
             "a confidential table is missing or damaged", private=f"{path}: is missing or damaged"
         ) from None

@@ -1,6 +1,6 @@
-"""One run at a time in a folder, by a lock that ends with the process however that ends.
+"""One run at a time in a folder, by a lock that ends with its process.
 
-A run that is stopped keeps its lock, so whoever waits for it says so, and gives up in the end.
+A stopped run keeps its lock, so a waiting run logs a warning, and gives up in the end.
 """
 
 from __future__ import annotations
@@ -14,45 +14,47 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agedp_data.errors import Busy
-from pipelines.folders import readable
+from pipelines.folders import write_errors
 
-TOLD_AFTER_SECONDS = 5.0
-PATIENCE_SECONDS = 3600.0
-"""An hour: a first run over a large archive may take that long, and who gives up has neither read nor drawn."""
+WARN_AFTER_SECONDS = 5.0
+MAX_WAIT_SECONDS = 3600.0
+"""An hour: a first run over a large archive may take that long. A run that gives up has neither ingested nor drawn."""
 
 _LOG = logging.getLogger("agedp")
 
 
 @contextmanager
-def alone(folder: Path, *, patience_seconds: float | None = None) -> Iterator[None]:
-    """Wait until no other process is inside this with the same folder; where folders cannot be locked, do not.
+def exclusive_lock(folder: Path, *, max_wait_seconds: float | None = None) -> Iterator[None]:
+    """Hold the exclusive lock of a folder; wait for it at most `max_wait_seconds`, by default an hour.
+
+    On a file system without locks it does not wait.
 
     Raises:
-        Busy: another process still was after an hour, or the patience that is given; it may be stopped, or hang.
+        Busy: another process held the lock all the time; it may be stopped, or hang.
     """
-    with readable(folder):
+    with write_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        _lock(descriptor, folder, PATIENCE_SECONDS if patience_seconds is None else patience_seconds)
+        _wait_for_lock(descriptor, folder, MAX_WAIT_SECONDS if max_wait_seconds is None else max_wait_seconds)
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: Path, patience_seconds: float) -> None:
-    begun, told = time.monotonic(), False
-    while not _locked(descriptor):
-        waited = time.monotonic() - begun
-        if waited > patience_seconds:
-            what = "another run has worked in the same folder for too long; end it if it hangs, or is stopped"
-            raise Busy(what, private=f"{folder}: {what}")
-        if waited > TOLD_AFTER_SECONDS and not told:
+def _wait_for_lock(descriptor: int, folder: Path, max_wait_seconds: float) -> None:
+    started, is_warned = time.monotonic(), False
+    while not _try_lock(descriptor):
+        waited = time.monotonic() - started
+        if waited > max_wait_seconds:
+            problem = "another run has worked in the same folder for too long; end it if it hangs, or is stopped"
+            raise Busy(problem, private=f"{folder}: {problem}")
+        if waited > WARN_AFTER_SECONDS and not is_warned:
             _LOG.warning("agedp: another run works in the same folder; waiting until it ends")
-            told = True
+            is_warned = True
         time.sleep(min(0.02 + waited / 20, 0.5))
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -217,7 +217,7 @@ class _Reading:
         """Return the minutes between readings, None if too few rows say; refuse what no run file can declare."""
         minutes = common_interval(
             ([(stamp - datetime.min) // timedelta(minutes=1) for stamp in stamps] for stamps in self._households()),
-            longest=_DAY // timedelta(minutes=1),
+            max_minutes=_DAY // timedelta(minutes=1),
         )
         if minutes is not None and minutes not in INTERVALS:
             raise InputError(f"the readings are {minutes} minutes apart; deliver readings of {DECLARABLE}")

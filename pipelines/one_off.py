@@ -98,9 +98,9 @@ def release_files(
 def _begin(patterns: Sequence[str], out: Path, given: OptionValues, progress: ProgressReporter) -> None:
     """Write arguments, roster and, last, the run file; what a call that was killed left is written anew."""
     folder = confidential_folder(out)
-    with folders.readable(folder):
+    with folders.write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with locks.alone(folders.make_private(folder)):
+    with locks.exclusive_lock(folders.make_private(folder)):
         if _is_begun(patterns, out, given):  # another call was first
             return
         _drop_unreleased(folder, patterns, given)
@@ -186,7 +186,7 @@ def _release_folder(out: str | Path) -> Path:
 def _require_own(out: Path) -> None:
     """Refuse a file, and a folder with files that are not of a release: they would be handed over with it."""
     if out.is_dir():
-        with folders.readable(out):
+        with folders.write_errors(out):
             names = sorted(path.name for path in out.iterdir())
         foreign = [name for name in names if not (is_of_release(name) or folders.is_temporary(name))]
         if foreign and STATEMENT not in names:
@@ -242,5 +242,5 @@ def _calibrated(run_file: Path, progress: ProgressReporter) -> Calibration | Non
     public = Path(model.file) / PUBLIC_FILE
     if public.exists():
         return None
-    with locks.alone(run_file.parent):
+    with locks.exclusive_lock(run_file.parent):
         return None if public.exists() else calibrate(run_file, progress=progress)  # an equal call may have been first

@@ -60,7 +60,7 @@ def project(work: Work, ledger: Ledger) -> None:
     """
     ledger.require_unchanged(work.promise, population=work.population)
     if ledger.rows(work.population):
-        with locks.alone(made(work.release)):
+        with locks.exclusive_lock(made(work.release)):
             for _ in range(_ATTEMPTS):
                 files = ledger.together(lambda: _stated(work, ledger))
                 publish(work.release, files)

@@ -24,12 +24,12 @@ from agedp_data.chains.states import edges_equal_width, edges_quantile
 from agedp_data.config.model import Step
 from agedp_data.readers.layout import SLOTS, Ints, expected_readings, slot_step
 from agedp_data.roster import Roster
-from pipelines.blocks import Engine, map_each
+from pipelines.blocks import Engine, map_items
 from pipelines.read import Delivery
-from pipelines.readings.days import read_days
-from pipelines.readings.months import month_in_pieces
-from pipelines.readings.runs import firsts_of
-from pipelines.readings.store import Store, day_of, months_between
+from pipelines.readings.days import read_daily_totals
+from pipelines.readings.months import iterate_month_readings
+from pipelines.readings.runs import household_starts
+from pipelines.readings.store import Store, date_of_day, months_between
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
@@ -74,14 +74,14 @@ class Period:
             yield self._days(month, position)
             return
         codes = np.zeros(0, np.int64)
-        for piece in month_in_pieces(self.store, month, self.delivery.contents):
+        for piece in iterate_month_readings(self.store, month, self.delivery.contents):
             if len(codes) != len(piece.ids):  # the same for all parts
                 codes = np.array([position.get(household, -1) for household in piece.ids], np.int64)
             yield self._inside(codes[piece.household], piece.time, piece.energy_wh, SLOTS)
 
     def _days(self, month: str, position: Mapping[str, int]) -> MonthReadings:
         """Return the days of one month that are not missing."""
-        table = read_days(self.store, month, self.delivery.contents)
+        table = read_daily_totals(self.store, month, self.delivery.contents)
         chunks = [
             np.array([position.get(name, -1) for name in chunk.dictionary.to_pylist()] or [-1], np.int64)[
                 chunk.indices.to_numpy()
@@ -92,7 +92,9 @@ class Period:
         day = table["day"].cast(pa.int32()).to_numpy().astype(np.int64)
         readings, energy = (table[name].to_numpy().astype(np.int64) for name in ("readings", "energy_wh"))
         numbers, day_index = np.unique(day, return_inverse=True)
-        min_readings = np.array([expected_readings(self.store.layout, day_of(number)) for number in numbers], np.int64)
+        min_readings = np.array(
+            [expected_readings(self.store.layout, date_of_day(number)) for number in numbers], np.int64
+        )
         usable = readings >= min_readings[day_index] - _MAX_MISSING // slot_step(self.store.layout.interval_minutes)
         order = np.lexsort((day[usable], household[usable]))
         return self._inside(household[usable][order], day[usable][order], energy[usable][order], 1)
@@ -117,7 +119,7 @@ def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, eng
     """
     if not isinstance(edges, str):
         return np.tile(np.asarray(edges, np.float64), (len(period.roster.ids), 1))
-    histograms = map_each("edges", period.months, each=partial(_histogram, period=period), engine=engine)
+    histograms = map_items("edges", period.months, function=partial(_histogram, period=period), engine=engine)
     table = np.full((len(period.roster.ids), n_states - 1), np.nan)
     for code, (value, count) in _by_household(histograms):
         if edges == "quantile":
@@ -143,7 +145,7 @@ def _histogram(month: str, *, period: Period) -> _Histogram:
     del parts
     if (household[1:] < household[:-1]).any():  # a household in several parts, such as nights
         household, value, count = _merge_counts(household.astype(np.int64), value, count)
-    codes, starts = firsts_of(household)
+    codes, starts = household_starts(household)
     return _Histogram(codes.astype(np.int64), starts[1:], _narrow(value), _narrow(count))
 
 
@@ -152,7 +154,7 @@ def _merge_counts(household: Ints, value: Narrow, count: Narrow) -> tuple[Ints, 
     width = int(value.max(initial=0)) + 1
     key = household * width + value
     order = np.argsort(key, kind="stable")
-    distinct, starts = firsts_of(key[order])
+    distinct, starts = household_starts(key[order])
     household = distinct // width
     return household, distinct - household * width, np.add.reduceat(count[order].astype(np.int64), starts[:-1])
 
@@ -166,7 +168,7 @@ def _count_values(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
     """Return the distinct (household, value) pairs, sorted, and how often each occurs."""
     width = int(part.energy_wh.max(initial=0)) + 1
     key = np.sort(part.household * width + part.energy_wh)
-    distinct, starts = firsts_of(key)
+    distinct, starts = household_starts(key)
     household = distinct // width
     return _narrow(household), _narrow(distinct - household * width), _narrow(np.diff(starts))
 

@@ -1,8 +1,8 @@
-"""files -> READINGS (confidential store) and QUALITY: every input row kept, or counted with its reason.
+"""files -> READINGS (confidential store) and QUALITY: every input row kept, or rejected and counted by reason.
 
-Only files that the store does not hold yet are parsed. The same bytes given twice are noted and ignored. A file
-that cannot be understood stops the run with one line before anything is drawn; once a series has begun, such a file is
-set apart as a whole instead: whether a night releases is not for the content of files to say.
+Only files that are not in the store yet are parsed. Files with the same bytes are ingested once. Before a series
+begins, a file that cannot be parsed stops the run with one line, and nothing is drawn. After that such a file is
+rejected as a whole and the run continues: the content of files must not decide whether a day is released.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from agedp_data.config.input import LongColumns
 from agedp_data.config.reading import read_columns
 from agedp_data.errors import UnreadableFile
 from agedp_data.readers import files
-from agedp_data.readers.cutting import Chunk, chunks, cut
+from agedp_data.readers.cutting import Chunk, read_lines, split_into_chunks
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import SLOTS, NamedColumns, ReadingRules
-from agedp_data.readers.parse import ParsedChunk, parse
+from agedp_data.readers.parse import ParsedChunk, parse_lines
 from agedp_data.readers.settle import Readings
 from agedp_data.readers.zone_changes import tzdata_version
 from pipelines import folders
-from pipelines.blocks import Engine, map_each, map_merge, require_shared
+from pipelines.blocks import Engine, check_shared, map_items, map_merge
 from pipelines.checksums import checked_json
-from pipelines.readings.days import Aside, settle_month
+from pipelines.readings.days import RejectedRows, deduplicate_month
 from pipelines.readings.manifest import Manifest, Part
-from pipelines.readings.months import month_readings
-from pipelines.readings.opening import Identified, Opened, identify, open_file
+from pipelines.readings.months import load_month_readings
+from pipelines.readings.opening import IdentifiedFile, OpenedFile, identify_files, open_file
 from pipelines.readings.parts import write_part
-from pipelines.readings.quality import by_reason, write_quality
-from pipelines.readings.quarantine import number_quarantined
-from pipelines.readings.remembered import remembered, require_there
+from pipelines.readings.quality import count_by_reason, write_quality
+from pipelines.readings.quarantine import renumber_quarantine
+from pipelines.readings.remembered import check_unlisted_files, select_counted_manifests
 from pipelines.readings.store import Store
 
 if TYPE_CHECKING:
@@ -47,17 +47,17 @@ _PARTS_PER_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What the input files hold, all of it in the store: content ids in file order, months, counts by reason.
+    """The content of the input files, all of it in the store: content ids in file order, months, counts by reason.
 
-    `fresh` are the content ids of bytes that the store never held before. Confidential: `unreadable` says in one line
-    each which files were set apart as a whole, and why.
+    `fresh` are the content ids of files that were not in the store before. Confidential: `unreadable` contains one line
+    for each file that was rejected as a whole, with the reason.
     """
 
     contents: tuple[str, ...]
     months: tuple[str, ...]
     rows_read: int
     rows_kept: int
-    aside: dict[str, int]
+    rejected: dict[str, int]
     files: int
     files_new: int
     files_ignored: int
@@ -65,168 +65,180 @@ class Delivery:
     unreadable: tuple[str, ...] = field(default=(), compare=False)
 
 
-def read(
-    store: Store, patterns: Sequence[str], *, engine: Engine, but: Sequence[str] = (), has_begun: bool = False
+def ingest(
+    store: Store, patterns: Sequence[str], *, engine: Engine, excluding: Sequence[str] = (), has_begun: bool = False
 ) -> Delivery:
-    """Bring the files, all but these, into the store and account for every row.
+    """Ingest input files into the store and account for every row.
 
     Args:
         store: the confidential store.
         patterns: paths, globs or URLs of the files.
-        engine: how it runs.
-        but: files that are not read.
-        has_begun: whether the series has begun. Then no file's content stops it: a file that cannot be understood is
-            set apart as a whole.
+        engine: scheduler, workers and memory limits.
+        excluding: files that are not ingested.
+        has_begun: whether the series has begun. Then the content of a file never stops the run: a file that cannot be
+            parsed is rejected as a whole.
 
     Raises:
-        UnreadableFile: a file that cannot be understood, before a series begins; nothing of it is stored.
-        InputError: a file that the system does not give.
+        UnreadableFile: a file that cannot be parsed, before a series begins; none of it is stored.
+        InputError: a file that cannot be opened.
     """
     folders.make_private(store.folder / "files")
-    require_shared(store.folder, engine)
-    folders.sweep(store.folder.parent)
-    known = store.manifests()
-    held = {manifest.digest for manifest in known.values()}
-    listing = files.list_sources(patterns, but=but, required=False)
-    listed = identify(store, listing.sources, engine=engine)
-    unique = {one.content: one for one in reversed(listed)}  # the first of equal files is the one that is read
-    earlier = remembered(store, known, listed)
-    require_there(store, known, earlier, listed)
+    check_shared(store.folder, engine)
+    folders.remove_stale_files(store.folder.parent)
+    stored_manifests = store.manifests()
+    stored_digests = {manifest.digest for manifest in stored_manifests.values()}
+    listing = files.list_input_files(patterns, excluding=excluding, required=False)
+    listed = identify_files(store, listing.sources, engine=engine)
+    unique = {file.content: file for file in reversed(listed)}  # of equal files the first is ingested
+    earlier = select_counted_manifests(store, stored_manifests, listed)
+    check_unlisted_files(store, stored_manifests, earlier, listed)
     if not (listed or earlier):
-        files.list_sources(patterns, but=but)  # says what is wrong with them
+        files.list_input_files(patterns, excluding=excluding)  # raises the error about the patterns
     fresh = [
-        one for one in listed if unique[one.content] is one and not store.holds(one.content, known.get(one.content))
+        file
+        for file in listed
+        if unique[file.content] is file and not store.contains(file.content, stored_manifests.get(file.content))
     ]
     unreadable: dict[str, UnreadableFile] = {}
     try:
-        unreadable = _add(store, fresh, engine=engine, has_begun=has_begun)
+        unreadable = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
     finally:
-        known |= {one.content: found for one in fresh if (found := store.manifest(one.content)) is not None}
-        store.discard_all_but(known)
+        stored_manifests |= {
+            file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
+        }
+        store.discard_parts_except(stored_manifests)
     for source in listing.sources:
         source.check_unchanged()
-    readable = [one for one in listed if one.content not in unreadable]
-    earlier = remembered(store, known, readable)
-    places = [(one.content, one.source.location, one.source.modified_ns) for one in readable]
-    places += [(content, one.name, one.modified_ns) for content, one in earlier.items()]
-    contents = store.ordered(places)
-    manifests = {content: known[content] for content in contents}
+    readable = [file for file in listed if file.content not in unreadable]
+    earlier = select_counted_manifests(store, stored_manifests, readable)
+    named_contents = [(file.content, file.source.location, file.source.modified_ns) for file in readable]
+    named_contents += [(content, file.name, file.modified_ns) for content, file in earlier.items()]
+    contents = store.order_contents(named_contents)
+    manifests = {content: stored_manifests[content] for content in contents}
     months = sorted({month for manifest in manifests.values() for month in manifest.months})
-    months = [month for month in months if month >= store.forgotten_before()]
-    settled = map_each("days", months, each=partial(settle_month, store, contents=contents), engine=engine)
-    aside = _together(settled)
-    write_quality(store, listed, manifests, aside, unreadable)
+    months = [month for month in months if month >= store.retained_from()]
+    rejected_by_month = map_items(
+        "days", months, function=partial(deduplicate_month, store, contents=contents), engine=engine
+    )
+    rejected = _join_rejected(rejected_by_month)
+    write_quality(store, listed, manifests, rejected, unreadable)
     counts = len(listed), len(fresh), listing.ignored
-    delivery = _account(manifests, tuple(months), aside, counts)
+    delivery = _count_rows(manifests, tuple(months), rejected, counts)
     return replace(
         delivery,
-        fresh=tuple(one.content for one in fresh if one.content not in unreadable and one.digest not in held),
+        fresh=tuple(
+            file.content for file in fresh if file.content not in unreadable and file.digest not in stored_digests
+        ),
         unreadable=tuple(error.private for error in unreadable.values()),
     )
 
 
-def _add(store: Store, fresh: Sequence[Identified], *, engine: Engine, has_begun: bool) -> dict[str, UnreadableFile]:
-    """Parse files that are new, part by part, and write them into the store.
+def _ingest_new_files(
+    store: Store, fresh: Sequence[IdentifiedFile], *, engine: Engine, has_begun: bool
+) -> dict[str, UnreadableFile]:
+    """Parse new files, part by part, and write them into the store.
 
     Returns:
-        What is wrong with files that cannot be understood, by content id; of a series that has begun only.
+        The errors about files that cannot be parsed, by content id; empty before the series begins.
 
     Raises:
-        UnreadableFile: of one that has not, the first such file.
+        UnreadableFile: the first such file, before the series begins.
     """
-    opening = partial(_attempt, partial(open_file, store=store, check_rows=not has_begun))
-    opened = map_each("open", fresh, each=opening, engine=engine)
-    _require_readable(opened, has_begun=has_begun)
-    size = sum(one.source.size for one in fresh)
-    read_in = [one for one in opened if isinstance(one, Opened)]
-    groups = [[(one, block) for block in blocks_of(one, engine, size)] for one in read_in]
-    parsing = partial(_attempt, partial(_part, store=store, block_bytes=engine.block_bytes))
-    results = map_merge("read", groups, each=parsing, merge=partial(_merge, store=store), engine=engine)
-    _require_readable(results, has_begun=has_begun)
-    contents = [one.content for one in fresh] + [one.file.content for one in read_in]
+    opening = partial(_as_value, partial(open_file, store=store, check_rows=not has_begun))
+    opened = map_items("open", fresh, function=opening, engine=engine)
+    _check_readable(opened, has_begun=has_begun)
+    size = sum(file.source.size for file in fresh)
+    readable = [file for file in opened if isinstance(file, OpenedFile)]
+    groups = [[(file, chunk) for chunk in split_file(file, engine, size)] for file in readable]
+    parsing = partial(_as_value, partial(_ingest_part, store=store, chunk_bytes=engine.chunk_bytes))
+    results = map_merge("read", groups, function=parsing, merge=partial(_merge_parts, store=store), engine=engine)
+    _check_readable(results, has_begun=has_begun)
+    contents = [file.content for file in fresh] + [file.file.content for file in readable]
     outcomes = zip(contents, [*opened, *results], strict=True)
     return {content: outcome for content, outcome in outcomes if isinstance(outcome, UnreadableFile)}
 
 
-def _attempt(each: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401
-    """Return what is wrong with a file as a value: whether it stops the run is not for a task to say."""
+def _as_value(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401
+    """Return the error about a file as a value: not the task, but the caller decides whether it stops the run."""
     try:
-        return each(item)
+        return function(item)
     except UnreadableFile as error:
         return error
 
 
-def _require_readable(outcomes: Sequence[object], *, has_begun: bool) -> None:
+def _check_readable(outcomes: Sequence[object], *, has_begun: bool) -> None:
     for outcome in outcomes:
         if isinstance(outcome, UnreadableFile) and not has_begun:
             raise outcome
 
 
-def blocks_of(one: Opened, engine: Engine, size: int) -> tuple[Chunk, ...]:
-    """Return a file cut into parts, at least one: of several blocks each, if `size` bytes in all make many of them."""
+def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ...]:
+    """Return the parts of a file, at least one; of several chunks each if `size`, the bytes of all files, is large."""
     share = size // (_PARTS_PER_WORKER * engine.workers)
-    part_bytes = max(1, min(share // engine.block_bytes, engine.part_blocks)) * engine.block_bytes
-    nothing = (Chunk(one.source, 0, one.data_start, one.data_start),)
-    if one.header is None:
-        return nothing
-    return cut(one.source, start=one.data_start, block_bytes=part_bytes) or nothing
+    part_bytes = max(1, min(share // engine.chunk_bytes, engine.part_chunks)) * engine.chunk_bytes
+    empty = (Chunk(opened.source, 0, opened.data_start, opened.data_start),)
+    if opened.header is None:
+        return empty
+    return split_into_chunks(opened.source, start=opened.data_start, chunk_bytes=part_bytes) or empty
 
 
-def _part(item: tuple[Opened, Chunk], *, store: Store, block_bytes: int) -> tuple[Opened, Part]:
-    one, block = item
-    return one, write_part(store, one.file.content, block.number, parsed(one, block, store, block_bytes))
+def _ingest_part(item: tuple[OpenedFile, Chunk], *, store: Store, chunk_bytes: int) -> tuple[OpenedFile, Part]:
+    opened, chunk = item
+    return opened, write_part(store, opened.file.content, chunk.number, parse_chunk(opened, chunk, store, chunk_bytes))
 
 
-def parsed(one: Opened, block: Chunk, store: Store, block_bytes: int) -> Iterator[ParsedChunk]:
-    """Yield what the blocks of a part say."""
-    if one.header is None:
+def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int) -> Iterator[ParsedChunk]:
+    """Yield the parsed batches of lines of a chunk."""
+    if opened.header is None:
         return
-    for data in chunks(block, at_a_time=block_bytes):
-        yield parse(data, layout=store.layout, header=one.header, rules=store.rules)
+    for data in read_lines(chunk, batch_bytes=chunk_bytes):
+        yield parse_lines(data, layout=store.layout, header=opened.header, rules=store.rules)
 
 
-def _merge(results: Sequence[tuple[Opened, Part] | UnreadableFile], *, store: Store) -> UnreadableFile | None:
-    """Finish a file, unless a part of it cannot be understood: then nothing of it counts."""
+def _merge_parts(results: Sequence[tuple[OpenedFile, Part] | UnreadableFile], *, store: Store) -> UnreadableFile | None:
+    """Write the manifest of a file, unless a part of it cannot be parsed: then the file is rejected."""
     error = next((result for result in results if isinstance(result, UnreadableFile)), None)
     if error is None:
-        _finish([result for result in results if not isinstance(result, UnreadableFile)], store=store)
+        _write_manifest([result for result in results if not isinstance(result, UnreadableFile)], store=store)
     return error
 
 
-def _finish(results: Sequence[tuple[Opened, Part]], *, store: Store) -> None:
-    """Write the manifest of a file, last of all."""
-    one, parts = results[0][0], tuple(part for _, part in results)
-    one.source.check_unchanged()
-    number_quarantined(store, one.file.content, parts)
-    variant = one.header.variant if one.header else "empty"
-    source, digest = one.source, one.file.digest
+def _write_manifest(results: Sequence[tuple[OpenedFile, Part]], *, store: Store) -> None:
+    """Write the manifest of a file; it is written last and makes the file count."""
+    opened, parts = results[0][0], tuple(part for _, part in results)
+    opened.source.check_unchanged()
+    renumber_quarantine(store, opened.file.content, parts)
+    variant = opened.header.variant if opened.header else "empty"
+    source, digest = opened.source, opened.file.digest
     manifest = Manifest(source.location, source.modified_ns, digest, store.read_as, variant, parts, tzdata_version())
-    folders.write(store.folder / "files" / f"{one.file.content}.json", checked_json(manifest.to_json()))
+    folders.write(store.folder / "files" / f"{opened.file.content}.json", checked_json(manifest.to_json()))
 
 
-def _together(settled: Sequence[Aside]) -> Aside:
-    file, row, reason = (np.concatenate([np.zeros(0, np.int64), *(each[i] for each in settled)]) for i in range(3))
+def _join_rejected(rejected_by_month: Sequence[RejectedRows]) -> RejectedRows:
+    file, row, reason = (
+        np.concatenate([np.zeros(0, np.int64), *(month_rows[i] for month_rows in rejected_by_month)]) for i in range(3)
+    )
     return file, row, reason
 
 
-def _account(
+def _count_rows(
     manifests: Mapping[str, Manifest],
     months: tuple[str, ...],
-    settled: Aside,
+    rejected_later: RejectedRows,
     counts: tuple[int, int, int],
 ) -> Delivery:
-    aside: dict[str, int] = {}
-    for counted in (*(manifest.aside for manifest in manifests.values()), by_reason(settled[2])):
+    rejected: dict[str, int] = {}
+    for counted in (*(manifest.rejected for manifest in manifests.values()), count_by_reason(rejected_later[2])):
         for reason, number in counted.items():
-            aside[reason] = aside.get(reason, 0) + number
-    kept = sum(manifest.kept for manifest in manifests.values()) - len(settled[2])
-    read_in = sum(manifest.rows_read for manifest in manifests.values())
-    if read_in != kept + sum(aside.values()):
-        raise RuntimeError(f"{read_in} rows read are not {kept} kept and {sum(aside.values())} set aside")
-    return Delivery(tuple(manifests), months, read_in, kept, dict(sorted(aside.items())), *counts)
+            rejected[reason] = rejected.get(reason, 0) + number
+    rows_kept = sum(manifest.kept for manifest in manifests.values()) - len(rejected_later[2])
+    rows_read = sum(manifest.rows_read for manifest in manifests.values())
+    if rows_read != rows_kept + sum(rejected.values()):
+        raise RuntimeError(f"{rows_read} rows read are not {rows_kept} kept and {sum(rejected.values())} set aside")
+    return Delivery(tuple(manifests), months, rows_read, rows_kept, dict(sorted(rejected.items())), *counts)
 
 
-def readings(
+def read_readings(
     files: str | Path | Sequence[str | Path],
     *,
     dataset: str,
@@ -235,44 +247,46 @@ def readings(
 ) -> pd.DataFrame:
     """Return the readings of files as a data frame: household_id, day, slot (0..47), energy_wh.
 
-    For notebooks inside the house: this is confidential. `columns` are the keys of [input.columns], for dataset
-    "long" only.
+    For notebooks of the data holder: the result is confidential. `columns` are the keys of [input.columns], for
+    dataset "long" only.
 
     Raises:
-        InputError: a file that cannot be understood, or an unknown dataset.
-        RunFileError: columns that a run file could not have.
+        InputError: a file that cannot be parsed, or an unknown dataset.
+        RunFileError: `columns` that are invalid in a run file.
     """
     import pandas as pd  # noqa: PLC0415  (0.4 s that the command does not need)
 
-    named = _named(columns)
+    named = _named_columns(columns)
     layout_of(dataset, named)
     patterns = [files] if isinstance(files, str | Path) else files
     with TemporaryDirectory(prefix="agedp-") as folder:
         store = Store(Path(folder) / "store", dataset, replace(rules or ReadingRules(), columns=named))
-        delivery = read(store, [str(pattern) for pattern in patterns], engine=Engine())
-        months = [month_readings(store, month, delivery.contents) for month in delivery.months]
-    frame = pd.concat([_frame(found) for found in months] or [_frame(None)], ignore_index=True)
+        delivery = ingest(store, [str(pattern) for pattern in patterns], engine=Engine())
+        months = [load_month_readings(store, month, delivery.contents) for month in delivery.months]
+    frame = pd.concat([_to_frame(readings) for readings in months] or [_to_frame(None)], ignore_index=True)
     return frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
 
 
-def _named(columns: Mapping[str, Any] | LongColumns | None) -> NamedColumns | None:
+def _named_columns(columns: Mapping[str, Any] | LongColumns | None) -> NamedColumns | None:
     if columns is None:
         return None
     checked = columns if isinstance(columns, LongColumns) else read_columns(columns)
-    return NamedColumns.of(checked.model_dump())
+    return NamedColumns.from_keys(checked.model_dump())
 
 
-def _frame(found: Readings | None) -> pd.DataFrame:
+def _to_frame(readings: Readings | None) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415
 
     empty = np.zeros(0, np.int64)
-    time = found.time if found else empty
+    time = readings.time if readings else empty
     day, slot = np.divmod(time, SLOTS)
     return pd.DataFrame(
         {
-            "household_id": pd.array(np.array(found.ids, object)[found.household] if found else [], dtype="str"),
+            "household_id": pd.array(
+                np.array(readings.ids, object)[readings.household] if readings else [], dtype="str"
+            ),
             "day": day.astype("datetime64[D]").astype("datetime64[s]"),
             "slot": slot,
-            "energy_wh": found.energy_wh if found else empty,
+            "energy_wh": readings.energy_wh if readings else empty,
         }
     )

@@ -1,4 +1,4 @@
-"""Before the first draw: can what is drawn be stored and published? What nobody can read is spent for nothing."""
+"""Disk space before the first draw: a release that cannot be stored and published would spend its budget in vain."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from agedp_data.errors import AgedpError, InputError, LedgerError
 from agedp_data.ledger.storage import database_at
 from pipelines import folders
 
-_LEAST_BYTES = 2**16
-"""Of room: a short release, or some days of a ledger; nobody can promise that a disk does not fill up meanwhile."""
+_MIN_BYTES = 2**16
+"""Space for a short release, or some days of a ledger; the disk may still fill up meanwhile."""
 
 
-def require_room(release: Path, ledger: str) -> None:
-    """Check that the release folder and the ledger's can be written, by writing a temporary file into each.
+def check_disk_space(release: Path, ledger: str) -> None:
+    """Check that the release folder and the ledger's folder can be written, by a temporary file in each.
 
     Raises:
-        InputError: the release folder cannot.
-        LedgerError: the folder of the ledger at this address cannot; what a server has room for, it says itself.
+        InputError: the release folder cannot be written.
+        LedgerError: the folder of the ledger at this address cannot be written. A ledger on a server is not checked.
     """
-    with _refused("[output] release: the folder", InputError, release):
-        folders.try_writing(release, _LEAST_BYTES + _largest(release))  # each file is written beside the old one
-    place = database_at(ledger).folder
-    if place is not None:
-        with _refused("[output] ledger: its folder", LedgerError, place):
-            folders.try_writing(place, _LEAST_BYTES)
+    with _write_errors("[output] release: the folder", InputError, release):
+        folders.check_writable(
+            release, _MIN_BYTES + _largest_file(release)
+        )  # a new file is written before the old one is replaced
+    ledger_folder = database_at(ledger).folder
+    if ledger_folder is not None:
+        with _write_errors("[output] ledger: its folder", LedgerError, ledger_folder):
+            folders.check_writable(ledger_folder, _MIN_BYTES)
 
 
-def _largest(folder: Path) -> int:
+def _largest_file(folder: Path) -> int:
     try:
         with os.scandir(folder) as entries:
             return max((entry.stat().st_size for entry in entries), default=0)
@@ -39,9 +41,11 @@ def _largest(folder: Path) -> int:
 
 
 @contextmanager
-def _refused(what: str, kind: type[AgedpError], folder: Path) -> Iterator[None]:
+def _write_errors(label: str, kind: type[AgedpError], folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = f"cannot be written ({error.strerror}); nothing was drawn; check its permissions and the room on its disk"
-        raise kind(f"{what} {why}", private=f"{what} {str(folder)!r} {why}") from None
+        problem = (
+            f"cannot be written ({error.strerror}); nothing was drawn; check its permissions and the room on its disk"
+        )
+        raise kind(f"{label} {problem}", private=f"{label} {str(folder)!r} {problem}") from None

@@ -125,7 +125,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     making = folder.with_name(f".{folder.name}.making")
     shutil.rmtree(making, ignore_errors=True)
     try:
-        with folders.readable(folder):
+        with folders.write_errors(folder):
             (making / "input").mkdir(parents=True)
             made = kind.write(making / "input", households=households, first_day=kind.first_day, days=days, seed=seed)
             write_roster(making / "roster.csv", household_ids=made.household_ids, first_day=kind.first_day)

@@ -19,23 +19,23 @@ from agedp_data.errors import AgedpError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from pipelines import folders, locks
 from pipelines.agenda import DueDays, agenda
-from pipelines.aggregate import aggregate, count_states
-from pipelines.day_boundaries import require_same_days
+from pipelines.aggregate import aggregate, compute_state_days
+from pipelines.day_boundaries import check_day_boundaries
 from pipelines.folders import FolderRemoved
 from pipelines.handover.received import ReleaseFolder
-from pipelines.internal_reports import check_records, reports_text, unreported_days, write_reports
+from pipelines.internal_reports import check_records, format_reports_status, unreported_days, write_reports
 from pipelines.notes.true_means import noted
 from pipelines.plan import DuePlan
 from pipelines.plan import foresee as foresee_days
 from pipelines.preflight.records import count_reported, write_findings
-from pipelines.preflight.stage import facts_of, judge_facts, report_facts, require_sense
+from pipelines.preflight.stage import check_not_refused, collect_run_facts, judge_facts, report_facts
 from pipelines.promise.in_force import done_by
 from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, outlook
 from pipelines.publish import project
-from pipelines.read import Delivery, read
-from pipelines.readings.retention import late_rows
+from pipelines.read import Delivery, ingest
+from pipelines.readings.retention import count_late_rows
 from pipelines.release import release
-from pipelines.room import require_room
+from pipelines.room import check_disk_space
 from pipelines.work import Work, begin, follow
 
 Stage = Callable[[Work], None]
@@ -60,7 +60,7 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
     work = begin(run_file, scheduler=scheduler, as_of=_date(as_of))
     run_stages(lambda _, stage: stage(work))
     if work.report_failures:
-        _LOG.warning("agedp: %s", reports_text(work))
+        _LOG.warning("agedp: %s", format_reports_status(work))
     return ReleaseFolder(work.release)
 
 
@@ -93,7 +93,7 @@ def plan(work: Work) -> None:
         require_corrections(work)
         if work.outbox is not None:
             work.outbox.try_writing()
-        require_room(work.release, work.run.output.ledger)
+        check_disk_space(work.release, work.run.output.ledger)
 
 
 def require_corrections(work: Work) -> None:
@@ -127,7 +127,7 @@ def _agenda(work: Work) -> tuple[DueDays, ForecastView]:
         ledger.require_unchanged(work.promise, population=work.population)
         known, view = ledger.rows(), _view(work, ledger)
         work.notes(ledger.id).require_unchanged(work.counted, view.rows, view.contracts)
-        require_same_days(work.run, view.contracts, view.rows)
+        check_day_boundaries(work.run, view.contracts, view.rows)
         follow(work, ledger)
         work.terms.binding.review(view.rows)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
@@ -149,21 +149,21 @@ def _require_own_ledger(work: Work, ledger: Ledger) -> None:
 def read_files(work: Work) -> None:
     """Bring the input files into the confidential store; until the days are summed, it is this run's alone."""
     folder = folders.make_private(work.store.folder)
-    work.alone.enter_context(locks.alone(folder))
+    work.alone.enter_context(locks.exclusive_lock(folder))
     try:
         _remaking(work, _read)
-        work.late_rows = late_rows(work.store, _delivered(work).fresh, _released_days(work))
+        work.late_rows = count_late_rows(work.store, _delivered(work).fresh, _released_days(work))
     except BaseException:
         work.alone.close()
         raise
 
 
 def _read(work: Work) -> None:
-    work.delivery = read(
+    work.delivery = ingest(
         work.store,
         work.run.input.files,
         engine=work.engine,
-        but=[work.run.population.roster],
+        excluding=[work.run.population.roster],
         has_begun=bool(_released_days(work)),
     )
 
@@ -183,7 +183,7 @@ def _aggregate(work: Work) -> None:
     unreported = unreported_days(work) or set()
     days = sorted(due | _not_noted(work) | unreported)
     path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
-    count_states(work.store, _delivered(work), days, states, engine=work.engine)
+    compute_state_days(work.store, _delivered(work), days, states, engine=work.engine)
     work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
     work.drawn_days = tuple(one.day for one in work.agenda.due if one.is_drawn and one.day in due)
     work.examined_days = tuple(sorted({*work.drawn_days, *unreported}))
@@ -219,14 +219,14 @@ def _check_input(work: Work) -> None:
     """
     if work.is_first and work.drawn_days:
         _judge_input(work)
-        require_sense(work)
+        check_not_refused(work)
     elif work.examined_days:
-        work.input_facts = facts_of(work, _delivered(work))
+        work.input_facts = collect_run_facts(work, _delivered(work))
         report_facts(work, work.input_facts)
 
 
 def _judge_input(work: Work) -> None:
-    work.input_facts = facts_of(work, _delivered(work))
+    work.input_facts = collect_run_facts(work, _delivered(work))
     judge_facts(work, work.input_facts)
     write_findings(work.confidential, work.findings, population=work.population, on=work.today, released=0)
 
@@ -252,7 +252,7 @@ def _not_noted(work: Work) -> set[date]:
     """
     there = noted(work.true_means, work.true_counts, work.population)
     missing = {date.fromisoformat(row.day) for row in work.rows() if _is_missing(work, row, there)}
-    return {day for day in missing if f"{day:%Y-%m}" >= work.store.forgotten_before()}
+    return {day for day in missing if f"{day:%Y-%m}" >= work.store.retained_from()}
 
 
 def _is_missing(work: Work, row: ReleaseRecord, there: set[tuple[str, str]]) -> bool:

@@ -1,10 +1,10 @@
-"""Files -> daily sums and transition counts in one pass, nothing stored: for a first look, inside the house.
+"""Files -> daily totals and transition counts in one pass, without a store: for a first look. Confidential.
 
-With public edges a part of a file can be settled, summed and counted at once. What a part cannot know alone is its
-first and its last household-day, of which the parts beside it may have rows: these rows come back as they are, are
-settled together, and join the runs between them. Where any other household-day turns up twice (a delivery that is
-repeated or corrected, a file in the order of time that is cut within a day), or a part has so many households that
-counts of each would not fit into memory, the files go through a store instead, with the same result.
+With public state edges a chunk of a file is deduplicated, summed and counted at once. Neighbouring chunks may have rows
+of its first and last household-day: these rows are returned as they are, are deduplicated together, and join the runs
+between them. If any further household-day occurs in two chunks (a delivery that is repeated or corrected, a file sorted
+by time that is split within a day), or a chunk has so many households that counts of each would not fit into memory,
+the files are ingested into a temporary store instead, with the same result.
 """
 
 from __future__ import annotations
@@ -24,27 +24,34 @@ from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.cutting import Chunk
 from agedp_data.readers.layout import SLOTS, Ints, ReadingRules, slot_step
-from agedp_data.readers.settle import Readings, StoredRows, joined, settle
-from pipelines.blocks import Engine, map_each
+from agedp_data.readers.settle import Readings, StoredRows, deduplicate_rows, join_rows
+from pipelines.blocks import Engine, map_items
 from pipelines.estimate import repeated_half_hours
-from pipelines.read import blocks_of, parsed, read
-from pipelines.readings.household_days import among, distinct, firsts, packed, totals, unpacked
-from pipelines.readings.months import month_readings
-from pipelines.readings.opening import Identified, Opened, open_file
-from pipelines.readings.parts import ParsedRows, kept_of
-from pipelines.readings.runs import NONE, join_runs, runs_and_counts
+from pipelines.read import ingest, parse_chunk, split_file
+from pipelines.readings.household_days import (
+    daily_totals,
+    distinct_keys,
+    household_day_key,
+    is_first_of_key,
+    is_in_sorted,
+    split_household_day_key,
+)
+from pipelines.readings.months import load_month_readings
+from pipelines.readings.opening import IdentifiedFile, OpenedFile, open_file
+from pipelines.readings.parts import ParsedRows, collect_kept_rows
+from pipelines.readings.runs import NO_STATE, join_runs, runs_and_counts
 from pipelines.readings.store import Store
 
 _NONE = np.zeros(0, np.int64)
-_MOST_CELLS = 2**18
+_MAX_CELLS = 2**18
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Daily sums and counts of each household (h), in the order of the ids.
+    """Daily totals and transition counts of each household (h), in the order of the ids.
 
-    `household`, `day`, `energy_wh`, `readings` (d) say what each day comes to, by its readings or by what stands for
-    their states, as was asked for; `counts` (h, k, k) are one-step transitions.
+    `household`, `day`, `energy_wh`, `readings` (d) are the daily totals, of the readings or of the representative
+    values of their states, as requested. `counts` (h, k, k) are one-step transitions.
     """
 
     ids: tuple[str, ...]
@@ -57,7 +64,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkTally:
-    """What one block alone says: household-days, counts, runs of readings, and the rows at its two ends."""
+    """Results of one chunk: household-days, counts, runs of readings, and the rows of its first and last day."""
 
     ids: tuple[str, ...]
     key: Ints
@@ -70,10 +77,10 @@ class _ChunkTally:
 
 @dataclass(frozen=True, slots=True)
 class _TallyRequest:
-    """The cut points of the states, and the states that are counted in place of readings, if they are."""
+    """The state edges, and the states that count instead of readings, if requested."""
 
     edges: Sequence[float]
-    counting: RepresentativeValues | None
+    counted_states: RepresentativeValues | None
 
     @property
     def n_states(self) -> int:
@@ -83,13 +90,17 @@ class _TallyRequest:
         """Return the state of every possible reading."""
         return states(np.arange(store.rules.max_half_hour_wh + 1), self.edges)
 
-    def counted(self, found: Readings) -> Readings:
-        """Return readings as they count in a day."""
-        return found if self.counting is None else replace(found, energy_wh=self.counting.represent(found.energy_wh))
+    def apply_states(self, readings: Readings) -> Readings:
+        """Return the readings with the energies that count in a day."""
+        return (
+            readings
+            if self.counted_states is None
+            else replace(readings, energy_wh=self.counted_states.represent(readings.energy_wh))
+        )
 
 
 class _ConflictingParts(Exception):
-    """Household-days that parts cannot settle alone."""
+    """Household-days with rows in several chunks."""
 
 
 def tally(
@@ -101,86 +112,92 @@ def tally(
     values: Literal["readings", "states"] = "readings",
     engine: Engine,
 ) -> Tally:
-    """Return daily sums and transition counts of all households in files.
+    """Return daily totals and transition counts of all households in files.
 
     Args:
         patterns: paths, globs or URLs.
-        dataset: the files' layout.
-        edges: public inner cut points of the states, Wh.
-        rules: what is set aside, and the columns of a "long" table.
-        values: whether a day is the sum of its readings, or of what stands for their states.
-        engine: how it runs.
+        dataset: name of the files' layout.
+        edges: public inner state edges [Wh].
+        rules: parsing rules, including the columns of a "long" table.
+        values: whether a daily total is the sum of its readings or of the representative values of their states.
+        engine: scheduler, workers and memory limits.
 
     Raises:
-        InputError: a file that cannot be understood, or readings of hours.
-        ChainError: states are to be counted, and the cut points are not whole or do not rise.
+        InputError: a file that cannot be parsed, or hourly readings.
+        ChainError: `values` is "states", and the edges are not integers or do not increase.
     """
     chosen = ReadingRules() if rules is None else rules
     if slot_step(chosen.interval_minutes) > 1:
         raise InputError(f"[input] interval_minutes = {chosen.interval_minutes}: states are of half-hours")
-    asked = _TallyRequest(edges, _public(edges) if values == "states" else None)
+    request = _TallyRequest(edges, _public_states(edges) if values == "states" else None)
     with TemporaryDirectory(prefix="agedp-") as folder:
         store = Store(Path(folder) / "store", dataset, chosen)
         try:
-            return _in_one_pass(store, patterns, asked, engine)
+            return _tally_files(store, patterns, request, engine)
         except _ConflictingParts:
-            return _through_a_store(store, patterns, asked, engine)
+            return _tally_by_store(store, patterns, request, engine)
 
 
-def _public(edges: Sequence[float]) -> RepresentativeValues:
-    """Return the states of half-hours between cut points.
+def _public_states(edges: Sequence[float]) -> RepresentativeValues:
+    """Return the states of half-hours between state edges.
 
     Raises:
-        ChainError: they are not whole, or do not rise from above 0.
+        ChainError: the edges are not integers, or do not increase from above 0.
     """
-    whole = tuple(int(edge) for edge in edges)
-    representative_values(whole if whole == tuple(edges) else edges)
-    return RepresentativeValues("half-hour", whole)
+    whole_edges = tuple(int(edge) for edge in edges)
+    representative_values(whole_edges if whole_edges == tuple(edges) else edges)
+    return RepresentativeValues("half-hour", whole_edges)
 
 
-def _in_one_pass(store: Store, patterns: Sequence[str], asked: _TallyRequest, engine: Engine) -> Tally:
-    sources = files.list_sources(patterns).sources
-    opened = [open_file(Identified(source, "", ""), store=store) for source in sources]
-    small = replace(engine, part_blocks=1)  # what fits the caches is quick
-    items = [(one, block) for one in opened for block in blocks_of(one, small, 0)]
-    each = partial(_piece, store=store, asked=asked, lookup=asked.lookup(store), block_bytes=engine.block_bytes)
-    pieces = map_each("tally", items, each=each, engine=engine)
-    if any(piece is None for piece in pieces):
+def _tally_files(store: Store, patterns: Sequence[str], request: _TallyRequest, engine: Engine) -> Tally:
+    sources = files.list_input_files(patterns).sources
+    opened = [open_file(IdentifiedFile(source, "", ""), store=store) for source in sources]
+    small = replace(engine, part_chunks=1)  # small chunks fit the caches
+    items = [(opened_file, chunk) for opened_file in opened for chunk in split_file(opened_file, small, 0)]
+    function = partial(
+        _tally_chunk, store=store, request=request, lookup=request.lookup(store), chunk_bytes=engine.chunk_bytes
+    )
+    tallies = map_items("tally", items, function=function, engine=engine)
+    if any(chunk_tally is None for chunk_tally in tallies):
         raise _ConflictingParts
-    return _merged(pieces, store, asked)
+    return _merge_chunks(tallies, store, request)
 
 
-def _piece(
-    item: tuple[Opened, Chunk], *, store: Store, asked: _TallyRequest, lookup: Ints, block_bytes: int
+def _tally_chunk(
+    item: tuple[OpenedFile, Chunk], *, store: Store, request: _TallyRequest, lookup: Ints, chunk_bytes: int
 ) -> _ChunkTally | None:
-    one, block = item
-    n_states = asked.n_states
-    ids, whole = kept_of(store.layout, parsed(one, block, store, block_bytes))
+    opened, chunk = item
+    n_states = request.n_states
+    ids, rows = collect_kept_rows(store.layout, parse_chunk(opened, chunk, store, chunk_bytes))
     names = tuple(ids)
-    if len(names) * n_states**2 > _MOST_CELLS:
+    if len(names) * n_states**2 > _MAX_CELLS:
         return None
-    household, time = whole.household.astype(np.int64), whole.time.astype(np.int64)
-    touched = packed(household, time // SLOTS)
-    at_edge = among(touched, np.unique(touched[[0, -1]])) if len(touched) else np.zeros(0, bool)
-    inner = _stretch(np.flatnonzero(~at_edge))
-    edge = _rows(names, whole, np.flatnonzero(at_edge))
-    found = settle(_rows(names, whole, inner), complete=store.layout.complete(store.rules))
-    there = distinct(touched[inner])
-    energy, readings = totals(asked.counted(found), there)
-    state = _states(store, found, lookup)
-    runs, counts = runs_and_counts(found.household, found.time, state, households=len(names), n_states=n_states)
-    return _ChunkTally(names, there, energy, readings, counts, runs, edge)
+    household, time = rows.household.astype(np.int64), rows.time.astype(np.int64)
+    touched = household_day_key(household, time // SLOTS)
+    at_edge = is_in_sorted(touched, np.unique(touched[[0, -1]])) if len(touched) else np.zeros(0, bool)
+    inner = _as_slice(np.flatnonzero(~at_edge))
+    edge = _stored_rows(names, rows, np.flatnonzero(at_edge))
+    deduplicated = deduplicate_rows(
+        _stored_rows(names, rows, inner), complete_channels=store.layout.complete_channels(store.rules)
+    )
+    keys = distinct_keys(touched[inner])
+    energy, readings = daily_totals(request.apply_states(deduplicated), keys)
+    state = _state_of_readings(store, deduplicated, lookup)
+    runs, counts = runs_and_counts(
+        deduplicated.household, deduplicated.time, state, households=len(names), n_states=n_states
+    )
+    return _ChunkTally(names, keys, energy, readings, counts, runs, edge)
 
 
-def _stretch(which: Ints) -> Ints | slice:
-    """Return places as a slice if they are one, which moves nothing: as published, the edges are at the ends."""
-    if len(which) and which[-1] - which[0] + 1 == len(which):
-        return slice(int(which[0]), int(which[-1]) + 1)
-    return which
+def _as_slice(indices: Ints) -> Ints | slice:
+    """Return contiguous indices as a slice, which copies nothing; in published files they are contiguous."""
+    if len(indices) and indices[-1] - indices[0] + 1 == len(indices):
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices
 
 
-def _rows(names: tuple[str, ...], whole: ParsedRows, which: Ints | slice) -> StoredRows:
-    part = whole.of(which)
+def _stored_rows(names: tuple[str, ...], rows: ParsedRows, indices: Ints | slice) -> StoredRows:
+    part = rows.select(indices)
     return StoredRows(
         names,
         part.household.astype(np.int64),
@@ -192,76 +209,82 @@ def _rows(names: tuple[str, ...], whole: ParsedRows, which: Ints | slice) -> Sto
     )
 
 
-def _states(store: Store, found: Readings, lookup: Ints) -> Ints:
-    """Return the state of each reading, -1 where a half-hour holds two passes."""
-    bounded = np.minimum(found.energy_wh, len(lookup) - 1)
+def _state_of_readings(store: Store, readings: Readings, lookup: Ints) -> Ints:
+    """Return the state of each reading, -1 for a half-hour with two passes."""
+    bounded = np.minimum(readings.energy_wh, len(lookup) - 1)
     state: Ints = lookup[bounded]
-    twice = repeated_half_hours(store.layout, found.time)
-    return np.where(twice, NONE, state) if twice.any() else state
+    twice = repeated_half_hours(store.layout, readings.time)
+    return np.where(twice, NO_STATE, state) if twice.any() else state
 
 
-def _merged(pieces: Sequence[_ChunkTally], store: Store, asked: _TallyRequest) -> Tally:
-    ids = tuple(sorted({name for piece in pieces for name in piece.ids}))
-    place = {name: code for code, name in enumerate(ids)}
-    codes = [np.array([place[name] for name in piece.ids], np.int64) for piece in pieces]
-    edge = settle(_edges(ids, pieces, codes, store), complete=store.layout.complete(store.rules))
-    counts = np.zeros((len(ids), asked.n_states, asked.n_states), np.int64)
-    for piece, code in zip(pieces, codes, strict=True):
-        counts[code] += piece.counts
-    keys = [_moved(piece.key, code) for piece, code in zip(pieces, codes, strict=True)]
-    there = distinct(packed(edge.household, edge.time // SLOTS))
-    energy, readings = totals(asked.counted(edge), there)
-    key = np.concatenate([there, *keys])
+def _merge_chunks(tallies: Sequence[_ChunkTally], store: Store, request: _TallyRequest) -> Tally:
+    ids = tuple(sorted({name for chunk_tally in tallies for name in chunk_tally.ids}))
+    code_by_id = {name: code for code, name in enumerate(ids)}
+    codes = [np.array([code_by_id[name] for name in chunk_tally.ids], np.int64) for chunk_tally in tallies]
+    edge = deduplicate_rows(
+        _join_edges(ids, tallies, codes, store), complete_channels=store.layout.complete_channels(store.rules)
+    )
+    counts = np.zeros((len(ids), request.n_states, request.n_states), np.int64)
+    for chunk_tally, code in zip(tallies, codes, strict=True):
+        counts[code] += chunk_tally.counts
+    keys = [_renumber_keys(chunk_tally.key, code) for chunk_tally, code in zip(tallies, codes, strict=True)]
+    edge_keys = distinct_keys(household_day_key(edge.household, edge.time // SLOTS))
+    energy, readings = daily_totals(request.apply_states(edge), edge_keys)
+    key = np.concatenate([edge_keys, *keys])
     order = np.argsort(key, kind="stable")
-    if not firsts(key[order]).all():
+    if not is_first_of_key(key[order]).all():
         raise _ConflictingParts
-    state = _states(store, edge, asked.lookup(store))
+    state = _state_of_readings(store, edge, request.lookup(store))
     single = np.stack([edge.household, edge.time, state, edge.time, state], axis=1)
-    join_runs(counts, np.concatenate([single, *map(_renamed, pieces, codes)]))
-    energy = np.concatenate([energy, *(piece.energy_wh for piece in pieces)])[order]
-    readings = np.concatenate([readings, *(piece.readings for piece in pieces)])[order]
-    household, day = unpacked(key[order])
+    join_runs(counts, np.concatenate([single, *map(_renumber_runs, tallies, codes)]))
+    energy = np.concatenate([energy, *(chunk_tally.energy_wh for chunk_tally in tallies)])[order]
+    readings = np.concatenate([readings, *(chunk_tally.readings for chunk_tally in tallies)])[order]
+    household, day = split_household_day_key(key[order])
     used = readings > 0
     return Tally(ids, household[used], day[used], energy[used], readings[used], counts)
 
 
-def _edges(ids: tuple[str, ...], pieces: Sequence[_ChunkTally], codes: Sequence[Ints], store: Store) -> StoredRows:
-    """Return the rows at the ends of all parts; parts are numbered in order, so the first of equal rows is kept."""
+def _join_edges(
+    ids: tuple[str, ...], tallies: Sequence[_ChunkTally], codes: Sequence[Ints], store: Store
+) -> StoredRows:
+    """Return the first and last rows of all chunks, numbered in order, so that the first of equal rows is kept."""
     edges = [
         replace(
-            piece.edge,
-            household=code[piece.edge.household] if len(code) else piece.edge.household,
-            row=(part << 32) | piece.edge.row,
+            chunk_tally.edge,
+            household=code[chunk_tally.edge.household] if len(code) else chunk_tally.edge.household,
+            row=(part << 32) | chunk_tally.edge.row,
         )
-        for part, (piece, code) in enumerate(zip(pieces, codes, strict=True))
+        for part, (chunk_tally, code) in enumerate(zip(tallies, codes, strict=True))
     ]
-    return joined(ids, edges, width=store.layout.width)
+    return join_rows(ids, edges, width=store.layout.width)
 
 
-def _moved(key: Ints, codes: Ints) -> Ints:
-    household, day = unpacked(key)
-    return packed(codes[household], day) if len(codes) else key
+def _renumber_keys(key: Ints, codes: Ints) -> Ints:
+    household, day = split_household_day_key(key)
+    return household_day_key(codes[household], day) if len(codes) else key
 
 
-def _renamed(piece: _ChunkTally, codes: Ints) -> Ints:
-    runs = piece.runs.copy()
+def _renumber_runs(chunk_tally: _ChunkTally, codes: Ints) -> Ints:
+    runs = chunk_tally.runs.copy()
     runs[:, 0] = codes[runs[:, 0]] if len(codes) else runs[:, 0]
     return runs
 
 
-def _through_a_store(store: Store, patterns: Iterable[str], asked: _TallyRequest, engine: Engine) -> Tally:
-    delivery = read(store, list(patterns), engine=engine)
-    months = [month_readings(store, month, delivery.contents) for month in delivery.months]
+def _tally_by_store(store: Store, patterns: Iterable[str], request: _TallyRequest, engine: Engine) -> Tally:
+    delivery = ingest(store, list(patterns), engine=engine)
+    months = [load_month_readings(store, month, delivery.contents) for month in delivery.months]
     ids = tuple(sorted({name for month in months for name in month.ids}))
-    place = {name: code for code, name in enumerate(ids)}
+    code_by_id = {name: code for code, name in enumerate(ids)}
     household = np.concatenate(
-        [_NONE, *(np.array([place[name] for name in m.ids] or [0], np.int64)[m.household] for m in months)]
+        [_NONE, *(np.array([code_by_id[name] for name in m.ids] or [0], np.int64)[m.household] for m in months)]
     )
     time, energy = (np.concatenate([_NONE, *(getattr(m, name) for m in months)]) for name in ("time", "energy_wh"))
     order = np.lexsort((time, household))
-    whole = Readings(ids, household[order], time[order], energy[order], _NONE, _NONE, _NONE)
-    state = _states(store, whole, asked.lookup(store))
-    _, counts = runs_and_counts(whole.household, whole.time, state, households=len(ids), n_states=asked.n_states)
-    there = distinct(packed(whole.household, whole.time // SLOTS))
-    codes, day = unpacked(there)
-    return Tally(ids, codes, day, *totals(asked.counted(whole), there), counts)
+    readings = Readings(ids, household[order], time[order], energy[order], _NONE, _NONE, _NONE)
+    state = _state_of_readings(store, readings, request.lookup(store))
+    _, counts = runs_and_counts(
+        readings.household, readings.time, state, households=len(ids), n_states=request.n_states
+    )
+    keys = distinct_keys(household_day_key(readings.household, readings.time // SLOTS))
+    codes, day = split_household_day_key(keys)
+    return Tally(ids, codes, day, *daily_totals(request.apply_states(readings), keys), counts)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Final
 
-from agedp_data.readers.stamps import ISO, LOCAL_ISO, USUAL, fits, is_iso, parser_format
+from agedp_data.readers.stamps import COMMON_FORMATS, ISO, LOCAL_ISO, is_iso, matches_format, parser_format
 
 MISSING: Final = ("", "null", "na", "n/a", "nan", "none", "-", "missing")
 NEARLY_ALL: Final = 0.95
@@ -22,7 +22,7 @@ NEARLY_ALL: Final = 0.95
 _SHORT_DAYS: Final = ("%d/%m/%y ", "%m/%d/%y ", "%y/%m/%d ", "%d-%m-%y ", "%m-%d-%y ", "%y-%m-%d ", "%d.%m.%y ")
 _LONG_DAYS: Final = ("%m-%d-%Y ", "%Y/%m/%d ", "%Y.%m.%d ")
 FORMATS: Final = (
-    *USUAL,
+    *COMMON_FORMATS,
     *(f"{day}{time}" for day in (*_SHORT_DAYS, *_LONG_DAYS) for time in ("%H:%M:%S", "%H:%M")),
     "%m/%d/%Y %I:%M:%S %p",
     "%m/%d/%Y %I:%M %p",
@@ -47,8 +47,10 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
     distinct = sorted({cell for cell in cells if cell.lower() not in MISSING})
     sample = distinct[:: max(1, len(distinct) // _SAMPLED)]
     patterns = {_parsed_as(pattern): pattern for pattern in reversed(FORMATS)}
-    patterns = {kind: pattern for kind, pattern in patterns.items() if any(fits(cell, kind) for cell in sample)}
-    read = {pattern: {cell for cell in distinct if fits(cell, kind)} for kind, pattern in patterns.items()}
+    patterns = {
+        kind: pattern for kind, pattern in patterns.items() if any(matches_format(cell, kind) for cell in sample)
+    }
+    read = {pattern: {cell for cell in distinct if matches_format(cell, kind)} for kind, pattern in patterns.items()}
     best = max(read, key=lambda pattern: len(read[pattern]), default="")
     if not read or len(read[best]) < max(1, NEARLY_ALL * len(distinct)):
         return ()

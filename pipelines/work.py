@@ -301,7 +301,7 @@ def checked(run_file: str | Path) -> RunFile:
         RunFileError: the run file.
     """
     run = load(Path(run_file))
-    folders.keep_private(Path(run.output.confidential))
+    folders.restrict_access(Path(run.output.confidential))
     return run
 
 
@@ -320,7 +320,7 @@ def engine_of(run: RunFile, scheduler: str | None, told: ProgressReporter = SILE
 def rules_of(run: RunFile) -> ReadingRules:
     """Return the rules that the rows of a run file's input files are read under."""
     named = run.input.named_columns
-    columns = NamedColumns.of(named) if named is not None else None
+    columns = NamedColumns.from_keys(named) if named is not None else None
     table = run.input
     return ReadingRules(table.max_half_hour_wh, table.own_keys, columns, table.interval_minutes)
 
@@ -328,5 +328,5 @@ def rules_of(run: RunFile) -> ReadingRules:
 def store_of(run: RunFile) -> Store:
     """Return where the readings of a run file lie, and the rules they are read under."""
     rules = rules_of(run)
-    order = FileOrder(run.input.file_order, remembers=run.schedule.mode != "archive")
+    order = FileOrder(run.input.file_order, keeps_unlisted=run.schedule.mode != "archive")
     return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

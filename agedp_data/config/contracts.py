@@ -23,7 +23,7 @@ from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.publication import Publication
-from agedp_data.readers.zone_changes import ALWAYS_THE_SAME, zone_changes
+from agedp_data.readers.zone_changes import FIXED_ZONES, zone_changes
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -42,7 +42,7 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
         name: {**contract_value(each), "share": contract_value(shares[name])} for name, each in run.series.items()
     }
     zone = run.input.layout.day_zone
-    if zone not in ALWAYS_THE_SAME:
+    if zone not in FIXED_ZONES:
         registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
     if model is not None:
         registered.setdefault("model", {})["hash"] = model

@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from pydantic import PlainValidator, ValidationInfo
 
 from agedp_data.notions.parameters import FREE, Marker, text, wrong
-from agedp_data.readers.storage import LINK
+from agedp_data.readers.storage import URL_CHAIN
 
 PLACE: Final = Marker()
 """Names a file or folder: its value may stand in private texts only."""
@@ -87,7 +87,7 @@ def _marker(value: object) -> str:
         raise wrong("must contain {day}, which stands for the date, and no other braces")
     if is_url(written):
         _split(written)
-        if any(one.username or one.query for one in map(urlsplit, LINK.split(written))):
+        if any(one.username or one.query for one in map(urlsplit, URL_CHAIN.split(written))):
             raise wrong("is published with the promise: its URL must have no user and no query", hide=True)
     return written
 
@@ -152,7 +152,7 @@ def ledger_path(url: str) -> str:
 def _split(url: str) -> SplitResult:
     """Return the parts of a URL, of several the outermost one's; none has a password."""
     try:
-        parts = [urlsplit(one) for one in LINK.split(url)]
+        parts = [urlsplit(one) for one in URL_CHAIN.split(url)]
         passwords = [one.password for one in parts if one.password is not None]
         _ = [one.port for one in parts]  # words in its place may be a password with a slash in it
     except ValueError:

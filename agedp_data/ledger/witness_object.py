@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger.witness import WitnessState, damaged, format_state, parse_state, refusal
-from agedp_data.readers.storage import answered, system_at, told
+from agedp_data.readers.storage import format_location, input_errors, system_at
 
 _CONFLICTS: Final = frozenset(("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412"))
 _NO_TAG: Final = f'"{"0" * 32}"'
@@ -25,7 +25,7 @@ class ObjectWitness:
     @property
     def place(self) -> str:
         """Return the URL."""
-        return told(self.url)
+        return format_location(self.url)
 
     def read(self) -> WitnessState | None:
         """Return what the object holds."""
@@ -49,7 +49,7 @@ class ObjectWitness:
     def _fetch(self) -> tuple[WitnessState | None, str]:
         """Return the record and the tag of a version that is no newer: a change in between fails the condition."""
         try:
-            with answered("the witness", self.url):
+            with input_errors("the witness", self.url):
                 system, path = system_at(self.url)
                 system.invalidate_cache()
                 try:
@@ -65,7 +65,7 @@ class ObjectWitness:
 
     def _put(self, content: bytes, **condition: str) -> bool:
         try:
-            with answered("the witness", self.url):
+            with input_errors("the witness", self.url):
                 system, path = system_at(self.url)
                 try:
                     system.pipe_file(path, content, **condition)

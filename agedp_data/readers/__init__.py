@@ -1,1 +1,1 @@
-"""How the files of each dataset are understood: from bytes to records of whole watt-hours."""
+"""Parsers of the datasets: from the bytes of input files to records of whole watt-hours."""

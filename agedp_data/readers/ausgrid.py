@@ -1,8 +1,8 @@
 """Ausgrid solar homes: one row per customer, category and day, 48 columns labelled with the END of the half-hour.
 
 Household use is general consumption GC plus controlled load CL; GG is generation. Days are Sydney civil days:
-the two half-hours that the spring day does not have are written as 0 and are not readings, the repeated autumn
-hour is summed into its two columns by the publisher and stays in the day's sum.
+the two half-hours that do not exist on the spring day are written as 0 and are not readings; the publisher adds the
+repeated autumn hour into its two columns, and it remains in the daily total.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from agedp_data.readers.layout import (
     RejectionReason,
     first_reason,
     household_ids,
-    whole_wh,
+    round_to_wh,
 )
 from agedp_data.readers.lines import column_names
 
@@ -50,21 +50,21 @@ _FORMATS = ("%d/%m/%Y", "%d-%b-%y")
 
 
 Category = Literal["GC", "CL", "GG"]
-Absent = Literal["zero", "missing"]
+MissingLoad = Literal["zero", "missing"]
 
 
-def _absent(data: dict[str, Any]) -> Absent | None:
+def _default_missing_load(data: dict[str, Any]) -> MissingLoad | None:
     return "zero" if {"GC", "CL"} <= set(data.get("categories", ())) else None
 
 
 class AusgridKeys(Section):
-    """What [input] says of Ausgrid solar homes: a household's use is the sum of its `categories`."""
+    """The keys of [input] for Ausgrid solar homes: a household's use is the sum of its `categories`."""
 
     categories: ListOf[Category] = ("GC", "CL")
     """Categories that add up to a household's use: general consumption (GC), controlled load (CL), or generation (GG)
     alone.
     """
-    missing_controlled_load: Absent | None = Field(default_factory=_absent)
+    missing_controlled_load: MissingLoad | None = Field(default_factory=_default_missing_load)
     """Controlled load of a household-day that has a GC row and no CL row; "zero" unless written, where both categories
     are read.
     """
@@ -107,7 +107,7 @@ class Ausgrid:
                 return _header(skip + 1, bool(quality), width)
         return None
 
-    def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
+    def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
         """Return the error about a file whose first rows have no date that is day first."""
         return InputError("no date format fits the first rows; dates must be day first, 1/07/2011 or 1-Jul-10")
 
@@ -116,11 +116,11 @@ class Ausgrid:
         return (",".join(_FIXED) + ",0:30,1:00,...,23:30,0:00[,Row Quality]",)
 
     def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
-        """Return one record of 48 readings per row; the hour that does not exist is missing."""
+        """Return one record of 48 readings per row; readings of an hour that does not exist are missing."""
         ids, household, no_household = household_ids(columns.values["household"])
-        day, no_day = _days(columns.values["date"])
-        channel = _channels(columns.values["category"], _own(rules))
-        energy, empty, cell_reasons = _energies(columns, rules)
+        day, no_day = _parse_days(columns.values["date"])
+        channel = _channels(columns.values["category"], _layout_keys(rules))
+        energy, empty, cell_reasons = _parse_energies(columns, rules)
         for index in np.unique(day[~no_day]):
             absent = self.absent_slots(date.fromordinal(int(index) + _EPOCH))
             if absent:
@@ -136,13 +136,13 @@ class Ausgrid:
             ],
         )
         slot = np.zeros(columns.rows, np.int64)
-        return Records(ids, household, channel, day, slot, energy, reason, _notes(columns, header))
+        return Records(ids, household, channel, day, slot, energy, reason, _count_notes(columns, header))
 
-    def complete(self, rules: ReadingRules) -> Channels:
-        """Return all categories, and the first alone if a customer-day without the others counts them as 0."""
-        own = _own(rules)
-        every = frozenset(range(len(own.categories)))
-        return (every,) if own.missing_controlled_load == "missing" else (frozenset({0}), every)
+    def complete_channels(self, rules: ReadingRules) -> Channels:
+        """Return all categories, and also GC alone if missing controlled load counts as 0."""
+        keys = _layout_keys(rules)
+        all_channels = frozenset(range(len(keys.categories)))
+        return (all_channels,) if keys.missing_controlled_load == "missing" else (frozenset({0}), all_channels)
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
         """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes forward."""
@@ -171,18 +171,18 @@ def _header(lines: int, quality: bool, width: int) -> Header:
     return Header(variant, lines, tuple(names), types)
 
 
-def _days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
+def _parse_days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
     texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
-    days = [_date(text) for text in texts]
+    days = [_parse_date(text) for text in texts]
     lookup = np.array([MISSING if day is None else day.toordinal() - _EPOCH for day in days] + [MISSING], np.int64)
     day = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
     return day, day == MISSING
 
 
-def _date(text: str) -> date | None:
-    """Return the date of one row; the two formats have no text in common.
+def _parse_date(text: str) -> date | None:
+    """Return the date of one row; no text fits both formats.
 
-    >>> _date("1/07/2011"), _date("1-Jul-10"), _date("7/31/2011")
+    >>> _parse_date("1/07/2011"), _parse_date("1-Jul-10"), _parse_date("7/31/2011")
     (datetime.date(2011, 7, 1), datetime.date(2010, 7, 1), None)
     """
     if not re.fullmatch(r"[\w/-]{6,11}", text, re.ASCII):
@@ -194,43 +194,43 @@ def _date(text: str) -> date | None:
     return None
 
 
-def _own(rules: ReadingRules) -> AusgridKeys:
-    return rules.own if isinstance(rules.own, AusgridKeys) else AusgridKeys()
+def _layout_keys(rules: ReadingRules) -> AusgridKeys:
+    return rules.layout_keys if isinstance(rules.layout_keys, AusgridKeys) else AusgridKeys()
 
 
-def _channels(column: pa.DictionaryArray, own: AusgridKeys) -> Ints:
-    asked = [category for category in get_args(Category) if category in own.categories]  # in whatever order they stand
-    order = {category: i for i, category in enumerate(asked)}
+def _channels(column: pa.DictionaryArray, keys: AusgridKeys) -> Ints:
+    categories = [category for category in get_args(Category) if category in keys.categories]
+    order = {category: i for i, category in enumerate(categories)}
     texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
     lookup = np.array([order.get(text, -1) for text in texts] + [-1], np.int64)
-    found: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
-    return found
+    channels: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    return channels
 
 
-def _energies(columns: Columns, rules: ReadingRules) -> tuple[Ints, Flags, list[tuple[RejectionReason, Flags]]]:
+def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Ints, Flags, list[tuple[RejectionReason, Flags]]]:
     """Return (n, 48) watt-hours, the rows without any reading and, per reason, the rows with such a cell.
 
-    One bad cell sets the row aside: what the rest of its day was is then not known.
+    One unusable cell rejects the row: the use of the rest of the day is then unknown.
     """
-    nothing = np.ones(columns.rows, bool)
+    is_empty_row = np.ones(columns.rows, bool)
     energy = np.full((columns.rows, SLOTS), MISSING, np.int64)
-    kinds = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
-    marks: dict[RejectionReason, Flags] = {
-        kind: np.zeros(columns.rows, bool) for kind in (RejectionReason.TEXT, *kinds)
+    reasons = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
+    flags_by_reason: dict[RejectionReason, Flags] = {
+        reason: np.zeros(columns.rows, bool) for reason in (RejectionReason.TEXT, *reasons)
     }
     for slot, name in enumerate(READINGS):
         column = columns.values[name]
         empty = pc.is_null(column).to_numpy(zero_copy_only=False)
-        wh, why = whole_wh(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), rules)
+        wh, energy_reason = round_to_wh(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), rules)
         energy[:, slot] = np.where(empty, MISSING, wh)
-        nothing &= empty & ~columns.bad(name)
-        marks[RejectionReason.TEXT] |= columns.bad(name)
-        for kind in kinds:
-            marks[kind] |= why == kind
-    return energy, nothing, list(marks.items())
+        is_empty_row &= empty & ~columns.unreadable_cells(name)
+        flags_by_reason[RejectionReason.TEXT] |= columns.unreadable_cells(name)
+        for reason in reasons:
+            flags_by_reason[reason] |= energy_reason == reason
+    return energy, is_empty_row, list(flags_by_reason.items())
 
 
-def _notes(columns: Columns, header: Header) -> dict[str, int]:
+def _count_notes(columns: Columns, header: Header) -> dict[str, int]:
     if "quality" not in header.types:
         return {}
     cells = columns.values["quality"].cast(pa.binary()).to_pylist()

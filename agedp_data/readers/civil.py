@@ -1,6 +1,6 @@
-"""Civil days of a zone in half-hour slots: which slots a day lacks, which hold two half-hours, and what a clock says.
+"""Civil days of a zone in half-hour slots: absent slots, repeated slots, and the slot of a wall-clock time.
 
-A zone's own name is all that is asked: the dates of its changes come from the time zone database.
+The only input is the name of the zone; the dates of its clock changes come from the time zone database.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class ZoneDays:
 
     def __init__(self, zone: str) -> None:
         self.zone = ZoneInfo(zone)
-        self._changes = lru_cache(maxsize=4096)(self._find)
+        self._changes = lru_cache(maxsize=4096)(self._find_changes)
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
-        """Return the slots that the day does not have."""
+        """Return the slots that do not exist on the day (the clock goes forward)."""
         return self._changes(day)[0]
 
     def repeated_slots(self, day: date) -> tuple[int, ...]:
-        """Return the slots that the day has twice."""
+        """Return the slots that occur twice on the day (the clock goes back)."""
         return self._changes(day)[1]
 
     def day_end(self, day: date) -> datetime:
         """Return the instant (UTC) at which the day ends."""
         return datetime.combine(day + timedelta(days=1), time(), self.zone).astimezone(UTC)
 
-    def _find(self, day: date) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _find_changes(self, day: date) -> tuple[tuple[int, ...], tuple[int, ...]]:
         start = datetime.combine(day, time(), self.zone).astimezone(UTC)
         half_hours = int((self.day_end(day) - start) / _HALF_HOUR)
         if half_hours == 48:
@@ -54,7 +54,7 @@ class ZoneDays:
 
 
 class ClockPass(IntEnum):
-    """Which half-hour of a day's slot: the only one, one of two, or one of two that the clock does not tell apart."""
+    """Which pass of a slot: the only one, the first or second of two, or either if the clock shows both alike."""
 
     ONLY = 0
     FIRST = 1
@@ -63,25 +63,25 @@ class ClockPass(IntEnum):
 
 
 class SlotPosition(NamedTuple):
-    """Where a half-hour lies: day since 1970, slot, pass; `minutes` past the slot's start, 0 if it is a slot at all."""
+    """Position of a half-hour: day since 1970, slot, pass, and its `minutes` past the start of the slot."""
 
     day: int
     slot: int
-    passed: ClockPass
+    clock_pass: ClockPass
     minutes: int = 0
 
 
 class WallClock:
-    """Half-hours by what a clock of one zone shows at their start, as the days of another zone count them.
+    """Half-hours by the wall-clock time of one zone at their start, in days and slots of another zone.
 
-    An hour that the clock skips has no place. In one that it shows twice the two passes are told apart by nothing:
-    where both fall into one slot of the day (the zones go back together) either may be meant, elsewhere neither is.
+    An hour that the clock skips has no position. For an hour that it shows twice nothing distinguishes the passes. If
+    both belong to one slot of the day (both zones go back together), the pass is `EITHER`; otherwise there is none.
 
     >>> clock = WallClock("UTC", ZoneDays("Europe/London"))
-    >>> clock.place(datetime(2013, 10, 27, 1, 30))
-    SlotPosition(day=16005, slot=3, passed=<ClockPass.SECOND: 2>, minutes=0)
+    >>> clock.slot_at(datetime(2013, 10, 27, 1, 30))
+    SlotPosition(day=16005, slot=3, clock_pass=<ClockPass.SECOND: 2>, minutes=0)
     >>> london = WallClock("Europe/London", ZoneDays("Europe/London"))
-    >>> london.place(datetime(2013, 10, 27, 1, 30)).passed.name, london.place(datetime(2013, 3, 31, 1, 30))
+    >>> london.slot_at(datetime(2013, 10, 27, 1, 30)).clock_pass.name, london.slot_at(datetime(2013, 3, 31, 1, 30))
     ('EITHER', None)
     """
 
@@ -90,26 +90,30 @@ class WallClock:
         self.at_quarter = lru_cache(maxsize=2**17)(self._at_quarter)
 
     def _at_quarter(self, number: int) -> SlotPosition | None:
-        return self.place(_EPOCH + number * _QUARTER)
+        return self.slot_at(_EPOCH + number * _QUARTER)
 
-    def place(self, shown: datetime) -> SlotPosition | None:
-        """Return the place of the half-hour at whose start the clock shows this (without a zone); None if unknown."""
-        first, second = (shown.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
-        place = self._place(first)
+    def slot_at(self, wall_time: datetime) -> SlotPosition | None:
+        """Return the position of the half-hour that starts at a wall-clock time (naive); None if it has none."""
+        first, second = (wall_time.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
+        first_position = self._position(first)
         if first.utcoffset() == second.utcoffset():
-            return place
+            return first_position
         if _seconds(first) < _seconds(second):  # shown twice
-            other = self._place(second)
-            return place._replace(passed=ClockPass.EITHER) if place[:2] == other[:2] else None
+            second_position = self._position(second)
+            return (
+                first_position._replace(clock_pass=ClockPass.EITHER)
+                if first_position[:2] == second_position[:2]
+                else None
+            )
         return None
 
-    def _place(self, start: datetime) -> SlotPosition:
+    def _position(self, start: datetime) -> SlotPosition:
         wall = start.astimezone(UTC).astimezone(self._days.zone)
         slot, minutes = divmod(wall.hour * 60 + wall.minute, 30)
-        passed = ClockPass.ONLY
+        clock_pass = ClockPass.ONLY
         if slot in self._days.repeated_slots(wall.date()):
-            passed = ClockPass.SECOND if wall.fold else ClockPass.FIRST
-        return SlotPosition((wall.date() - _EPOCH.date()).days, slot, passed, minutes)
+            clock_pass = ClockPass.SECOND if wall.fold else ClockPass.FIRST
+        return SlotPosition((wall.date() - _EPOCH.date()).days, slot, clock_pass, minutes)
 
 
 def _seconds(start: datetime) -> float:

@@ -1,4 +1,4 @@
-"""Files as byte ranges of whole lines; a cut is made at a line end, and the results never depend on where."""
+"""Files as chunks of whole lines: files are split at line ends, and results never depend on where."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import IO
 
 from agedp_data.readers.files import InputFile
 from agedp_data.readers.lines import LONGEST_LINE
-from agedp_data.readers.packing import is_packed, unpacked
+from agedp_data.readers.packing import is_compressed, open_decompressed
 
 _WINDOW = 64 * 1024
 _STEP = 8 * 1024 * 1024
-_SHOWN = LONGEST_LINE + len(b"\r\n")
-"""What is handed on of a line that is too long: enough to see that it is, whatever its last bytes are."""
+_MAX_LINE_BYTES = LONGEST_LINE + len(b"\r\n")
+"""Bytes that are passed on of a line that is too long: enough to recognise it as too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes [start, stop) of one file, whole lines; `number` counts from 0; without `stop` to the end."""
+    """Bytes [start, stop) of one file, whole lines; `number` counts from 0; to the end if `stop` is None."""
 
     source: InputFile
     number: int
@@ -26,65 +26,65 @@ class Chunk:
     stop: int | None
 
 
-def cut(source: InputFile, *, start: int, block_bytes: int) -> tuple[Chunk, ...]:
-    """Cut a file from `start` (its first data row) into blocks of whole lines of at least `block_bytes`.
+def split_into_chunks(source: InputFile, *, start: int, chunk_bytes: int) -> tuple[Chunk, ...]:
+    """Split a file from `start` (its first data row) into chunks of whole lines of at least `chunk_bytes`.
 
-    A packed file is one block: it can only be read from its beginning.
+    A compressed file is one chunk: it can only be read from its beginning.
     """
-    if is_packed(source.location):
+    if is_compressed(source.location):
         return (Chunk(source, 0, start, None),)
-    with unpacked(source) as stream:
-        ends = [*_line_ends(stream, start, source.size, block_bytes), source.size]
+    with open_decompressed(source) as stream:
+        ends = [*_line_ends(stream, start, source.size, chunk_bytes), source.size]
     starts = [start, *ends[:-1]]
     pairs = [(a, b) for a, b in zip(starts, ends, strict=True) if b > a]
     return tuple(Chunk(source, i, a, b) for i, (a, b) in enumerate(pairs))
 
 
-def chunks(block: Chunk, *, at_a_time: int) -> Iterator[bytes]:
-    """Yield the lines of a block, about so many bytes at a time, each time whole lines.
+def read_lines(chunk: Chunk, *, batch_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of a chunk in batches of about `batch_bytes` bytes, each of whole lines.
 
-    A line that is too long to be read (`LONGEST_LINE`) comes cut off, so that no line needs more memory than that.
+    A line longer than `LONGEST_LINE` is truncated, so that no line needs more memory than that.
 
     Raises:
         InputError: the file cannot be read.
     """
-    with unpacked(block.source) as stream:
-        if is_packed(block.source.location):
-            yield from _streamed(stream, block.start, at_a_time)
+    with open_decompressed(chunk.source) as stream:
+        if is_compressed(chunk.source.location):
+            yield from _read_stream(stream, chunk.start, batch_bytes)
         else:
-            yield from _sought(stream, block, at_a_time)
+            yield from _read_seekable(stream, chunk, batch_bytes)
 
 
-def _streamed(stream: IO[bytes], start: int, at_a_time: int) -> Iterator[bytes]:
+def _read_stream(stream: IO[bytes], start: int, batch_bytes: int) -> Iterator[bytes]:
     while start > 0 and (skipped := stream.read(min(start, _STEP))):
         start -= len(skipped)
     rest = b""
-    while data := stream.read(at_a_time):
+    while data := stream.read(batch_bytes):
         data = rest + data
         end = data.rfind(b"\n") + 1
         if end:
             yield data[:end]
-        rest = data[end : end + _SHOWN]
+        rest = data[end : end + _MAX_LINE_BYTES]
     if rest:
         yield rest
 
 
-def _sought(stream: IO[bytes], block: Chunk, at_a_time: int) -> Iterator[bytes]:
-    """Yield chunks that are read in one piece and never copied: their ends are sought first."""
-    stop = block.source.size if block.stop is None else block.stop
-    start, most = block.start, at_a_time + _SHOWN
-    for end in (*_line_ends(stream, start, stop, at_a_time), stop):
+def _read_seekable(stream: IO[bytes], chunk: Chunk, batch_bytes: int) -> Iterator[bytes]:
+    """Yield batches that are read at once and never copied: their ends are searched first."""
+    stop = chunk.source.size if chunk.stop is None else chunk.stop
+    start, max_bytes = chunk.start, batch_bytes + _MAX_LINE_BYTES
+    for end in (*_line_ends(stream, start, stop, batch_bytes), stop):
         stream.seek(start)
-        data = stream.read(min(end - start, most))
-        if end - start > most:  # its last line is too long: it goes on from where the chunk could have ended
-            data = data[: data.rfind(b"\n") + 1 + _SHOWN] + b"\n"
+        data = stream.read(min(end - start, max_bytes))
+        if end - start > max_bytes:  # its last line is too long: it continues where the batch could have ended
+            data = data[: data.rfind(b"\n") + 1 + _MAX_LINE_BYTES] + b"\n"
         yield data
         start = end
 
 
-def _line_ends(stream: IO[bytes], start: int, stop: int, block_bytes: int) -> Iterator[int]:
-    """Yield positions behind line ends before `stop`, at least `block_bytes` apart."""
-    position = start + block_bytes
+def _line_ends(stream: IO[bytes], start: int, stop: int, chunk_bytes: int) -> Iterator[int]:
+    """Yield positions after line ends before `stop`, at least `chunk_bytes` apart."""
+    position = start + chunk_bytes
     while position < stop:
         stream.seek(position - 1)
         end = -1
@@ -94,4 +94,4 @@ def _line_ends(stream: IO[bytes], start: int, stop: int, block_bytes: int) -> It
         if end < 0 or position >= stop:
             return
         yield position
-        position += block_bytes
+        position += chunk_bytes

@@ -1,6 +1,6 @@
 """The datasets by name: those whose layout is fixed, and "long", whose layout the run file describes.
 
-Whoever asks which datasets there are, or what a run file may say of one, goes over `LAYOUTS` and knows none by name.
+Code that needs the datasets, or their keys in a run file, iterates over `LAYOUTS` and names none of them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ def layout_of(
 ) -> Layout:
     """Return the layout of a dataset.
 
-    `columns`, as the run file or a contract writes them out, are for "long" only, as is an `interval_minutes` that is
-    not 30.
+    `columns`, as in the run file or a contract, are for "long" only, as is an `interval_minutes` other than 30.
 
     >>> layout_of("london").day_zone
     'GMT'
 
     Raises:
-        InputError: an unknown dataset, "long" without columns, or another with them or with another interval.
+        InputError: an unknown dataset, "long" without columns, or another dataset with columns or another interval.
     """
     if dataset not in DATASETS:
         raise InputError(f'dataset "{dataset}" is not one of {", ".join(DATASETS)}')
@@ -46,7 +45,7 @@ def layout_of(
         if interval_minutes != LAYOUTS[dataset].interval_minutes:
             raise InputError(f'[input] interval_minutes = {interval_minutes} goes with dataset = "long"')
         return LAYOUTS[dataset]
-    return _long(columns if isinstance(columns, NamedColumns) else NamedColumns.of(columns), interval_minutes)
+    return _long(columns if isinstance(columns, NamedColumns) else NamedColumns.from_keys(columns), interval_minutes)
 
 
 _long = lru_cache(maxsize=64)(Long)

@@ -1,6 +1,6 @@
-"""Input files: which ones, in what order, named by content.
+"""Input files: their list, their order and the hashes of their content.
 
-Messages name a file in their private text only: file names can be household ids.
+Only the private text of a message names a file: file names can be household ids.
 """
 
 from __future__ import annotations
@@ -13,140 +13,155 @@ from pathlib import Path
 
 from agedp_data.errors import InputError, UnreadableFile
 from agedp_data.readers import storage
-from agedp_data.readers.packing import unpacked
+from agedp_data.readers.packing import open_decompressed
 from agedp_data.shown import escape_text
 
 EXTENSIONS = (".csv", ".csv.gz", ".csv.zip", ".csv.zst", ".gz", ".zip", ".zst")
 HEAD_BYTES = 64 * 1024
-LEAF_BYTES = 32 * 1024 * 1024
-_CHUNK = 256 * 1024
+SEGMENT_BYTES = 32 * 1024 * 1024
+_HASH_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One input file; `label` ("input 12 of 40") is all that may leave the house."""
+    """One input file; only its `label` ("input 12 of 40") is public."""
 
     location: str
     label: str
     size: int
     modified_ns: int
     touched_ns: int
-    stamp: str
+    fingerprint: str
 
     @property
     def name(self) -> str:
-        """Return the file's own name."""
+        """Return the file name without its folder."""
         return self.location.rpartition("/")[2]
 
-    def error(self, what: str, *, private: str | None = None) -> InputError:
-        """Return the error to raise about this file; its name and what `private` quotes stay in the private text."""
-        return InputError(f"{self.label}: {what}", private=f"{storage.told(self.location)}: {private or what}")
+    def error(self, problem: str, *, private: str | None = None) -> InputError:
+        """Return the error to raise about this file; its name and `private` are in the private text only."""
+        return InputError(
+            f"{self.label}: {problem}", private=f"{storage.format_location(self.location)}: {private or problem}"
+        )
 
-    def unreadable(self, what: str, *, private: str | None = None) -> UnreadableFile:
-        """Return the error to raise about what the file contains; texts as in `error`."""
-        error = self.error(what, private=private)
+    def unreadable(self, problem: str, *, private: str | None = None) -> UnreadableFile:
+        """Return the error to raise about the content of the file; texts as in `error`."""
+        error = self.error(problem, private=private)
         return UnreadableFile(str(error), private=error.private)
 
     def check_unchanged(self) -> None:
-        """Raise InputError if the file is no longer the one that was listed."""
-        with storage.answered(f"{self.label}:", self.location):
-            now = storage.status(self.location)
-        if now.stamp != self.stamp:
+        """Check that the file has not changed since it was listed.
+
+        Raises:
+            InputError: it has.
+        """
+        with storage.input_errors(f"{self.label}:", self.location):
+            current = storage.file_status(self.location)
+        if current.fingerprint != self.fingerprint:
             raise self.error("changed while it was read; run again when the delivery is complete")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """The input files in reading order, and how many names were passed over."""
+class InputListing:
+    """The input files in reading order, and the number of names that were skipped."""
 
     sources: tuple[InputFile, ...]
     ignored: int
 
 
-def list_sources(patterns: Sequence[str], *, but: Sequence[str] = (), required: bool = True) -> Listing:
-    """Return the files that paths, globs and URLs name, numerically ordered; hidden and unknown ones are counted.
+def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), required: bool = True) -> InputListing:
+    """Return the files that paths, globs and URLs name, in natural order.
 
-    So are those of `but`: a roster beside the readings is no reading, whatever the glob.
+    Hidden files, unknown extensions and files of `excluding` (a roster in the folder of the readings) are skipped and
+    counted.
 
     Raises:
-        InputError: nothing usable, or a file that cannot be opened.
+        InputError: no usable file, or a file that cannot be opened.
     """
-    found = sorted({location for pattern in patterns for location in storage.named(pattern)}, key=numeric)
-    others = {storage.place(location) for location in but}
-    named = [location for location in found if _has_known_name(location) and storage.place(location) not in others]
-    usable = [location for location in named if _is_file(location)]
+    locations = sorted(
+        {location for pattern in patterns for location in storage.list_locations(pattern)}, key=natural_sort_key
+    )
+    excluded = {storage.canonical_location(location) for location in excluding}
+    candidates = [
+        location
+        for location in locations
+        if _has_input_extension(location) and storage.canonical_location(location) not in excluded
+    ]
+    usable = [location for location in candidates if _is_file(location)]
     if not usable and required:
-        what = "no usable input file"
-        hint = "names end in .csv, .gz, .zip or .zst" if found else "nothing is there by that name"
+        problem = "no usable input file"
+        hint = "names end in .csv, .gz, .zip or .zst" if locations else "nothing is there by that name"
         raise InputError(
-            f"[input] files: {what} ({len(found)} passed over); {hint}",
-            private=f"{escape_text(', '.join(map(storage.told, patterns)), 500)}: {what}; {hint}",
+            f"[input] files: {problem} ({len(locations)} passed over); {hint}",
+            private=f"{escape_text(', '.join(map(storage.format_location, patterns)), 500)}: {problem}; {hint}",
         )
-    sources = (_source(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
-    return Listing(tuple(sources), len(found) - len(usable))
+    sources = (_input_file(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
+    return InputListing(tuple(sources), len(locations) - len(usable))
 
 
-def _has_known_name(location: str) -> bool:
+def _has_input_extension(location: str) -> bool:
     name = location.rpartition("/")[2]
     return not name.startswith(".") and name.lower().endswith(EXTENSIONS)
 
 
 def _is_file(location: str) -> bool:
-    with storage.answered("[input] files: a named file", location):
+    with storage.input_errors("[input] files: a named file", location):
         return storage.is_regular(location)
 
 
-def _source(location: str, label: str) -> InputFile:
-    with storage.answered(f"{label}:", location):
-        found = storage.status(location)
+def _input_file(location: str, label: str) -> InputFile:
+    with storage.input_errors(f"{label}:", location):
+        status = storage.file_status(location)
         if not storage.is_url(location):
-            with Path(location).open("rb"):  # no permission is better said now than in the middle
+            with Path(location).open("rb"):  # report a missing permission now rather than in the middle
                 pass
-    return InputFile(location, label, found.size, found.modified_ns, found.touched_ns, found.stamp)
+    return InputFile(location, label, status.size, status.modified_ns, status.touched_ns, status.fingerprint)
 
 
-def numeric(name: str) -> list[tuple[int, int, str]]:
-    """Return what sorts names as people do: chunk_2 before chunk_10."""
+def natural_sort_key(name: str) -> list[tuple[int, int, str]]:
+    """Return the sort key of the natural order of names: chunk_2 before chunk_10."""
     parts = re.split(r"([0-9]+)", name)
     return [(0, int(part), part) if part.isdecimal() and part.isascii() else (1, 0, part) for part in parts]
 
 
 def read_head(source: InputFile) -> bytes:
-    """Return the first bytes of a file, unpacked.
+    """Return the first bytes of a file, decompressed.
 
     Raises:
         InputError: as `packing.unpacked`.
     """
-    with unpacked(source) as stream:
+    with open_decompressed(source) as stream:
         return bytes(stream.read(HEAD_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
 class FileSegment:
-    """A stretch of a file as it lies there, to be hashed apart from the others."""
+    """A byte range of a file as stored, hashed independently of the other segments."""
 
     source: InputFile
     start: int
 
 
-def leaves(source: InputFile) -> list[FileSegment]:
-    """Return the stretches that a file's digest is made of."""
-    return [FileSegment(source, start) for start in range(0, max(source.size, 1), LEAF_BYTES)]
+def file_segments(source: InputFile) -> list[FileSegment]:
+    """Return the segments of a file; its content hash is the hash of their hashes."""
+    return [FileSegment(source, start) for start in range(0, max(source.size, 1), SEGMENT_BYTES)]
 
 
-def digest_leaf(leaf: FileSegment) -> bytes:
-    """Return the SHA-256 of a stretch."""
+def hash_segment(segment: FileSegment) -> bytes:
+    """Return the SHA-256 of a segment."""
     digest = hashlib.sha256()
-    remaining = LEAF_BYTES
-    location = leaf.source.location
-    with storage.answered(f"{leaf.source.label}:", location), storage.open_at(location) as stream:
-        stream.seek(leaf.start)
-        while remaining and (chunk := stream.read(min(remaining, _CHUNK))):  # small: hashed while the caches hold it
+    remaining = SEGMENT_BYTES
+    location = segment.source.location
+    with storage.input_errors(f"{segment.source.label}:", location), storage.open_at(location) as stream:
+        stream.seek(segment.start)
+        while remaining and (
+            chunk := stream.read(min(remaining, _HASH_BYTES))
+        ):  # small: hashed while the caches hold it
             digest.update(chunk)
             remaining -= len(chunk)
     return digest.digest()
 
 
-def digest_of(digests: Sequence[bytes]) -> str:
-    """Return the digest of a file from those of its stretches: SHA-256 over them."""
+def combine_digests(digests: Sequence[bytes]) -> str:
+    """Return the content hash of a file: the SHA-256 of the hashes of its segments."""
     return hashlib.sha256(b"".join(digests)).hexdigest()

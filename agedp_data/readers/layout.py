@@ -1,9 +1,9 @@
-"""The interface of a dataset: what a new one has to say, and nothing else.
+"""The interface of a dataset: everything that a new dataset implements.
 
 A layout recognises a header, names the columns to parse with their declared types, and turns the parsed
-columns of a block into records. A record is one input row: a household, a channel (series that add up to the
+columns of a chunk into records. A record is one input row: a household, a channel (series that add up to the
 household's use), the day, the first slot and `width` readings in whole watt-hours (-1: missing). Every row
-gets a reason: `RejectionReason.KEPT`, or why it was set aside. All civil-time arithmetic ends here.
+gets a reason: `RejectionReason.KEPT`, or why it was rejected. All civil-time arithmetic ends here.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 SLOTS = 48
 INTERVAL_MINUTES = 30
-"""Minutes between readings where a run file says nothing else: those of the two public datasets."""
+"""Default minutes between readings: those of the two public datasets."""
 MISSING = -1
 PASSES = 4
-UNTOLD = 3
-"""The channel of a pass of a repeated half-hour that its stamp does not tell from the other: see `settle`.
+UNKNOWN_PASS = 3
+"""The channel of a repeated half-hour whose timestamp fits both passes: see `settle`.
 
-Where a half-hour is read in parts, its n-th part has these channels plus n x `PASSES`.
+If readings are shorter than a half-hour, the n-th part of a half-hour has these channels plus n x `PASSES`.
 """
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
 _EPOCH = date(1970, 1, 1)
 
 
 class RejectionReason(IntEnum):
-    """Why a row is not among the readings; the order is that of precedence.
+    """Why a row is rejected, in order of precedence; `KEPT` for a row that is not.
 
-    `LINE` precedes them all: such a row has no fields. Stores hold these numbers, so a new one is the last.
+    `LINE` precedes all reasons: such a row has no fields. Stores contain these numbers, so a new reason comes last.
     """
 
     KEPT = 0
@@ -61,11 +61,11 @@ class RejectionReason(IntEnum):
 
     @property
     def words(self) -> str:
-        """Return the reason as the reports print it."""
-        return _WORDS[self]
+        """Return the reason as text, as reports print it."""
+        return _LABELS[self]
 
 
-_WORDS = {
+_LABELS = {
     RejectionReason.KEPT: "kept",
     RejectionReason.FIELDS: "wrong number of fields",
     RejectionReason.HOUSEHOLD: "no household id, or one that is not UTF-8",
@@ -86,7 +86,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class NamedColumns:
-    """[input.columns] of a run file: which columns a "long" table has and what they mean."""
+    """[input.columns] of a run file: the columns of a "long" table and their meaning."""
 
     household: str
     time: str
@@ -99,36 +99,36 @@ class NamedColumns:
     missing: tuple[str, ...]
 
     @classmethod
-    def of(cls, keys: Mapping[str, Any]) -> Self:
-        """Return the columns that a run file or a contract writes out, key by key."""
+    def from_keys(cls, keys: Mapping[str, Any]) -> Self:
+        """Return the columns that the keys of a run file or a contract declare."""
         return cls(**{**keys, "missing": tuple(keys["missing"])})
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingRules:
-    """What of the run file decides how a row is read (part of a stored part's name).
+    """The settings of a run file that decide how a row is parsed; the content id of a file depends on them.
 
-    `own` holds the keys that the layout adds to [input] (`Layout.keys`), None for their defaults; `columns` and an
-    `interval_minutes` other than 30 are for "long" only.
+    `layout_keys` are the keys that the layout adds to [input] (`Layout.keys`), None for their defaults. `columns` and
+    an `interval_minutes` other than 30 are for "long" only.
     """
 
     max_half_hour_wh: int = 50_000
-    own: Section | None = None
+    layout_keys: Section | None = None
     columns: NamedColumns | None = None
     interval_minutes: int = INTERVAL_MINUTES
 
     @property
     def max_reading_wh(self) -> int:
-        """Return the most that a reading of the interval may be: as much power as the bound of a half-hour allows."""
+        """Return the largest plausible reading of the interval [Wh]: the same power as the bound of a half-hour."""
         return self.max_half_hour_wh * self.interval_minutes // INTERVAL_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the header line of a file says, and nothing that its rows say.
+    """The header line of a file; nothing in it depends on the rows.
 
-    `names` are the columns in file order, the ones to be parsed under the layout's own names; `types` their
-    declared Arrow types; `time_formats` what a stamp may be written in (see `stamps`), told apart row by row.
+    `names` are the columns in file order, parsed columns under the layout's names. `types` are their declared Arrow
+    types. `time_formats` are the formats of a timestamp (see `stamps`), tried row by row.
     """
 
     variant: str
@@ -141,9 +141,9 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The parsed columns of a block; `unreadable[name]` marks cells that are not of the declared type.
+    """The parsed columns of a chunk; `unreadable[name]` marks cells that are not of the declared type.
 
-    `instants[name]` marks stamps that name their offset: these are in UTC, all others what a clock shows.
+    `instants[name]` marks timestamps with a UTC offset: these are in UTC, all others are wall-clock times.
     """
 
     rows: int
@@ -151,10 +151,10 @@ class Columns:
     unreadable: Mapping[str, Flags]
     instants: Mapping[str, Flags]
 
-    def bad(self, name: str) -> Flags:
-        """Return which cells of a column could not be read."""
-        found = self.unreadable.get(name)
-        return np.zeros(self.rows, bool) if found is None else found
+    def unreadable_cells(self, name: str) -> Flags:
+        """Return which cells of a column are not of the declared type."""
+        flags = self.unreadable.get(name)
+        return np.zeros(self.rows, bool) if flags is None else flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,8 @@ class Records:
 
 
 Channels = tuple[frozenset[int], ...]
-"""Sets of channels; rows of all channels of one of them, and of no other, add up to a reading."""
-ALONE: Channels = (frozenset({0}),)
+"""Sets of channels; the rows of exactly the channels of one set add up to a reading."""
+SINGLE_CHANNEL: Channels = (frozenset({0}),)
 
 
 class Layout(Protocol):
@@ -194,49 +194,49 @@ class Layout(Protocol):
         """The keys that this layout adds to [input], each with a default; None if it adds none."""
 
     def recognise(self, lines: Sequence[str]) -> Header | None:
-        """Return the header if the first lines of a file (two, if there are as many) are this layout's, else None.
+        """Return the header if the first lines of a file (up to two) are this layout's, else None.
 
         Raises:
-            InputError: what is wrong with them, where the layout can say it.
+            InputError: the lines are not this layout's, and the layout can name the mistake.
         """
 
-    def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:
+    def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:
         """Return the error about a file whose first rows have no date that this layout reads."""
 
     def known_headers(self) -> tuple[str, ...]:
-        """Return the known header lines, to name the nearest in a message."""
+        """Return the known header lines; a message names the nearest one."""
 
     def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
-        """Return the records of a block."""
+        """Return the records of a chunk, one per row."""
 
-    def complete(self, rules: ReadingRules) -> Channels:
-        """Return which channels make up a reading."""
+    def complete_channels(self, rules: ReadingRules) -> Channels:
+        """Return the sets of channels that add up to a reading."""
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
-        """Return the slots that this day does not have (the clock goes forward)."""
+        """Return the slots that do not exist on this day (the clock goes forward)."""
 
     def repeated_slots(self, day: date) -> tuple[int, ...]:
-        """Return the slots that hold two half-hours (the clock goes back); no transition uses them."""
+        """Return the slots that occur twice on this day (the clock goes back); no transition uses them."""
 
     def day_end(self, day: date) -> datetime:
         """Return the instant (UTC) at which a day of this layout ends."""
 
 
 def slot_step(interval_minutes: int) -> int:
-    """Return on every how many slots of a day there is a reading: 2 for hours, else 1."""
+    """Return the number of slots from one reading to the next: 2 for hourly readings, else 1."""
     return max(1, interval_minutes // INTERVAL_MINUTES)
 
 
 def expected_readings(layout: Layout, day: date) -> int:
-    """Return how many readings a complete day has: 48 half-hours, 46 when the clock goes forward; 24 or 23 hours."""
+    """Return the number of readings of a complete day: 48 half-hours (46 in spring) or 24 hours (23 in spring)."""
     step = slot_step(layout.interval_minutes)
     return SLOTS // step - sum(slot % step == 0 for slot in layout.absent_slots(day))
 
 
-def whole_wh(
+def round_to_wh(
     energy: np.ndarray[Any, np.dtype[np.float64]], rules: ReadingRules, *, unit_wh: float = 1000.0
 ) -> tuple[Ints, Ints]:
-    """Return energies in whole watt-hours (-1 where unusable) and the reason of each cell.
+    """Round energies to whole watt-hours (-1 if unusable); return them with the rejection reason of each cell.
 
     Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh. `unit_wh` is the unit of `energy`.
     """
@@ -255,7 +255,7 @@ def whole_wh(
 
 
 def household_ids(column: pa.DictionaryArray) -> tuple[tuple[str, ...], Ints, Flags]:
-    """Return distinct ids, a code per row (-1: unusable) and which rows have no usable id."""
+    """Return the distinct ids, the code of each row (-1: unusable) and which rows have no usable id."""
     texts: list[str | None] = []
     for raw in column.dictionary.to_pylist():
         try:
@@ -266,27 +266,27 @@ def household_ids(column: pa.DictionaryArray) -> tuple[tuple[str, ...], Ints, Fl
     ids = sorted({text for text in texts if text is not None})
     position = {text: i for i, text in enumerate(ids)}
     lookup = np.array([-1 if text is None else position[text] for text in texts] + [-1], np.int64)
-    codes = lookup[filled(column.indices, len(texts))]
+    codes = lookup[fill_nulls(column.indices, len(texts))]
     return tuple(ids), codes, codes < 0
 
 
-def filled(column: pa.Array, value: float) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the numbers of a column, `value` where it has none.
+def fill_nulls(column: pa.Array, value: float) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return the numbers of a column, with `value` for nulls.
 
     Arrow's own `to_numpy` imports pandas for this: 0.3 s and 60 MB.
 
-    >>> filled(pa.array([1, None, 3])[1:], 7).tolist()
+    >>> fill_nulls(pa.array([1, None, 3])[1:], 7).tolist()
     [7, 3]
     """
-    bare = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], offset=column.offset)
-    found = np.from_dlpack(bare)
-    return np.where(nulls(column), value, found) if column.null_count else found
+    without_nulls = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], offset=column.offset)
+    numbers = np.from_dlpack(without_nulls)
+    return np.where(is_null(column), value, numbers) if column.null_count else numbers
 
 
-def nulls(column: pa.Array) -> Flags:
-    """Return which cells of a column are empty.
+def is_null(column: pa.Array) -> Flags:
+    """Return which cells of a column are null.
 
-    >>> nulls(pa.array([1, None, 3])).tolist()
+    >>> is_null(pa.array([1, None, 3])).tolist()
     [False, True, False]
     """
     if column.null_count == 0:
@@ -294,19 +294,19 @@ def nulls(column: pa.Array) -> Flags:
     return np.from_dlpack(column.is_null().cast(pa.uint8())).astype(bool)
 
 
-def impossible_days(day: Ints) -> Flags:
-    """Return which days since 1970 lie outside 1970 to 2199: no meter wrote a half-hour then.
+def is_impossible_day(day: Ints) -> Flags:
+    """Return which days since 1970 are outside 1970 to 2199; no meter recorded a half-hour then.
 
-    >>> impossible_days(np.array([-1, 0, 84_005, 84_006])).tolist()
+    >>> is_impossible_day(np.array([-1, 0, 84_005, 84_006])).tolist()
     [True, False, False, True]
     """
     return (day < 0) | (day > (LAST_DAY - _EPOCH).days)
 
 
-def first_reason(rows: int, marks: Sequence[tuple[RejectionReason, Flags]]) -> Ints:
-    """Return each row's first reason in the order of precedence, `KEPT` where no mark is set."""
+def first_reason(rows: int, flags_by_reason: Sequence[tuple[RejectionReason, Flags]]) -> Ints:
+    """Return each row's first reason in order of precedence, `KEPT` if no flag is set."""
     reason = np.zeros(rows, np.int64)
-    for why, mark in sorted(marks, key=lambda pair: -pair[0]):
-        if mark.any():
-            reason[mark] = why
+    for row_reason, flags in sorted(flags_by_reason, key=lambda pair: -pair[0]):
+        if flags.any():
+            reason[flags] = row_reason
     return reason

@@ -1,14 +1,15 @@
-r"""Physical lines: the unit of input. What one line contains never changes how another one is read.
+r"""Physical lines: the unit of input. The content of one line never changes how another line is parsed.
 
-A line ends with a line feed, or with carriage return and line feed; a last line may lack its end. Every line behind
-the header is one row, an empty one too, so rows read equal line ends. A line is broken, and rejected by itself, if it
+A line ends with a line feed, or with carriage return and line feed; the line end of the last line may be missing.
+Every line after the header is one row, including empty lines, so rows read equal line ends. A line is broken, and
+rejected by itself, if it
 
 * is empty or longer than `LONGEST_LINE`,
 * contains a control character other than a tab: NUL, a carriage return inside the line, DEL, ...
-* contains a quote that does not enclose a whole field. A quote opens at the start of a field and closes at its end;
-  a doubled quote between them is one quote of the text. Commas may lie between quotes, line ends may not.
+* contains a quote that does not enclose a complete field. A quote opens at the start of a field and closes at its end;
+  a doubled quote between them is one quote of the text. Quotes may enclose commas, but no line ends.
 
-Other bytes are judged by the field they are in.
+All other bytes are checked by the field that contains them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 LONGEST_LINE = 64 * 1024
-"""Bytes of a line without its end. The publishers' longest lines have 400 bytes; the header is sought in as many."""
+"""Bytes of a line without its end; the header is searched in as many. The publishers' longest lines have 400 bytes."""
 _STEP = LONGEST_LINE // 2
 _SLICE = 512 * 1024  # counted while the caches hold it
 _TAB, _LF, _CR, _QUOTE, _COMMA = b'\t\n\r",'
@@ -34,15 +35,15 @@ _FIELD = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|((?!")[^,]*)')
 
 
 def count_sound_lines(data: bytes) -> int | None:
-    r"""Return the number of lines if no line is broken, another number if some are, None if that is plain to see.
+    r"""Return the number of lines if no line is broken; a different number, or None, if a line is broken.
 
-    Whoever splits the bytes into rows finds as many if no line is broken: an empty line is no row, and a control
-    character that ends no line is one more here.
+    The caller compares the result with the number of rows that its parser returns. The two differ for broken lines:
+    the parser skips an empty line, and this function counts a control character within a line as one more.
 
     >>> count_sound_lines(b'a,1\r\n"b",2'), count_sound_lines(b"a\r,1\n"), count_sound_lines(b'a"b",1\n')
     (2, None, None)
     """
-    if _has_long_stretch(data):
+    if _may_have_long_line(data):
         return None
     array = np.frombuffer(data, np.uint8)
     has_returns, has_quotes, controls, pairs = b"\r" in data, False, 0, 0
@@ -64,13 +65,13 @@ def count_sound_lines(data: bytes) -> int | None:
     return controls - pairs + (not data.endswith(b"\n") and bool(data))
 
 
-def _has_long_stretch(data: bytes) -> bool:
-    """Return whether there may be a line beyond the limit: half of it, somewhere, without a line end."""
+def _may_have_long_line(data: bytes) -> bool:
+    """Return whether a line may exceed the limit: somewhere half of it has no line end."""
     return any(data.find(b"\n", start, start + _STEP) < 0 for start in range(0, len(data) - _STEP, _STEP))
 
 
 def line_ends(data: bytes) -> Ints:
-    r"""Return where lines end: at their line feeds, and the last one at the end of the bytes.
+    r"""Return the positions of the line ends: line feeds, and the end of the bytes for the last line.
 
     >>> line_ends(b"a,1\nb").tolist()
     [3, 5]
@@ -86,7 +87,7 @@ def broken_lines(data: bytes, ends: Ints) -> Flags:
     [False, True, False, True]
     """
     array = np.frombuffer(data, np.uint8)
-    starts = _starts(ends)
+    starts = _line_starts(ends)
     stops = ends - ((array[np.maximum(ends - 1, 0)] == _CR) & (ends > starts)) if len(ends) else ends
     is_broken: Flags = (stops == starts) | (stops - starts > LONGEST_LINE)
     controls = np.flatnonzero(_IS_CONTROL[array])
@@ -98,13 +99,13 @@ def broken_lines(data: bytes, ends: Ints) -> Flags:
 
 
 def _stray_quotes(array: Bytes) -> Ints:
-    """Return where quotes are that do not enclose a whole field of their own line."""
+    """Return the positions of quotes that do not enclose a complete field of one line."""
     marks = np.flatnonzero((array == _QUOTE) | (array == _LF))
     is_quote = array[marks] == _QUOTE
     number = np.cumsum(is_quote)
     before_line = np.where(is_quote, 0, number)
     np.maximum.accumulate(before_line, out=before_line)
-    number -= before_line  # of each quote in its line, from 1
+    number -= before_line  # number of each quote within its line, from 1
     quotes, opens = marks[is_quote], number[is_quote] % 2 == 1
     before = np.where(quotes > 0, array[quotes - 1], np.uint8(_LF))
     after = np.where(quotes + 1 < len(array), array[np.minimum(quotes + 1, len(array) - 1)], np.uint8(_LF))
@@ -115,7 +116,7 @@ def _stray_quotes(array: Bytes) -> Ints:
 
 
 def field_counts(data: bytes, ends: Ints) -> Ints:
-    r"""Return how many fields each line has, if no line is broken.
+    r"""Return the number of fields of each line; no line may be broken.
 
     >>> field_counts(b'a,"b,c"\nd\n', np.array([7, 9])).tolist()
     [2, 1]
@@ -127,26 +128,26 @@ def field_counts(data: bytes, ends: Ints) -> Ints:
     return 1 + np.bincount(np.searchsorted(ends, commas), minlength=len(ends))
 
 
-def without_lines(data: bytes, ends: Ints, dropped: Flags) -> bytes:
-    r"""Return the stretch without some of its lines.
+def drop_lines(data: bytes, ends: Ints, dropped: Flags) -> bytes:
+    r"""Return the bytes without the dropped lines.
 
-    >>> without_lines(b"a\nb\r\nc", line_ends(b"a\nb\r\nc"), np.array([False, True, False]))
+    >>> drop_lines(b"a\nb\r\nc", line_ends(b"a\nb\r\nc"), np.array([False, True, False]))
     b'a\nc'
     """
     if not dropped.any():
         return data
-    lengths = np.minimum(ends + 1, len(data)) - _starts(ends)
+    lengths = np.minimum(ends + 1, len(data)) - _line_starts(ends)
     return np.frombuffer(data, np.uint8)[np.repeat(~dropped, lengths)].tobytes()
 
 
-def texts_of_lines(data: bytes, ends: Ints, numbers: Ints) -> tuple[str, ...]:
-    """Return the texts of some lines as they are in the file, of each at most the first `LONGEST_LINE` bytes."""
-    pairs = zip(_starts(ends)[numbers].tolist(), ends[numbers].tolist(), strict=True)
+def line_texts(data: bytes, ends: Ints, numbers: Ints) -> tuple[str, ...]:
+    """Return the texts of lines as in the file, at most the first `LONGEST_LINE` bytes of each."""
+    pairs = zip(_line_starts(ends)[numbers].tolist(), ends[numbers].tolist(), strict=True)
     lines = (data[start : min(end, start + LONGEST_LINE + 1)].removesuffix(b"\r") for start, end in pairs)
     return tuple(line[:LONGEST_LINE].decode("utf-8", "replace") for line in lines)
 
 
-def _starts(ends: Ints) -> Ints:
+def _line_starts(ends: Ints) -> Ints:
     return np.append(np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1)
 
 
@@ -156,19 +157,19 @@ def split_fields(line: str) -> list[str]:
     >>> split_fields('a, "b" ,"c,d","e""f",'), split_fields('a,"b')
     (['a', ' "b" ', 'c,d', 'e"f', ''], [])
     """
-    fields, at = [], 0
-    while line and at <= len(line) and "\r" not in line:
-        field = _FIELD.match(line, at)
+    fields, position = [], 0
+    while line and position <= len(line) and "\r" not in line:
+        field = _FIELD.match(line, position)
         if field is None:
             return []
         quoted, bare = field.groups()
         fields.append(bare if quoted is None else quoted.replace('""', '"'))
-        at = field.end() + 1
+        position = field.end() + 1
     return fields
 
 
 def column_names(line: str) -> list[str]:
-    """Return the names of a header line without the blanks around them; none if it cannot be split.
+    """Return the column names of a header line without surrounding blanks; none if it cannot be split.
 
     >>> column_names('a, "b" ,"c,d"')
     ['a', '"b"', 'c,d']
@@ -177,7 +178,7 @@ def column_names(line: str) -> list[str]:
 
 
 def first_cells(lines: Sequence[str], position: int, *, fields: int) -> Iterator[str]:
-    """Yield one column of some lines, lines with another number of fields omitted."""
+    """Yield one column of lines; lines with a different number of fields are skipped."""
     for line in lines:
         cells = split_fields(line)
         if len(cells) == fields:

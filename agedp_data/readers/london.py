@@ -1,9 +1,9 @@
-"""Low Carbon London: one row per household and half-hour, stamped in GMT at the END of the half-hour.
+"""Low Carbon London: one row per household and half-hour; timestamps in GMT at the END of the half-hour.
 
 All headers in the wild are recognised: the publisher's four columns (with its trailing space), the older
 six-column release and its 1 MB sample (day-first dates), the Kaggle re-cut and users' extracts. A London day
-is a GMT day: 48 slots all year. The 00:00 reading belongs to the day before. A stamp is ISO or, with slashes, day
-first; each row is read by itself, so a stamp with the month first is an impossible date or that of another day.
+is a GMT day: 48 slots all year. The 00:00 reading belongs to the day before. A timestamp is ISO or, with slashes, day
+first. Each row is parsed by itself, so a timestamp with the month first is an impossible date or one of another day.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import (
-    ALONE,
     INTERVAL_MINUTES,
+    SINGLE_CHANNEL,
     SLOTS,
     Channels,
     Columns,
@@ -25,12 +25,12 @@ from agedp_data.readers.layout import (
     ReadingRules,
     Records,
     RejectionReason,
-    filled,
+    fill_nulls,
     first_reason,
     household_ids,
-    impossible_days,
-    nulls,
-    whole_wh,
+    is_impossible_day,
+    is_null,
+    round_to_wh,
 )
 from agedp_data.readers.lines import column_names
 from agedp_data.readers.stamps import DAY_FIRST, LOCAL_ISO
@@ -62,18 +62,18 @@ class London:
     keys = None
 
     def recognise(self, lines: Sequence[str]) -> Header | None:
-        """Return the header if the first line is one of the known ones, blanks and case aside."""
+        """Return the header if the first line is a known one, regardless of blanks and case."""
         if not lines:
             return None
-        found = _plain(lines[0])
+        columns = _normalised_columns(lines[0])
         for variant, text in _HEADERS.items():
-            if found == _plain(text):
-                names = tuple(_role(name, i) for i, name in enumerate(found))
+            if columns == _normalised_columns(text):
+                names = tuple(_role(name, i) for i, name in enumerate(columns))
                 return Header(variant, 1, names, _TYPES, (LOCAL_ISO, DAY_FIRST))
         return None
 
-    def wrong_dates(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
-        """Return the error about a file whose first rows have no stamp that is ISO or day first."""
+    def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
+        """Return the error about a file whose first rows have no timestamp that is ISO or day first."""
         return InputError(
             "no date format fits the first rows; stamps must be ISO (2013-01-31 00:30:00) or day first "
             "(31/01/2013 00:30:00)"
@@ -84,34 +84,34 @@ class London:
         return tuple(_HEADERS.values())
 
     def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
-        """Return one record per row; a row without a reading is `MISSING` whatever its stamp."""
+        """Return one record per row; a row without a reading is `MISSING`, regardless of its timestamp."""
         ids, household, no_household = household_ids(columns.values["household"])
-        stamp, cell = columns.values["time"], columns.values["energy"]
-        no_time, no_number = nulls(stamp) | columns.bad("time"), columns.bad("energy")
-        ns = filled(stamp.cast(pa.int64()), _HALF_HOUR_NS)
-        missing = nulls(cell) & ~no_number
-        kwh = filled(cell, 0.0)
-        energy, why = whole_wh(kwh, rules)
-        ended = ns // _HALF_HOUR_NS  # by a constant: far quicker than divmod
-        begun = ended - 1  # the reading that ends at 00:00 is the last of the day before
-        day = begun // SLOTS
+        timestamp, cell = columns.values["time"], columns.values["energy"]
+        no_time, no_number = is_null(timestamp) | columns.unreadable_cells("time"), columns.unreadable_cells("energy")
+        ns = fill_nulls(timestamp.cast(pa.int64()), _HALF_HOUR_NS)
+        missing = is_null(cell) & ~no_number
+        kwh = fill_nulls(cell, 0.0)
+        energy, energy_reason = round_to_wh(kwh, rules)
+        end_index = ns // _HALF_HOUR_NS  # by a constant: far quicker than divmod
+        start_index = end_index - 1  # the reading that ends at 00:00 is the last of the day before
+        day = start_index // SLOTS
         reason = first_reason(
             columns.rows,
             [
                 (RejectionReason.HOUSEHOLD, no_household),
-                (RejectionReason.DATE, no_time | impossible_days(day)),
+                (RejectionReason.DATE, no_time | is_impossible_day(day)),
                 (RejectionReason.MISSING, missing),
                 (RejectionReason.TEXT, no_number),
-                (RejectionReason.OFF_GRID, ended * _HALF_HOUR_NS != ns),
-                *((kind, why == kind) for kind in _UNUSABLE if why.any()),
+                (RejectionReason.OFF_GRID, end_index * _HALF_HOUR_NS != ns),
+                *((kind, energy_reason == kind) for kind in _UNUSABLE if energy_reason.any()),
             ],
         )
         channel = np.zeros(columns.rows, np.int64)
-        return Records(ids, household, channel, day, begun - day * SLOTS, energy.reshape(-1, 1), reason, {})
+        return Records(ids, household, channel, day, start_index - day * SLOTS, energy.reshape(-1, 1), reason, {})
 
-    def complete(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
+    def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
         """Return the one channel."""
-        return ALONE
+        return SINGLE_CHANNEL
 
     def absent_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
         """Return none: GMT all year."""
@@ -126,7 +126,7 @@ class London:
         return datetime.combine(day + timedelta(days=1), time(), UTC)
 
 
-def _plain(line: str) -> list[str]:
+def _normalised_columns(line: str) -> list[str]:
     return [name.strip('"').lower() for name in column_names(line)]
 
 

@@ -1,4 +1,4 @@
-"""Packed files: .gz, .zip with one member, .zst. They can only be read from their beginning, as a stream."""
+"""Compressed files: .gz, .zip with one member, .zst. They can only be read from their beginning, as a stream."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pyarrow as pa
 from agedp_data.errors import InputError
 from agedp_data.readers.storage import open_at
 
-_PACKINGS = (".gz", ".zip", ".zst")
+_EXTENSIONS = (".gz", ".zip", ".zst")
 _DAMAGED = "the archive is cut off or damaged; fetch it again"
 
 
 class DescribesErrors(Protocol):
-    """A file that can say in one line what is wrong with it."""
+    """A file that can return one-line errors about itself."""
 
     @property
     def location(self) -> str:
@@ -29,52 +29,52 @@ class DescribesErrors(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes as it lies there."""
+        """Bytes of the file as stored."""
 
-    def error(self, what: str, *, private: str | None = None) -> InputError:
+    def error(self, problem: str, *, private: str | None = None) -> InputError:
         """Return the error to raise."""
 
-    def unreadable(self, what: str, *, private: str | None = None) -> InputError:
-        """Return the error to raise about what the file contains."""
+    def unreadable(self, problem: str, *, private: str | None = None) -> InputError:
+        """Return the error to raise about the content of the file."""
 
 
-def is_packed(location: str) -> bool:
-    """Return whether a file is packed, by its name."""
-    return location.lower().endswith(_PACKINGS)
+def is_compressed(location: str) -> bool:
+    """Return whether a file is compressed, by its name."""
+    return location.lower().endswith(_EXTENSIONS)
 
 
 @contextmanager
-def unpacked(source: DescribesErrors) -> Iterator[IO[bytes]]:
-    """Open a file, unpacked if it is packed, and say in one line what stands in the way.
+def open_decompressed(source: DescribesErrors) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed if it is compressed.
 
     Raises:
-        InputError: cut-off or damaged archive, a packing that cannot be opened here, no permission.
+        InputError: truncated or damaged archive, unsupported compression, no permission.
     """
-    packed = is_packed(source.location)
-    if packed and source.size == 0:  # gzip takes this for an empty file
+    compressed = is_compressed(source.location)
+    if compressed and source.size == 0:  # gzip reads this as an empty file
         raise source.unreadable(_DAMAGED)
     try:
         with ExitStack() as stack:
-            yield _opened(source, stack)
+            yield _decompressed_stream(source, stack)
     except NotImplementedError:
         raise source.unreadable(
             "this kind of zip (deflate64?) cannot be read; unpack it and pack it again as .gz"
         ) from None
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
-        if not packed:
+        if not compressed:
             raise
         raise source.unreadable(_DAMAGED) from None
-    except RuntimeError as error:  # zipfile's word for an encrypted member
-        if not packed or "encrypted" not in str(error):
+    except RuntimeError as error:  # zipfile raises it for an encrypted member
+        if not compressed or "encrypted" not in str(error):
             raise
         raise source.unreadable("the archive is encrypted; unpack it first") from None
     except OSError as error:
-        if packed and error.errno in (None, errno.EINVAL):  # a place before the archive's beginning
+        if compressed and error.errno in (None, errno.EINVAL):  # an offset before the archive's beginning
             raise source.unreadable(_DAMAGED) from None
         raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
 
 
-def _opened(source: DescribesErrors, stack: ExitStack) -> IO[bytes]:
+def _decompressed_stream(source: DescribesErrors, stack: ExitStack) -> IO[bytes]:
     stream = stack.enter_context(open_at(source.location))
     match source.location.lower().rpartition(".")[2]:
         case "gz":
@@ -88,7 +88,9 @@ def _opened(source: DescribesErrors, stack: ExitStack) -> IO[bytes]:
 
 
 def _member(source: DescribesErrors, archive: zipfile.ZipFile) -> IO[bytes]:
-    members = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+    members = [
+        member for member in archive.infolist() if not member.is_dir() and not member.filename.startswith("__MACOSX/")
+    ]
     if len(members) != 1:
         raise source.unreadable(f"the archive holds {len(members)} files; one is expected, unpack it first")
     return archive.open(members[0])

@@ -1,6 +1,6 @@
-"""Where what is read lies: this machine's disks, or anything that fsspec opens by URL (s3://, memory://, ...).
+"""Access to input files: on local disks, or by any URL that fsspec opens (s3://, memory://, ...).
 
-Local names go through the system itself: its errors are exact, and what tells that a file was touched is too.
+Local files are opened by the operating system itself: its errors and its file times are exact.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import IO, Any, Final
 import fsspec
 
 from agedp_data.errors import InputError, Unavailable
-from agedp_data.readers.globbing import globbed
+from agedp_data.readers.globbing import expand_glob
 from agedp_data.shown import escape_text
 
-LINK: Final = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
-"""What joins URLs of which one lies in what the next one names, as fsspec has it: zip://a.csv::https://host/a.zip."""
+URL_CHAIN: Final = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+"""Separator of chained URLs, of which each is inside the next, as in fsspec: zip://a.csv::https://host/a.zip."""
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
-"""How long a service by URL may take for a connection, and be silent while it is asked for something."""
+"""Time limits of a service at a URL: for the connection, and for each answer [s]."""
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """Size and times of a file (`touched_ns`: the last of all), and a text that changes whenever its content may."""
+class FileStatus:
+    """Size and times of a file (`touched_ns`: the latest), and a text that changes whenever its content may."""
 
     size: int
     modified_ns: int
     touched_ns: int
-    stamp: str
+    fingerprint: str
 
 
 def is_url(location: str) -> bool:
@@ -44,25 +44,25 @@ def is_url(location: str) -> bool:
     return "://" in location
 
 
-def place(location: str) -> str:
-    """Return the one text of a place that has several: links and `..` followed, a URL as its file system writes it."""
+def canonical_location(location: str) -> str:
+    """Return the canonical spelling of a location: links and `..` resolved, a URL as its file system writes it."""
     if not is_url(location):
-        return os.path.realpath(location)  # Path.resolve raises where links go round in a circle
+        return os.path.realpath(location)  # Path.resolve raises for circular links
     system, path = system_at(location)
     return str(system.unstrip_protocol(path))
 
 
 def system_at(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL and the path in it; it waits as told here, or as fsspec is configured."""
+    """Return the file system of a URL and the path in it; fsspec's configuration overrides the time limits here."""
     protocol = url.partition("://")[0]
-    told = {} if protocol in fsspec.config.conf else _patience(protocol)
-    system, path = fsspec.core.url_to_fs(url, **told)
+    options = {} if protocol in fsspec.config.conf else _timeout_options(protocol)
+    system, path = fsspec.core.url_to_fs(url, **options)
     return system, str(path)
 
 
-def _patience(protocol: str) -> dict[str, Any]:
-    """Return what keeps a service that does not answer from being waited for, and asked again, for minutes."""
-    if protocol == "s3":  # s3fs tries five times; each of these would be botocore's five
+def _timeout_options(protocol: str) -> dict[str, Any]:
+    """Return the fsspec options that keep a silent service from blocking, or being retried, for minutes."""
+    if protocol == "s3":  # s3fs tries five times; each try would be five of botocore's
         seconds = {"connect_timeout": CONNECT_SECONDS, "read_timeout": ANSWER_SECONDS}
         return {"config_kwargs": {**seconds, "retries": {"total_max_attempts": 1}}}
     if protocol in ("http", "https"):
@@ -72,32 +72,34 @@ def _patience(protocol: str) -> dict[str, Any]:
     return {}
 
 
-def named(pattern: str) -> list[str]:
-    """Return what a path, a folder, a glob or a URL names, but for folders, unsorted; all that is in it if a folder.
+def list_locations(pattern: str) -> list[str]:
+    """Return the files that a path, a folder, a glob or a URL names, unsorted; for a folder all files in it.
 
     Raises:
-        InputError: a file or folder that is named without a glob and is not there, or cannot be opened.
+        InputError: a file or folder that is named without a glob does not exist or cannot be opened.
     """
-    what = "a named URL" if is_url(pattern) else "a named folder"
-    with answered(f"[input] files: {what}", pattern):
-        found = _named_by_url(pattern) if is_url(pattern) else _named(pattern)
-    if found is None:
-        raise InputError("[input] files: a named file does not exist", private=f"{told(pattern)}: does not exist")
-    return found
+    label = "a named URL" if is_url(pattern) else "a named folder"
+    with input_errors(f"[input] files: {label}", pattern):
+        locations = _list_urls(pattern) if is_url(pattern) else _list_paths(pattern)
+    if locations is None:
+        raise InputError(
+            "[input] files: a named file does not exist", private=f"{format_location(pattern)}: does not exist"
+        )
+    return locations
 
 
-def _named(pattern: str) -> list[str] | None:
+def _list_paths(pattern: str) -> list[str] | None:
     path = Path(pattern)
     if path.is_dir():
-        return [str(one) for one in path.iterdir() if not one.is_dir()]
-    if path.exists():  # before globbing: a name may hold brackets
+        return [str(entry) for entry in path.iterdir() if not entry.is_dir()]
+    if path.exists():  # before globbing: a name may contain brackets
         return [pattern]
     if has_magic(pattern):
-        return [name for name in globbed(pattern) if not Path(name).is_dir()]
+        return [name for name in expand_glob(pattern) if not Path(name).is_dir()]
     return None
 
 
-def _named_by_url(pattern: str) -> list[str] | None:
+def _list_urls(pattern: str) -> list[str] | None:
     system, path = system_at(pattern)
     system.invalidate_cache()
     if has_magic(path):
@@ -111,33 +113,40 @@ def _named_by_url(pattern: str) -> list[str] | None:
     return [system.unstrip_protocol(name) for name in names]
 
 
-def status(location: str) -> Status:
-    """Return what is known of a file without opening it."""
+def file_status(location: str) -> FileStatus:
+    """Return the status of a file without opening it."""
     if not is_url(location):
-        found = Path(location).stat()
-        stamp = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
-        return Status(found.st_size, found.st_mtime_ns, max(found.st_mtime_ns, found.st_ctime_ns), stamp)
+        stat_result = Path(location).stat()
+        fingerprint = f"{stat_result.st_size} {stat_result.st_mtime_ns} {stat_result.st_ctime_ns} {stat_result.st_ino}"
+        return FileStatus(
+            stat_result.st_size,
+            stat_result.st_mtime_ns,
+            max(stat_result.st_mtime_ns, stat_result.st_ctime_ns),
+            fingerprint,
+        )
     system, path = system_at(location)
     system.invalidate_cache()
     info = system.info(path)
-    when = next((info[key] for key in ("LastModified", "last_modified", "mtime", "created") if info.get(key)), 0)
-    modified_ns = _ns(when)
-    return Status(int(info["size"]), modified_ns, modified_ns, f"{info['size']} {modified_ns} {info.get('ETag', '')}")
+    modified = next((info[key] for key in ("LastModified", "last_modified", "mtime", "created") if info.get(key)), 0)
+    modified_ns = _ns(modified)
+    return FileStatus(
+        int(info["size"]), modified_ns, modified_ns, f"{info['size']} {modified_ns} {info.get('ETag', '')}"
+    )
 
 
-def _ns(when: Any) -> int:  # noqa: ANN401  (every file system has its own)
-    if isinstance(when, datetime):
-        return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
-    return int(float(when) * 1e6) * 1000 if isinstance(when, int | float) else 0
+def _ns(modified: Any) -> int:  # noqa: ANN401  (every file system has its own)
+    if isinstance(modified, datetime):
+        return int((modified if modified.tzinfo else modified.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
+    return int(float(modified) * 1e6) * 1000 if isinstance(modified, int | float) else 0
 
 
 def is_regular(location: str) -> bool:
-    """Return whether this is a file to be read; pipes, sockets and devices might never end."""
+    """Return whether this is a regular file; pipes, sockets and devices might never end."""
     return is_url(location) or stat.S_ISREG(Path(location).stat().st_mode)
 
 
 def exists(location: str) -> bool:
-    """Return whether there is a file at a path or URL."""
+    """Return whether a file exists at a path or URL."""
     if not is_url(location):
         return Path(location).exists()
     system, path = system_at(location)
@@ -153,58 +162,60 @@ def open_at(location: str) -> IO[bytes]:
     return system.open(path, "rb", cache_type="none")  # type: ignore[no-any-return]
 
 
-def whole(location: str, label: str) -> bytes:
-    """Return all of a small file at a URL; `label` names it in messages.
+def read_bytes(location: str, label: str) -> bytes:
+    """Return the bytes of a small file at a URL; `label` names it in messages.
 
     Raises:
         InputError: it cannot be read.
     """
-    with answered(f"{label}:", location):
+    with input_errors(f"{label}:", location):
         system, path = system_at(location)
         system.invalidate_cache()
         return bytes(system.cat_file(path))
 
 
-def told(location: str) -> str:
-    """Return a location for messages, of a URL neither user nor query: they may let others in.
+def format_location(location: str) -> str:
+    """Return a location for messages, without user and query of a URL: they may be credentials.
 
-    >>> told("https://me@host/roster.csv?sig=aXz"), told("/srv/a?b.csv")
+    >>> format_location("https://me@host/roster.csv?sig=aXz"), format_location("/srv/a?b.csv")
     ('https://host/roster.csv', '/srv/a?b.csv')
-    >>> told("zip://roster.csv::https://me@host/a.zip?sig=aXz")
+    >>> format_location("zip://roster.csv::https://me@host/a.zip?sig=aXz")
     'zip://roster.csv::https://host/a.zip'
     """
     if not is_url(location):
         return escape_text(location)
-    return escape_text("::".join(map(_bare, LINK.split(location))))
+    return escape_text("::".join(map(_without_credentials, URL_CHAIN.split(location))))
 
 
-def _bare(url: str) -> str:
+def _without_credentials(url: str) -> str:
     protocol, _, rest = url.partition("://")
     host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
     return f"{protocol}://{host.rpartition('@')[2]}{slash}{path}"
 
 
 @contextmanager
-def answered(label: str, location: str) -> Iterator[None]:
-    """Turn what a disk or a service answers instead of a file into one line; names stay private."""
+def input_errors(label: str, location: str) -> Iterator[None]:
+    """Turn errors of a disk or a service into one-line InputErrors; names are in the private text only."""
     try:
         yield
     except InputError:
         raise
     except ImportError as error:
         protocol = location.partition("://")[0]
-        what = f"{protocol}:// needs a package that is not installed ({error.name or 'see its documentation'})"
+        problem = f"{protocol}:// needs a package that is not installed ({error.name or 'see its documentation'})"
         hint = "; for s3:// install agedp with its extra s3" if protocol == "s3" else ""
-        raise InputError(f"{label.rstrip(':')}: {what}{hint}", private=f"{told(location)}: {what}{hint}") from None
+        raise InputError(
+            f"{label.rstrip(':')}: {problem}{hint}", private=f"{format_location(location)}: {problem}{hint}"
+        ) from None
     except Exception as error:
         if not (is_url(location) or isinstance(error, OSError)):
             raise
-        # a service's own words may quote names; the class says what kind of refusal it is
+        # the message of a service may quote names; the class names the kind of error
         number = error.errno if isinstance(error, OSError) else None  # a service may put anything there
         text = os.strerror(number) if isinstance(number, int) and number else type(error).__name__
-        what = f"cannot be opened ({text})"
+        problem = f"cannot be opened ({text})"
         kind = Unavailable if _is_transient(error) else InputError
-        raise kind(f"{label} {what}", private=f"{told(location)}: {what}") from None
+        raise kind(f"{label} {problem}", private=f"{format_location(location)}: {problem}") from None
 
 
 _TRANSIENT_CODES: Final = (
@@ -218,7 +229,7 @@ _TRANSIENT_NAMES: Final = frozenset(
 
 
 def _is_transient(error: Exception) -> bool:
-    """Tell whether the same call may succeed later: a silent service or disk, not a missing file or permission."""
+    """Return whether the same call may succeed later: a silent service or disk, not a missing file or permission."""
     if isinstance(error, TimeoutError | ConnectionError):
         return True
     if isinstance(error, OSError) and error.errno in _TRANSIENT_NUMBERS:

@@ -11,6 +11,7 @@ import typer
 from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.shown import escape_text
 from flows.commands.options import answer, say
+from pipelines.internal_reports import format_report_warnings
 
 if TYPE_CHECKING:
     from pipelines.work import Work
@@ -39,7 +40,6 @@ def end_run(
         AgedpError: `error`. What was released before it stays released and is printed.
     """
     from flows.preflight_text import preflight_lines
-    from pipelines.internal_reports import report_warnings
     from pipelines.preflight.alerts import format_alerts
 
     if error is None or work.released:
@@ -48,7 +48,7 @@ def end_run(
     elif isinstance(error, PreflightFailed) and not (view.as_json or view.quiet):
         say("\n".join(preflight_lines(work)))
     warnings = (*_unseen_findings(view, work), *format_alerts(work.alerts)) if view.warns else ()
-    for line in (*report_warnings(work), *warnings):
+    for line in (*format_report_warnings(work), *warnings):
         typer.echo(f"agedp: {escape_text(line, 1000)}", err=True)
     if error is not None:
         raise error

@@ -22,7 +22,7 @@ from pipelines import folders
 from pipelines.demo.run_files import NOTIONS, run_file_text
 from pipelines.demo.synthetic_datasets import DATASETS, Dataset, DemonstrationDataset, Size, draw_dataset
 from pipelines.demo.walks import WALKS, relative_energies, walk_eigenvalues
-from pipelines.locks import alone
+from pipelines.locks import exclusive_lock
 
 CHAINS = "chains.json"
 PAGE = "index.html"
@@ -45,11 +45,11 @@ def locked_folder(folder: Path, size: Size) -> Iterator[None]:
         Busy: another demonstration works in the folder.
         InputError: as `check_folder`, or the folder cannot be created.
     """
-    with folders.readable(folder):
+    with folders.write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         try:
-            stack.enter_context(alone(folder, patience_seconds=0))
+            stack.enter_context(exclusive_lock(folder, max_wait_seconds=0))
         except Busy:
             text = "another demonstration works in this folder. Wait until it ends, or name another folder."
             raise Busy(text, private=f"{folder}: {text}") from None
@@ -63,7 +63,7 @@ def check_folder(folder: Path, size: Size) -> None:
     Raises:
         InputError: a file or folder of such a name that is not from this demonstration, or cannot be read.
     """
-    with folders.readable(folder):
+    with folders.write_errors(folder):
         for dataset in DATASETS:
             place = folder / dataset.name
             if place.exists() and not _is_same(place, draw_dataset(dataset, size)):
@@ -122,7 +122,7 @@ def _write_draw(place: Path, draw: DemonstrationDataset) -> None:
     making = _making(place)
     shutil.rmtree(making, ignore_errors=True)
     try:
-        with folders.readable(place):
+        with folders.write_errors(place):
             (making / "input").mkdir(parents=True)
             days = (draw.released.last - draw.calibration.first).days + 1
             written = draw.dataset.write(

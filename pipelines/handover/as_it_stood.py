@@ -61,7 +61,7 @@ def _project(work: Work, ledger: Ledger, kept: StatementRecord) -> bool:
     same = sums(files) == dict(kept.files)
     if not same:
         _require_sound(files)
-    with locks.alone(made(work.release)):
+    with locks.exclusive_lock(made(work.release)):
         publish(work.release, files)
         if work.outbox is not None:
             work.outbox.put(with_sums(files))

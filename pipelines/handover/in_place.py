@@ -21,13 +21,13 @@ def sums(files: Mapping[str, bytes]) -> dict[str, str]:
 def publish(folder: Path, files: Mapping[str, bytes]) -> None:
     """Put the files in place, SHA256SUMS last, and remove those of another release; nothing if they lie there whole."""
     whole = with_sums(files)
-    folders.sweep(made(folder))
+    folders.remove_stale_files(made(folder))
     of_another = [path for path in published_in(folder) if path.name not in whole]
     if not of_another and _holds(folder, whole):
         return
     for name, content in files.items():
         folders.write(folder / name, content, mode=_READABLE)
-    with folders.readable(folder):
+    with folders.write_errors(folder):
         for path in of_another:
             path.unlink(missing_ok=True)
     folders.write(folder / SUMS, whole[SUMS], mode=_READABLE)
@@ -41,7 +41,7 @@ def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def made(folder: Path) -> Path:
     """Return a release folder, made if need be."""
-    with folders.readable(folder):
+    with folders.write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 

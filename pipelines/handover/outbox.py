@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from agedp_data.readers.storage import answered, system_at
+from agedp_data.readers.storage import input_errors, system_at
 from pipelines import folders
 from pipelines.handover.received import is_of_release
 
@@ -35,7 +35,7 @@ class RemoteFolder:
             InputError: nobody answers, or what is there may not be read.
         """
         folders.make_private(self.copy)
-        with answered(_LABEL, self.url):
+        with input_errors(_LABEL, self.url):
             found = self._listed()
             for path in self.copy.iterdir():
                 if is_of_release(path.name) and path.name not in found:
@@ -53,7 +53,7 @@ class RemoteFolder:
         Raises:
             InputError: nobody answers, or nothing may be written there.
         """
-        with answered(_LABEL, self.url):
+        with input_errors(_LABEL, self.url):
             there = {name: self._read(name) for name in self._listed()}
             if self._is_whole(there, files):
                 return True
@@ -79,7 +79,7 @@ class RemoteFolder:
         Raises:
             InputError: that is not permitted, or nobody answers; nothing was drawn.
         """
-        with answered(_LABEL, self.url):
+        with input_errors(_LABEL, self.url):
             system, root = self._root()
             system.pipe_file(f"{root}/{_TRIAL}", b"agedp tries whether it may write here\n")
             system.rm_file(f"{root}/{_TRIAL}")

@@ -240,7 +240,9 @@ def open_release(path: str | Path) -> ReleaseFolder:
         InputError: there is no such folder, it may not be entered, or it is a URL.
     """
     if storage.is_url(str(path)):
-        raise InputError(f"{storage.told(str(path))} is a URL; fetch what lies there into a folder, then name that")
+        raise InputError(
+            f"{storage.format_location(str(path))} is a URL; fetch what lies there into a folder, then name that"
+        )
     folder = Path(path)
     try:
         found = folder.is_dir()

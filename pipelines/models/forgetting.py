@@ -28,7 +28,7 @@ from agedp_data.config import RunFile
 from agedp_data.config.model import EstimatedModel
 from agedp_data.readers.layout import Ints
 from pipelines import folders
-from pipelines.blocks import Engine, map_each
+from pipelines.blocks import Engine, map_items
 from pipelines.models.memory import (
     DAY_TOTALS,
     HALF_HOURS,
@@ -122,10 +122,10 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
         (True, households) for households in _split_into_groups(sample, _SAMPLED)
     ]
     threaded = replace(engine, scheduler="threads")
-    group_figures = map_each(
+    group_figures = map_items(
         "forgetting",
         list(enumerate(groups)),
-        each=partial(_measure, readings=readings, request=request),
+        function=partial(_measure, readings=readings, request=request),
         engine=threaded,
     )
     size = (len(period.roster.ids), len(request.model.ages_days))

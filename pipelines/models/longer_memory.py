@@ -20,7 +20,7 @@ from agedp_data.chains.states import MISSING
 from agedp_data.config.model import Memory
 from agedp_data.privacy.longer_memory import pair_states, regime_states
 from agedp_data.readers.layout import Ints
-from pipelines.blocks import Engine, map_each
+from pipelines.blocks import Engine, map_items
 from pipelines.estimate import Transitions
 from pipelines.quantize import Floats, MonthReadings, Period
 from pipelines.readings.runs import states_by_household
@@ -47,7 +47,7 @@ def estimate_higher_order(
         np.full((households, length), MISSING, np.int64),
         np.full((households, length), MISSING, np.int64),
     )
-    for months in map_each("counts", period.months, each=partial(_days, period=period), engine=engine):
+    for months in map_items("counts", period.months, function=partial(_days, period=period), engine=engine):
         for part in months:
             day = part.time - (period.first - _EPOCH).days
             day_state[part.household, day] = states_by_household(part.household, part.energy_wh, edges)

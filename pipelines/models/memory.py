@@ -26,10 +26,10 @@ from agedp_data.chains.states import edges_equal_width, edges_quantile, merge_ra
 from agedp_data.config.model import EstimatedModel
 from agedp_data.notions.parameters import watt_hours
 from agedp_data.readers.layout import SLOTS, Flags, Ints, expected_readings, slot_step
-from pipelines.blocks import Engine, few_at_a_time
+from pipelines.blocks import Engine, map_in_batches
 from pipelines.estimate import repeated_half_hours
 from pipelines.quantize import Floats, Period
-from pipelines.readings.store import day_of
+from pipelines.readings.store import date_of_day
 
 DAY_TOTALS, HALF_HOURS = "chain of day totals", "chain of half-hours"
 DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR = "day, given the calendar", "half-hour, given the calendar"
@@ -76,7 +76,9 @@ def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
     first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
     readings = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
     read_month = partial(_of_month, period=period)
-    for months in few_at_a_time("memory", period.months, each=read_month, engine=engine, at_once=engine.workers):
+    for months in map_in_batches(
+        "memory", period.months, function=read_month, engine=engine, batch_size=engine.workers
+    ):
         for month in months:
             is_inside = (month.day >= first) & (month.day <= last)
             columns = month.day[is_inside] - first
@@ -104,7 +106,7 @@ def _of_month(month: str, *, period: Period) -> PeriodReadings:
 
 
 def _empty(households: int, day: Ints, period: Period) -> PeriodReadings:
-    expected = np.array([expected_readings(period.store.layout, day_of(int(day_number))) for day_number in day])
+    expected = np.array([expected_readings(period.store.layout, date_of_day(int(day_number))) for day_number in day])
     shape = (households, len(day))
     readings = np.full((*shape, SLOTS), _MISSING, np.uint16)
     of_half_hours = slot_step(period.store.layout.interval_minutes) == 1

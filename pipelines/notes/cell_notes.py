@@ -39,9 +39,9 @@ class CellNotes:
         Raises:
             InputError: it is damaged, or cannot be read.
         """
-        if not folders.there(path):
+        if not folders.path_exists(path):
             return []
-        return folders.lines_of(folders.read_table(path, self.schema, helps=self.helps), path, helps=self.helps)
+        return folders.table_rows(folders.read_table(path, self.schema, remedy=self.helps), path, remedy=self.helps)
 
     def check(self, path: Path) -> FileNotice | None:
         """Rename a damaged table, so that it begins anew, and return what to warn about; None of a sound one.
@@ -54,7 +54,7 @@ class CellNotes:
 
     def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
         """Add the lines of these sums, as far as they were released; one that is there already is written anew."""
-        with locks.alone(path.parent):
+        with locks.exclusive_lock(path.parent):
             lines = {_key(line): line for line in self.read(path)}
             for row in rows:
                 true = sums.get((date.fromisoformat(row.day), row.series))

@@ -132,7 +132,7 @@ class RosterHistory:
         def note(day: date, history: Sequence[ReleaseRecord]) -> None:
             if written and written[-1] == _identity(self.path):
                 return
-            with locks.alone(self.path.parent):
+            with locks.exclusive_lock(self.path.parent):
                 lines, begun = self._read(), _released(history)
                 if day in begun:  # by a run that was killed, or by another one just now
                     if (noted := self._noted(lines, day)) is not None:
@@ -148,7 +148,7 @@ class RosterHistory:
     def settle(self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
         """Mark the days of these rows as released, and note those of which there is no note."""
         promises = _promises(contracts)
-        with locks.alone(self.path.parent):
+        with locks.exclusive_lock(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
             for day, of_day in _released(rows).items():
@@ -188,7 +188,7 @@ class RosterHistory:
 
 
 def _parse(path: Path) -> dict[_Key, _Line]:
-    lines = folders.lines_of(folders.read_table(path, tables.RELEASED_ROSTERS), path)
+    lines = folders.table_rows(folders.read_table(path, tables.RELEASED_ROSTERS), path)
     by_key = {(line["population"], line["ledger"], line["day"]): line for line in lines}
     if len(by_key) < len(lines) or not all(map(_names_groups, lines)):
         raise folders.DamagedFile("a day is noted twice, or its groups are no digests")

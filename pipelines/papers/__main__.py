@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from agedp_data.errors import AgedpError, RunFileError
-from pipelines.folders import try_writing
+from pipelines.folders import check_writable
 from pipelines.papers import age, discounted, neighbourhood, temporal
 from pipelines.papers.homes import PaperReadings
 from pipelines.papers.page import write_page
@@ -68,7 +68,7 @@ def _checked(options: argparse.Namespace) -> PaperReadings:
 def _require_writable(folder: Path) -> None:
     with writable(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        try_writing(folder, 1)
+        check_writable(folder, 1)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -20,7 +20,7 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS
 from agedp_data.readers.synthetic.ausgrid import write_ausgrid
 from agedp_data.readers.synthetic.london import write_london
-from pipelines.read import readings
+from pipelines.read import read_readings
 
 FEWEST_HOMES, FEWEST_DAYS = 20, 90
 _SEED = 7
@@ -95,7 +95,7 @@ class PaperReadings:
 
 
 def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> PaperHouseholds:
-    frame = readings(list(files), dataset=dataset)
+    frame = read_readings(list(files), dataset=dataset)
     if not len(frame):
         raise InputError(f"no reading in the files of {dataset}; name files with readings")
     household, household_index = np.unique(

@@ -1,5 +1,5 @@
-"""Whether the input files make a release worth its epsilon: what they contain, what is wrong, what is alerted.
+"""Checks of the input files before a release spends epsilon on them: facts, findings and alerts.
 
-Before the first release of a population a run may be refused on what its files contain, for nothing is published yet.
-After it readings decide nothing: the same findings, and the alerts, go to the operator alone.
+Before the first release of a population the content of its files may refuse a run, because nothing is published yet.
+After that readings decide nothing: the same findings, and the alerts, are for the operator only.
 """

@@ -1,12 +1,12 @@
-"""What the input files contain -> FINDINGS: what is in order, what is remarkable, what makes a release senseless.
+"""Facts about the input files -> FINDINGS: ok, a warning, or a refusal because a release would be useless.
 
-Pure functions of `InputFacts` and of public `CheckLimits`. The checks come in the order of cause and effect: hourly
-files also cover no day, so the first refusal is the one to mend.
+Pure functions of `InputFacts` and of public `CheckLimits`. The checks are in the order of cause and effect: hourly
+files also cover no day, so the first refusal is the one to fix.
 
-Decisions. An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 most days. Rejected
-rows are refused from 0.2 on unless the run file says otherwise: the publishers' files lose below 0.01, and 0.2 is one
-supplier of five whose files have another form. A refusal's public text holds no count, date or name that comes from
-the files but the interval, which is a property of the meters.
+Decisions. An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 on most days. A
+share of rejected rows above 0.2 is refused by default: the publishers' files lose below 0.01, and 0.2 is one supplier
+of five whose files have a different form. The public text of a refusal contains no count, date or name from the files
+except the interval, which is a property of the meters.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import Final, Literal
 
 from agedp_data.readers.intervals import interval_remedy
 from agedp_data.readers.layout import RejectionReason
-from pipelines.preflight.input_facts import MOST_REJECTED, InputFacts
+from pipelines.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
 
 Verdict = Literal["ok", "warning", "refused"]
 
 PLAUSIBLE_DAY_KWH: Final = (0.1, 300.0)
-"""A median of complete household-days below or above these is no household's use: Wh for kWh, or the reverse."""
-MOST_CONFLICTS: Final = 0.05
-"""A day that loses a larger share of its readings to conflicting rows is remarkable."""
+"""A median of complete household-days outside these limits is implausible: Wh for kWh, or the reverse [kWh]."""
+MAX_CONFLICT_SHARE: Final = 0.05
+"""A larger share of a day's readings lost to conflicting rows is a warning."""
 
-_MOST_DAYS: Final = 40
-_OFF_GRID_FROM: Final = 0.3
-_MOST_OTHERS: Final = 0.1
+_MAX_LISTED_DAYS: Final = 40
+_MIN_OFF_GRID_SHARE: Final = 0.3
+_MAX_OTHER_SHARE: Final = 0.1
 _GOOD_COVERAGE: Final = 0.9
 _FINER_MINUTES: Final = (30, 15, 10, 6, 5, 3, 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckLimits:
-    """What the findings are judged by: public keys of the run file."""
+    """The limits of the checks: public keys of the run file."""
 
     max_rejected_share: float
     refuse_absent_days: bool
@@ -47,7 +47,7 @@ class CheckLimits:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check: what was found (confidential), the verdict, and of a refusal the public text."""
+    """One check: the result (confidential), the verdict, and the public text of a refusal."""
 
     check: str
     result: str
@@ -61,29 +61,29 @@ def check_facts(facts: InputFacts, rules: CheckLimits) -> tuple[Finding, ...]:
 
 
 def first_refusal(findings: Sequence[Finding]) -> Finding | None:
-    """Return the refusal that is to be mended first, None if there is none."""
+    """Return the first refusal in the order of cause and effect; None if nothing is refused."""
     return next((finding for finding in findings if finding.verdict == "refused"), None)
 
 
 def _check_files(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001  (one signature for all checks)
     names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
-    result = f"{_count(facts.files, 'file')}, {_count(facts.rows, 'row')}"
+    result = f"{_format_count(facts.files, 'file')}, {_format_count(facts.rows, 'row')}"
     if facts.rows == 0:
         public = "[input] files: hold no row of data. Deliver the readings, or correct the paths."
         return Finding("files", f"{result}; empty: {names}", "refused", public)
     if facts.empty_files:
-        result += f"; {_count(len(facts.empty_files), 'file')} without a row: {names}"
+        result += f"; {_format_count(len(facts.empty_files), 'file')} without a row: {names}"
     if facts.unreadable:
-        result += f"; {_count(len(facts.unreadable), 'file')} set apart as a whole: {facts.unreadable[0]}"
+        result += f"; {_format_count(len(facts.unreadable), 'file')} set apart as a whole: {facts.unreadable[0]}"
     return Finding("files", result, "warning" if facts.empty_files or facts.unreadable else "ok")
 
 
 def _check_interval(facts: InputFacts, rules: CheckLimits) -> Finding:
     minutes = measured_interval(facts, rules)
-    complete = _percent(facts.complete_days, facts.household_days)
-    result = f"{complete} of {_count(facts.household_days, 'household-day')} have about all of their readings"
+    complete = _format_percent(facts.complete_days, facts.household_days)
+    result = f"{complete} of {_format_count(facts.household_days, 'household-day')} have about all of their readings"
     result += f"; {facts.off_grid_share:.1%} of the rows are off the {rules.interval_minutes}-minute grid"
-    if minutes in (0, rules.interval_minutes) and facts.other_interval_share > _MOST_OTHERS:
+    if minutes in (0, rules.interval_minutes) and facts.other_interval_share > _MAX_OTHER_SHARE:
         share = f"{facts.other_interval_share:.0%} of the sampled households"
         public = "[input] files: many households have another interval than the others. Deliver files of one interval."
         return Finding("interval", f"{result}; {share} have another interval than the others", "refused", public)
@@ -95,18 +95,18 @@ def _check_interval(facts: InputFacts, rules: CheckLimits) -> Finding:
             else Finding("interval", result)
         )
     remedy = interval_remedy(minutes, is_long=rules.is_long)
-    what = f"readings are {minutes} minutes apart, not {rules.interval_minutes}"
-    public = f"[input] files: {what}. {remedy[0].upper()}{remedy[1:]}."
+    problem = f"readings are {minutes} minutes apart, not {rules.interval_minutes}"
+    public = f"[input] files: {problem}. {remedy[0].upper()}{remedy[1:]}."
     return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
 
 
 def measured_interval(facts: InputFacts, rules: CheckLimits) -> int:
-    """Return the interval of the readings in minutes, the declared one if nothing contradicts it, 0 if nothing tells.
+    """Return the interval of the readings in minutes: the declared one unless the data contradict it, 0 if unknown.
 
-    Of finer data every second, third, ... row lies on the declared grid; coarser ones use every second, third, ...
-    interval of the day.
+    With a shorter interval every second, third, ... row is on the declared grid; with a longer one the rows use every
+    second, third, ... interval of the day.
     """
-    if facts.off_grid_share >= _OFF_GRID_FROM:
+    if facts.off_grid_share >= _MIN_OFF_GRID_SHARE:
         on_grid = (1 - facts.off_grid_share) * rules.interval_minutes
         finer = [minutes for minutes in _FINER_MINUTES if minutes < rules.interval_minutes]
         return next((minutes for minutes in finer if abs(on_grid - minutes) <= 0.1 * minutes), 0)
@@ -125,13 +125,13 @@ def _check_registers(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa:
 
 
 def _check_rejected(facts: InputFacts, rules: CheckLimits) -> Finding:
-    reasons = sorted(facts.rejected.items(), key=lambda one: -one[1])[:3]
-    result = f"{facts.rejected_share:.2%} of {_count(facts.counted_rows, 'row')}"
+    reasons = sorted(facts.rejected.items(), key=lambda file: -file[1])[:3]
+    result = f"{facts.rejected_share:.2%} of {_format_count(facts.counted_rows, 'row')}"
     result += "".join(f"; {number:,} {reason}" for reason, number in reasons)
     if facts.rejecting_files:
-        worst = max(facts.rejecting_files, key=lambda one: one.rejected / one.rows)
-        number = _count(len(facts.rejecting_files), "file")
-        result += f"; {number} above {MOST_REJECTED:.0%}, most in {worst.name}: {worst.rejected / worst.rows:.1%}"
+        worst = max(facts.rejecting_files, key=lambda file: file.rejected / file.rows)
+        number = _format_count(len(facts.rejecting_files), "file")
+        result += f"; {number} above {MAX_REJECTED_SHARE:.0%}, most in {worst.name}: {worst.rejected / worst.rows:.1%}"
     if facts.rejected_share <= rules.max_rejected_share:
         return Finding("rejected rows", result, "warning" if facts.rejecting_files else "ok")
     public = (
@@ -148,8 +148,8 @@ def _check_rejected(facts: InputFacts, rules: CheckLimits) -> Finding:
 
 def _check_roster(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     result = (
-        f"{facts.on_roster:,} of {_count(facts.roster, 'household')} on the roster have a reading; "
-        f"{_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
+        f"{facts.on_roster:,} of {_format_count(facts.roster, 'household')} on the roster have a reading; "
+        f"{_format_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
     )
     if facts.on_roster == 0:
         public = (
@@ -164,14 +164,14 @@ def _check_period(facts: InputFacts, rules: CheckLimits) -> Finding:
     first, last = min(facts.coverage), max(facts.coverage)
     due = f"due days {first} to {last}"
     if facts.days is None:
-        return Finding("period", f"no reading; {due}", "refused", _outside(rules))
+        return Finding("period", f"no reading; {due}", "refused", _format_outside_period(rules))
     result = f"readings {facts.days[0]} to {facts.days[1]}; {due}"
     if facts.days[1] < first or facts.days[0] > last:
-        return Finding("period", result, "refused", _outside(rules))
+        return Finding("period", result, "refused", _format_outside_period(rules))
     return Finding("period", result, "ok" if facts.days[0] <= first and last <= facts.days[1] else "warning")
 
 
-def _outside(rules: CheckLimits) -> str:
+def _format_outside_period(rules: CheckLimits) -> str:
     return (
         f"[schedule] first_day = {rules.period[0]}: the files hold no reading of a due day. Correct first_day and "
         "last_day, or deliver those days."
@@ -179,12 +179,14 @@ def _outside(rules: CheckLimits) -> str:
 
 
 def _check_coverage(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
-    places = sum(each.households for each in facts.coverage.values())
-    usable = sum(each.usable for each in facts.coverage.values())
-    least = min(facts.coverage.items(), key=lambda one: one[1].usable / max(one[1].households, 1))
+    household_days = sum(coverage.households for coverage in facts.coverage.values())
+    usable = sum(coverage.usable for coverage in facts.coverage.values())
+    least = min(
+        facts.coverage.items(), key=lambda day_coverage: day_coverage[1].usable / max(day_coverage[1].households, 1)
+    )
     result = (
-        f"{_percent(usable, places)} of the household-days of the roster are usable; fewest on {least[0]}: "
-        f"{least[1].usable:,} of {least[1].households:,} households"
+        f"{_format_percent(usable, household_days)} of the household-days of the roster are usable; fewest on "
+        f"{least[0]}: {least[1].usable:,} of {least[1].households:,} households"
     )
     if usable == 0:
         public = (
@@ -192,17 +194,19 @@ def _check_coverage(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: 
             "the files, or deliver those days."
         )
         return Finding("coverage", result, "refused", public)
-    few = sum(2 * each.usable < each.households for each in facts.coverage.values())
+    few = sum(2 * coverage.usable < coverage.households for coverage in facts.coverage.values())
     if few:
-        result += f"; fewer than half of the households on {_count(few, 'due day')}"
-    return Finding("coverage", result, "warning" if few or usable < _GOOD_COVERAGE * places else "ok")
+        result += f"; fewer than half of the households on {_format_count(few, 'due day')}"
+    return Finding("coverage", result, "warning" if few or usable < _GOOD_COVERAGE * household_days else "ok")
 
 
 def _check_absent_days(facts: InputFacts, rules: CheckLimits) -> Finding:
     absent = facts.absent_days
     if not absent:
         return Finding("absent days", "on every due day more than a tenth of the households are usable")
-    result = f"{_count(len(absent), 'due day')} with at most a tenth of the households usable: {_listed(absent)}"
+    result = (
+        f"{_format_count(len(absent), 'due day')} with at most a tenth of the households usable: {_format_days(absent)}"
+    )
     if not rules.refuse_absent_days or len(absent) == len(facts.coverage):
         return Finding("absent days", result, "warning")
     public = (
@@ -215,22 +219,24 @@ def _check_absent_days(facts: InputFacts, rules: CheckLimits) -> Finding:
 def _check_unit(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     if facts.median_day_kwh is None:
         return Finding("unit", "no complete household-day")
-    least, most = PLAUSIBLE_DAY_KWH
-    plausible = least <= facts.median_day_kwh <= most
+    min_kwh, max_kwh = PLAUSIBLE_DAY_KWH
+    plausible = min_kwh <= facts.median_day_kwh <= max_kwh
     result = f"median use of a complete household-day: {facts.median_day_kwh:.3g} kWh"
-    doubt = f"; households use {least:g} to {most:g} kWh: Wh taken for kWh, or the reverse?"
+    doubt = f"; households use {min_kwh:g} to {max_kwh:g} kWh: Wh taken for kWh, or the reverse?"
     return Finding("unit", result + ("" if plausible else doubt), "ok" if plausible else "warning")
 
 
 def _check_conflicts(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     if not facts.conflicts:
         return Finding("conflicts", "no due day loses a reading to conflicting rows")
-    day, worst = max(facts.conflicts.items(), key=lambda one: one[1].share)
-    result = f"{_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
-    if worst.share <= MOST_CONFLICTS:
+    day, worst = max(facts.conflicts.items(), key=lambda day_conflicts: day_conflicts[1].share)
+    result = (
+        f"{_format_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
+    )
+    if worst.share <= MAX_CONFLICT_SHARE:
         return Finding("conflicts", result)
-    helps = 'if later files correct earlier ones, write [input] corrections = "later-file"'
-    return Finding("conflicts", f"{result}; {helps}", "warning")
+    remedy = 'if later files correct earlier ones, write [input] corrections = "later-file"'
+    return Finding("conflicts", f"{result}; {remedy}", "warning")
 
 
 _CHECKS: Final[tuple[Callable[[InputFacts, CheckLimits], Finding], ...]] = (
@@ -247,21 +253,21 @@ _CHECKS: Final[tuple[Callable[[InputFacts, CheckLimits], Finding], ...]] = (
 )
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "0 %"
+def _format_percent(part: int, total: int) -> str:
+    return f"{part / total:.1%}" if total else "0 %"
 
 
-def _listed(days: Sequence[date]) -> str:
-    shown = ", ".join(_ranges(days[:_MOST_DAYS]))
-    return f"{shown}, ... {days[-1]}" if len(days) > _MOST_DAYS else shown
+def _format_days(days: Sequence[date]) -> str:
+    listed = ", ".join(_day_ranges(days[:_MAX_LISTED_DAYS]))
+    return f"{listed}, ... {days[-1]}" if len(days) > _MAX_LISTED_DAYS else listed
 
 
-def _ranges(days: Sequence[date]) -> Iterator[str]:
-    """Yield days in order, neighbours together."""
+def _day_ranges(days: Sequence[date]) -> Iterator[str]:
+    """Yield the ranges of consecutive days, in order."""
     start = 0
     for i, day in enumerate(days):
         if i + 1 == len(days) or (days[i + 1] - day).days != 1:
@@ -270,5 +276,5 @@ def _ranges(days: Sequence[date]) -> Iterator[str]:
 
 
 def findings_json(findings: Sequence[Finding]) -> list[Mapping[str, str]]:
-    """Return findings as JSON knows them."""
-    return [{"check": each.check, "result": each.result, "verdict": each.verdict} for each in findings]
+    """Return the findings as JSON objects."""
+    return [{"check": finding.check, "result": finding.result, "verdict": finding.verdict} for finding in findings]

@@ -1,4 +1,4 @@
-"""Preflight of one run: what its files contain, by what it is judged, and the refusal of a senseless first release."""
+"""Preflight of one run: facts about its files, limits, and the refusal of a useless first release."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 
 
-def facts_of(work: Work, delivery: Delivery) -> InputFacts:
-    """Return what the files contain: all of it until a first release is reported, later the due days' months."""
+def collect_run_facts(work: Work, delivery: Delivery) -> InputFacts:
+    """Return the facts about the files: of all days until a first release is reported, later of the due days."""
     months = delivery.months if work.examines_all else sorted({f"{day:%Y-%m}" for day in work.examined_days})
     return collect_facts(
         work.store,
@@ -27,12 +27,12 @@ def facts_of(work: Work, delivery: Delivery) -> InputFacts:
         months=months,
         sums=work.sums,
         days=work.examined_days,
-        whole=work.examines_all,
+        all_days=work.examines_all,
     )
 
 
-def rules_for(work: Work) -> CheckLimits:
-    """Return the public keys that findings are judged by."""
+def check_limits(work: Work) -> CheckLimits:
+    """Return the limits of the checks from the public keys of the run file."""
     table, schedule = work.run.input, work.run.schedule
     return CheckLimits(
         max_rejected_share=float(table.max_rejected_share),
@@ -44,33 +44,35 @@ def rules_for(work: Work) -> CheckLimits:
 
 
 def report_facts(work: Work, facts: InputFacts) -> None:
-    """Take the findings of a run that they do not stop."""
-    findings = check_facts(facts, rules_for(work))
-    work.findings = tuple(replace(each, verdict="warning") if each.verdict == "refused" else each for each in findings)
+    """Set the findings of a run that they cannot stop: refusals become warnings."""
+    findings = check_facts(facts, check_limits(work))
+    work.findings = tuple(
+        replace(finding, verdict="warning") if finding.verdict == "refused" else finding for finding in findings
+    )
 
 
 def judge_facts(work: Work, facts: InputFacts) -> None:
-    """Take the findings before the first release, with the verdicts that the run file asks for."""
+    """Set the findings before the first release, as the key `preflight` of the run file requires."""
     if work.run.input.preflight == "report":
         report_facts(work, facts)
     else:
-        work.findings = check_facts(facts, rules_for(work))
+        work.findings = check_facts(facts, check_limits(work))
 
 
-def require_sense(work: Work) -> None:
+def check_not_refused(work: Work) -> None:
     """Check that no finding before the first release is a refusal.
 
     Raises:
-        PreflightFailed: the release would be senseless, and the run file does not say that it is wanted all the same.
+        PreflightFailed: a finding is a refusal; `preflight = "report"` in the run file overrides it.
     """
     refusal = first_refusal(work.findings)
     if refusal is not None:
-        raise _refused(work, refusal, work.findings)
+        raise _preflight_error(work, refusal, work.findings)
 
 
-def _refused(work: Work, refusal: Finding, findings: Sequence[Finding]) -> PreflightFailed:
-    more = sum(each.verdict == "refused" for each in findings) - 1
-    ending = f" ({more} more finding{'s' * (more != 1)})" if more else ""
+def _preflight_error(work: Work, refusal: Finding, findings: Sequence[Finding]) -> PreflightFailed:
+    further = sum(finding.verdict == "refused" for finding in findings) - 1
+    ending = f" ({further} more finding{'s' * (further != 1)})" if further else ""
     head = f"{work.run.name}: {refusal.public}"
     tail = f" Nothing was drawn; {_OVERRIDE}."
     return PreflightFailed(head + tail, private=f"{head} Found: {refusal.result}{ending}.{tail}")

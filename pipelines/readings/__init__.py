@@ -1,1 +1,1 @@
-"""The confidential store of READINGS: what came, what a month and a day of it say, and what leaves it again."""
+"""The confidential store of READINGS: ingested parts, deduplicated months, daily totals, and retention."""

@@ -1,10 +1,10 @@
-"""READINGS of a month -> DAYS: what each household used each day, and how many readings say so.
+"""READINGS of a month -> DAYS: the daily total of each household, and the number of its readings.
 
-    <confidential>/store/days/month=2013-03/<which parts>.parquet           DAYS
-    <confidential>/store/days/month=2013-03/<which parts>.aside.parquet     rows that settling set aside
+    <confidential>/store/days/month=2013-03/<hash of the parts>.parquet           DAYS
+    <confidential>/store/days/month=2013-03/<hash of the parts>.aside.parquet     rows rejected by deduplication
 
-A month is settled once for a set of parts; a changed clamp, group or roster comes from DAYS. What is kept of it
-names files by their place among those that have a part in the month: places among all of them change every night.
+A month is deduplicated once for a set of parts; a new clamp, group or roster uses the same DAYS. The stored tables
+number files among those with a part in the month: their numbers among all files change with every delivery.
 """
 
 from __future__ import annotations
@@ -23,86 +23,99 @@ from agedp_data import tables
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS, Flags, Ints
 from pipelines import folders
-from pipelines.readings.household_days import among, distinct, packed, totals, unpacked
-from pipelines.readings.months import MonthIndex, alone, contested_rows, load, settle_rows
+from pipelines.readings.household_days import (
+    daily_totals,
+    distinct_keys,
+    household_day_key,
+    is_in_sorted,
+    split_household_day_key,
+)
+from pipelines.readings.months import MonthIndex, deduplicate_stored_rows, index_month, load_shared_rows, load_table
 from pipelines.readings.store import PartMonth, Store
 
-Aside = tuple[Ints, Ints, Ints]
-"""Rows that settling set aside: file (its place in the files' order), data row of the file, reason."""
+RejectedRows = tuple[Ints, Ints, Ints]
+"""Rows rejected by deduplication: file (index in the order of the files), data row of the file, reason."""
 
 
-def days_path(store: Store, month: str, contents: Sequence[str], *, also: Mapping[str, Any] | None = None) -> Path:
-    """Return where the days of a month lie for these files in this order; `also` names what else they depend on."""
-    there = [piece.name for piece in store.pieces(month, contents)]
-    named = [store.dataset, store.order.by, there, *([] if also is None else [also])]
-    name = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()
+def daily_totals_path(
+    store: Store, month: str, contents: Sequence[str], *, extra_key: Mapping[str, Any] | None = None
+) -> Path:
+    """Return the path of the DAYS of a month for these files in this order.
+
+    `extra_key` is hashed into the name, for tables that depend on further settings.
+    """
+    part_names = [part.name for part in store.month_parts(month, contents)]
+    hashed = [store.dataset, store.order.criterion, part_names, *([] if extra_key is None else [extra_key])]
+    name = hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
     return store.folder / "days" / f"month={month}" / f"{name}.parquet"
 
 
-def settle_month(store: Store, month: str, contents: Sequence[str]) -> Aside:
-    """Settle a month unless that was done; return the rows that it set aside, files by their place in `contents`."""
-    path = days_path(store, month, contents)
-    aside_path = path.with_suffix(".aside.parquet")
-    pieces = store.pieces(month, contents)
-    places = np.array(sorted({piece.place for piece in pieces}), np.int64)
-    if folders.rows_in(path) is not None and folders.rows_in(aside_path) is not None:
+def deduplicate_month(store: Store, month: str, contents: Sequence[str]) -> RejectedRows:
+    """Deduplicate a month unless it is stored already; return the rejected rows, files by their index in `contents`."""
+    path = daily_totals_path(store, month, contents)
+    rejected_path = path.with_suffix(".aside.parquet")
+    parts = store.month_parts(month, contents)
+    file_indices = np.array(sorted({part.file_index for part in parts}), np.int64)
+    if folders.count_rows(path) is not None and folders.count_rows(rejected_path) is not None:
         with suppress(folders.FolderRemoved):
-            table = load(aside_path, tables.SETTLED)
+            table = load_table(rejected_path, tables.SETTLED)
             file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
-            return places[file], row, reason
-    days, (file, row, reason) = _settled(store, month, pieces)
+            return file_indices[file], row, reason
+    days, (file, row, reason) = _deduplicated(store, month, parts)
     folders.make_private(path.parent)
-    aside = tables.table_from_columns(tables.SETTLED, file=np.searchsorted(places, file), row=row, reason=reason)
-    folders.write_table(aside_path, aside, sync=False)
+    rejected = tables.table_from_columns(
+        tables.SETTLED, file=np.searchsorted(file_indices, file), row=row, reason=reason
+    )
+    folders.write_table(rejected_path, rejected, sync=False)
     folders.write_table(path, days, sync=False)
     return file, row, reason
 
 
-def _settled(store: Store, month: str, pieces: Sequence[PartMonth]) -> tuple[pa.Table, Aside]:
-    """Return the DAYS of a month and the rows set aside, by file and row."""
-    found = alone(store, month, pieces)
-    together = settle_rows(store, contested_rows(store, month, pieces, found))
-    there = distinct(packed(together.household, together.time // SLOTS))
-    energy, readings = totals(together, there)
-    key = [there]
+def _deduplicated(store: Store, month: str, parts: Sequence[PartMonth]) -> tuple[pa.Table, RejectedRows]:
+    """Return the DAYS of a month and the rejected rows, by file and row."""
+    index = index_month(store, month, parts)
+    shared = deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index))
+    shared_keys = distinct_keys(household_day_key(shared.household, shared.time // SLOTS))
+    energy, readings = daily_totals(shared, shared_keys)
+    key = [shared_keys]
     values = [(energy, readings)]
-    aside = [(together.aside_file, together.aside_row, together.aside_reason)]
-    for piece, table, keys in zip(pieces, found.tables, found.keys, strict=True):
-        final = ~among(keys, found.contested)
+    rejected = [(shared.rejected_file, shared.rejected_row, shared.rejected_reason)]
+    for part, table, keys in zip(parts, index.tables, index.keys, strict=True):
+        final = ~is_in_sorted(keys, index.shared)
         read = table["readings"].to_numpy().astype(np.int64)
         with_reading = final & (read > 0)
         key.append(keys[with_reading])
         values.append((table["energy_wh"].to_numpy()[with_reading], read[with_reading]))
-        aside.append(_aside(store, piece, table, final))
-    energy, readings = (np.concatenate([one[i] for one in values]) for i in range(2))
-    return _days(found, np.concatenate(key), energy, readings), _together(aside)
+        rejected.append(_rejected_of_part(store, part, table, final))
+    energy, readings = (np.concatenate([part_values[i] for part_values in values]) for i in range(2))
+    return _daily_table(index, np.concatenate(key), energy, readings), _join_rejected(rejected)
 
 
-def _aside(store: Store, piece: PartMonth, table: pa.Table, final: Flags) -> Aside:
-    """Return the rows that a part alone sets aside, of the household-days that nobody else speaks of."""
+def _rejected_of_part(store: Store, part: PartMonth, table: pa.Table, final: Flags) -> RejectedRows:
+    """Return the rejected rows of one part, of the household-days without rows in any further part."""
     rows = table["aside_row"].combine_chunks()
     reasons = table["aside_reason"].combine_chunks()
     lengths = np.diff(rows.offsets.to_numpy())
-    kept = np.repeat(final, lengths)
-    row = rows.flatten().to_numpy().astype(np.int64)[kept]
-    manifest = store.manifest(piece.content) if len(row) else None
+    is_final = np.repeat(final, lengths)
+    row = rows.flatten().to_numpy().astype(np.int64)[is_final]
+    manifest = store.manifest(part.content) if len(row) else None
     if manifest is None and len(row):
         raise InputError("the confidential store changed while it was read; run again")
-    first = manifest.first_row(piece.number) if manifest else 0
-    reason = reasons.flatten().to_numpy().astype(np.int64)[kept]
-    return np.full(len(row), piece.place), row + first, reason
+    first = manifest.first_row(part.number) if manifest else 0
+    reason = reasons.flatten().to_numpy().astype(np.int64)[is_final]
+    return np.full(len(row), part.file_index), row + first, reason
 
 
-def _together(aside: Sequence[Aside]) -> Aside:
-    file, row, reason = (np.concatenate([one[i] for one in aside]) for i in range(3))
+def _join_rejected(rejected: Sequence[RejectedRows]) -> RejectedRows:
+    file, row, reason = (np.concatenate([part_rows[i] for part_rows in rejected]) for i in range(3))
     order = np.lexsort((row, file))
     return file[order], row[order], reason[order]
 
 
-def _days(found: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> pa.Table:
+def _daily_table(index: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> pa.Table:
     order = np.argsort(key, kind="stable")
-    household, day = unpacked(key[order])
-    ids = pa.array(found.ids, pa.string())
+    household, day = split_household_day_key(key[order])
+    ids = pa.array(index.ids, pa.string())
     return tables.table_from_columns(
         tables.DAYS,
         household_id=pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), ids),
@@ -112,11 +125,11 @@ def _days(found: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> pa.Tabl
     )
 
 
-def read_days(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
-    """Return the DAYS of a settled month; damaged ones are settled again."""
-    path = days_path(store, month, contents)
+def read_daily_totals(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
+    """Return the DAYS of a deduplicated month; a damaged table is computed again."""
+    path = daily_totals_path(store, month, contents)
     try:
-        return load(path, tables.DAYS)
+        return load_table(path, tables.DAYS)
     except folders.FolderRemoved:
-        settle_month(store, month, contents)
-        return load(path, tables.DAYS)
+        deduplicate_month(store, month, contents)
+        return load_table(path, tables.DAYS)

@@ -1,6 +1,6 @@
-"""Household-days as whole numbers, to sort and to look up: what everything nightly is counted by.
+"""Household-days as integer keys, to sort and to look up, and their daily totals.
 
-What a household-day comes to is a function of its own rows alone, so household-days can be settled apart.
+The total of a household-day is a function of its rows alone, so household-days can be deduplicated independently.
 """
 
 from __future__ import annotations
@@ -11,52 +11,52 @@ from agedp_data.readers.layout import SLOTS, Flags, Ints
 from agedp_data.readers.settle import Readings
 
 _DAY_BITS = 17
-"""Days since 1970 up to 2328; the readers stop at 2199."""
+"""Days since 1970 up to 2328; the readers accept days up to 2199."""
 
 
-def packed(household: Ints, day: Ints) -> Ints:
-    """Return one number per (household code, day since 1970), in the order of both.
+def household_day_key(household: Ints, day: Ints) -> Ints:
+    """Return one integer per (household code, day since 1970); keys sort by household and day.
 
-    >>> unpacked(packed(np.array([3]), np.array([15706])))
+    >>> split_household_day_key(household_day_key(np.array([3]), np.array([15706])))
     (array([3]), array([15706]))
     """
     return (household << _DAY_BITS) | day
 
 
-def unpacked(key: Ints) -> tuple[Ints, Ints]:
-    """Return household codes and days."""
+def split_household_day_key(key: Ints) -> tuple[Ints, Ints]:
+    """Return the household codes and days of keys."""
     return key >> _DAY_BITS, key & ((1 << _DAY_BITS) - 1)
 
 
-def distinct(key: Ints) -> Ints:
-    """Return the distinct keys, sorted; quick where they are sorted already."""
+def distinct_keys(key: Ints) -> Ints:
+    """Return the distinct keys, sorted; quick if `key` is sorted."""
     if len(key) and not (key[1:] >= key[:-1]).all():
         return np.unique(key)
-    return key[firsts(key)]
+    return key[is_first_of_key(key)]
 
 
-def firsts(key: Ints) -> Flags:
-    """Return where sorted keys begin anew."""
+def is_first_of_key(key: Ints) -> Flags:
+    """Return which elements of sorted keys are the first with their key."""
     first = np.ones(len(key), bool)
     first[1:] = key[1:] != key[:-1]
     return first
 
 
-def among(key: Ints, wanted: Ints) -> Flags:
-    """Return which keys are among the `wanted`, which are sorted."""
-    if len(wanted) == 0:
+def is_in_sorted(key: Ints, sorted_keys: Ints) -> Flags:
+    """Return which keys are in `sorted_keys`."""
+    if len(sorted_keys) == 0:
         return np.zeros(len(key), bool)
-    found: Flags = wanted[np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)] == key
-    return found
+    is_in: Flags = sorted_keys[np.minimum(np.searchsorted(sorted_keys, key), len(sorted_keys) - 1)] == key
+    return is_in
 
 
-def totals(found: Readings, there: Ints) -> tuple[Ints, Ints]:
-    """Return the energy (Wh) and the number of readings of each household-day in `there`, which has them all."""
-    key = packed(found.household, found.time // SLOTS)
-    starts = np.flatnonzero(firsts(key))
-    energy, readings = np.zeros(len(there), np.int64), np.zeros(len(there), np.int64)
+def daily_totals(deduplicated: Readings, keys: Ints) -> tuple[Ints, Ints]:
+    """Return the energy [Wh] and the number of readings of each household-day in `keys`, which contains all of them."""
+    key = household_day_key(deduplicated.household, deduplicated.time // SLOTS)
+    starts = np.flatnonzero(is_first_of_key(key))
+    energy, readings = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
     if len(starts):
-        place = np.searchsorted(there, key[starts])
-        energy[place] = np.add.reduceat(found.energy_wh, starts)
-        readings[place] = np.diff([*starts, len(key)])
+        position = np.searchsorted(keys, key[starts])
+        energy[position] = np.add.reduceat(deduplicated.energy_wh, starts)
+        readings[position] = np.diff([*starts, len(key)])
     return energy, readings

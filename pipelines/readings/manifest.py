@@ -1,4 +1,4 @@
-"""What the store knows of an input file that is wholly in it: written last, and checked before it is believed."""
+"""The manifest of an input file that is completely in the store: written last, and checked when it is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one part held: rows read, kept, set aside by reason, notes; rows, bytes, bytes of days by month."""
+    """The counts of one part: rows read, kept, rejected by reason (`aside`), notes; rows and sizes by month."""
 
     rows_read: int
     kept: int
@@ -19,18 +19,19 @@ class Part:
     notes: dict[str, int] = field(default_factory=dict)
     months: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
-    def adds_up(self) -> bool:
-        """Return whether rows read = kept + set aside, and kept = the rows of the months."""
-        kept = sum(rows for rows, _, _ in self.months.values())
-        return self.rows_read == self.kept + sum(self.aside.values()) and self.kept == kept
+    def is_consistent(self) -> bool:
+        """Return whether rows read = kept + rejected, and kept = the rows of all months."""
+        month_rows = sum(rows for rows, _, _ in self.months.values())
+        return self.rows_read == self.kept + sum(self.aside.values()) and self.kept == month_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a stored file held, part by part, before months are settled.
+    """The counts of a stored file, part by part, before months are deduplicated.
 
-    `name` and `modified_ns` are those under which its bytes were read, `digest` is that of its bytes, `read_as` the
-    dataset and the rules, `variant` the header, `tzdata` the version of the time zone database ("" if it said none).
+    `name` and `modified_ns` are those of the file when it was ingested, `digest` is the hash of its bytes, `read_as`
+    the dataset and the parsing rules, `variant` the header, `tzdata` the version of the time zone database ("" if
+    unknown).
     """
 
     name: str
@@ -42,59 +43,59 @@ class Manifest:
     tzdata: str = ""
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Self:
-        """Return what `to_json` wrote."""
-        return cls(**{**found, "parts": tuple(Part(**part) for part in found["parts"])})
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Return the manifest that `to_json` wrote."""
+        return cls(**{**record, "parts": tuple(Part(**part) for part in record["parts"])})
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return the manifest as a JSON object."""
         return asdict(self)
 
     @property
     def content(self) -> str:
-        """Return the content id of the file: a damaged manifest is not that of the file it is named by."""
+        """Return the content id of the file; of a damaged manifest it differs from the file name."""
         return content_id(self.digest, self.read_as)
 
     @property
     def rows_read(self) -> int:
-        """Return how many rows the file has."""
+        """Return the number of rows of the file."""
         return sum(part.rows_read for part in self.parts)
 
     @property
     def kept(self) -> int:
-        """Return how many rows were kept before months are settled."""
+        """Return the number of rows that were kept before months are deduplicated."""
         return sum(part.kept for part in self.parts)
 
     @property
-    def aside(self) -> dict[str, int]:
-        """Return how many rows were set aside, by reason."""
-        return _added(part.aside for part in self.parts)
+    def rejected(self) -> dict[str, int]:
+        """Return the number of rejected rows by reason."""
+        return _sum_counts(part.aside for part in self.parts)
 
     @property
     def notes(self) -> dict[str, int]:
-        """Return how many rows there is something to note about."""
-        return _added(part.notes for part in self.parts)
+        """Return the number of kept rows with a remark, by remark."""
+        return _sum_counts(part.notes for part in self.parts)
 
     @property
     def months(self) -> frozenset[str]:
-        """Return the months of which it has readings."""
+        """Return the months with readings of the file."""
         return frozenset(month for part in self.parts for month in part.months)
 
     def first_row(self, number: int) -> int:
-        """Return how many rows of the file come before a part."""
+        """Return the number of rows of the file before a part."""
         return sum(part.rows_read for part in self.parts[:number])
 
-    def adds_up(self) -> bool:
-        """Return whether every part does, and the names of its months are months."""
-        return all(part.adds_up() for part in self.parts)
+    def is_consistent(self) -> bool:
+        """Return whether the counts of every part are consistent."""
+        return all(part.is_consistent() for part in self.parts)
 
 
 def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
-    """Return the content id of a file with this digest, read under these rules."""
+    """Return the content id of a file with this digest, parsed under these rules."""
     return hashlib.sha256(json.dumps([digest, read_as], sort_keys=True).encode()).hexdigest()
 
 
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for count in counts:
         for name, number in count.items():

@@ -1,8 +1,8 @@
-"""What a month says: its parts together, household-days that several parts speak of settled together.
+"""The readings of a month from its parts; household-days with rows in several parts are deduplicated together.
 
-A household-day of which one part alone has rows says what that part says. Only the others are contested (a file cut
-within a day, a delivery repeated or corrected): their rows, and no more, are read again and settled together. What
-comes out is the same as settling all rows of the month at once.
+A household-day with rows in one part only has the readings of that part. A household-day with rows in several parts is
+shared (a file split within a day, a delivery repeated or corrected): only rows of shared household-days are read again
+and deduplicated together. The result equals the deduplication of all rows of the month at once.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pyarrow as pa
 from agedp_data import tables
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import SLOTS, Flags, Ints
-from agedp_data.readers.settle import Readings, StoredRows, joined, settle
+from agedp_data.readers.settle import Readings, StoredRows, deduplicate_rows, join_rows
 from pipelines import folders
 from pipelines.internal_files import FileKind, read_content
-from pipelines.readings.household_days import among, firsts, packed
+from pipelines.readings.household_days import household_day_key, is_first_of_key, is_in_sorted
 from pipelines.readings.store import PartMonth, Store
 
 _NONE = np.zeros(0, np.int64)
@@ -28,67 +28,77 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class MonthIndex:
-    """Month tables of the parts' own days, by part: sorted ids and their places, keys; what is contested."""
+    """PART_DAYS of a month by part: sorted ids and their codes, tables, keys; the keys of shared household-days."""
 
     ids: tuple[str, ...]
-    place: Mapping[str, int]
+    code_by_id: Mapping[str, int]
     tables: tuple[pa.Table, ...]
     keys: tuple[Ints, ...]
-    contested: Ints
+    shared: Ints
 
 
-def alone(store: Store, month: str, pieces: Sequence[PartMonth]) -> MonthIndex:
-    """Return what the parts of a month say alone, and which household-days more than one of them speaks of."""
-    loaded = tuple(load(store.part_days(month) / piece.name, tables.PART_DAYS) for piece in pieces)
-    ids = tuple(sorted({name for table in loaded for name in _names(table)}))
-    place = {name: i for i, name in enumerate(ids)}
-    keys = tuple(packed(_codes(table, place), _days(table)) for table in loaded)
-    every = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
-    repeated = every[~firsts(every)]
-    return MonthIndex(ids, place, loaded, keys, repeated[firsts(repeated)])
+def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIndex:
+    """Return the PART_DAYS of the parts of a month, and the household-days with rows in more than one part."""
+    loaded = tuple(load_table(store.part_days_folder(month) / part.name, tables.PART_DAYS) for part in parts)
+    ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
+    code_by_id = {name: i for i, name in enumerate(ids)}
+    keys = tuple(household_day_key(_codes(table, code_by_id), _days(table)) for table in loaded)
+    all_keys = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
+    repeated = all_keys[~is_first_of_key(all_keys)]
+    return MonthIndex(ids, code_by_id, loaded, keys, repeated[is_first_of_key(repeated)])
 
 
-def contested_rows(store: Store, month: str, pieces: Sequence[PartMonth], found: MonthIndex) -> StoredRows:
-    """Return the rows of all contested household-days; `file` is the place of the file among all."""
-    concerned = [piece for piece, key in zip(pieces, found.keys, strict=True) if among(key, found.contested).any()]
-    parts = []
-    for piece in concerned:
-        rows = rows_of(store, month, piece, found)
-        parts.append(_only(rows, among(packed(rows.household, rows.time // SLOTS), found.contested)))
-    return joined(found.ids, parts, width=store.layout.width)
+def load_shared_rows(store: Store, month: str, month_parts: Sequence[PartMonth], index: MonthIndex) -> StoredRows:
+    """Return the rows of all shared household-days; `file` is the index of the file in the order of all files."""
+    affected = [
+        part for part, key in zip(month_parts, index.keys, strict=True) if is_in_sorted(key, index.shared).any()
+    ]
+    part_rows = []
+    for part in affected:
+        rows = load_part_rows(store, month, part, index)
+        part_rows.append(
+            _select_rows(rows, is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared))
+        )
+    return join_rows(index.ids, part_rows, width=store.layout.width)
 
 
-def month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
-    """Return what a month says, from the parts of these files in their order; `aside_file` counts in `contents`."""
-    settled = list(_settled(store, month, contents, numbered=True))
-    return _in_order(settled[0].ids, settled)
+def load_month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
+    """Return the readings of a month from these files in their order; `rejected_file` is an index of `contents`."""
+    parts = list(_deduplicated(store, month, contents, numbered=True))
+    return _join_sorted(parts[0].ids, parts)
 
 
-def month_in_pieces(store: Store, month: str, contents: Sequence[str]) -> Iterator[Readings]:
-    """Yield what a month says one part at a time, all under the same ids; each reading once, nothing set aside told."""
-    return _settled(store, month, contents, numbered=False)
+def iterate_month_readings(store: Store, month: str, contents: Sequence[str]) -> Iterator[Readings]:
+    """Yield the readings of a month part by part, under the same ids; each reading once, without rejected rows."""
+    return _deduplicated(store, month, contents, numbered=False)
 
 
-def _settled(store: Store, month: str, contents: Sequence[str], *, numbered: bool) -> Iterator[Readings]:
-    pieces = store.pieces(month, contents)
-    found = alone(store, month, pieces)
-    yield settle_rows(store, contested_rows(store, month, pieces, found))
-    for piece in pieces:
-        rows = rows_of(store, month, piece, found, numbered)
-        if len(found.contested):
-            rows = _only(rows, ~among(packed(rows.household, rows.time // SLOTS), found.contested))
-        yield settle_rows(store, rows)
+def _deduplicated(store: Store, month: str, contents: Sequence[str], *, numbered: bool) -> Iterator[Readings]:
+    parts = store.month_parts(month, contents)
+    index = index_month(store, month, parts)
+    yield deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index))
+    for part in parts:
+        rows = load_part_rows(store, month, part, index, numbered)
+        if len(index.shared):
+            rows = _select_rows(
+                rows, ~is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared)
+            )
+        yield deduplicate_stored_rows(store, rows)
 
 
-def settle_rows(store: Store, rows: StoredRows) -> Readings:
-    """Settle rows under the store's rules."""
-    return settle(rows, complete=store.layout.complete(store.rules), later_wins=store.order.by is not None)
+def deduplicate_stored_rows(store: Store, rows: StoredRows) -> Readings:
+    """Deduplicate rows under the store's rules."""
+    return deduplicate_rows(
+        rows,
+        complete_channels=store.layout.complete_channels(store.rules),
+        later_wins=store.order.criterion is not None,
+    )
 
 
-def _in_order(ids: tuple[str, ...], settled: Sequence[Readings]) -> Readings:
+def _join_sorted(ids: tuple[str, ...], parts: Sequence[Readings]) -> Readings:
     household, time, energy, file, row, reason = (
-        np.concatenate([_NONE, *(getattr(one, name) for one in settled)])
-        for name in ("household", "time", "energy_wh", "aside_file", "aside_row", "aside_reason")
+        np.concatenate([_NONE, *(getattr(readings, name) for readings in parts)])
+        for name in ("household", "time", "energy_wh", "rejected_file", "rejected_row", "rejected_reason")
     )
     key = (household << 32) | time
     if not (key[1:] > key[:-1]).all():
@@ -98,15 +108,15 @@ def _in_order(ids: tuple[str, ...], settled: Sequence[Readings]) -> Readings:
     return Readings(ids, household, time, energy, file[order], row[order], reason[order])
 
 
-def rows_of(store: Store, month: str, piece: PartMonth, found: MonthIndex, numbered: bool = True) -> StoredRows:
-    """Return the rows of one part in one month, in the order of the file; household codes are places in `found.ids`.
+def load_part_rows(store: Store, month: str, part: PartMonth, index: MonthIndex, numbered: bool = True) -> StoredRows:
+    """Return the rows of one part in one month, in the order of the file; household codes are indices of `index.ids`.
 
-    They are numbered from the beginning of the file, or (not `numbered`, which is quicker) by their order alone.
+    Row numbers count from the beginning of the file; without `numbered`, which is quicker, within the part.
     """
     layout = store.layout
     schema = store.schema
     columns = None if numbered else [name for name in schema.names if name != "row"]
-    table = load(store.month(month) / piece.name, schema, columns=columns)
+    table = load_table(store.month_folder(month) / part.name, schema, columns=columns)
     day = _days(table)
     slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
     channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
@@ -114,44 +124,44 @@ def rows_of(store: Store, month: str, piece: PartMonth, found: MonthIndex, numbe
     energy = np.stack([_ints(table[name]) for name in names], axis=1)
     row = np.arange(len(day))
     if numbered:
-        manifest = store.manifest(piece.content)
+        manifest = store.manifest(part.content)
         if manifest is None:
             raise InputError("the confidential store changed while it was read; run again")
-        row = _ints(table["row"]) + manifest.first_row(piece.number)
-    file = np.full(len(day), piece.place)
-    return StoredRows(found.ids, _codes(table, found.place), channel, day * SLOTS + slot, file, row, energy)
+        row = _ints(table["row"]) + manifest.first_row(part.number)
+    file = np.full(len(day), part.file_index)
+    return StoredRows(index.ids, _codes(table, index.code_by_id), channel, day * SLOTS + slot, file, row, energy)
 
 
-def _only(rows: StoredRows, which: Flags) -> StoredRows:
-    return rows if which.all() else rows.taken(np.flatnonzero(which))
+def _select_rows(rows: StoredRows, is_selected: Flags) -> StoredRows:
+    return rows if is_selected.all() else rows.take(np.flatnonzero(is_selected))
 
 
-def load(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None) -> pa.Table:
+def load_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a table of the store.
 
     Raises:
-        Removed: it is missing or damaged; a damaged one is removed, so that it is missed and made anew.
-        InputError: the system does not let it be read.
+        FolderRemoved: it is missing or damaged; a damaged table is removed, so that it is computed again.
+        InputError: the system denies access.
     """
 
-    def parse(of: Path) -> pa.Table:
-        return folders.read_table(of, schema, columns=columns)
+    def parse(table_path: Path) -> pa.Table:
+        return folders.read_table(table_path, schema, columns=columns)
 
     table = read_content(path, parse, FileKind.DERIVED, advice="").value
     if table is None:
         path.unlink(missing_ok=True)
-        what = "is missing or damaged; run again to make it anew"
-        raise folders.FolderRemoved(f"a confidential table {what}", private=f"{path}: {what}")
+        problem = "is missing or damaged; run again to make it anew"
+        raise folders.FolderRemoved(f"a confidential table {problem}", private=f"{path}: {problem}")
     return table
 
 
-def _names(table: pa.Table) -> list[str]:
+def _household_ids(table: pa.Table) -> list[str]:
     return [name for chunk in table["household_id"].chunks for name in chunk.dictionary.to_pylist()]
 
 
-def _codes(table: pa.Table, place: Mapping[str, int]) -> Ints:
+def _codes(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
     codes = [
-        np.array([place[name] for name in chunk.dictionary.to_pylist()], np.int64)[chunk.indices.to_numpy()]
+        np.array([code_by_id[name] for name in chunk.dictionary.to_pylist()], np.int64)[chunk.indices.to_numpy()]
         for chunk in table["household_id"].chunks
     ]
     return codes[0] if len(codes) == 1 else np.concatenate([_NONE, *codes])

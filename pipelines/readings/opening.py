@@ -1,8 +1,8 @@
-"""Input files -> what they are: content ids, of files that were not touched from memory, and headers.
+"""Input files -> content ids and headers; the digests of unchanged files come from the store.
 
-    <confidential>/store/names.json     names of the input files, what tells that they were touched, their digests
+    <confidential>/store/names.json     names of the input files, size and times as a text, and their digests
 
-A file that was touched within two seconds of being listed is not remembered: it may be touched again unnoticed.
+The digest of a file that changed within two seconds of being listed is not stored: it may change again unnoticed.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.files import InputFile
 from agedp_data.readers.intervals import interval_of_rows, interval_remedy
 from agedp_data.readers.layout import INTERVAL_MINUTES, Header, Layout, RejectionReason
-from agedp_data.readers.parse import parse
+from agedp_data.readers.parse import parse_lines
 from agedp_data.shown import escape_text
 from pipelines import folders
-from pipelines.blocks import Engine, map_merge, seen_by_workers
+from pipelines.blocks import Engine, explain_worker_errors, map_merge
 from pipelines.checksums import checked_json, read_checked_json
 from pipelines.internal_files import FileKind, read_content
 from pipelines.readings.store import Store
 
 _DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
-_APART_BY = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
+_SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _HEADER_LINES = 2
 _FIRST_BYTES = 4096
-_UNSURE_NS = 2 * 10**9
-_FIRST_ROWS, _OFF_GRID_SHARE, _FEW_OFF_GRID = 1000, 0.1, 8
+_SETTLING_NS = 2 * 10**9
+_FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
 _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Identified:
-    """A file whose bytes are known by name: their digest and the content id."""
+class IdentifiedFile:
+    """An input file with the digest of its bytes and its content id."""
 
     source: InputFile
     digest: str
@@ -48,10 +48,10 @@ class Identified:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A file whose header is known; `header` is None for a file without rows."""
+class OpenedFile:
+    """A file with its parsed header; `header` is None for a file without rows."""
 
-    file: Identified
+    file: IdentifiedFile
     header: Header | None
     data_start: int
 
@@ -61,29 +61,45 @@ class Opened:
         return self.file.source
 
 
-def identify(store: Store, sources: Sequence[InputFile], *, engine: Engine) -> list[Identified]:
-    """Return what the files are; only those that are new or were touched are read, in stretches.
+def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine) -> list[IdentifiedFile]:
+    """Return the files with their digests; only new or changed files are read, in segments.
 
     Raises:
         InputError: a file that cannot be read.
     """
-    known = _remembered(store)
+    digest_by_location = _read_digests(store)
     listed_ns = time.time_ns()
-    fresh = [one for one in sources if known.get(one.location, ("",))[0] != one.stamp]
-    remembered = [one for one in sources if one.touched_ns < listed_ns - _UNSURE_NS]
-    with seen_by_workers(engine):
-        for batch in _in_batches(fresh):
-            leaves = [files.leaves(source) for source in batch]
-            digests = map_merge("hash", leaves, each=files.digest_leaf, merge=files.digest_of, engine=engine)
-            known |= {file.location: (file.stamp, digest) for file, digest in zip(batch, digests, strict=True)}
-            _remember(store, {file.location: known[file.location] for file in remembered if file.location in known})
-    lasting = {one.location: known[one.location] for one in remembered}
-    _remember(store, lasting)
-    return [Identified(one, known[one.location][1], store.content(known[one.location][1])) for one in sources]
+    changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.fingerprint]
+    unchanged = [source for source in sources if source.touched_ns < listed_ns - _SETTLING_NS]
+    with explain_worker_errors(engine):
+        for batch in _batches(changed):
+            segments = [files.file_segments(source) for source in batch]
+            digests = map_merge(
+                "hash", segments, function=files.hash_segment, merge=files.combine_digests, engine=engine
+            )
+            digest_by_location |= {
+                file.location: (file.fingerprint, digest) for file, digest in zip(batch, digests, strict=True)
+            }
+            _write_digests(
+                store,
+                {
+                    file.location: digest_by_location[file.location]
+                    for file in unchanged
+                    if file.location in digest_by_location
+                },
+            )
+    lasting = {source.location: digest_by_location[source.location] for source in unchanged}
+    _write_digests(store, lasting)
+    return [
+        IdentifiedFile(
+            source, digest_by_location[source.location][1], store.content_id(digest_by_location[source.location][1])
+        )
+        for source in sources
+    ]
 
 
-def _in_batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
-    """Yield the files in order, as many at a time as hold `_BATCH_BYTES`; a run that is stopped loses one batch."""
+def _batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
+    """Yield the files in order, in batches of about `_BATCH_BYTES`; a run that is stopped loses one batch."""
     batch: list[InputFile] = []
     for source in sources:
         batch.append(source)
@@ -94,41 +110,41 @@ def _in_batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
         yield batch
 
 
-def _remember(store: Store, lasting: Mapping[str, tuple[str, str]]) -> None:
-    if lasting != _remembered(store):
+def _write_digests(store: Store, lasting: Mapping[str, tuple[str, str]]) -> None:
+    if lasting != _read_digests(store):
         folders.write(store.folder / "names.json", checked_json(lasting))
 
 
-def _remembered(store: Store) -> dict[str, tuple[str, str]]:
+def _read_digests(store: Store) -> dict[str, tuple[str, str]]:
     def parse(path: Path) -> dict[str, tuple[str, str]]:
         record = read_checked_json(path.read_bytes())
-        return {str(name): (str(stamp), str(digest)) for name, (stamp, digest, *_) in record.items()}
+        return {str(name): (str(fingerprint), str(digest)) for name, (fingerprint, digest, *_) in record.items()}
 
     return read_content(store.folder / "names.json", parse, FileKind.DERIVED, advice="").value or {}
 
 
-def open_file(file: Identified, *, store: Store, check_rows: bool = False) -> Opened:
+def open_file(file: IdentifiedFile, *, store: Store, check_rows: bool = False) -> OpenedFile:
     """Return a file's header.
 
     Args:
         file: the file.
-        store: where its readings go.
-        check_rows: whether to look at its first rows: before a series begins, later no row stops a file.
+        store: the store of its readings.
+        check_rows: whether to check its first rows: only before a series begins, later no row stops a file.
 
     Raises:
-        UnreadableFile: no text, an unknown header (naming the columns and the nearest known layout), a broken archive,
-            or first rows without a date that the layout reads, or with readings of another interval than declared.
+        UnreadableFile: not a text file, an unknown header (the message names the columns and the nearest known
+            layout), a damaged archive, or first rows without a valid date or with an interval other than declared.
     """
-    opened = Opened(file, *recognised(file.source, store.layout))
+    opened = OpenedFile(file, *read_header(file.source, store.layout))
     if check_rows and opened.header is not None:
         _check_first_rows(opened, opened.header, store)
     return opened
 
 
-def recognised(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
-    """Return a file's header under a layout (None: it has no rows), and where its first data row begins.
+def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
+    """Return a file's header under a layout (None if it has no rows), and the position of its first data row.
 
-    Only its first lines decide: no row of a household does.
+    Only the first lines decide, never a row of a household.
 
     Raises:
         UnreadableFile: as `open_file`.
@@ -137,22 +153,22 @@ def recognised(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     if not head[bom:].strip() and len(head) < files.HEAD_BYTES:
         return None, len(head)
-    whole = head[bom:].split(b"\n", _HEADER_LINES)
-    if len(head) == files.HEAD_BYTES or len(whole) > _HEADER_LINES:
-        whole.pop()  # where it ends is not known
-    lines = [line.decode("latin-1").removesuffix("\r") for line in whole]
+    raw_lines = head[bom:].split(b"\n", _HEADER_LINES)
+    if len(head) == files.HEAD_BYTES or len(raw_lines) > _HEADER_LINES:
+        raw_lines.pop()  # its end is unknown
+    lines = [line.decode("latin-1").removesuffix("\r") for line in raw_lines]
     refusal = None
     try:
         header = layout.recognise(lines)
     except InputError as error:
         header, refusal = None, source.unreadable(str(error), private=error.private)
     if header is None:
-        raise _not_text(source, head) or refusal or _unknown_header(source, lines, layout)
-    return header, min(len(head), bom + sum(len(line) + 1 for line in whole[: header.lines]))
+        raise _not_csv_error(source, head) or refusal or _unknown_header_error(source, lines, layout)
+    return header, min(len(head), bom + sum(len(line) + 1 for line in raw_lines[: header.lines]))
 
 
-def _not_text(source: InputFile, head: bytes) -> InputError | None:
-    """Return the error about a file without a header whose first bytes say that it is no table, or not of commas."""
+def _not_csv_error(source: InputFile, head: bytes) -> InputError | None:
+    """Return the error about a file that is not a table with commas, by its first bytes; None if it may be one."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return source.unreadable("is UTF-16; save it as UTF-8")
     if b"\x00" in head[:_FIRST_BYTES]:
@@ -160,7 +176,7 @@ def _not_text(source: InputFile, head: bytes) -> InputError | None:
     line = head.partition(b"\n")[0].removesuffix(b"\r")
     if b"\r" in line and b"\n" not in head:
         return source.unreadable("its lines end in carriage returns alone; write the table again with line feeds")
-    for mark, word in _APART_BY.items():
+    for mark, word in _SEPARATORS.items():
         if b"," not in line and line.count(mark) > 1:
             return source.unreadable(
                 f"its columns stand apart by {word}; write the table again with commas between them"
@@ -168,35 +184,37 @@ def _not_text(source: InputFile, head: bytes) -> InputError | None:
     return None
 
 
-def _check_first_rows(opened: Opened, header: Header, store: Store) -> None:
-    """Raise UnreadableFile if the first rows have no date that the layout reads, or mostly another interval."""
+def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
+    """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
     head = files.read_head(opened.source)[opened.data_start :]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == files.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
-    reason = parse(rows, layout=store.layout, header=header, rules=store.rules).records.reason
+    reason = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records.reason
     if (reason == RejectionReason.DATE).any() and np.isin(
         reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD)
     ).all():
-        error = store.layout.wrong_dates(lines, header)
+        error = store.layout.date_format_error(lines, header)
         raise opened.source.unreadable(str(error), private=error.private)
     declared, minutes = store.layout.interval_minutes, interval_of_rows(lines, header)
     if minutes not in (None, declared):
-        what = f"readings are {minutes} minutes apart, not {declared}"
-        raise opened.source.unreadable(f"{what}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}")
+        problem = f"readings are {minutes} minutes apart, not {declared}"
+        raise opened.source.unreadable(
+            f"{problem}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}"
+        )
     off_grid = int((reason[:_FIRST_ROWS] == RejectionReason.OFF_GRID).sum())
-    if off_grid > max(_FEW_OFF_GRID, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
-        what = f"more than a tenth of the first rows lie between the {declared}-minute marks"
+    if off_grid > max(_MIN_OFF_GRID_ROWS, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
+        problem = f"more than a tenth of the first rows lie between the {declared}-minute marks"
         hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
-        raise opened.source.unreadable(f"{what}; correct the timestamps, or [input] interval_minutes{hour}")
+        raise opened.source.unreadable(f"{problem}; correct the timestamps, or [input] interval_minutes{hour}")
 
 
-def _unknown_header(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:
-    """Return the error; what was found stays private: without a header line it is a household's first row."""
-    named = [line for line in lines if line.replace(",", "")]
-    found = named[0] if named else ""
-    every = [(name, text) for name, other in LAYOUTS.items() for text in other.known_headers()]
-    nearest = difflib.get_close_matches(found, [text for _, text in every], n=1, cutoff=0.0)
-    name = next((name for name, text in every if [text] == nearest), layout.name)
+def _unknown_header_error(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:
+    """Return the error; the first line is private: without a header it is a row of a household."""
+    nonempty = [line for line in lines if line.replace(",", "")]
+    first_line = nonempty[0] if nonempty else ""
+    headers = [(name, text) for name, candidate in LAYOUTS.items() for text in candidate.known_headers()]
+    nearest = difflib.get_close_matches(first_line, [text for _, text in headers], n=1, cutoff=0.0)
+    name = next((name for name, text in headers if [text] == nearest), layout.name)
     hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
-    rest = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
-    return source.unreadable(f"its columns {rest}", private=f'columns "{escape_text(found, 120)}" {rest}')
+    problem = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
+    return source.unreadable(f"its columns {problem}", private=f'columns "{escape_text(first_line, 120)}" {problem}')

@@ -1,12 +1,12 @@
-"""Rows that parsing rejected, as they are in their files: for whoever asks a supplier to mend them.
+"""Quarantine files: rows that parsing rejected, as text, so that their supplier can correct them.
 
-A text is one line, at most its first 64 KiB, whatever bytes it has; bytes that are not UTF-8 are replaced.
+A text is one line, at most its first 64 KiB; bytes that are not UTF-8 are replaced.
 
     <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   rows of this month
-    <confidential>/store/quarantine/<content>-<number>.parquet                 rows that do not say their month
+    <confidential>/store/quarantine/<content>-<number>.parquet                 rows without a valid month
 
-They are readings too, so they lie by month and leave the store with it (`retention`): in one file they would stay as
-long as the youngest row of a delivery that holds years.
+They are readings too, so they are stored by month and removed with it (`retention`): in one file they would remain as
+long as the newest row of a delivery that contains years.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from agedp_data.readers.layout import RejectionReason
 from agedp_data.readers.parse import ParsedChunk
 from pipelines import folders
 from pipelines.readings.manifest import Part
-from pipelines.readings.store import Store, month_name, month_of
+from pipelines.readings.store import Store, month_name, month_numbers
 
 UNDATED = ""
 _NO_MONTH = -1
 _REJECTED = pa.schema([("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string())])
 
 
-def rejected_rows(block: ParsedChunk, before: int) -> pa.Table:
-    """Return the rejected rows of a block: month (`UNDATED` without one), row, reason, text.
+def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
+    """Return the rejected rows of a chunk: month (`UNDATED` without one), row, reason, text.
 
     Args:
-        block: what a block says.
-        before: how many rows of the part come before it.
+        chunk: the parsed chunk.
+        rows_before: number of rows of the part before it.
     """
-    # what precedes the category, or has no fields at all, has no day that could be trusted
-    dated = (block.aside_reason > RejectionReason.DATE) & (block.aside_reason != RejectionReason.LINE)
+    # reasons before CATEGORY, and LINE, mean that the row has no valid day
+    dated = (chunk.rejected_reason > RejectionReason.DATE) & (chunk.rejected_reason != RejectionReason.LINE)
     months = np.full(len(dated), _NO_MONTH, np.int64)
-    months[dated] = month_of(block.records.day[np.searchsorted(block.row, block.aside_row[dated])])
-    values = (months, block.aside_row + before, block.aside_reason, block.aside_text)
+    months[dated] = month_numbers(chunk.records.day[np.searchsorted(chunk.row, chunk.rejected_row[dated])])
+    values = (months, chunk.rejected_row + rows_before, chunk.rejected_reason, chunk.rejected_text)
     arrays = [pa.array(value, kind) for value, kind in zip(values, _REJECTED.types, strict=True)]
     return pa.table(arrays, schema=_REJECTED)
 
 
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
-    """Return how many rows were rejected for each reason."""
+    """Return the number of rejected rows for each reason."""
     counts = Counter(reason for table in rejected for reason in table["reason"].to_pylist())
     return {RejectionReason(reason).words: number for reason, number in counts.items()}
 
 
 def write_quarantine(store: Store, content: str, number: int, rejected: Sequence[pa.Table]) -> None:
-    """Write the rejected rows of a part, numbered from its beginning until `number_quarantined`."""
+    """Write the rejected rows of a part, numbered from its beginning until `renumber_quarantine`."""
     rows = pa.concat_tables([_REJECTED.empty_table(), *rejected])
     words = pa.array([reason.words for reason in RejectionReason], pa.string())
     for month in pc.unique(rows["month"]).to_pylist():
@@ -66,22 +66,22 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
             reason=words.take(of_month["reason"]),
             text=of_month["text"],
         )
-        folder = folders.make_private(store.quarantine(UNDATED if month == _NO_MONTH else month_name(month)))
+        folder = folders.make_private(store.quarantine_folder(UNDATED if month == _NO_MONTH else month_name(month)))
         folders.write_table(folder / f"{content}-{number}.parquet", table)
 
 
-def number_quarantined(store: Store, content: str, parts: Sequence[Part]) -> None:
-    """Number the rows that were set aside from the beginning of the file, now that it is known what comes before."""
-    before = 0
+def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> None:
+    """Number the rejected rows from the beginning of the file, once the rows of all earlier parts are counted."""
+    rows_before = 0
     for number, part in enumerate(parts):
-        if before and part.aside:
-            for path in _written(store, f"{content}-{number}.parquet"):
+        if rows_before and part.aside:
+            for path in _part_files(store, f"{content}-{number}.parquet"):
                 table = folders.read_table(path, tables.QUARANTINE)
-                row = pc.add(table["row"], before)
+                row = pc.add(table["row"], rows_before)
                 folders.write_table(path, table.set_column(table.schema.get_field_index("row"), "row", row))
-        before += part.rows_read
+        rows_before += part.rows_read
 
 
-def _written(store: Store, name: str) -> list[Path]:
-    undated = store.quarantine(UNDATED)
+def _part_files(store: Store, name: str) -> list[Path]:
+    undated = store.quarantine_folder(UNDATED)
     return [path for folder in (undated, *undated.glob("month=*")) if (path := folder / name).exists()]

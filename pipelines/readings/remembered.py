@@ -1,7 +1,7 @@
-"""Which files of the store count although they are no longer delivered, and whether all that should count can.
+"""Stored files that count although they are no longer listed, and the check that all of them can be counted.
 
-A nightly delivery may be cleared away once it is read. What was read under other rules, or as another dataset, says
-something else and never counts: two populations may share a folder, and a bound may be amended.
+A delivery may be removed once it is ingested. Files that were parsed under different rules, or as another dataset,
+never count: two populations may share a folder, and a bound may be amended.
 """
 
 from __future__ import annotations
@@ -11,76 +11,82 @@ from typing import Any
 
 from agedp_data.errors import InputError
 from pipelines.readings.manifest import Manifest
-from pipelines.readings.opening import Identified
+from pipelines.readings.opening import IdentifiedFile
 from pipelines.readings.store import Store
 
-_AGAIN = "put the files back in [input] files"
+_REMEDY = "put the files back in [input] files"
 
 
-def remembered(store: Store, known: Mapping[str, Manifest], listed: Sequence[Identified]) -> dict[str, Manifest]:
-    """Return the stored files that count whether or not they are still listed: those read as the run file says now.
+def select_counted_manifests(
+    store: Store, stored: Mapping[str, Manifest], listed: Sequence[IdentifiedFile]
+) -> dict[str, Manifest]:
+    """Return the stored files that count, listed or not: those parsed under the present rules of the run file.
 
-    Of bytes that were read under several formats only the newest counts; those that are listed are read again.
+    Of a file that was parsed under several formats only the newest counts; listed files are parsed again.
     """
-    if not store.order.remembers:
+    if not store.order.keeps_unlisted:
         return {}
-    now = {content: one for content, one in known.items() if one.read_as == store.read_as}
-    again = {one.digest for one in now.values()} | {one.digest for one in listed}
-    before = {content: one for content, one in known.items() if store.counts(one) and one.digest not in again}
-    return now | before
+    current = {content: manifest for content, manifest in stored.items() if manifest.read_as == store.read_as}
+    listed_digests = {manifest.digest for manifest in current.values()} | {manifest.digest for manifest in listed}
+    earlier = {
+        content: manifest
+        for content, manifest in stored.items()
+        if store.is_read_alike(manifest) and manifest.digest not in listed_digests
+    }
+    return current | earlier
 
 
-def require_there(
-    store: Store, known: Mapping[str, Manifest], earlier: Mapping[str, Manifest], listed: Sequence[Identified]
+def check_unlisted_files(
+    store: Store, stored: Mapping[str, Manifest], earlier: Mapping[str, Manifest], listed: Sequence[IdentifiedFile]
 ) -> None:
     """Check that files that are no longer listed can be counted from the store.
 
     Args:
         store: the confidential store.
-        known: what is stored, under whatever rules it was read.
-        earlier: what of it counts anyway (`remembered`).
+        stored: the manifests of all stored files, under any rules.
+        earlier: those that count (`select_counted_manifests`).
         listed: the input files.
 
     Raises:
-        InputError: their readings or manifests are damaged, or they were read under other rules and are not let go yet.
+        InputError: their readings or manifests are damaged, or they were parsed under different rules and are retained.
     """
-    if not store.order.remembers:
+    if not store.order.keeps_unlisted:
         return
-    gone = earlier.keys() - {one.content for one in listed}
-    if lacking := sum(not store.holds(content, earlier[content]) for content in gone):
+    unlisted = earlier.keys() - {file.content for file in listed}
+    if missing := sum(not store.contains(content, earlier[content]) for content in unlisted):
         raise InputError(
-            f"the confidential store lacks readings of {lacking} files that are no longer delivered; {_AGAIN}"
+            f"the confidential store lacks readings of {missing} files that are no longer delivered; {_REMEDY}"
         )
-    if damaged := len(set(store.noted()) - known.keys() - {one.content for one in listed}):
+    if damaged := len(set(store.manifest_contents()) - stored.keys() - {file.content for file in listed}):
         notes = f"the notes on {damaged} files that the store holds are damaged: without them they do not count"
         raise InputError(
-            f"{notes}; {_AGAIN}, then remove the damaged notes",
-            private=f"{store.folder / 'files'}: {notes}; {_AGAIN}, then remove the damaged notes",
+            f"{notes}; {_REMEDY}, then remove the damaged notes",
+            private=f"{store.folder / 'files'}: {notes}; {_REMEDY}, then remove the damaged notes",
         )
-    digests = {one.digest for one in listed} | {one.digest for one in earlier.values()}
-    keys = _other_rules(store, [one for one in known.values() if one.digest not in digests])
+    digests = {file.digest for file in listed} | {file.digest for file in earlier.values()}
+    keys = _changed_keys(store, [file for file in stored.values() if file.digest not in digests])
     if "format" in keys:
-        raise InputError(f"files that are no longer delivered were read by another version of agedp; {_AGAIN}")
+        raise InputError(f"files that are no longer delivered were read by another version of agedp; {_REMEDY}")
     if keys:
         raise InputError(
             f"files that are no longer delivered were read under another [input] {', '.join(sorted(keys))}; "
-            f"{_AGAIN}, or change the key back"
+            f"{_REMEDY}, or change the key back"
         )
 
 
-def _other_rules(store: Store, others: Sequence[Manifest]) -> set[str]:
-    """Return the keys under which files of the same table were read otherwise, if any of their months is still there.
+def _changed_keys(store: Store, manifests: Sequence[Manifest]) -> set[str]:
+    """Return the keys that differ for files of the same table, if any of their months is retained.
 
-    A table of another dataset, or of other columns, is another delivery and nothing that is lacking here.
+    A table of another dataset, or with different columns, is a different delivery and not missing here.
     """
-    now, forgotten = store.read_as, store.forgotten_before()
+    current, retained_from = store.read_as, store.retained_from()
     keys: set[str] = set()
-    for manifest in others:
-        same_table = all(manifest.read_as.get(key) == now.get(key) for key in ("dataset", "columns"))
-        if same_table and any(month >= forgotten for month in manifest.months):
-            keys |= _differing(manifest.read_as, now)
+    for manifest in manifests:
+        same_table = all(manifest.read_as.get(key) == current.get(key) for key in ("dataset", "columns"))
+        if same_table and any(month >= retained_from for month in manifest.months):
+            keys |= _differing_keys(manifest.read_as, current)
     return keys
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
-    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+def _differing_keys(stored: Mapping[str, Any], current: Mapping[str, Any]) -> set[str]:
+    return {key for key in stored.keys() | current.keys() if stored.get(key) != current.get(key)}

@@ -1,13 +1,13 @@
 """The confidential store of READINGS: append-only Parquet parts by month and content.
 
     <confidential>/store/month=2013-03/<content>-<number>.parquet              rows of one part of an input file
-    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet    what these rows alone come to
-    <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   its rows that were set aside
-    <confidential>/store/quarantine/<content>-<number>.parquet                 and those that do not say their month
-    <confidential>/store/files/<content>.json                                  last: the file is wholly in the store
+    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet    daily totals of these rows
+    <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   its rejected rows
+    <confidential>/store/quarantine/<content>-<number>.parquet                 rejected rows without a month
+    <confidential>/store/files/<content>.json                                  written last: the file is complete
 
-A content id names the file's bytes and the rules they were read under, so another bound or another dataset
-never meets old parts. `months.month_readings` is what a month says; DAYS are kept beside it (`days`).
+A content id is a hash of the file's bytes and of the parsing rules, so a new bound or dataset never mixes with old
+parts. `months.load_month_readings` returns the readings of a month; `days` stores daily totals.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from agedp_data import tables
 from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.files import numeric
+from agedp_data.readers.files import natural_sort_key
 from agedp_data.readers.layout import INTERVAL_MINUTES, Ints, Layout, ReadingRules
 from pipelines import folders
 from pipelines.checksums import read_checked_json
@@ -35,28 +35,28 @@ from pipelines.internal_files import FileKind, read_content
 from pipelines.readings.manifest import Manifest, content_id
 
 FORMAT = 5
-"""By which rules bytes become rows, and rows parts; 5: each physical line is a row."""
+"""Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row."""
 EARLIER_FORMATS = (4,)
-"""What was read under them still counts where a file is no longer delivered; one that is delivered is read again."""
+"""A file parsed under them still counts if it is no longer listed; a listed file is parsed again."""
 _EPOCH = date(1970, 1, 1)
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class FileOrder:
-    """What "later" means when files disagree, and whether files that are no longer listed still count.
+    """The order of files for corrections, and whether files that are no longer listed still count.
 
-    `by` is None (a disagreement is set aside), "name" (numeric-aware) or "modified". A nightly store `remembers`:
-    deliveries may be cleared away once they are read.
+    `criterion` is None (conflicting rows are rejected), "name" (natural order) or "modified". With `keeps_unlisted`
+    (every mode but archive) a delivery may be removed once it is ingested.
     """
 
-    by: str | None = None
-    remembers: bool = False
+    criterion: str | None = None
+    keeps_unlisted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where the readings of one dataset lie and under which rules they were read."""
+    """The stored readings of one dataset under one set of parsing rules."""
 
     folder: Path
     dataset: str
@@ -73,193 +73,204 @@ class Store:
         """Return the table of READINGS of the dataset's layout."""
         return tables.readings_schema(width=self.layout.width, channels=self.layout.channels)
 
-    def content(self, digest: str) -> str:
+    def content_id(self, digest: str) -> str:
         """Return the content id of a file with this digest."""
         return content_id(digest, self.read_as)
 
     @property
     def read_as(self) -> dict[str, Any]:
-        """Return the dataset and the rules, named as in [input]: under others, the same bytes say something else."""
-        return _read_as(self.dataset, self.rules)
+        """Return the dataset and the parsing rules, named as in [input]; content ids depend on them."""
+        return _reading_rules_json(self.dataset, self.rules)
 
-    def counts(self, manifest: Manifest) -> bool:
-        """Return whether a file was read as this store reads, be it under an earlier format."""
-        now = self.read_as
-        return manifest.read_as == now or any(
-            manifest.read_as == {**now, "format": number} for number in EARLIER_FORMATS
+    def is_read_alike(self, manifest: Manifest) -> bool:
+        """Return whether a file was parsed under this store's rules, in this or an earlier format."""
+        current = self.read_as
+        return manifest.read_as == current or any(
+            manifest.read_as == {**current, "format": number} for number in EARLIER_FORMATS
         )
 
     def manifest(self, content: str) -> Manifest | None:
-        """Return what is known of a stored file; None if it is not wholly in the store.
+        """Return the manifest of a stored file; None if the file is not completely in the store.
 
         Raises:
-            InputError: the system does not let it be read; a file that is there must not be taken for none.
+            InputError: the system denies access; an existing file must not count as missing.
         """
 
         def parse(path: Path) -> Manifest | None:
             manifest = Manifest.from_json(read_checked_json(path.read_bytes()))
-            return manifest if manifest.adds_up() and content == manifest.content else None
+            return manifest if manifest.is_consistent() and content == manifest.content else None
 
         return read_content(self.folder / "files" / f"{content}.json", parse, FileKind.DERIVED, advice="").value
 
     def manifests(self) -> dict[str, Manifest]:
-        """Return what is known of all files in the store, under whatever rules they were read, by content id."""
-        found = ((content, self.manifest(content)) for content in self.noted())
-        return {content: manifest for content, manifest in found if manifest is not None}
+        """Return the manifests of all files in the store, under any rules, by content id."""
+        manifests = ((content, self.manifest(content)) for content in self.manifest_contents())
+        return {content: manifest for content, manifest in manifests if manifest is not None}
 
-    def noted(self) -> tuple[str, ...]:
-        """Return the content ids of which there is a manifest, be it damaged."""
+    def manifest_contents(self) -> tuple[str, ...]:
+        """Return the content ids with a manifest, including damaged ones."""
         return tuple(sorted(path.stem for path in (self.folder / "files").glob("*.json")))
 
-    def ordered(self, places: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
+    def order_contents(self, named_contents: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
         """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
 
-        Of several places of one content the earliest counts: a file that is sent again says nothing new, and must
-        not undo what corrected it meanwhile.
+        Of several files with one content the earliest counts: a file that is delivered again must not undo a
+        correction that was delivered in between.
         """
 
-        def place(one: tuple[str, str, int]) -> tuple[object, ...]:
-            _, name, modified_ns = one
-            own = name.rpartition("/")[2]  # a folder may be moved
-            return (modified_ns if self.order.by == "modified" else 0, numeric(own), own, numeric(name))
+        def sort_key(named_content: tuple[str, str, int]) -> tuple[object, ...]:
+            _, name, modified_ns = named_content
+            file_name = name.rpartition("/")[2]  # without its folder, which may be moved
+            return (
+                modified_ns if self.order.criterion == "modified" else 0,
+                natural_sort_key(file_name),
+                file_name,
+                natural_sort_key(name),
+            )
 
-        return tuple(dict.fromkeys(content for content, _, _ in sorted(places, key=place)))
+        return tuple(dict.fromkeys(content for content, _, _ in sorted(named_contents, key=sort_key)))
 
-    def holds(self, content: str, manifest: Manifest | None) -> bool:
-        """Return whether a file is wholly in the store, every part of it with as many bytes as its manifest says."""
-        return manifest is not None and all(size_of(path) == size for path, size in self._written(content, manifest))
+    def contains(self, content: str, manifest: Manifest | None) -> bool:
+        """Return whether a file is completely in the store, every part with the size that its manifest contains."""
+        return manifest is not None and all(
+            file_size(path) == size for path, size in self._stored_files(content, manifest)
+        )
 
-    def _written(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
-        """Yield what lies in the store of a file, with its size, but for the months that were let go."""
-        forgotten = self.forgotten_before()
+    def _stored_files(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
+        """Yield the paths and sizes of the parts of a file, except for removed months."""
+        retained_from = self.retained_from()
         for number, part in enumerate(manifest.parts):
             for month, (_, size, days_size) in part.months.items():
-                if month >= forgotten:
-                    yield self.month(month) / f"{content}-{number}.parquet", size
-                    yield self.part_days(month) / f"{content}-{number}.parquet", days_size
+                if month >= retained_from:
+                    yield self.month_folder(month) / f"{content}-{number}.parquet", size
+                    yield self.part_days_folder(month) / f"{content}-{number}.parquet", days_size
 
-    def forgotten_before(self) -> str:
-        """Return the month before which readings were let go (see `retention`), "" if none were.
+    def retained_from(self) -> str:
+        """Return the first retained month: earlier readings were removed (see `retention`); "" if none were.
 
         Raises:
-            Damaged: nobody can tell; readings that were let go would count as missing ones.
+            DamagedFile: the record is damaged; removed readings would count as missing ones.
         """
         advice = "put back a copy of it, or name another confidential folder"
         return read_content(self.folder / "forgotten_before", _parse_month, FileKind.SOURCE, advice=advice).value or ""
 
-    def write_forgotten_before(self, month: str) -> None:
-        """Write the month before which readings are let go."""
-        folders.write(self.folder / "forgotten_before", f"{month} {_check(month)}".encode())
+    def write_retained_from(self, month: str) -> None:
+        """Write the first retained month, before earlier readings are removed."""
+        folders.write(self.folder / "forgotten_before", f"{month} {_month_checksum(month)}".encode())
 
-    def month(self, month: str) -> Path:
+    def month_folder(self, month: str) -> Path:
         """Return the folder of a month's readings."""
         return self.folder / f"month={month}"
 
-    def part_days(self, month: str) -> Path:
-        """Return the folder of what each part of a month says alone."""
+    def part_days_folder(self, month: str) -> Path:
+        """Return the folder of the daily totals of each part of a month."""
         return self.folder / "part_days" / f"month={month}"
 
-    def quarantine(self, month: str) -> Path:
-        """Return the folder of a month's rows that were set aside, of "" for those that do not say their month."""
+    def quarantine_folder(self, month: str) -> Path:
+        """Return the folder of a month's rejected rows; "" for rejected rows without a month."""
         return self.folder / "quarantine" / f"month={month}" if month else self.folder / "quarantine"
 
-    def discard_all_but(self, contents: Collection[str]) -> None:
-        """Remove parts of files that are not wholly in the store: a run was cut off, or a file refused in the middle.
+    def discard_parts_except(self, contents: Collection[str]) -> None:
+        """Remove parts of incomplete files: a run was interrupted, or a file was rejected after some of its parts.
 
-        Nobody else may be reading files into the store meanwhile.
+        No other process may ingest files into the store at the same time.
         """
-        places = ("month=*", "part_days/month=*", "quarantine", "quarantine/month=*")
-        for path in (path for place in places for path in self.folder.glob(f"{place}/*.parquet")):
+        patterns = ("month=*", "part_days/month=*", "quarantine", "quarantine/month=*")
+        for path in (path for pattern in patterns for path in self.folder.glob(f"{pattern}/*.parquet")):
             if path.stem.rpartition("-")[0] not in contents:
                 path.unlink(missing_ok=True)
 
-    def pieces(self, month: str, contents: Sequence[str]) -> tuple[PartMonth, ...]:
+    def month_parts(self, month: str, contents: Sequence[str]) -> tuple[PartMonth, ...]:
         """Return the parts of these files that have readings of a month, in the files' order."""
-        place = {content: i for i, content in enumerate(contents)}
+        index_by_content = {content: i for i, content in enumerate(contents)}
         try:
-            names = [path.stem for path in self.month(month).iterdir() if path.suffix == ".parquet"]
+            names = [path.stem for path in self.month_folder(month).iterdir() if path.suffix == ".parquet"]
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise folders.unseen(self.month(month), error.errno) from None
-        split = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
-        found = sorted((place[content], number, content) for content, number in split if content in place)
-        return tuple(PartMonth(at, content, number) for at, number, content in found)
+            raise folders.unreadable_error(self.month_folder(month), error.errno) from None
+        identified = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
+        parts = sorted(
+            (index_by_content[content], number, content)
+            for content, number in identified
+            if content in index_by_content
+        )
+        return tuple(PartMonth(file_index, content, number) for file_index, number, content in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class PartMonth:
-    """One part in one month: of the file at this place of the order, its content id, the number of the part."""
+    """One part in one month: index of its file in the order, content id, number of the part."""
 
-    place: int
+    file_index: int
     content: str
     number: int
 
     @property
     def name(self) -> str:
-        """Return the name of its files."""
+        """Return the file name of the part."""
         return f"{self.content}-{self.number}.parquet"
 
 
 @lru_cache(maxsize=64)
-def _read_as(dataset: str, rules: ReadingRules) -> dict[str, Any]:
+def _reading_rules_json(dataset: str, rules: ReadingRules) -> dict[str, Any]:
     keys = layout_of(dataset, rules.columns, rules.interval_minutes).keys
-    own = rules.own if rules.own is not None or keys is None else keys()
-    said = {
+    layout_keys = rules.layout_keys if rules.layout_keys is not None or keys is None else keys()
+    rules_json = {
         "format": FORMAT,
         "dataset": dataset,
         "max_half_hour_kwh": rules.max_half_hour_wh / 1000,
         "columns": asdict(rules.columns) if rules.columns else None,
         "interval_minutes": rules.interval_minutes if rules.interval_minutes != INTERVAL_MINUTES else None,
-        **(own.model_dump(mode="json") if own else {}),
+        **(layout_keys.model_dump(mode="json") if layout_keys else {}),
     }
-    return json.loads(json.dumps({key: value for key, value in said.items() if value is not None}))  # type: ignore[no-any-return]
+    return json.loads(json.dumps({key: value for key, value in rules_json.items() if value is not None}))  # type: ignore[no-any-return]
 
 
 def _parse_month(path: Path) -> str:
-    """Return the month that the file names; one without a checksum is of an earlier version."""
+    """Return the month in the file; a file without a checksum was written by an earlier version."""
     month, space, check = path.read_text(encoding="ascii").partition(" ")
-    if not _MONTH.fullmatch(month) or (space and check != _check(month)):
+    if not _MONTH.fullmatch(month) or (space and check != _month_checksum(month)):
         raise ValueError("it names no month")
     return month
 
 
-def _check(month: str) -> str:
+def _month_checksum(month: str) -> str:
     return hashlib.sha256(month.encode()).hexdigest()[:8]
 
 
-def size_of(path: Path) -> int | None:
-    """Return the size of a file, None if it is not there.
+def file_size(path: Path) -> int | None:
+    """Return the size of a file; None if it does not exist.
 
     Raises:
-        InputError: the system does not let anybody see.
+        InputError: the system denies access.
     """
     try:
         return path.stat().st_size
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise folders.unseen(path, error.errno) from None
+        raise folders.unreadable_error(path, error.errno) from None
 
 
-def month_of(day: Ints) -> Ints:
+def month_numbers(day: Ints) -> Ints:
     """Return months since 1970 of days since 1970."""
     months: Ints = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
     return months
 
 
 def month_name(month: int) -> str:
-    """Return a month as its folder is named, for example 2013-03."""
+    """Return the name of a month as in its folder, for example 2013-03."""
     return str(np.datetime64(int(month), "M"))
 
 
 def months_between(first: date, last: date) -> tuple[str, ...]:
-    """Return the names of the months that have days of a period."""
+    """Return the names of the months of a period."""
     days = np.array([(first - _EPOCH).days, (last - _EPOCH).days])
-    low, high = month_of(days)
+    low, high = month_numbers(days)
     return tuple(month_name(month) for month in range(int(low), int(high) + 1))
 
 
-def day_of(number: int) -> date:
+def date_of_day(number: int) -> date:
     """Return the date of a day since 1970."""
     return _EPOCH + timedelta(days=int(number))

@@ -13,7 +13,7 @@ from datetime import date
 import numpy as np
 
 from pipelines import folders, locks
-from pipelines.aggregate import matrices
+from pipelines.aggregate import load_month_matrix
 from pipelines.work import Work
 
 MONTHS = 13
@@ -47,8 +47,8 @@ def at_the_clamp(work: Work, days: Sequence[date]) -> list[ClampEffect]:
     """Return for each series what its clamp does on released days, as far as their readings are kept."""
     if work.delivery is None or not days:
         return []
-    with locks.alone(folders.make_private(work.store.folder)):
-        since = work.store.forgotten_before()
+    with locks.exclusive_lock(folders.make_private(work.store.folder)):
+        since = work.store.retained_from()
         months = sorted({f"{day:%Y-%m}" for day in days} & set(work.delivery.months))
         kept = [month for month in months if month >= since][-MONTHS:]
         above = {name: _Above.empty(work) for name in work.run.series}
@@ -81,7 +81,7 @@ class _Above:
 def _count(work: Work, month: str, days: Sequence[date], above: Mapping[str, _Above]) -> None:
     if work.delivery is None:
         return
-    read = matrices(work.store, work.delivery, work.roster, month, states=work.run.counted_states)
+    read = load_month_matrix(work.store, work.delivery, work.roster, month, states=work.run.counted_states)
     for day in days:
         codes = np.concatenate([np.zeros(0, np.int64), *work.roster.members(day, None).values()])
         for name, found in above.items():

@@ -231,7 +231,7 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
 
 def _quality(work: Work) -> Iterator[str]:
     path = work.confidential / "quality.parquet"
-    if not folders.there(path):
+    if not folders.path_exists(path):
         yield paragraph("No file was read yet.")
         return
     lines = folders.read_table(path, tables.QUALITY).to_pylist()

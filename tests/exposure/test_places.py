@@ -96,7 +96,7 @@ def test_a_folder_that_cannot_be_closed_is_refused_in_one_line(tmp_path: Path, m
 
     monkeypatch.setattr(Path, "chmod", not_ours)
     with pytest.raises(InputError, match="Operation not permitted") as caught:
-        folders.keep_private(tmp_path / "open")
+        folders.restrict_access(tmp_path / "open")
     assert str(tmp_path) not in str(caught.value)
     assert "\n" not in caught.value.private
 

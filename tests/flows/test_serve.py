@@ -274,4 +274,4 @@ def test_a_run_ends_with_it_and_the_next_night_is_not_kept_out(how: signal.Signa
 def held(folder: Path):
     from pipelines import locks
 
-    return locks.alone(folder)
+    return locks.exclusive_lock(folder)

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from agedp_data.readers import files
-from agedp_data.readers.cutting import chunks, cut
+from agedp_data.readers.cutting import read_lines, split_into_chunks
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import Header, Layout, ReadingRules, RejectionReason
-from agedp_data.readers.parse import parse
-from agedp_data.readers.settle import StoredRows, settle
-from pipelines.readings.opening import recognised
+from agedp_data.readers.parse import parse_lines
+from agedp_data.readers.settle import StoredRows, deduplicate_rows
+from pipelines.readings.opening import read_header
 
 
 @dataclass
@@ -30,29 +30,31 @@ class Found:
 def found_in(path: Path, dataset: str, rules: ReadingRules, *, block_bytes: int) -> Found:
     """Read one file as the project does, in blocks."""
     layout = layout_of(dataset, rules.columns)
-    source = files.list_sources([str(path)]).sources[0]
-    header, data_start = recognised(source, layout)
+    source = files.list_input_files([str(path)]).sources[0]
+    header, data_start = read_header(source, layout)
     if header is None:
         return Found(0, 0, 0, {})
-    blocks = cut(source, start=data_start, block_bytes=block_bytes)
-    return found_of((data for block in blocks for data in chunks(block, at_a_time=block_bytes)), layout, header, rules)
+    blocks = split_into_chunks(source, start=data_start, chunk_bytes=block_bytes)
+    return found_of(
+        (data for block in blocks for data in read_lines(block, batch_bytes=block_bytes)), layout, header, rules
+    )
 
 
 def found_of(stretches: Iterable[bytes], layout: Layout, header: Header, rules: ReadingRules) -> Found:
     """Read stretches of whole lines as the project does, every row accounted for."""
     parts, rows, aside = [], 0, 0
     for data in stretches:
-        found = parse(data, layout=layout, header=header, rules=rules)
-        assert len(found.aside_text) == len(found.aside_row) == len(found.aside_reason)
+        found = parse_lines(data, layout=layout, header=header, rules=rules)
+        assert len(found.rejected_text) == len(found.rejected_row) == len(found.rejected_reason)
         assert len(found.records.reason) == len(found.row)
         parts.append((rows, found))
         quiet = int((found.records.reason == RejectionReason.CATEGORY).sum())
-        rows, aside = rows + found.rows_read, aside + len(found.aside_row) + quiet
+        rows, aside = rows + found.rows_read, aside + len(found.rejected_row) + quiet
     stored = _stored(parts, layout.width)
-    readings = settle(stored, complete=layout.complete(rules))
+    readings = deduplicate_rows(stored, complete_channels=layout.complete_channels(rules))
     triples = zip(readings.household.tolist(), readings.time.tolist(), readings.energy_wh.tolist(), strict=True)
     kept = {(readings.ids[code], time): wh for code, time, wh in triples}
-    late = len(readings.aside_row)
+    late = len(readings.rejected_row)
     return Found(rows, len(stored.time) - late, aside + late, kept)
 
 

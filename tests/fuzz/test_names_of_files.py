@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agedp_data.errors import InputError
-from agedp_data.readers.files import list_sources, numeric
+from agedp_data.readers.files import list_input_files, natural_sort_key
 from agedp_data.readers.layout import ReadingRules
 from pipelines.blocks import Engine
-from pipelines.read import read
+from pipelines.read import ingest
 from pipelines.readings.store import Store
 from tests.fuzz.originals import originals
 from tests.fuzz.test_input_files import in_time
@@ -26,7 +26,7 @@ ONE = Engine("synchronous", 1)
 
 def names(*patterns: str) -> list[str]:
     with in_time(10):
-        return [one.name for one in list_sources(patterns).sources]
+        return [one.name for one in list_input_files(patterns).sources]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_pipes_devices_and_folders_are_passed_over_and_counted(folder, pattern):
     (folder / "zero.csv").symlink_to("/dev/zero")
     (folder / "folder.csv").mkdir()
     with in_time(10):
-        listing = list_sources([pattern.format(folder)])
+        listing = list_input_files([pattern.format(folder)])
     assert [one.name for one in listing.sources] == ["a.csv"]
     assert listing.ignored == 2
 
@@ -70,7 +70,7 @@ def test_pipes_devices_and_folders_are_passed_over_and_counted(folder, pattern):
 def test_a_link_that_leads_nowhere_is_no_file_that_was_read(folder, target):
     (folder / "loop.csv").symlink_to(folder / target)
     with pytest.raises(InputError, match="cannot be opened") as caught:
-        list_sources([f"{folder}/*.csv"])
+        list_input_files([f"{folder}/*.csv"])
     assert "loop.csv" in caught.value.private
     assert "loop.csv" not in str(caught.value)
 
@@ -82,7 +82,7 @@ def test_a_pattern_that_names_nothing_usable_is_one_line(folder, pattern):
     if not pattern:
         (folder / "a.csv").unlink()
     with pytest.raises(InputError) as caught:
-        list_sources([f"{folder}/{pattern}"])
+        list_input_files([f"{folder}/{pattern}"])
     assert caught.value.private.isprintable()
 
 
@@ -91,7 +91,7 @@ def test_one_file_by_several_names_is_read_once(folder, tmp_path):
     (folder / "c.csv").hardlink_to(folder / "a.csv")
     store = Store(tmp_path / "store", "london", ReadingRules())
     patterns = [str(folder), f"{folder}/*", f"{folder}/a.csv", f"{folder}/../in/a.csv", f"{folder}//a.csv"]
-    delivery = read(store, patterns, engine=ONE)
+    delivery = ingest(store, patterns, engine=ONE)
     assert len(delivery.contents) == 1
     assert delivery.rows_read == originals()["london kaggle"].read(DATA).rows
 
@@ -115,7 +115,7 @@ def test_a_file_of_any_name_is_read_or_refused_in_one_line(folder, tmp_path, nam
     (folder / "a.csv").unlink()
     store = Store(tmp_path / "store", "london", ReadingRules())
     try:
-        delivery = read(store, [str(folder)], engine=ONE)
+        delivery = ingest(store, [str(folder)], engine=ONE)
     except InputError as refusal:
         assert content != DATA
         assert refusal.private.isprintable()
@@ -128,6 +128,6 @@ def test_a_file_of_any_name_is_read_or_refused_in_one_line(folder, tmp_path, nam
 @settings(max_examples=200, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.text(alphabet=st.characters(exclude_characters="/\0"), min_size=1, max_size=8), max_size=6))
 def test_names_of_any_letters_have_an_order_and_keep_their_letters(found):
-    for name, key in zip(found, map(numeric, found), strict=True):
+    for name, key in zip(found, map(natural_sort_key, found), strict=True):
         assert "".join(part for _, _, part in key) == name
-    assert sorted(sorted(found, key=numeric)) == sorted(found)
+    assert sorted(sorted(found, key=natural_sort_key)) == sorted(found)

@@ -23,7 +23,7 @@ from agedp_data.readers.lines import LONGEST_LINE
 from agedp_data.roster import read_roster
 from pipelines.aggregate import aggregate
 from pipelines.blocks import Engine
-from pipelines.read import read
+from pipelines.read import ingest
 from pipelines.readings.store import Store
 
 HOMES = ("M1", "M2", "M3")
@@ -107,9 +107,9 @@ def _sums(folder: Path, layout: Layout, data: bytes, block_bytes: int) -> dict[d
     (folder / "roster.csv").write_text("household_id,from,to\n" + "".join(f"{home},2010-01-01,\n" for home in HOMES))
     store = Store(folder / "store", layout.dataset, layout.rules)
     engine = Engine("synchronous", 1, block_bytes)
-    delivery = read(store, [str(folder / "in")], engine=engine, has_begun=True)
+    delivery = ingest(store, [str(folder / "in")], engine=engine, has_begun=True)
     assert delivery.unreadable == ()
-    assert delivery.rows_read == data.count(b"\n") - 1 == delivery.rows_kept + sum(delivery.aside.values())
+    assert delivery.rows_read == data.count(b"\n") - 1 == delivery.rows_kept + sum(delivery.rejected.values())
     roster, path = read_roster(folder / "roster.csv"), folder / "sums.parquet"
     found = aggregate(store, delivery, roster, days=DAYS, series=SERIES, path=path)
     return {day: found[day, "mean"].sum_wh["all"] for day in DAYS}

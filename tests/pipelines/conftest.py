@@ -13,7 +13,7 @@ import pytest
 from agedp_data.readers.layout import ReadingRules
 from agedp_data.roster import Roster, read_roster
 from pipelines.blocks import Engine
-from pipelines.read import Delivery, read
+from pipelines.read import Delivery, ingest
 from pipelines.readings.store import Store
 from pipelines.sanitise import run_stages
 from pipelines.work import Work, begin
@@ -77,8 +77,8 @@ class House:
         self, dataset: str = "london", *, store: str = "store", block_bytes: int = 2**24
     ) -> tuple[Store, Delivery]:
         found = Store(self.folder / store / "store", dataset, ReadingRules())
-        engine = Engine(block_bytes=block_bytes)
-        return found, read(found, [str(self.folder / "input" / "*.csv")], engine=engine)
+        engine = Engine(chunk_bytes=block_bytes)
+        return found, ingest(found, [str(self.folder / "input" / "*.csv")], engine=engine)
 
     def write(
         self,

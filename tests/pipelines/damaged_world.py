@@ -143,7 +143,7 @@ class World:
         status = 0
         with (
             keyed_sampler(self.folder / "draws.txt"),
-            mock.patch.object(opening, "_UNSURE_NS", 0),  # the names of files just written are remembered
+            mock.patch.object(opening, "_SETTLING_NS", 0),  # the names of files just written are remembered
             mock.patch.object(clock, "now", return_value=datetime.combine(today, time(6), UTC)),
             mock.patch("sys.argv", argv),
             contextlib.redirect_stdout(out),

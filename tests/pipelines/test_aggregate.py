@@ -13,7 +13,7 @@ from agedp_data import tables
 from agedp_data.config.series import Mean
 from agedp_data.readers.synthetic import write_ausgrid, write_london
 from pipelines import folders
-from pipelines.aggregate import DailySum, aggregate, days_of
+from pipelines.aggregate import DailySum, aggregate, days_between
 
 FIRST = date(2012, 12, 28)
 
@@ -104,7 +104,7 @@ def test_a_day_may_lack_max_missing_readings_and_not_one_more(house, missing, co
 def test_a_day_without_any_reading_is_missing_whatever_max_missing_says(house):
     house.london({("A", FIRST + timedelta(days=1), slot): 100 for slot in range(3)})
     one = mean(clamp_wh=50_000, missing_wh=7, max_missing=45)
-    found = sums_of(house, house.roster([("A", FIRST, None)]), days_of(FIRST, FIRST + timedelta(days=1)), one)
+    found = sums_of(house, house.roster([("A", FIRST, None)]), days_between(FIRST, FIRST + timedelta(days=1)), one)
     assert [found[day, "m"].sum_wh for day, _ in found] == [{"all": 7}, {"all": 300}]
 
 
@@ -142,7 +142,7 @@ def day_rows(home, day, chance):
 @pytest.mark.parametrize("seed", range(8))
 def test_one_households_day_moves_only_that_days_sum_and_by_at_most_the_clamp(house, seed):
     chance = random.Random(seed)  # noqa: S311 - made-up rows
-    days = days_of(date(2013, 1, 30), date(2013, 2, 2))
+    days = days_between(date(2013, 1, 30), date(2013, 2, 2))
     base = {(home, day, slot): chance.randrange(2000) for home in "ABC" for day in days for slot in range(48)}
     touched = chance.choice(days)
     others = {key: wh for key, wh in base.items() if (key[0], key[1]) != ("B", touched)}

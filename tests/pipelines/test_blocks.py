@@ -14,7 +14,7 @@ from dask.callbacks import Callback
 
 from agedp_data.errors import InputError
 from agedp_data.readers.synthetic import write_london
-from pipelines.blocks import Engine, TaskFailed, map_each, map_merge
+from pipelines.blocks import Engine, TaskFailed, map_items, map_merge
 
 THREADS = Engine("threads", 2)
 
@@ -22,10 +22,10 @@ THREADS = Engine("threads", 2)
 @pytest.mark.parametrize("engine", [Engine("synchronous", 1), THREADS, Engine("threads", 5), Engine("processes", 2)])
 def test_groups_are_mapped_and_merged_in_order_on_every_scheduler(engine: Engine) -> None:
     groups = [[3, -1, 2], [], [7], list(range(40))]
-    merged = map_merge("stage", groups, each=operator.neg, merge=tuple, engine=engine)
+    merged = map_merge("stage", groups, function=operator.neg, merge=tuple, engine=engine)
     assert merged == [tuple(-item for item in group) for group in groups]
-    assert map_each("stage", [1, 2, 3], each=operator.neg, engine=engine) == [-1, -2, -3]
-    assert map_merge("stage", [], each=operator.neg, merge=tuple, engine=engine) == []
+    assert map_items("stage", [1, 2, 3], function=operator.neg, engine=engine) == [-1, -2, -3]
+    assert map_merge("stage", [], function=operator.neg, merge=tuple, engine=engine) == []
 
 
 def test_the_first_failure_in_the_order_of_the_items_is_raised_whatever_finishes_first() -> None:
@@ -36,7 +36,7 @@ def test_the_first_failure_in_the_order_of_the_items_is_raised_whatever_finishes
 
     for workers in (1, 2, 8):
         with pytest.raises(InputError, match=r"^input 3$") as caught:
-            map_merge("stage", [[0, 2], [4, 3, 5], [1]], each=fail, merge=sum, engine=Engine("threads", workers))
+            map_merge("stage", [[0, 2], [4, 3, 5], [1]], function=fail, merge=sum, engine=Engine("threads", workers))
         assert caught.value.private == "MAC3.csv"
 
 
@@ -45,13 +45,13 @@ def test_a_failure_in_merging_is_raised_too() -> None:
         raise InputError("cannot be written")
 
     with pytest.raises(InputError, match="cannot be written"):
-        map_merge("stage", [[1]], each=operator.neg, merge=fail, engine=THREADS)
+        map_merge("stage", [[1]], function=operator.neg, merge=fail, engine=THREADS)
 
 
 def test_both_texts_of_an_error_cross_process_borders() -> None:
     engine = Engine("processes", 1)
     with pytest.raises(InputError) as caught:
-        map_each("stage", [InputError("input 1", private="MAC1.csv")], each=_throw, engine=engine)
+        map_items("stage", [InputError("input 1", private="MAC1.csv")], function=_throw, engine=engine)
     assert (str(caught.value), caught.value.private) == ("input 1", "MAC1.csv")
 
 
@@ -60,7 +60,7 @@ def test_a_bug_in_a_task_tells_where_it_was_but_none_of_its_values() -> None:
         return int(item)
 
     with pytest.raises(TaskFailed) as caught:
-        map_each("stage", ["MAC000002,0.143"], each=stumble, engine=THREADS)
+        map_items("stage", ["MAC000002,0.143"], function=stumble, engine=THREADS)
     text = str(caught.value)
     assert "in stumble" in text
     assert text.endswith("ValueError")
@@ -71,7 +71,9 @@ def test_a_bug_in_a_task_tells_where_it_was_but_none_of_its_values() -> None:
 def test_task_keys_are_a_stage_name_and_a_running_number() -> None:
     seen: list[str] = []
     with Callback(pretask=lambda key, *_: seen.append(key)):
-        map_merge("read", [["MAC1", "MAC2"], ["MAC3"]], each=str.lower, merge="".join, engine=Engine("synchronous", 1))
+        map_merge(
+            "read", [["MAC1", "MAC2"], ["MAC3"]], function=str.lower, merge="".join, engine=Engine("synchronous", 1)
+        )
     assert sorted(seen) == [f"read-{number}" for number in (1, 2, 3, 4, 5)]
 
 

@@ -211,7 +211,7 @@ def test_a_model_that_is_there_is_told_before_anything_is_read(house, monkeypatc
     house.roster([("A", FIRST, None)])
     (house.folder / "model").mkdir()
     (house.folder / "model" / "public.json").write_text("{}")
-    monkeypatch.setattr("pipelines.calibrate.read", lambda *_, **__: pytest.fail("readings were read"))
+    monkeypatch.setattr("pipelines.calibrate.ingest", lambda *_, **__: pytest.fail("readings were read"))
     with pytest.raises(RunFileError, match="a model is there already and is never estimated anew; name another file"):
         calibrate(house.write(FIRST, LAST, rest=MODEL))
 
@@ -223,7 +223,7 @@ def test_a_model_that_is_there_is_told_before_anything_is_read(house, monkeypatc
 )
 def test_more_states_than_memory_holds_are_refused_before_anything_is_read(house, monkeypatch, chain, states, gib):
     house.roster([(f"home {i}", FIRST, None) for i in range(6000)])
-    monkeypatch.setattr("pipelines.calibrate.read", lambda *_, **__: pytest.fail("readings were read"))
+    monkeypatch.setattr("pipelines.calibrate.ingest", lambda *_, **__: pytest.fail("readings were read"))
     monkeypatch.setattr("pipelines.models.room._memory", lambda: 8 * 2**30)
     asked = re.sub("states = .*", f"states = {states}", re.sub("edges = .*", 'edges = "quantile"', MODEL))
     asked = re.sub("chain = .*", f'chain = "{chain}"', asked)

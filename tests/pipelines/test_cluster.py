@@ -21,10 +21,10 @@ from agedp_data.errors import InputError
 from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.synthetic import write_london
 from pipelines import cluster
-from pipelines.blocks import Engine, map_each
-from pipelines.read import read
-from pipelines.readings.days import read_days
-from pipelines.readings.months import month_readings
+from pipelines.blocks import Engine, map_items
+from pipelines.read import ingest
+from pipelines.readings.days import read_daily_totals
+from pipelines.readings.months import load_month_readings
 from pipelines.readings.store import Store
 from tests.pipelines.dask_processes import Processes
 
@@ -41,12 +41,12 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 def told(folder: Path, engine: Engine) -> list[object]:
     store = Store(folder / "store", "london", ReadingRules())
-    delivery = read(store, [str(folder.parent / "in")], engine=engine)
-    found: list[object] = [delivery.rows_read, delivery.aside]
+    delivery = ingest(store, [str(folder.parent / "in")], engine=engine)
+    found: list[object] = [delivery.rows_read, delivery.rejected]
     for month in delivery.months:
-        of = month_readings(store, month, delivery.contents)
+        of = load_month_readings(store, month, delivery.contents)
         found += [of.household.tolist(), of.time.tolist(), of.energy_wh.tolist()]
-        found.append(read_days(store, month, delivery.contents).to_pylist())
+        found.append(read_daily_totals(store, month, delivery.contents).to_pylist())
     return found
 
 
@@ -91,7 +91,7 @@ def test_a_scheduler_that_is_restarted_costs_the_stage_alone(processes: Processe
             processes.worker()
 
     engine = Engine(processes.address, 1, progress=restart)
-    assert map_each("slow", range(6), each=slow, engine=engine) == [0, 1, 4, 9, 16, 25]
+    assert map_items("slow", range(6), function=slow, engine=engine) == [0, 1, 4, 9, 16, 25]
     assert restarted
 
 
@@ -101,22 +101,22 @@ def test_nobody_at_the_address_and_no_workers_are_one_line_each(
     monkeypatch.setattr(cluster, "_TIMEOUT", 1.0)
     monkeypatch.setattr(cluster, "_ATTEMPTS", 1)
     with pytest.raises(InputError, match="no Dask scheduler answers at the address"):
-        map_each("slow", [1], each=slow, engine=Engine("tcp://127.0.0.1:9"))
+        map_items("slow", [1], function=slow, engine=Engine("tcp://127.0.0.1:9"))
     processes.scheduler()
     with pytest.raises(InputError, match="the cluster has no workers"):
-        map_each("slow", [1], each=slow, engine=Engine(processes.address))
+        map_items("slow", [1], function=slow, engine=Engine(processes.address))
 
 
 def test_other_versions_on_a_worker_are_refused(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     processes.scheduler()
     processes.worker()
     engine = Engine(processes.address)
-    assert map_each("slow", [3], each=slow, engine=engine) == [9]
+    assert map_items("slow", [3], function=slow, engine=engine) == [9]
     cluster.connect.cache_clear()
     original = cluster.version
     monkeypatch.setattr(cluster, "version", lambda name: "0.0.1" if name == "pyarrow" else original(name))
     with pytest.raises(InputError, match=r"pyarrow is 0\.0\.1 here and .* on a worker"):
-        map_each("slow", [3], each=slow, engine=engine)
+        map_items("slow", [3], function=slow, engine=engine)
 
 
 def test_a_folder_that_workers_do_not_see_is_refused(
@@ -125,12 +125,12 @@ def test_a_folder_that_workers_do_not_see_is_refused(
     processes.scheduler()
     processes.worker()
     engine = Engine(processes.address)
-    cluster.require_shared(tmp_path, engine)
+    cluster.check_shared(tmp_path, engine)
     assert list(tmp_path.glob(".probe*")) == []
     monkeypatch.setattr(Path, "touch", lambda *_, **__: None)
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
     with pytest.raises(InputError, match=r"1 of 1 workers do not see \[output\] confidential"):
-        cluster.require_shared(tmp_path, engine)
+        cluster.check_shared(tmp_path, engine)
 
 
 def test_a_cluster_of_our_own_gives_the_same_bits_and_talks_to_nobody_else(tmp_path: Path) -> None:
@@ -173,20 +173,20 @@ def test_an_input_file_that_a_worker_does_not_see_is_one_line(tmp_path: Path, pr
     with pytest.raises(
         InputError, match=r"^input 1 of 1: .* every worker of the cluster must see the input files"
     ) as caught:
-        read(Store(tmp_path / "store", "london", ReadingRules()), [place], engine=Engine(processes.address))
+        ingest(Store(tmp_path / "store", "london", ReadingRules()), [place], engine=Engine(processes.address))
     assert "MAC000002" not in str(caught.value)
 
 
 def nested(address: str) -> str:
     with pytest.raises(InputError, match="this is a Dask worker already"):
-        map_each("slow", [1], each=slow, engine=Engine(address))
+        map_items("slow", [1], function=slow, engine=Engine(address))
     return "refused"
 
 
 def test_a_worker_opens_no_client_of_its_own(processes: Processes) -> None:
     processes.scheduler()
     processes.worker()
-    assert map_each("nested", [processes.address], each=nested, engine=Engine(processes.address)) == ["refused"]
+    assert map_items("nested", [processes.address], function=nested, engine=Engine(processes.address)) == ["refused"]
 
 
 def test_where_a_cluster_shows_what_it_does_is_told_if_it_does(
@@ -198,5 +198,5 @@ def test_where_a_cluster_shows_what_it_does_is_told_if_it_does(
     engine = Engine(processes.address, dashboard=links.append)
     for link in (None, "http://127.0.0.1:8787/status"):
         monkeypatch.setattr(Client, "dashboard_link", link)
-        assert map_each("slow", [2], each=slow, engine=engine) == [4]
+        assert map_items("slow", [2], function=slow, engine=engine) == [4]
     assert links == ["http://127.0.0.1:8787/status"]

@@ -11,7 +11,7 @@ import pytest
 from agedp_data.readers.layout import ReadingRules
 from pipelines.agenda import agenda
 from pipelines.blocks import Engine
-from pipelines.read import read
+from pipelines.read import ingest
 from pipelines.readings.store import FileOrder, Store
 from pipelines.work import begin
 
@@ -35,10 +35,10 @@ def test_a_rehearsal_that_catches_up_gives_up_on_the_date_on_which_the_patience_
 
 
 def test_a_file_that_comes_again_under_a_later_name_keeps_its_place():
-    store = Store(Path("store"), "london", ReadingRules(), FileOrder("name", remembers=True))
+    store = Store(Path("store"), "london", ReadingRules(), FileOrder("name", keeps_unlisted=True))
     places = [("first", "9.csv", 5), ("corrected", "10.csv", 6), ("first", "11.csv", 7)]
-    assert store.ordered(places) == ("first", "corrected")
-    assert store.ordered(places[1:]) == ("corrected", "first")  # nothing is known of an earlier place
+    assert store.order_contents(places) == ("first", "corrected")
+    assert store.order_contents(places[1:]) == ("corrected", "first")  # nothing is known of an earlier place
 
 
 @pytest.mark.parametrize("first", ["a.csv", "c.csv"])
@@ -52,8 +52,8 @@ def test_rows_set_aside_stay_those_of_their_file_when_others_come_and_go(tmp_pat
             other.write_text(header + "A,2013-01-05 00:30:00,0.1\n")
         else:
             other.unlink()
-        found = read(store, [str(tmp_path / "*.csv")], engine=Engine())
-        assert found.aside == {"exact duplicate": 1}
+        found = ingest(store, [str(tmp_path / "*.csv")], engine=Engine())
+        assert found.rejected == {"exact duplicate": 1}
         quality = pq.read_table(tmp_path / "confidential" / "quality.parquet").to_pylist()
         kept = {Path(line["input"]).name: line["rows"] for line in quality if line["what"] == "kept"}
         assert kept == {"b.csv": 1, **({first: 1} if present else {})}

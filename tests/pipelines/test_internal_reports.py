@@ -17,7 +17,7 @@ from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)
 PROMISE = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
-STEPS = ("append_alerts", "write_findings", "forget", "write_confidential_report")
+STEPS = ("append_alerts", "write_findings", "remove_old_months", "write_confidential_report")
 PLACES = ("pipelines.notes.cell_notes.CellNotes.add", *(f"pipelines.internal_reports.{step}" for step in STEPS))
 
 
@@ -112,7 +112,7 @@ def test_readings_stay_until_they_are_recorded(homes, monkeypatch):
     with homes.run_file.open("a") as file:
         file.write("[engine]\nkeep_days = 1\n")
     monkeypatch.setattr("pipelines.notes.cell_notes.CellNotes.add", full)
-    monkeypatch.setattr("pipelines.internal_reports.forget", failing)
+    monkeypatch.setattr("pipelines.internal_reports.remove_old_months", failing)
     assert len(run(homes, 3).report_failures) == 1  # retention is not reached
 
 

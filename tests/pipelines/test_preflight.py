@@ -335,7 +335,7 @@ def test_few_conflicts_are_no_alert_and_a_later_file_has_none(house):
 
 
 def test_alerts_are_bounded(house, monkeypatch):
-    monkeypatch.setattr("pipelines.preflight.records.MOST_BYTES", 400)
+    monkeypatch.setattr("pipelines.preflight.records.MAX_ALERT_BYTES", 400)
     prepare(house, rows(HOMES, [0]), mode="live", promise=LIVE, days=30)
     house.run(today=day(2))
     for number in range(3, 12):

@@ -18,9 +18,9 @@ from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.synthetic import write_london
 from pipelines import read as reading
 from pipelines.blocks import Engine
-from pipelines.read import Delivery, read, readings
-from pipelines.readings.days import read_days
-from pipelines.readings.months import month_readings
+from pipelines.read import Delivery, ingest, read_readings
+from pipelines.readings.days import read_daily_totals
+from pipelines.readings.months import load_month_readings
 from pipelines.readings.store import Store
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
@@ -42,15 +42,15 @@ def write(folder: Path, **contents: bytes) -> Path:
 
 
 def read_all(folder: Path, engine: Engine = ONE, *, has_begun: bool = False) -> tuple[Store, Delivery]:
-    store = Store(folder.parent / f"store-{engine.scheduler}-{engine.block_bytes}", "london", ReadingRules())
-    return store, read(store, [str(folder)], engine=engine, has_begun=has_begun)
+    store = Store(folder.parent / f"store-{engine.scheduler}-{engine.chunk_bytes}", "london", ReadingRules())
+    return store, ingest(store, [str(folder)], engine=engine, has_begun=has_begun)
 
 
 def told(store: Store, delivery: Delivery) -> dict[tuple[str, int], int]:
     """Return the readings of a delivery: Wh by household and half-hour of the epoch."""
     found: dict[tuple[str, int], int] = {}
     for month in delivery.months:
-        of = month_readings(store, month, delivery.contents)
+        of = load_month_readings(store, month, delivery.contents)
         triples = zip(of.household.tolist(), of.time.tolist(), of.energy_wh.tolist(), strict=True)
         found |= {(of.ids[code], time): wh for code, time, wh in triples}
     return found
@@ -114,7 +114,7 @@ def test_a_wrong_header_names_what_was_found_and_the_nearest_known_in_private(tm
     for words in ('columns "LCLid,DateTime,KWH" are not those', '"LCLid,DateTime,KWH/hh (per half hour)"'):
         assert words in caught.value.private
     with pytest.raises(InputError, match='did you mean dataset = "london"'):
-        read(Store(tmp_path / "s", "ausgrid", ReadingRules()), [str(write(tmp_path / "b", a=HEADER))], engine=ONE)
+        ingest(Store(tmp_path / "s", "ausgrid", ReadingRules()), [str(write(tmp_path / "b", a=HEADER))], engine=ONE)
 
 
 @pytest.mark.parametrize("cut", [-1, -9, 30])
@@ -127,7 +127,7 @@ def test_a_truncated_packed_delivery_is_refused_and_nothing_is_stored(tmp_path: 
     assert list(tmp_path.glob("store*/**/*.*")) == []
 
 
-@pytest.mark.parametrize("when", ["open_file", "parse", "settle_month"])
+@pytest.mark.parametrize("when", ["open_file", "parse_lines", "deduplicate_month"])
 def test_a_file_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -140,7 +140,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         return done(*args, **kwargs)
 
     monkeypatch.setattr(reading, when, change)
-    if when == "settle_month":  # the file was whole in the store by then
+    if when == "deduplicate_month":  # the file was whole in the store by then
         assert read_all(folder)[1].rows_read == 1
         return
     with pytest.raises(InputError, match=r"^input 1 of 1: changed while it was read"):
@@ -159,7 +159,7 @@ def test_empty_and_header_only_files_are_counted_and_hold_nothing(tmp_path: Path
         "f": bom + HEADER + line("M", 1),
     }
     store, delivery = read_all(write(tmp_path / "in", **contents))
-    assert (delivery.files, delivery.rows_read, delivery.rows_kept, delivery.aside) == (6, 1, 1, {})
+    assert (delivery.files, delivery.rows_read, delivery.rows_kept, delivery.rejected) == (6, 1, 1, {})
     quality = pq.read_table(store.folder.parent / "quality.parquet").to_pylist()
     notes = {row["input"][-5:]: row["note"] for row in quality}
     assert notes == {f"{name}.csv": "empty" if name in "abc" else "extract" for name in "abcdef"}
@@ -171,7 +171,7 @@ def test_duplicates_and_disagreements_are_counted_within_and_between_files(tmp_p
     folder = write(tmp_path / "in", a=HEADER + b"".join(a), b=HEADER + b"".join(b))
     store, delivery = read_all(folder)
     assert (delivery.rows_read, delivery.rows_kept) == (12, 3)
-    assert delivery.aside == {DUPLICATE: 2, CONFLICT: 4, FIELDS: 1, MISSING: 1, TEXT: 1}
+    assert delivery.rejected == {DUPLICATE: 2, CONFLICT: 4, FIELDS: 1, MISSING: 1, TEXT: 1}
     start = (date(2013, 1, 30) - date(1970, 1, 1)).days * 48
     assert told(store, delivery) == {("A", start + slot): 100 for slot in (0, 1, 4)}
     quality = pq.read_table(store.folder.parent / "quality.parquet").to_pylist()
@@ -192,7 +192,7 @@ def test_the_same_bytes_given_twice_are_noted_and_ignored(tmp_path: Path) -> Non
     content = HEADER + line("A", 1) + line("A", 1)
     store, delivery = read_all(write(tmp_path / "in", a=content, b=content, c=HEADER + line("A", 2)))
     assert (delivery.files, delivery.files_new, len(delivery.contents)) == (3, 2, 2)
-    assert (delivery.rows_read, delivery.rows_kept, delivery.aside) == (3, 2, {DUPLICATE: 1})
+    assert (delivery.rows_read, delivery.rows_kept, delivery.rejected) == (3, 2, {DUPLICATE: 1})
     quality = pq.read_table(store.folder.parent / "quality.parquet").to_pylist()
     noted = [row["input"][-5:] for row in quality if row["note"] == "same bytes as an earlier input, ignored"]
     assert noted == ["b.csv"]
@@ -225,7 +225,7 @@ def test_rows_in_any_order_and_any_order_of_files_say_the_same(tmp_path: Path) -
         pieces = pieces[:: 1 if number % 2 else -1]
         (tmp_path / str(number)).mkdir()
         store, delivery = read_all(write(tmp_path / str(number) / "in", a=pieces[0], b=pieces[1]))
-        said = (told(store, delivery), delivery.aside, delivery.rows_read, delivery.months)
+        said = (told(store, delivery), delivery.rejected, delivery.rows_read, delivery.months)
         expected = expected or said
         assert said == expected
     assert expected is not None
@@ -246,14 +246,14 @@ def test_results_are_the_same_to_the_bit_for_every_block_size_and_scheduler(tmp_
         store, delivery = read_all(folder, engine)
         names = ("quality.parquet", "quarantine_settled.parquet")
         tables = [pq.read_table(store.folder.parent / name).to_pylist() for name in names]
-        tables += [read_days(store, month, delivery.contents).to_pylist() for month in delivery.months]
+        tables += [read_daily_totals(store, month, delivery.contents).to_pylist() for month in delivery.months]
         aside = [pq.read_table(path).to_pylist() for path in store.folder.glob("quarantine/**/*.parquet")]
         rows = sorted((row["content"], row["row"], row["reason"], row["text"]) for part in aside for row in part)
         said.append((delivery, told(store, delivery), tables, rows))
     assert all(one == said[0] for one in said)
     if not stray:
         assert (said[0][0].rows_read, said[0][0].rows_kept) == (213, 206)
-        assert said[0][0].aside[CONFLICT] == 2
+        assert said[0][0].rejected[CONFLICT] == 2
 
 
 POOL = [*QUIRKS, *STRAY[:1], line("A", 1, "0.2"), line("A", 7, "-1"), line("E", -5000), b"\n"]
@@ -277,7 +277,7 @@ def check_random_files(folder: Path, found: list[tuple[list[bytes], list[tuple[f
     said = []
     for block_bytes in (1, 2**20):
         store, delivery = read_all(folder / "in", Engine("synchronous", 1, block_bytes), has_begun=True)
-        assert delivery.rows_read == rows == delivery.rows_kept + sum(delivery.aside.values())
+        assert delivery.rows_read == rows == delivery.rows_kept + sum(delivery.rejected.values())
         said.append((delivery, told(store, delivery)))
         assert len(said[-1][1]) == delivery.rows_kept
     assert said[0] == said[1]
@@ -301,12 +301,12 @@ def test_random_files_are_accounted_to_the_row_at_length(tmp_path_factory: pytes
 
 def test_readings_as_a_frame_are_the_rows_and_leave_nothing_behind(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", a=HEADER + line("B", 1) + line("A", 0, "0.5"), b=HEADER)
-    frame = readings([folder], dataset="london")
+    frame = read_readings([folder], dataset="london")
     assert [tuple(row) for row in frame.astype({"day": str}).itertuples(index=False)] == [
         ("A", "2013-01-29", 47, 500),
         ("B", "2013-01-30", 0, 100),
     ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
-    assert readings([folder / "b.csv"], dataset="london").empty
+    assert read_readings([folder / "b.csv"], dataset="london").empty
     with pytest.raises(InputError, match='"paris" is not one of london, ausgrid'):
-        readings([folder], dataset="paris")
+        read_readings([folder], dataset="paris")

@@ -17,7 +17,7 @@ from agedp_data.errors import Busy, InputError, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
 from flows.planning import plan_lines
 from pipelines import folders, locks, work
-from pipelines.room import require_room
+from pipelines.room import check_disk_space
 from pipelines.work import begin
 
 FIRST = date(2013, 1, 1)
@@ -25,7 +25,7 @@ HOLDER = """
 import os, signal, sys
 from pathlib import Path
 from pipelines import locks
-with locks.alone(Path(sys.argv[1])):
+with locks.exclusive_lock(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 
@@ -43,26 +43,26 @@ def stopped_inside(folder):
 
 
 def test_who_waits_for_a_run_that_is_stopped_says_so_once_and_gives_up_in_the_end(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(locks, "TOLD_AFTER_SECONDS", 0.1)
-    monkeypatch.setattr(locks, "PATIENCE_SECONDS", 0.6)
+    monkeypatch.setattr(locks, "WARN_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "MAX_WAIT_SECONDS", 0.6)
     with stopped_inside(tmp_path) as holder:
         with pytest.raises(Busy, match="another run has worked in the same folder for too long") as caught:
-            locks.alone(tmp_path).__enter__()
+            locks.exclusive_lock(tmp_path).__enter__()
         assert caught.value.exit_status == 3
         assert str(tmp_path) not in str(caught.value)
         assert [record.message for record in caplog.records] == [
             "agedp: another run works in the same folder; waiting until it ends"
         ]
         holder.send_signal(signal.SIGCONT)
-        with locks.alone(tmp_path):
+        with locks.exclusive_lock(tmp_path):
             pass
         assert holder.wait() == 0
 
 
 def test_who_finds_nobody_in_a_folder_says_nothing(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(locks, "TOLD_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(locks, "WARN_AFTER_SECONDS", 0.0)
     for _ in range(2):
-        with locks.alone(tmp_path):
+        with locks.exclusive_lock(tmp_path):
             pass
     assert caplog.records == []
 
@@ -71,26 +71,26 @@ def test_who_finds_nobody_in_a_folder_says_nothing(tmp_path, monkeypatch, caplog
 def test_where_there_is_no_room_nothing_is_left_and_where_there_is_neither(tmp_path, depth):
     place = tmp_path.joinpath("house", *"abc"[:depth])
     (tmp_path / "house").mkdir()
-    require_room(place, f"sqlite:///{place}/ledger.sqlite")
+    check_disk_space(place, f"sqlite:///{place}/ledger.sqlite")
     assert list((tmp_path / "house").iterdir()) == []
     (tmp_path / "file").touch()
     blocked = (tmp_path / "file").joinpath(*"abc"[:depth])
     with pytest.raises(
         InputError, match=r"\[output\] release: the folder cannot be written .*; nothing was drawn"
     ) as no:
-        require_room(blocked, f"sqlite:///{place}/ledger.sqlite")
+        check_disk_space(blocked, f"sqlite:///{place}/ledger.sqlite")
     assert str(tmp_path) not in str(no.value)
     with pytest.raises(LedgerError, match=r"\[output\] ledger: its folder cannot be written"):
-        require_room(place, f"sqlite:///{blocked}/ledger.sqlite")
+        check_disk_space(place, f"sqlite:///{blocked}/ledger.sqlite")
 
 
 def test_there_is_room_for_a_file_as_large_as_the_largest_of_the_folder(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(folders, "try_writing", lambda folder, size: asked.append((folder.name, size)))
+    monkeypatch.setattr(folders, "check_writable", lambda folder, size: asked.append((folder.name, size)))
     (tmp_path / "release").mkdir()
     for size in (10, 3_000_000, 20):
         (tmp_path / "release" / str(size)).write_bytes(bytes(size))
-    require_room(tmp_path / "release", f"sqlite:///{tmp_path}/book/ledger.sqlite")
+    check_disk_space(tmp_path / "release", f"sqlite:///{tmp_path}/book/ledger.sqlite")
     assert asked == [("release", 3_000_000 + 65_536), ("book", 65_536)]
 
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_published_is_not_drawn_and_a_plan_needs_no_room(homes, m
 
 def test_a_run_that_publishes_nothing_new_needs_no_room(homes, monkeypatch):
     run(homes, 4)
-    monkeypatch.setattr(folders, "try_writing", lambda *_: pytest.fail("asked for room"))
+    monkeypatch.setattr(folders, "check_writable", lambda *_: pytest.fail("asked for room"))
     assert run(homes, 4).released == ()
 
 

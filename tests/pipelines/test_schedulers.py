@@ -14,8 +14,8 @@ from agedp_data.errors import InputError, RunFileError
 from agedp_data.readers import storage
 from agedp_data.readers.layout import ReadingRules
 from pipelines import cluster
-from pipelines.blocks import Engine, default_scheduler, map_each
-from pipelines.read import read
+from pipelines.blocks import Engine, default_scheduler, map_items
+from pipelines.read import ingest
 from pipelines.readings.store import Store
 from pipelines.work import begin, engine_of
 
@@ -72,18 +72,18 @@ def test_a_folder_that_workers_do_not_share_stops_the_run_before_anything_is_sen
     def sent(*_: object, **__: object) -> NoReturn:
         raise AssertionError("something was sent")
 
-    monkeypatch.setattr(cluster, "require_shared", refuse)
-    monkeypatch.setattr(cluster, "run", sent)
+    monkeypatch.setattr(cluster, "check_shared", refuse)
+    monkeypatch.setattr(cluster, "run_on_cluster", sent)
     (tmp_path / "a.csv").write_text("LCLid,tstp,energy(kWh/hh)\n")
     with pytest.raises(InputError, match="workers do not see it"):
-        read(Store(tmp_path / "store", "london", ReadingRules()), [str(tmp_path / "a.csv")], engine=Engine(ADDRESS))
+        ingest(Store(tmp_path / "store", "london", ReadingRules()), [str(tmp_path / "a.csv")], engine=Engine(ADDRESS))
 
 
 def test_without_the_extra_a_cluster_is_one_line(monkeypatch):
     monkeypatch.delitem(sys.modules, "pipelines.cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"which is not installed; install agedp with its extra cluster$"):
-        map_each("stage", [1], each=abs, engine=Engine("local-cluster"))
+        map_items("stage", [1], function=abs, engine=Engine("local-cluster"))
 
 
 def test_without_the_extra_an_s3_address_is_one_line(monkeypatch):
@@ -93,7 +93,7 @@ def test_without_the_extra_an_s3_address_is_one_line(monkeypatch):
     for protocol in ("s3", "s3a"):  # known to this process if another test has used it
         monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
     with pytest.raises(InputError, match=r"install agedp with its extra s3") as caught:
-        storage.named("s3://meters/incoming/MAC000002.csv")
+        storage.list_locations("s3://meters/incoming/MAC000002.csv")
     assert "MAC000002" not in str(caught.value)
     assert "\n" not in caught.value.private
 

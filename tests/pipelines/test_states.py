@@ -14,10 +14,10 @@ from agedp_data.config.series import Distribution, Mean
 from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.synthetic import write_ausgrid
 from pipelines import tally as tallying
-from pipelines.aggregate import aggregate, count_states
+from pipelines.aggregate import aggregate, compute_state_days
 from pipelines.blocks import Engine
-from pipelines.read import read
-from pipelines.readings.state_days import states_path
+from pipelines.read import ingest
+from pipelines.readings.state_days import state_days_path
 from pipelines.readings.store import Store
 from pipelines.tally import tally
 from tests.pipelines import recounted
@@ -79,9 +79,9 @@ def expected(house, name, day, step):
 def summed(house, roster, step, *, engine=None, store="store"):
     of = Store(house.folder / store / "store", "london", ReadingRules())
     engine = engine or Engine()
-    delivery = read(of, [str(house.folder / "input" / "*.csv")], engine=engine)
+    delivery = ingest(of, [str(house.folder / "input" / "*.csv")], engine=engine)
     states = RepresentativeValues(step, tuple(EDGES[step]))
-    count_states(of, delivery, EVERY, states, engine=engine)
+    compute_state_days(of, delivery, EVERY, states, engine=engine)
     path = house.folder / store / "sums.parquet"
     return aggregate(of, delivery, roster, days=EVERY, series=SERIES, path=path, states=states)
 
@@ -145,7 +145,7 @@ def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monke
     first = summed(house, roster, "half-hour")
     store, delivery = house.read()
     paths = {
-        states_path(store, "2013-01", delivery.contents, RepresentativeValues("half-hour", edges))
+        state_days_path(store, "2013-01", delivery.contents, RepresentativeValues("half-hour", edges))
         for edges in ((1, 60), (1, 61), (1, 60, 300))
     }
     assert len(paths) == 3

@@ -23,7 +23,7 @@ def same(one: Tally, other: Tally) -> bool:
 
 def one_pass(folder: Path, dataset: str, block_bytes: int, monkeypatch: pytest.MonkeyPatch) -> Tally:
     with monkeypatch.context() as patch:
-        patch.delattr(tallying, "_through_a_store")
+        patch.delattr(tallying, "_tally_by_store")
         return tally([str(folder)], dataset=dataset, edges=EDGES, engine=Engine("threads", 2, block_bytes))
 
 
@@ -32,7 +32,7 @@ def stored(folder: Path, dataset: str, monkeypatch: pytest.MonkeyPatch) -> Tally
         raise tallying._ConflictingParts
 
     with monkeypatch.context() as patch:
-        patch.setattr(tallying, "_in_one_pass", contest)
+        patch.setattr(tallying, "_tally_files", contest)
         return tally([str(folder)], dataset=dataset, edges=EDGES, engine=Engine())
 
 
@@ -73,8 +73,8 @@ def test_files_in_another_order_go_through_a_store_and_say_the_same(
         path.write_bytes(b"\n".join([header, *lines]) + b"\n")
     with monkeypatch.context() as patch:
         used: list[bool] = []
-        through = tallying._through_a_store
-        patch.setattr(tallying, "_through_a_store", lambda *args: used.append(True) or through(*args))
+        through = tallying._tally_by_store
+        patch.setattr(tallying, "_tally_by_store", lambda *args: used.append(True) or through(*args))
         after = tally([str(tmp_path / "in")], dataset="london", edges=EDGES, engine=Engine("threads", 2, 5_000))
     assert used == [True]
     assert same(before, after)

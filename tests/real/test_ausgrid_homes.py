@@ -20,17 +20,17 @@ from pipelines.readings.store import Store
 def test_the_nine_rows_are_accounted_to_the_row(real_data: Path, tmp_path: Path, block_bytes: int) -> None:
     path = real_data / "ausgrid" / "ausgrid-2012-2013-9rows.csv"
     store = Store(tmp_path / "store", "ausgrid", ReadingRules())
-    delivery = reading.read(store, [str(path)], engine=Engine(block_bytes=block_bytes))
+    delivery = reading.ingest(store, [str(path)], engine=Engine(chunk_bytes=block_bytes))
     with path.open(newline="") as stream:
         rows = list(csv.reader(stream))[2:]
     generation = sum(row[3] == "GG" for row in rows)
     assert (delivery.rows_read, delivery.rows_kept) == (9, 9 - generation)
-    assert delivery.aside == {"consumption category not asked for": generation}
+    assert delivery.rejected == {"consumption category not asked for": generation}
 
 
 def test_a_real_customer_year_equals_a_plain_reading_and_its_clock_changes_are_right(real_data: Path) -> None:
     path = real_data / "ausgrid" / "ausgrid-2011-2012-customer12.csv"
-    frame = reading.readings([path], dataset="ausgrid")
+    frame = reading.read_readings([path], dataset="ausgrid")
     sums = frame.groupby("day")["energy_wh"].sum()
     counts = frame.groupby("day")["energy_wh"].count()
     with path.open(newline="") as stream:

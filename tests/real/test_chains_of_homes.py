@@ -18,7 +18,7 @@ from pipelines.bound import bound
 from pipelines.estimate import estimate
 from pipelines.models.envelopes import phase_count, subsampling_steps
 from pipelines.quantize import Period, quantize
-from pipelines.read import Delivery, read
+from pipelines.read import Delivery, ingest
 from pipelines.readings.store import Store
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
@@ -44,7 +44,7 @@ def homes(real_data: Path) -> dict[str, np.ndarray]:
 def stored(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Delivery, Path]:
     folder = tmp_path_factory.mktemp("homes")
     store = Store(folder / "store", "london", ReadingRules())
-    return store, read(store, [str(real_data / "london" / "kaggle" / "*.csv")], engine=ENGINE), folder
+    return store, ingest(store, [str(real_data / "london" / "kaggle" / "*.csv")], engine=ENGINE), folder
 
 
 def calibrated(homes: dict[str, np.ndarray], stored: tuple[Store, Delivery, Path], **keys: object):

@@ -13,10 +13,10 @@ import pytest
 from agedp_data.config.series import Mean
 from agedp_data.readers.layout import ReadingRules
 from agedp_data.roster import read_roster
-from pipelines.aggregate import aggregate, days_of
+from pipelines.aggregate import aggregate, days_between
 from pipelines.blocks import Engine
 from pipelines.init import init
-from pipelines.read import read
+from pipelines.read import ingest
 from pipelines.readings.store import Store
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
@@ -46,8 +46,8 @@ def test_365_daily_sums_equal_a_direct_computation_to_the_watt_hour(
     roster = read_roster(tmp_path / "roster.csv")
     store = Store(tmp_path / "store", "london", ReadingRules())
     engine = Engine(scheduler, 2, block_bytes)
-    delivery = read(store, [str(folder / "*.csv")], engine=engine)
-    days = days_of(FIRST, LAST)
+    delivery = ingest(store, [str(folder / "*.csv")], engine=engine)
+    days = days_between(FIRST, LAST)
     series = {"mean": Mean(statistic="mean", clamp_kwh=Decimal(CLAMP_WH) / 1000)}
     sums = aggregate(store, delivery, roster, days=days, series=series, path=tmp_path / "sums.parquet")
 
@@ -70,6 +70,6 @@ def test_365_daily_sums_equal_a_direct_computation_to_the_watt_hour(
 
 def test_the_publishers_layout_is_accounted_to_the_row(real_data: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "store", "london", ReadingRules())
-    delivery = read(store, [str(real_data / "london" / "datastore" / "*.csv")], engine=Engine())
+    delivery = ingest(store, [str(real_data / "london" / "datastore" / "*.csv")], engine=Engine())
     assert (delivery.rows_read, delivery.rows_kept) == (24_158, 24_140)
-    assert delivery.aside == {"exact duplicate": 17, "no reading (Null or empty)": 1}
+    assert delivery.rejected == {"exact duplicate": 17, "no reading (Null or empty)": 1}

@@ -11,9 +11,9 @@ from agedp_data.chains.represented import RepresentativeValues
 from agedp_data.config.series import Mean
 from agedp_data.readers.layout import ReadingRules
 from agedp_data.roster import read_roster
-from pipelines.aggregate import aggregate, count_states, days_of
+from pipelines.aggregate import aggregate, compute_state_days, days_between
 from pipelines.blocks import Engine
-from pipelines.read import read
+from pipelines.read import ingest
 from pipelines.readings.store import Store
 from tests.pipelines import recounted
 from tests.real.test_london_homes import FIRST, LAST, plain_readings
@@ -28,10 +28,10 @@ def test_365_sums_by_states_equal_a_direct_count_to_the_watt_hour(real_data: Pat
     homes = sorted({home for home, _ in told})
     lines = ["household_id,from,to", *(f"{home},{FIRST},{LAST}" for home in homes)]
     (tmp_path / "roster.csv").write_text("\n".join(lines) + "\n")
-    store, engine, days = Store(tmp_path / "store", "london", ReadingRules()), Engine(), days_of(FIRST, LAST)
+    store, engine, days = Store(tmp_path / "store", "london", ReadingRules()), Engine(), days_between(FIRST, LAST)
     states = RepresentativeValues("half-hour", tuple(EDGES))
-    delivery = read(store, [str(folder / "*.csv")], engine=engine)
-    count_states(store, delivery, days, states, engine=engine)
+    delivery = ingest(store, [str(folder / "*.csv")], engine=engine)
+    compute_state_days(store, delivery, days, states, engine=engine)
     series = {"m": Mean(statistic="mean", values="states", clamp_kwh=50)}
     roster = read_roster(tmp_path / "roster.csv")
     sums = aggregate(store, delivery, roster, days=days, series=series, path=tmp_path / "s.parquet", states=states)

@@ -1,7 +1,7 @@
-"""Made-up households in the publishers' own formats, with the publishers' own flaws, and their roster.
+"""Synthetic households in the publishers' formats, with the publishers' defects, and their roster.
 
-For tests, for trying the project out and for `agedp audit`: every file comes with an `DeliveryAccount` that says
-what a right reader must find in it. The same arguments and seed give the same bytes.
+For tests, for `agedp sample` and for `agedp audit`. Every delivery comes with a `DeliveryAccount` of its exact
+contents. The same arguments and seed give the same bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def write_roster(
     `groups` gives one value per household for each group column.
 
     Raises:
-        RunFileError: a group column that has not one value per household.
+        RunFileError: the number of values of a group column differs from the number of households.
     """
     columns = dict(groups or {})
     for name, values in columns.items():

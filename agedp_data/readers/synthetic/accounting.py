@@ -1,4 +1,4 @@
-"""What made-up files contain: what a right reader must come to, written down while they are made."""
+"""The exact contents of synthetic files, recorded while the files are written: the expected result of a parser."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from agedp_data.readers.layout import Ints, RejectionReason
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeliveryAccount:
-    """The contents of made-up files and the truth behind them: confidential if the households were real.
+    """The contents of synthetic files; of real households they would be confidential.
 
-    `rows_written` counts data rows (headers and title apart) = `rows_kept` + all of `set_aside`. The arrays
-    `energy_wh` and `readings` are (households, days): the exact use of the day in watt-hours and how many
-    readings say so, 0 where there are none. `kind` (households) tells which of `KERNELS` a household follows.
-    `cut` counts households whose rows are in two files; `notes` counts what is kept and worth knowing.
+    `rows_written` counts data rows (without headers and title) = `rows_kept` + all of `rejected`. The arrays
+    `energy_wh` and `readings` are (households, days): the exact use of the day [Wh] and the number of its readings,
+    0 if there are none. `kind` (households) is the index in `KERNELS` of a household's chain. `cut` counts households
+    whose rows are in two files; `notes` counts kept rows with a remark.
     """
 
     dataset: str
     files: tuple[Path, ...]
     rows_written: int
     rows_kept: int
-    set_aside: Mapping[RejectionReason, int]
+    rejected: Mapping[RejectionReason, int]
     household_ids: tuple[str, ...]
     kind: Ints
     first_day: date
@@ -40,7 +40,7 @@ class DeliveryAccount:
         return tuple(self.first_day + timedelta(days=i) for i in range(self.energy_wh.shape[1]))
 
     def truth(self) -> dict[tuple[str, date], int]:
-        """Return the energy, Wh, of every household's day that has a reading."""
+        """Return the energy [Wh] of every household-day with a reading."""
         days = self.days()
         return {
             (self.household_ids[household], days[day]): int(self.energy_wh[household, day])

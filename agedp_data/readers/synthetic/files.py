@@ -1,7 +1,7 @@
-"""Made-up lines onto disk: energies as the publishers write them, rows cut into numbered files.
+"""Writer of synthetic files: energies as the publishers write them, rows split into numbered files.
 
-An Arrow array of lines holds their bytes one behind the other, so a file is written from its buffer without a
-Python string per row.
+An Arrow array of lines contains their bytes contiguously, so a file is written from its buffer without a Python
+string per row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agedp_data.errors import RunFileError
 
 
 def energy_texts(largest_wh: int, *, pad: str = "") -> list[str]:
-    """Return the texts of 0 to `largest_wh` watt-hours in kWh, up to three decimals, none that is not needed.
+    """Return the texts of 0 to `largest_wh` watt-hours in kWh, up to three decimals, without trailing zeros.
 
     >>> energy_texts(1200, pad=" ")[0], energy_texts(1200)[143], energy_texts(1200)[1200]
     (' 0 ', '0.143', '1.2')
@@ -35,24 +35,24 @@ def noisy_texts(largest_wh: int, *, pad: str = "") -> list[str]:
 
 
 class ChunkFiles:
-    """Files `name.format(0)`, `name.format(1)`, ... of at most `rows_a_file` rows, each with the header.
+    """Files `name.format(0)`, `name.format(1)`, ... of at most `rows_per_file` rows, each with the header.
 
     `rows` counts the rows written, `cut` the households (calls of `add`) whose rows are in several files.
 
     Raises:
-        RunFileError: the folder already holds files of that name; made-up data never replace anything.
+        RunFileError: the folder contains files of that name; synthetic files never replace any.
     """
 
-    def __init__(self, folder: Path, name: str, *, header: str, rows_a_file: int) -> None:
+    def __init__(self, folder: Path, name: str, *, header: str, rows_per_file: int) -> None:
         if any(folder.glob(name.format("*"))):
             raise RunFileError(
                 f"the folder already holds files named {name.format('*')}; name an empty one",
                 private=f"{folder} already holds files named {name.format('*')}; name an empty one",
             )
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._name, self._header, self._room = folder, name, header.encode(), rows_a_file
+        self._folder, self._name, self._header, self._rows_per_file = folder, name, header.encode(), rows_per_file
         self._stream: IO[bytes] | None = None
-        self._left = 0
+        self._rows_left = 0
         self.files: list[Path] = []
         self.rows = 0
         self.cut = 0
@@ -68,21 +68,21 @@ class ChunkFiles:
             self._stream.close()
 
     def add(self, lines: pa.StringArray) -> None:
-        """Write the lines of one household, beginning a new file wherever one is full."""
+        """Write the lines of one household; begin a new file whenever one is full."""
         done, cut = 0, False
         while done < len(lines):
-            if self._left == 0:
+            if self._rows_left == 0:
                 cut |= done > 0
                 self._next()
-            taken = min(self._left, len(lines) - done)
+            taken = min(self._rows_left, len(lines) - done)
             self._write(lines, done, done + taken)
             done += taken
-            self._left -= taken
+            self._rows_left -= taken
         self.rows += done
         self.cut += cut
 
     def drop_last(self, count: int) -> None:
-        """Take the last bytes off the last file: extracts end without a line end."""
+        """Remove the last bytes of the last file: extracts end without a line end."""
         stream = self._open()
         stream.truncate(stream.seek(-count, 2))
 
@@ -93,7 +93,7 @@ class ChunkFiles:
         self._stream = path.open("xb")
         self._stream.write(self._header)
         self.files.append(path)
-        self._left = self._room
+        self._rows_left = self._rows_per_file
 
     def _open(self) -> IO[bytes]:
         if self._stream is None:

@@ -1,14 +1,14 @@
-"""Made-up households: half-hourly use drawn from KNOWN 12-state Markov chains.
+"""Synthetic households: half-hourly use drawn from KNOWN 12-state Markov chains.
 
     energy = size_h x shape(slot) x factor(day) x levels[kind, state],      state ~ kernels[kind]
 
-The chains are a value (`HouseholdChains`): `SAMPLE_CHAINS` unless the caller brings other ones. The state is the
-household's activity and the only thing of its own that remembers; size, time of day and the factor of the day
-(weather, season, weekend: the same for everybody) hide the chain as in real data. A plain chain leaves shape and
-factor out: then the readings themselves follow the kernel.
+The chains are a value (`HouseholdChains`): `SAMPLE_CHAINS` unless the caller passes different ones. The state is the
+household's activity and its only memory. Size, time of day and the factor of the day (weather, season, weekend: the
+same for all households) hide the chain as in real data. A plain chain omits shape and factor: then the readings
+themselves follow the kernel.
 
-numpy's generators are good enough here, and only here: made-up data are not a release. The streams are
-numbered, so that the energies of a seed stay the same whatever flaws are added to them.
+numpy's generators are good enough here, and only here: synthetic data are not a release. The random streams are
+numbered, so that the energies of a seed do not depend on the defects that are added.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ BATCH = 128
 MAX_WH = 8_000
 STEADY, BUSY, RESTLESS, MOSTLY_ZERO = range(4)
 _SHARES = (0.4, 0.3, 0.27, 0.03)
-_STREAMS = {"factor": 0, "homes": 1, "states": 2, "flaws": 3, "controlled load": 4, "generation": 5}
+_STREAMS = {"factor": 0, "households": 1, "states": 2, "defects": 3, "controlled load": 4, "generation": 5}
 
 
-def stream(seed: int, purpose: str, number: int = 0) -> np.random.Generator:
-    """Return the generator of one purpose and batch; streams of one seed are independent."""
+def random_generator(seed: int, purpose: str, number: int = 0) -> np.random.Generator:
+    """Return the random generator of one purpose and batch; the generators of one seed are independent."""
     return np.random.default_rng([seed, _STREAMS[purpose], number])
 
 
@@ -47,16 +47,16 @@ def kernel(*, reach: float, lean: float, stay: float) -> Floats:
     """
     state = np.arange(STATES)
     move = np.exp(-np.abs(state[:, None] - state) / reach - lean * state)
-    found: Floats = stay * np.eye(STATES) + (1 - stay) * move / move.sum(axis=1, keepdims=True)
-    return found
+    matrix: Floats = stay * np.eye(STATES) + (1 - stay) * move / move.sum(axis=1, keepdims=True)
+    return matrix
 
 
 def stationary(matrix: Floats) -> Floats:
-    """Return the (12,) law pi with pi P = pi [-]."""
+    """Return the (12,) stationary distribution pi with pi P = pi [-]."""
     system = np.vstack([matrix.T - np.eye(len(matrix)), np.ones(len(matrix))])
     target = np.append(np.zeros(len(matrix)), 1.0)
-    found: Floats = np.linalg.lstsq(system, target, rcond=None)[0]
-    return found
+    distribution: Floats = np.linalg.lstsq(system, target, rcond=None)[0]
+    return distribution
 
 
 KERNELS = np.stack(
@@ -70,24 +70,24 @@ KERNELS = np.stack(
 """The chains (4, 12, 12) [-]: steady, busy, restless, mostly zero; every entry is positive."""
 
 STATIONARY = np.stack([stationary(matrix) for matrix in KERNELS])
-"""The stationary law of each chain (4, 12) [-]; a household starts in it."""
+"""The stationary distribution of each chain (4, 12) [-]; a household starts in it."""
 
 
-def _levels() -> Floats:
+def _relative_levels() -> Floats:
     """Return (4, 12) energies relative to the household's mean [-]; the stationary mean of each row is 1."""
     rising = 0.3 + 0.25 * np.arange(STATES) ** 1.4
     levels = np.tile(rising, (len(KERNELS), 1))
     levels[MOSTLY_ZERO, 0] = 0.0
-    found: Floats = levels / (levels * STATIONARY).sum(axis=1, keepdims=True)
-    return found
+    relative: Floats = levels / (levels * STATIONARY).sum(axis=1, keepdims=True)
+    return relative
 
 
-LEVELS = _levels()
+LEVELS = _relative_levels()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HouseholdChains:
-    """Kinds (c) of 12-state chain that households follow.
+    """The kinds (c) of 12-state chains of households.
 
     `kernels` (c, 12, 12) are row-stochastic [-]; `stationary` (c, 12) are their stationary distributions [-], in which
     a household starts; `levels` (c, 12) are the energies of the states relative to the household's mean [-].
@@ -104,16 +104,16 @@ SAMPLE_CHAINS = HouseholdChains(KERNELS, STATIONARY, LEVELS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Households:
-    """Households (n): the kind that chooses the kernel, the mean of a day, kWh, and the chains themselves."""
+    """Households (n): the kind (index of the kernel), the mean of a day [kWh], and the chains."""
 
     kind: Ints
     mean_kwh: Floats
     chains: HouseholdChains = SAMPLE_CHAINS
 
 
-def draw_homes(households: int, *, mean_kwh: float, seed: int) -> Households:
-    """Return households of different sizes around a mean day, kWh; 3 % and the fourth are mostly zero."""
-    generator = stream(seed, "homes")
+def draw_households(households: int, *, mean_kwh: float, seed: int) -> Households:
+    """Return households of different sizes around a mean daily use [kWh]; 3 % and the fourth are mostly zero."""
+    generator = random_generator(seed, "households")
     draws = generator.random((households, 2))
     kind = np.searchsorted(np.cumsum(_SHARES), draws[:, 0]).clip(max=MOSTLY_ZERO)
     kind[3:4] = MOSTLY_ZERO
@@ -141,9 +141,9 @@ def day_factors(first_day: date, days: int, *, seed: int, coldest: date) -> Floa
     """Return (days,) factors around 1 that all households share [-].
 
     Season (8 %, highest on the day of the year of `coldest`), weekend (8 %), and weather as two AR(1) series
-    of 5 % each, one that forgets within days and one that moves over the weeks.
+    of 5 % each, one that decays within days and one that varies over weeks.
     """
-    generator = stream(seed, "factor")
+    generator = random_generator(seed, "factor")
     dates = [first_day + timedelta(days=i) for i in range(days)]
     since = np.array([(day - coldest).days for day in dates])
     weekend = np.array([day.weekday() >= 5 for day in dates])
@@ -162,34 +162,34 @@ def day_shape() -> Floats:
     hour = (np.arange(SLOTS) + 0.5) / 2
     bumps = 0.5 * np.exp(-(((hour - 7.5) / 1.6) ** 2)) + 1.2 * np.exp(-(((hour - 18.8) / 2.6) ** 2))
     shape = 0.55 + 0.35 * (hour > 7) * (hour < 23) + bumps
-    found: Floats = shape / shape.mean()
-    return found
+    shares: Floats = shape / shape.mean()
+    return shares
 
 
-def energies(
-    homes: Households, *, slots: Sequence[int], factors: Floats | None, seed: int
+def draw_energies(
+    profiles: Households, *, slots: Sequence[int], factors: Floats | None, seed: int
 ) -> Iterator[tuple[slice, Ints]]:
-    """Yield, per batch of households, their places and (batch, steps) whole watt-hours.
+    """Yield, per batch of households, their indices and (batch, steps) whole watt-hours.
 
-    `slots` (steps) is the half-hour of the day of each step, `factors` (steps) the shared factor; without
-    factors the chain is plain: neither shape nor factor.
+    `slots` (steps) is the half-hour of the day of each step, `factors` (steps) the shared factor. Without `factors`
+    the chain is plain: neither shape nor factor.
     """
     scale = np.ones(len(slots)) if factors is None else factors * day_shape()[np.asarray(slots)]
-    for number, start in enumerate(range(0, len(homes.kind), BATCH)):
-        places = slice(start, min(start + BATCH, len(homes.kind)))
-        kind = homes.kind[places]
-        generator = stream(seed, "states", number)
-        states = draw_states(kind, steps=len(slots), generator=generator, chains=homes.chains)
-        mean_wh = homes.mean_kwh[places, None] * 1000 / SLOTS
-        use = np.rint(mean_wh * homes.chains.levels[kind[:, None], states] * scale)
-        yield places, use.clip(max=MAX_WH).astype(np.int64)
+    for number, start in enumerate(range(0, len(profiles.kind), BATCH)):
+        indices = slice(start, min(start + BATCH, len(profiles.kind)))
+        kind = profiles.kind[indices]
+        generator = random_generator(seed, "states", number)
+        states = draw_states(kind, steps=len(slots), generator=generator, chains=profiles.chains)
+        mean_wh = profiles.mean_kwh[indices, None] * 1000 / SLOTS
+        use = np.rint(mean_wh * profiles.chains.levels[kind[:, None], states] * scale)
+        yield indices, use.clip(max=MAX_WH).astype(np.int64)
 
 
 def draw_gaps(households: int, steps: int, *, generator: np.random.Generator) -> Flags:
-    """Return (n, steps), True where nothing was recorded: two gaps a household-year, up to two days long."""
-    lost = np.zeros((households, steps), bool)
+    """Return (n, steps), True for missing readings: two gaps per household-year, up to two days long."""
+    missing = np.zeros((households, steps), bool)
     for household in range(households):
         for _ in range(generator.poisson(2.1 * steps / (365 * SLOTS))):
             start, length = generator.integers(steps), min(int(generator.pareto(0.8)) + 1, 2 * SLOTS)
-            lost[household, start : start + length] = True
-    return lost
+            missing[household, start : start + length] = True
+    return missing

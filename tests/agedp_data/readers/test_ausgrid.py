@@ -10,7 +10,7 @@ import pytest
 
 from agedp_data.readers.ausgrid import Ausgrid, AusgridKeys
 from agedp_data.readers.layout import ReadingRules, RejectionReason
-from agedp_data.readers.parse import ParsedChunk, parse
+from agedp_data.readers.parse import ParsedChunk, parse_lines
 
 AUSGRID = Ausgrid()
 LABELS = [*[f"{hour}:{minute}" for hour in range(24) for minute in ("00", "30")][1:], "0:00"]
@@ -32,7 +32,7 @@ def read(lines: Sequence[str], *, rules: ReadingRules | None = None, of: int = 1
     header = AUSGRID.recognise(lines)
     assert header is not None
     assert header.lines == of
-    return parse("\r\n".join(lines[of:]).encode(), layout=AUSGRID, header=header, rules=rules or ReadingRules())
+    return parse_lines("\r\n".join(lines[of:]).encode(), layout=AUSGRID, header=header, rules=rules or ReadingRules())
 
 
 def reasons(parsed: ParsedChunk) -> list[int]:
@@ -106,8 +106,8 @@ def test_general_consumption_and_controlled_load_are_channels_and_generation_is_
     parsed = read(lines)
     assert reasons(parsed) == [RejectionReason.KEPT, RejectionReason.KEPT] + [RejectionReason.CATEGORY] * 3
     assert parsed.records.channel.tolist()[:2] == [0, 1]
-    assert parsed.aside_row.tolist() == []
-    generation = reasons(read(lines, rules=ReadingRules(own=AusgridKeys(categories=("GG",)))))
+    assert parsed.rejected_row.tolist() == []
+    generation = reasons(read(lines, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",)))))
     assert generation == [RejectionReason.CATEGORY] * 2 + [RejectionReason.KEPT] + [RejectionReason.CATEGORY] * 2
 
 
@@ -142,7 +142,7 @@ def test_one_bad_cell_sets_its_row_aside_and_so_do_48_of_them(cell: str, reason:
     one = [*STEPS[:17], cell, *STEPS[18:]]
     parsed = read([QUALITY, row("GC", "1/07/2012", one), row("GC", "2/07/2012", [cell] * 48), row("GC", "3/07/2012")])
     assert reasons(parsed) == [reason, reason, RejectionReason.KEPT]
-    assert parsed.aside_text == (row("GC", "1/07/2012", one), row("GC", "2/07/2012", [cell] * 48))
+    assert parsed.rejected_text == (row("GC", "1/07/2012", one), row("GC", "2/07/2012", [cell] * 48))
 
 
 def test_empty_cells_are_missing_readings_and_a_row_of_them_is_set_aside() -> None:
@@ -154,6 +154,6 @@ def test_empty_cells_are_missing_readings_and_a_row_of_them_is_set_aside() -> No
 def test_rows_with_too_few_or_too_many_fields_are_set_aside() -> None:
     short, long = row("GC", "1/07/2012", quality=None), row("GC", "1/07/2012") + ","
     parsed = read([QUALITY, short, row("GC", "1/07/2012"), long])
-    assert parsed.aside_row.tolist() == [0, 2]
-    assert parsed.aside_text == (short, long)
+    assert parsed.rejected_row.tolist() == [0, 2]
+    assert parsed.rejected_text == (short, long)
     assert reasons(parsed) == [RejectionReason.KEPT]

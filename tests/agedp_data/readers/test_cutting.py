@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.readers import cutting
-from agedp_data.readers.cutting import chunks, cut
-from agedp_data.readers.files import InputFile, list_sources
+from agedp_data.readers.cutting import read_lines, split_into_chunks
+from agedp_data.readers.files import InputFile, list_input_files
 
 
 def source(path: Path, content: bytes) -> InputFile:
     path.write_bytes(content)
-    (listed,) = list_sources([str(path)]).sources
+    (listed,) = list_input_files([str(path)]).sources
     return listed
 
 
@@ -35,8 +35,8 @@ def test_blocks_are_the_file_cut_at_line_ends_whatever_the_bytes(
         file = source(tmp_path_factory.mktemp("cut") / name, content)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cutting, "_WINDOW", at_a_time)
-            blocks = cut(file, start=0, block_bytes=block_bytes)
-            stretches = [stretch for block in blocks for stretch in chunks(block, at_a_time=at_a_time)]
+            blocks = split_into_chunks(file, start=0, chunk_bytes=block_bytes)
+            stretches = [stretch for block in blocks for stretch in read_lines(block, batch_bytes=at_a_time)]
         assert b"".join(stretches) == data
         assert all(stretch.endswith(b"\n") for stretch in stretches[:-1])
         assert all(block.start == 0 or data[block.start - 1 : block.start] == b"\n" for block in blocks)
@@ -46,7 +46,7 @@ def test_blocks_are_the_file_cut_at_line_ends_whatever_the_bytes(
 def test_a_file_is_cut_at_every_line_end_that_is_far_enough(tmp_path: Path) -> None:
     file = source(tmp_path / "a.csv", b'head\n12\n3"5\r\n6\n7890\n1')
     for least, starts in ((1, [5, 8, 13, 15, 20]), (4, [5, 13, 20]), (10**6, [5])):
-        blocks = cut(file, start=5, block_bytes=least)
+        blocks = split_into_chunks(file, start=5, chunk_bytes=least)
         assert [block.start for block in blocks] == starts
         assert [block.stop for block in blocks] == [*starts[1:], 21]
 
@@ -69,9 +69,9 @@ def test_a_line_that_is_too_long_comes_cut_off_and_is_still_too_long(
     for name, content in (("a.csv", data), ("a.csv.gz", gzip.compress(data))):
         file = source(tmp_path_factory.mktemp("cut") / name, content)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cutting, "_SHOWN", LIMIT + 2)
-            blocks = cut(file, start=0, block_bytes=least)
-            stretches = [stretch for block in blocks for stretch in chunks(block, at_a_time=at_a_time)]
+            patch.setattr(cutting, "_MAX_LINE_BYTES", LIMIT + 2)
+            blocks = split_into_chunks(file, start=0, chunk_bytes=least)
+            stretches = [stretch for block in blocks for stretch in read_lines(block, batch_bytes=at_a_time)]
         handed, expected = lines_of(b"".join(stretches)), lines_of(data)
         assert len(handed) == len(expected)
         for line, whole in zip(handed, expected, strict=True):
@@ -85,7 +85,9 @@ def test_an_endless_line_takes_no_more_memory_than_a_long_one(tmp_path: Path, na
     file = source(tmp_path / name, gzip.compress(data, 1) if name.endswith("gz") else data)
     del data
     tracemalloc.start()
-    lines = b"".join(s for block in cut(file, start=0, block_bytes=2**18) for s in chunks(block, at_a_time=2**18))
+    lines = b"".join(
+        s for block in split_into_chunks(file, start=0, chunk_bytes=2**18) for s in read_lines(block, batch_bytes=2**18)
+    )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [len(line) > cutting.LONGEST_LINE for line in lines.splitlines()] == [False, True, False]

@@ -14,8 +14,8 @@ from agedp_data.errors import InputError
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.intervals import interval_of_rows
 from agedp_data.readers.layout import NamedColumns, ReadingRules, RejectionReason, expected_readings
-from agedp_data.readers.parse import ParsedChunk, parse
-from agedp_data.readers.settle import StoredRows, settle
+from agedp_data.readers.parse import ParsedChunk, parse_lines
+from agedp_data.readers.settle import StoredRows, deduplicate_rows
 
 COLUMNS = NamedColumns("meter", "at", "%Y-%m-%d %H:%M", "start", "UTC", "Europe/London", "wh", "Wh", ("",))
 EPOCH = date(1970, 1, 1)
@@ -27,7 +27,7 @@ def records(columns: NamedColumns, minutes: int, lines: list[str], *, max_wh: in
     header = layout.recognise(["meter,at,wh", *lines])
     assert header is not None
     rules = ReadingRules(max_half_hour_wh=max_wh, columns=columns, interval_minutes=minutes)
-    return parse("\n".join(lines).encode(), layout=layout, header=header, rules=rules)
+    return parse_lines("\n".join(lines).encode(), layout=layout, header=header, rules=rules)
 
 
 def reasons(parsed: ParsedChunk) -> list[RejectionReason]:
@@ -41,8 +41,10 @@ def settled(columns: NamedColumns, minutes: int, lines: list[str]) -> dict[tuple
     layout, number = layout_of("long", columns, minutes), np.arange(kept.sum())
     time_of = found.day[kept] * 48 + found.slot[kept]
     rows = StoredRows(("A",), 0 * number, found.channel[kept], time_of, 0 * number, number, found.energy_wh[kept])
-    readings = settle(rows, complete=layout.complete(ReadingRules(columns=columns, interval_minutes=minutes)))
-    assert not len(readings.aside_row)
+    readings = deduplicate_rows(
+        rows, complete_channels=layout.complete_channels(ReadingRules(columns=columns, interval_minutes=minutes))
+    )
+    assert not len(readings.rejected_row)
     pairs = zip(readings.time.tolist(), readings.energy_wh.tolist(), strict=True)
     return {(EPOCH + timedelta(days=step // 48), step % 48): wh for step, wh in pairs}
 

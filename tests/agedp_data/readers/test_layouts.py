@@ -21,8 +21,8 @@ from agedp_data.roster import read_roster
 from pipelines.blocks import Engine
 from pipelines.estimate import estimate
 from pipelines.quantize import Period
-from pipelines.read import read
-from pipelines.readings.months import month_readings
+from pipelines.read import ingest
+from pipelines.readings.months import load_month_readings
 from pipelines.readings.store import Store
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def read_lines(tmp_path: Path, case: Case) -> Callable[..., tuple]:
         for i, lines in enumerate(files):
             (folder / "in" / f"{i}.csv").write_text("\n".join([case.header, *lines]) + "\n")
         store = Store(folder / "store", case.dataset, case.rules)
-        delivery = read(store, [str(folder / "in")], engine=Engine("synchronous", 1, block_bytes))
+        delivery = ingest(store, [str(folder / "in")], engine=Engine("synchronous", 1, block_bytes))
         return told(store, delivery), delivery, store
 
     return run
@@ -169,7 +169,7 @@ def read_lines(tmp_path: Path, case: Case) -> Callable[..., tuple]:
 def told(store, delivery) -> dict[tuple[str, int], int]:
     found = {}
     for month in delivery.months:
-        of = month_readings(store, month, delivery.contents)
+        of = load_month_readings(store, month, delivery.contents)
         keys = zip(of.household.tolist(), of.time.tolist(), strict=True)
         found |= {(of.ids[code], step): wh for (code, step), wh in zip(keys, of.energy_wh.tolist(), strict=True)}
     return found
@@ -186,7 +186,7 @@ class TestEveryLayout:
         halves = [half for day in days_of(case) for half in case.halves(day, "A", "B")]
         found, delivery, store = read_lines(case.lines(halves))
         assert found == case.told(halves)
-        assert delivery.aside == {}
+        assert delivery.rejected == {}
         for day in days_of(case):
             first = (day - EPOCH).days * 48
             slots = [step - first for home, step in found if home == "A" and first <= step < first + 48]
@@ -220,7 +220,7 @@ class TestEveryLayout:
             lines += case.lines([replace(case.halves(date(2013, 2, 1), f"bad {i}")[9], wh=text)])
         found, delivery, _ = read_lines([*lines, "x"])
         assert found == case.told(halves)
-        assert delivery.aside == {reason.words: 1 for reason in (*bad.values(), RejectionReason.FIELDS)}
+        assert delivery.rejected == {reason.words: 1 for reason in (*bad.values(), RejectionReason.FIELDS)}
         assert delivery.rows_read == len(lines) + 1 == delivery.rows_kept + len(bad) + 1
 
     def test_an_empty_cell_is_a_missing_reading(self, case, read_lines):
@@ -236,7 +236,7 @@ class TestEveryLayout:
             mixed = [np.random.default_rng(block_bytes).permutation(lines).tolist() for lines in (two, one)]
             found, delivery, _ = read_lines(*mixed, block_bytes=block_bytes)
             assert found == case.told(halves)
-            assert (delivery.rows_kept, delivery.aside) == (len(one) + len(two), {})
+            assert (delivery.rows_kept, delivery.rejected) == (len(one) + len(two), {})
 
     def test_a_row_twice_counts_once_and_rows_that_disagree_count_as_none(self, case, read_lines):
         halves = case.halves(date(2013, 2, 1), "A", "B")
@@ -244,11 +244,11 @@ class TestEveryLayout:
         lines, again = case.lines(halves), case.lines(of_a)
         found, delivery, _ = read_lines(lines + again, [*again, ""])
         assert found == case.told(halves)
-        assert delivery.aside == {RejectionReason.DUPLICATE.words: 2 * len(again), RejectionReason.LINE.words: 1}
+        assert delivery.rejected == {RejectionReason.DUPLICATE.words: 2 * len(again), RejectionReason.LINE.words: 1}
         other = case.lines([replace(half, wh=int(half.wh) + 1) for half in of_a])
         found, delivery, _ = read_lines(lines, other)
         assert found == case.told(half for half in halves if half.home == "B")
-        assert delivery.aside == {RejectionReason.CONFLICT.words: 2 * len(again)}
+        assert delivery.rejected == {RejectionReason.CONFLICT.words: 2 * len(again)}
 
     @pytest.mark.parametrize("change", ["spring", "autumn"])
     def test_transitions_are_those_between_neighbours_none_of_which_holds_two_half_hours(

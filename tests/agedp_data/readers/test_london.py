@@ -8,7 +8,7 @@ import pytest
 
 from agedp_data.readers.layout import Header, ReadingRules, RejectionReason
 from agedp_data.readers.london import London
-from agedp_data.readers.parse import ParsedChunk, parse
+from agedp_data.readers.parse import ParsedChunk, parse_lines
 
 LONDON = London()
 FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
@@ -25,7 +25,7 @@ def recognise(*lines: str) -> Header:
 
 
 def read(header: str, *rows: str) -> ParsedChunk:
-    return parse("\n".join(rows).encode(), layout=LONDON, header=recognise(header, *rows), rules=ReadingRules())
+    return parse_lines("\n".join(rows).encode(), layout=LONDON, header=recognise(header, *rows), rules=ReadingRules())
 
 
 def only(parsed: ParsedChunk) -> tuple[str, date, int, int]:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from agedp_data.errors import InputError
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.layout import NamedColumns, ReadingRules, RejectionReason
-from agedp_data.readers.parse import ParsedChunk, parse
-from agedp_data.readers.settle import StoredRows, settle
+from agedp_data.readers.parse import ParsedChunk, parse_lines
+from agedp_data.readers.settle import StoredRows, deduplicate_rows
 
 LONDON = NamedColumns(
     household="meter", time="at", time_format="%Y-%m-%d %H:%M:%S", stamp="end", zone="Europe/London",
@@ -30,7 +30,7 @@ def read(columns: NamedColumns, *rows: str, header: str = "meter,at,kwh") -> Par
     layout = layout_of("long", columns)
     found = layout.recognise([header, *rows])
     assert found is not None
-    return parse("\n".join(rows).encode(), layout=layout, header=found, rules=ReadingRules(columns=columns))
+    return parse_lines("\n".join(rows).encode(), layout=layout, header=found, rules=ReadingRules(columns=columns))
 
 
 def told(columns: NamedColumns, *files: list[str]) -> dict[tuple[str, date, int], int]:
@@ -45,7 +45,7 @@ def told(columns: NamedColumns, *files: list[str]) -> dict[tuple[str, date, int]
         numbers = code, of.channel[kept], of.day[kept] * 48 + of.slot[kept], 0 * code + file, parsed.row[kept]
         parts.append((*numbers, of.energy_wh[kept]))
     rows = StoredRows(tuple(map(chr, range(128))), *(np.concatenate([part[i] for part in parts]) for i in range(6)))
-    found = settle(rows, complete=layout.complete(ReadingRules(columns=columns)))
+    found = deduplicate_rows(rows, complete_channels=layout.complete_channels(ReadingRules(columns=columns)))
     keys = zip(found.household.tolist(), found.time.tolist(), strict=True)
     return {
         (chr(home), EPOCH + timedelta(days=step // 48), step % 48): wh
@@ -76,7 +76,7 @@ def test_the_columns_stand_in_any_order_among_others_and_are_found_by_their_exac
     found = layout.recognise([header, row])
     assert found is not None
     assert found.lines == 1
-    of = parse(row.encode(), layout=layout, header=found, rules=ReadingRules(columns=LONDON)).records
+    of = parse_lines(row.encode(), layout=layout, header=found, rules=ReadingRules(columns=LONDON)).records
     assert (of.ids[of.household[0]], of.day[0], of.slot[0], of.energy_wh[0, 0]) == ("A", 15710, 1, 250)
 
 
@@ -148,7 +148,7 @@ def test_stamps_of_a_usual_format_are_told_by_it_in_private(stamps: list[str], m
     layout, rows = layout_of("long", replace(LONDON, time_format="%Y/%m/%d %H.%M")), [f"A,{s},1" for s in stamps]
     header = layout.recognise(["meter,at,kwh"])
     assert header is not None
-    error = layout.wrong_dates(rows, header)
+    error = layout.date_format_error(rows, header)
     near = f'; did you mean "{meant}"?' if meant else ""
     assert error.private == f'{error}; the first is "{stamps[0]}"{near}'
     assert str(error).endswith('time_format = "%Y/%m/%d %H.%M" says')

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from agedp_data.errors import InputError
-from agedp_data.readers.files import InputFile, list_sources
-from agedp_data.readers.packing import unpacked
+from agedp_data.readers.files import InputFile, list_input_files
+from agedp_data.readers.packing import open_decompressed
 
 TEXT = b"LCLid,DateTime,KWH/hh (per half hour)\n" + b"".join(
     b"MAC%06d,2013-01-01 00:30:00,0.%03d\n" % (i, i * 37 % 1000) for i in range(3000)
@@ -22,12 +22,12 @@ TEXT = b"LCLid,DateTime,KWH/hh (per half hour)\n" + b"".join(
 
 def source(path: Path, content: bytes) -> InputFile:
     path.write_bytes(content)
-    (found,) = list_sources([str(path)]).sources
+    (found,) = list_input_files([str(path)]).sources
     return found
 
 
 def whole(one: InputFile) -> bytes:
-    with unpacked(one) as stream:
+    with open_decompressed(one) as stream:
         return stream.read()
 
 
@@ -64,7 +64,7 @@ PACKED = {
 
 @pytest.mark.parametrize("name", PACKED)
 def test_a_file_is_the_same_however_it_is_packed(tmp_path: Path, name: str) -> None:
-    with unpacked(source(tmp_path / name, PACKED[name])) as stream:
+    with open_decompressed(source(tmp_path / name, PACKED[name])) as stream:
         assert stream.read(38) == TEXT[:38]
         assert stream.read() == TEXT[38:]
 

@@ -15,7 +15,7 @@ from agedp_data.readers.layout import NamedColumns, ReadingRules, RejectionReaso
 from agedp_data.readers.lines import LONGEST_LINE
 from agedp_data.readers.london import London
 from agedp_data.readers.long import Long
-from agedp_data.readers.parse import ParsedChunk, parse
+from agedp_data.readers.parse import ParsedChunk, parse_lines
 
 LONDON = London()
 EXTRACT = "LCLid,DateTime,KWH/hh (per half hour)"
@@ -25,12 +25,12 @@ GOOD = b"MAC000002,2013-01-01 00:30:00, 0.143 \n"
 def read(data: bytes, header: str = EXTRACT) -> ParsedChunk:
     recognised = LONDON.recognise([header])
     assert recognised is not None
-    return parse(data, layout=LONDON, header=recognised, rules=ReadingRules())
+    return parse_lines(data, layout=LONDON, header=recognised, rules=ReadingRules())
 
 
 def aside(parsed: ParsedChunk) -> list[tuple[int, RejectionReason, str]]:
-    reasons = [RejectionReason(int(reason)) for reason in parsed.aside_reason]
-    return list(zip(parsed.aside_row.tolist(), reasons, parsed.aside_text, strict=True))
+    reasons = [RejectionReason(int(reason)) for reason in parsed.rejected_reason]
+    return list(zip(parsed.rejected_row.tolist(), reasons, parsed.rejected_text, strict=True))
 
 
 def kept(parsed: ParsedChunk) -> list[tuple[str, int, int, int, int]]:
@@ -180,7 +180,7 @@ def test_bytes_that_are_no_text_change_nothing_about_other_lines_of_the_chunk() 
     assert header is not None
     rows = "caf\u00e9,01.02.2013 \u00e0 00:30,0.1\ncaf\u00e9,01.02.2013 \u00e0 01:00,n\u00e9ant\n".encode()
     for other in (b"", b"B\xe9,x,y\n", b"B\xff\n", b'"B,\xff\n', b'"B,\xe9",x,y,z\n'):
-        parsed = parse(rows + other, layout=layout, header=header, rules=ReadingRules())
+        parsed = parse_lines(rows + other, layout=layout, header=header, rules=ReadingRules())
         assert parsed.records.reason.tolist()[:2] == [RejectionReason.KEPT, RejectionReason.MISSING]
         assert kept(parsed) == [("caf\u00e9", 0, 15737, 0, 100)]
         assert parsed.rows_read == 2 + bool(other)
@@ -216,7 +216,7 @@ def test_a_cell_is_read_alike_whether_or_not_others_are_odd(number: str, stamp: 
     rows = f"A,2013-01-01 00:30,{number}\nA,{stamp},0.1\n".encode(), b"B,x,x\n"
     for row in rows[0].splitlines(keepends=True):
         alone, beside = (
-            parse(data, layout=layout, header=header, rules=ReadingRules()) for data in (row, row + rows[1])
+            parse_lines(data, layout=layout, header=header, rules=ReadingRules()) for data in (row, row + rows[1])
         )
         assert alone.records.reason[0] == beside.records.reason[0]
         if alone.records.reason[0] == RejectionReason.KEPT:
@@ -255,10 +255,10 @@ def check_any_bytes(data: bytes, chunk: int, block_bytes: int) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:  # pytest's are slow by the thousand
         path = Path(folder) / "a.csv"
         path.write_bytes(data)
-        (source,) = files.list_sources([str(path)]).sources
+        (source,) = files.list_input_files([str(path)]).sources
         patch.setattr(cutting, "_WINDOW", chunk)
-        blocks = cutting.cut(source, start=0, block_bytes=block_bytes)
-        pieces = [piece for block in blocks for piece in cutting.chunks(block, at_a_time=chunk)]
+        blocks = cutting.split_into_chunks(source, start=0, chunk_bytes=block_bytes)
+        pieces = [piece for block in blocks for piece in cutting.read_lines(block, batch_bytes=chunk)]
     whole, *parts = (read(piece) for piece in (data, *pieces))
     assert whole.rows_read == number_of_lines(data) == len(kept(whole)) + len(aside(whole))
     found_kept, found_aside, offset = [], [], 0

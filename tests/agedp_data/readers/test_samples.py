@@ -9,8 +9,8 @@ import pytest
 
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.layout import ReadingRules, RejectionReason
-from agedp_data.readers.parse import parse
-from agedp_data.readers.settle import StoredRows, settle
+from agedp_data.readers.parse import parse_lines
+from agedp_data.readers.settle import StoredRows, deduplicate_rows
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 COUNTS = {
@@ -29,7 +29,7 @@ def read(name):
     return (
         layout,
         header,
-        parse(data.split(b"\n", header.lines)[-1], layout=layout, header=header, rules=ReadingRules()),
+        parse_lines(data.split(b"\n", header.lines)[-1], layout=layout, header=header, rules=ReadingRules()),
     )
 
 
@@ -41,7 +41,7 @@ def settled(layout, parsed):
         records.ids, records.household[kept], records.channel[kept], time,
         records.household[kept] * 0, parsed.row[kept], records.energy_wh[kept],
     )  # fmt: skip
-    return settle(rows, complete=layout.complete(ReadingRules()))
+    return deduplicate_rows(rows, complete_channels=layout.complete_channels(ReadingRules()))
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -49,8 +49,8 @@ def test_a_sample_holds_the_rows_that_the_dictionary_says(name):
     variant, kept, aside = COUNTS[name]
     layout, header, parsed = read(name)
     readings = settled(layout, parsed)
-    found = Counter(parsed.records.reason.tolist()) + Counter(readings.aside_reason.tolist())
-    doubled = len(readings.aside_row)
+    found = Counter(parsed.records.reason.tolist()) + Counter(readings.rejected_reason.tolist())
+    doubled = len(readings.rejected_row)
     assert header.variant == variant
     assert found.pop(int(RejectionReason.KEPT)) - doubled == kept
     assert found == {int(reason): number for reason, number in aside.items()}

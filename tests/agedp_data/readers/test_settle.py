@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.readers.layout import ALONE, RejectionReason
-from agedp_data.readers.settle import Readings, StoredRows, settle
+from agedp_data.readers.layout import SINGLE_CHANNEL, RejectionReason
+from agedp_data.readers.settle import Readings, StoredRows, deduplicate_rows
 
 IDS = ("a", "b", "c")
 Row = tuple[int, int, int, tuple[int, ...]]  # household, channel, time, energies
@@ -55,10 +55,10 @@ def brute(found: list[Row], files: list[int], absent_is_zero: bool, channels: in
 def told(found: Readings) -> tuple[dict, dict]:
     keys = list(zip(found.household.tolist(), found.time.tolist(), strict=True))
     assert keys == sorted(set(keys))
-    lost = zip(found.aside_file.tolist(), found.aside_row.tolist(), strict=True)
+    lost = zip(found.rejected_file.tolist(), found.rejected_row.tolist(), strict=True)
     return (
         dict(zip(keys, found.energy_wh.tolist(), strict=True)),
-        dict(zip(lost, map(RejectionReason, found.aside_reason.tolist()), strict=True)),
+        dict(zip(lost, map(RejectionReason, found.rejected_reason.tolist()), strict=True)),
     )
 
 
@@ -69,7 +69,7 @@ def test_readings_of_one_value_a_row_equal_the_dictionary_in_any_order(data: st.
     found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.just(0), st.integers(-3, 3), energy), max_size=12))
     files = data.draw(st.lists(st.integers(0, 2), min_size=len(found), max_size=len(found)))
     order = data.draw(st.permutations(range(len(found))))
-    settled = settle(rows_of(found, files, order, 1), complete=ALONE)
+    settled = deduplicate_rows(rows_of(found, files, order, 1), complete_channels=SINGLE_CHANNEL)
     assert told(settled) == brute(found, files, True, 1, 1)
 
 
@@ -83,14 +83,14 @@ def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_orde
     found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), time, energy), max_size=10))
     files = data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
     order = data.draw(st.permutations(range(len(found))))
-    complete = (frozenset({0, 1}),) + ALONE * absent_is_zero
-    settled = settle(rows_of(found, files, order, 48), complete=complete)
+    complete = (frozenset({0, 1}),) + SINGLE_CHANNEL * absent_is_zero
+    settled = deduplicate_rows(rows_of(found, files, order, 48), complete_channels=complete)
     assert told(settled) == brute(found, files, absent_is_zero, 2, 48)
 
 
 def test_a_disagreement_sets_both_aside_and_its_copies_too() -> None:
     found: list[Row] = [(0, 0, 7, (5,)), (0, 0, 7, (5,)), (0, 0, 7, (6,)), (0, 0, 8, (9,))]
-    settled = settle(rows_of(found, [0, 0, 1, 1], [0, 1, 2, 3], 1), complete=ALONE)
+    settled = deduplicate_rows(rows_of(found, [0, 0, 1, 1], [0, 1, 2, 3], 1), complete_channels=SINGLE_CHANNEL)
     assert told(settled) == (
         {(0, 8): 9},
         {(0, 0): RejectionReason.CONFLICT, (0, 1): RejectionReason.CONFLICT, (1, 2): RejectionReason.CONFLICT},
@@ -98,6 +98,6 @@ def test_a_disagreement_sets_both_aside_and_its_copies_too() -> None:
 
 
 def test_no_rows_are_no_readings() -> None:
-    for width, complete in ((1, ALONE), (48, (frozenset({0, 1}),))):
-        settled = settle(rows_of([], [], [], width), complete=complete)
+    for width, complete in ((1, SINGLE_CHANNEL), (48, (frozenset({0, 1}),))):
+        settled = deduplicate_rows(rows_of([], [], [], width), complete_channels=complete)
         assert told(settled) == ({}, {})

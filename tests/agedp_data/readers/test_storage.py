@@ -16,8 +16,8 @@ import pytest
 
 from agedp_data.errors import InputError
 from agedp_data.readers import storage
-from agedp_data.readers.cutting import chunks, cut
-from agedp_data.readers.files import digest_leaf, digest_of, leaves, list_sources
+from agedp_data.readers.cutting import read_lines, split_into_chunks
+from agedp_data.readers.files import combine_digests, file_segments, hash_segment, list_input_files
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
 TEXT = HEADER + b"".join(b"MAC%06d,2013-01-01 00:30:00,0.%03d\n" % (i, i * 37 % 1000) for i in range(3000))
@@ -53,28 +53,30 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 @pytest.mark.parametrize("pattern", ["", "/*", "/block_*"])
 def test_folders_and_globs_are_listed_in_numeric_order_wherever_they_lie(place: Place, pattern: str) -> None:
-    listing = list_sources([place.root + pattern])
+    listing = list_input_files([place.root + pattern])
     assert [one.name for one in listing.sources] == ["block_2.csv", "block_10.csv.gz"]
     assert [one.size for one in listing.sources] == [len(CONTENTS[one.name]) for one in listing.sources]
 
 
 def test_a_file_has_the_same_digest_and_the_same_rows_wherever_it_lies(place: Place, tmp_path: Path) -> None:
     (tmp_path / "here.csv").write_bytes(TEXT)
-    (here,) = list_sources([str(tmp_path / "here.csv")]).sources
-    plain, packed = list_sources([place.root]).sources
-    assert digest_of([digest_leaf(one) for one in leaves(plain)]) == digest_of([digest_leaf(leaves(here)[0])])
+    (here,) = list_input_files([str(tmp_path / "here.csv")]).sources
+    plain, packed = list_input_files([place.root]).sources
+    assert combine_digests([hash_segment(one) for one in file_segments(plain)]) == combine_digests(
+        [hash_segment(file_segments(here)[0])]
+    )
     start = len(HEADER)
-    blocks = cut(plain, start=start, block_bytes=20_000)
+    blocks = split_into_chunks(plain, start=start, chunk_bytes=20_000)
     assert len(blocks) == 6
-    for one in (blocks, cut(packed, start=start, block_bytes=20_000)):
-        found = [data for block in one for data in chunks(block, at_a_time=7_000)]
+    for one in (blocks, split_into_chunks(packed, start=start, chunk_bytes=20_000)):
+        found = [data for block in one for data in read_lines(block, batch_bytes=7_000)]
         assert len(found) > 10
         assert b"".join(found) == TEXT[start:]
         assert all(data.endswith(b"\n") for data in found)
 
 
 def test_a_file_that_is_overwritten_is_no_longer_what_was_listed(place: Place) -> None:
-    one = list_sources([f"{place.root}/block_2.csv"]).sources[0]
+    one = list_input_files([f"{place.root}/block_2.csv"]).sources[0]
     one.check_unchanged()
     place.put("block_2.csv", TEXT + b"x")
     with pytest.raises(InputError, match="changed while it was read"):
@@ -88,7 +90,7 @@ def test_markers_are_seen_wherever_they_lie(place: Place) -> None:
 
 def test_a_name_that_is_not_there_is_one_line_that_names_it_in_private_only(place: Place) -> None:
     with pytest.raises(InputError, match="a named file does not exist") as caught:
-        list_sources([f"{place.root}/MAC000002.csv"])
+        list_input_files([f"{place.root}/MAC000002.csv"])
     assert "MAC000002" not in str(caught.value)
     assert "MAC000002" in caught.value.private
 
@@ -96,14 +98,14 @@ def test_a_name_that_is_not_there_is_one_line_that_names_it_in_private_only(plac
 @pytest.mark.xdist_group("s3")
 def test_a_bucket_that_does_not_answer_is_one_line(bucket: str) -> None:
     with pytest.raises(InputError, match=r"^\[input\] files: a named (URL|file) ") as caught:
-        list_sources([bucket.replace("meters", "no-such-bucket") + "/a.csv"])
+        list_input_files([bucket.replace("meters", "no-such-bucket") + "/a.csv"])
     assert "no-such-bucket" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["nowhere://a/b.csv", "gs://bucket/*.csv"])
 def test_a_protocol_that_nobody_speaks_here_is_one_line(url: str) -> None:
     with pytest.raises(InputError, match=r"^\[input\] files: a named URL") as caught:
-        list_sources([url])
+        list_input_files([url])
     assert "\n" not in caught.value.private
 
 
@@ -131,9 +133,9 @@ def silent() -> Iterator[tuple[str, list[socket.socket]]]:
 @pytest.mark.parametrize(
     ("url", "asked"),
     [
-        ("s3://silent/in", storage.named),
-        ("http://{}/in.csv", storage.named),
-        ("http://{}/roster.csv", partial(storage.whole, label="[population] roster")),
+        ("s3://silent/in", storage.list_locations),
+        ("http://{}/in.csv", storage.list_locations),
+        ("http://{}/roster.csv", partial(storage.read_bytes, label="[population] roster")),
     ],
 )
 def test_a_service_that_is_silent_is_asked_a_few_times_and_told_in_one_line(

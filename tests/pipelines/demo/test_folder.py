@@ -13,13 +13,13 @@ from agedp_data.chains.states import states
 from agedp_data.config import load
 from agedp_data.errors import Busy, InputError
 from agedp_data.readers.civil import ZoneDays
-from agedp_data.readers.synthetic.households import draw_states, stream
+from agedp_data.readers.synthetic.households import draw_states, random_generator
 from flows.demonstration import run_demonstration
 from pipelines.demo.folder import check_folder, locked_folder, write_dataset
 from pipelines.demo.run_files import NOTIONS
 from pipelines.demo.synthetic_datasets import DATASETS, Size, draw_dataset
 from pipelines.demo.walks import WALKS, walk_matrix
-from pipelines.read import readings
+from pipelines.read import read_readings
 from pipelines.sample import sample
 from tests.pipelines.demo.conftest import SIZE
 
@@ -31,10 +31,10 @@ def test_quantized_states_are_the_drawn_states_of_every_household(demonstration,
     place = demonstration.folder / dataset.name
     draw = draw_dataset(dataset, SIZE)
     days = SIZE.calibration_days + SIZE.released_days
-    generator = stream(draw.seed, "states", 0)
+    generator = random_generator(draw.seed, "states", 0)
     drawn = draw_states(draw.profiles.kind, steps=48 * days, generator=generator, chains=draw.profiles.chains)
     edges = pq.read_table(place / "model" / "edges.parquet").to_pandas().set_index("household_id")
-    frame = readings([str(place / "input" / "*.csv")], dataset=dataset.name)
+    frame = read_readings([str(place / "input" / "*.csv")], dataset=dataset.name)
     order = [each["household_id"] for each in json.loads((place / "chains.json").read_text())["households"]]
     top = 0
     for number, household in enumerate(order):

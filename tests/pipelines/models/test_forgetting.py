@@ -18,7 +18,7 @@ from pipelines.blocks import Engine
 from pipelines.models.forgetting import SAMPLE, GoodnessOfFit, MemoryCurves, measure_memory
 from pipelines.models.memory import MemoryRequest, PeriodReadings, _daily_totals_wh, parts_of_calendar, read_period
 from pipelines.quantize import Period
-from pipelines.read import readings
+from pipelines.read import read_readings
 from pipelines.reports.forgetting import report_name
 
 FIRST, LAST = date(2013, 1, 3), date(2013, 4, 12)
@@ -57,7 +57,7 @@ def rows_of(folder, figure):
 
 def plain_days(house, home):
     """Clamped totals by day of a household, the days that lack more than three readings left out."""
-    frame = readings([house.folder / "input" / "*.csv"], dataset="london")
+    frame = read_readings([house.folder / "input" / "*.csv"], dataset="london")
     own = frame[(frame["household_id"] == home)]
     sums, counts = Counter(), Counter()
     for day, wh in zip(own["day"], own["energy_wh"], strict=True):
@@ -111,7 +111,7 @@ def test_the_chain_of_half_hours_is_the_models(made, tmp_path):
     found_of(made, tmp_path, edges=[Decimal("0.1"), Decimal("0.3")])
     house, london = made
     rows = rows_of(tmp_path, "chain of half-hours")
-    frame = readings([house.folder / "input" / "*.csv"], dataset="london")
+    frame = read_readings([house.folder / "input" / "*.csv"], dataset="london")
     home = london.household_ids[0]
     own = frame[frame["household_id"] == home]
     state = {}

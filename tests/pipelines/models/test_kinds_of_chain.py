@@ -14,7 +14,7 @@ from pipelines import estimate as estimating
 from pipelines.blocks import Engine
 from pipelines.estimate import estimate
 from pipelines.quantize import Period, quantize
-from pipelines.read import readings
+from pipelines.read import read_readings
 
 EPOCH = date(1970, 1, 1)
 ENGINE = Engine()
@@ -29,7 +29,7 @@ KINDS = {"days": ("day", 1, ()), "cyclic": ("half-hour", 48, (6,)), "plain": ("h
 
 def series_of(house, dataset, first, last):
     """{household: {half-hours since 1970: Wh}} of the readings in the period."""
-    frame = readings([house.folder / "input" / "*.csv"], dataset=dataset)
+    frame = read_readings([house.folder / "input" / "*.csv"], dataset=dataset)
     found: dict[str, dict[int, int]] = {}
     for home, day, slot, wh in frame.itertuples(index=False):
         if first <= day.date() <= last:

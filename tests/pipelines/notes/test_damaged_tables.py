@@ -70,7 +70,7 @@ def test_a_table_is_read_as_it_was_declared_and_no_otherwise(name, tmp_path):
     for change in CHANGES.values():
         pq.write_table(change(table), path)
         with pytest.raises(folders.DamagedFile) as caught:
-            folders.read_table(path, schema, helps="weep")
+            folders.read_table(path, schema, remedy="weep")
         assert str(caught.value).endswith("; weep")
         assert "home A" not in str(caught.value)
         assert "home A" in caught.value.private

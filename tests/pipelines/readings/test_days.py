@@ -15,9 +15,9 @@ from agedp_data.readers.layout import ReadingRules
 from agedp_data.readers.settle import Readings
 from agedp_data.readers.synthetic import DeliveryAccount, write_ausgrid, write_london
 from pipelines.blocks import Engine
-from pipelines.read import read
-from pipelines.readings.days import days_path, read_days
-from pipelines.readings.household_days import distinct, packed, totals, unpacked
+from pipelines.read import ingest
+from pipelines.readings.days import daily_totals_path, read_daily_totals
+from pipelines.readings.household_days import daily_totals, distinct_keys, household_day_key, split_household_day_key
 from pipelines.readings.store import Store
 
 NOTHING = np.zeros(0, np.int64)
@@ -29,9 +29,9 @@ def test_days_are_sums_and_counts_of_their_readings(found: dict[tuple[int, int],
     household, time = np.array(keys, np.int64).reshape(-1, 2).T
     energy = np.array([found[key] for key in keys], np.int64)
     of = Readings(("a", "b", "c"), household, time, energy, NOTHING, NOTHING, NOTHING)
-    there = distinct(packed(household, time // 48))
-    codes, days = unpacked(there)
-    rows = list(zip(codes.tolist(), days.tolist(), *(one.tolist() for one in totals(of, there)), strict=True))
+    there = distinct_keys(household_day_key(household, time // 48))
+    codes, days = split_household_day_key(there)
+    rows = list(zip(codes.tolist(), days.tolist(), *(one.tolist() for one in daily_totals(of, there)), strict=True))
     expected: dict[tuple[int, int], list[int]] = defaultdict(list)
     for who, when in keys:
         expected[who, when // 48].append(found[who, when])
@@ -54,25 +54,25 @@ def test_days_of_made_up_ausgrid_files_are_their_accounting_in_every_year(tmp_pa
 
 def check(folder: Path, dataset: str, truth: DeliveryAccount) -> None:
     store = Store(folder / "store", dataset, ReadingRules())
-    delivery = read(store, [str(folder / "in")], engine=Engine("synchronous", 1))
+    delivery = ingest(store, [str(folder / "in")], engine=Engine("synchronous", 1))
     found = {}
     counts = {}
     for month in delivery.months:
-        for row in read_days(store, month, delivery.contents).to_pylist():
+        for row in read_daily_totals(store, month, delivery.contents).to_pylist():
             assert row["day"].strftime("%Y-%m") == month
             found[row["household_id"], row["day"]] = row["energy_wh"]
             counts[row["household_id"], row["day"]] = row["readings"]
     assert found == truth.truth()
     assert sum(counts.values()) == int(truth.readings.sum())
     assert (delivery.rows_read, delivery.rows_kept) == (truth.rows_written, truth.rows_kept)
-    assert delivery.aside == {reason.words: n for reason, n in truth.set_aside.items() if n}
+    assert delivery.rejected == {reason.words: n for reason, n in truth.rejected.items() if n}
 
 
 def test_days_belong_to_the_parts_that_they_were_settled_from(tmp_path: Path) -> None:
     store = Store(tmp_path, "london", ReadingRules())
     for content in ("a", "b"):
-        store.month("2013-01").mkdir(parents=True, exist_ok=True)
-        (store.month("2013-01") / f"{content}-0.parquet").write_bytes(b"")
-    paths = {days_path(store, "2013-01", contents) for contents in (["a"], ["b"], ["a", "b"], ["b", "a"])}
+        store.month_folder("2013-01").mkdir(parents=True, exist_ok=True)
+        (store.month_folder("2013-01") / f"{content}-0.parquet").write_bytes(b"")
+    paths = {daily_totals_path(store, "2013-01", contents) for contents in (["a"], ["b"], ["a", "b"], ["b", "a"])}
     assert len(paths) == 4
-    assert days_path(store, "2013-01", ["a", "absent"]) in paths
+    assert daily_totals_path(store, "2013-01", ["a", "absent"]) in paths

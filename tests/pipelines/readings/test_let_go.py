@@ -12,8 +12,8 @@ import pytest
 from agedp_data.errors import InputError
 from agedp_data.readers.layout import ReadingRules
 from pipelines.blocks import Engine
-from pipelines.read import Delivery, read
-from pipelines.readings.retention import forget
+from pipelines.read import Delivery, ingest
+from pipelines.readings.retention import remove_old_months
 from pipelines.readings.store import FileOrder, Store
 
 PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 60\n'
@@ -29,7 +29,7 @@ GOOD, NEGATIVE, NO_DATE, NO_FIELDS = (
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """An empty store that remembers files."""
-    return Store(tmp_path / "confidential" / "store", "london", ReadingRules(), FileOrder(remembers=True))
+    return Store(tmp_path / "confidential" / "store", "london", ReadingRules(), FileOrder(keeps_unlisted=True))
 
 
 def deliver(store: Store, *lines: str, name: str = "a.csv", modified: date | None = None) -> Delivery:
@@ -39,11 +39,11 @@ def deliver(store: Store, *lines: str, name: str = "a.csv", modified: date | Non
     if modified:
         at = datetime(modified.year, modified.month, modified.day, tzinfo=UTC).timestamp()
         os.utime(path, (at, at))
-    return read(store, [str(path.parent / "*.csv")], engine=Engine(), has_begun=True)
+    return ingest(store, [str(path.parent / "*.csv")], engine=Engine(), has_begun=True)
 
 
 def let_go(store: Store, *, today: date, keep_days: int = 0) -> None:
-    forget(store, today=today, keep_days=keep_days, needed_from=today)
+    remove_old_months(store, today=today, keep_days=keep_days, needed_from=today)
 
 
 def told(folder: Path, word: str) -> list[str]:
@@ -89,7 +89,7 @@ def test_a_file_that_comes_the_night_a_month_is_let_go_keeps_its_rows_set_aside(
 def test_rows_are_numbered_from_the_beginning_of_the_file_in_whatever_month_they_lie(store, tmp_path):
     lines = [f"A,2013-0{month}-0{number} 00:30:00,-1" for number in range(1, 10) for month in (1, 2)]
     (tmp_path / "a.csv").write_text("\n".join(["LCLid,tstp,energy(kWh/hh)", *lines]) + "\n")
-    read(store, [str(tmp_path / "a.csv")], engine=Engine(block_bytes=40))
+    ingest(store, [str(tmp_path / "a.csv")], engine=Engine(chunk_bytes=40))
     for month in (1, 2):
         tables = (store.folder / "quarantine" / f"month=2013-0{month}").glob("*.parquet")
         rows = sorted((row["row"], row["text"]) for path in tables for row in pq.read_table(path).to_pylist())
@@ -101,7 +101,7 @@ def test_what_was_let_go_stays_so_when_more_is_kept_later(store):
     let_go(store, today=APRIL)
     deliver(store, GOOD.format("A", 1), name="late.csv")
     let_go(store, today=APRIL, keep_days=30)  # January goes, of March nothing is there any more
-    assert store.forgotten_before() == "2013-04"
+    assert store.retained_from() == "2013-04"
 
 
 def test_a_year_read_at_once_is_let_go_month_by_month_and_a_late_row_of_it_does_not_return(store):

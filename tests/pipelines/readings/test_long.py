@@ -22,7 +22,7 @@ from pipelines.blocks import Engine
 from pipelines.estimate import estimate
 from pipelines.handover.received import ReleaseFolder
 from pipelines.quantize import Period, quantize
-from pipelines.read import read, readings
+from pipelines.read import ingest, read_readings
 from pipelines.readings.store import Store
 
 KEYS = {
@@ -35,7 +35,7 @@ KEYS = {
     "unit": "kWh",
 }
 TABLE = "[input.columns]\n" + "".join(f'{key} = "{value}"\n' for key, value in KEYS.items())
-COLUMNS = NamedColumns.of({**KEYS, "time_format": "%Y-%m-%d %H:%M:%S", "missing": ["Null", ""]})
+COLUMNS = NamedColumns.from_keys({**KEYS, "time_format": "%Y-%m-%d %H:%M:%S", "missing": ["Null", ""]})
 FIRST = date(2013, 2, 27)
 CLAMP_WH = 50_000
 
@@ -74,7 +74,7 @@ class Found:
 
 def stages(folder: Path, files: Path, dataset: str, rules: ReadingRules, *, days: int, engine: Engine) -> Found:
     store = Store(folder / f"of-{files.name}" / "store", dataset, rules)
-    delivery = read(store, [str(files)], engine=engine)
+    delivery = ingest(store, [str(files)], engine=engine)
     roster = read_roster(folder / "roster.csv")
     every = [FIRST + timedelta(days=i) for i in range(days)]
     series = {"mean": Mean(statistic="mean", clamp_kwh=Decimal(CLAMP_WH) / 1000)}
@@ -82,7 +82,7 @@ def stages(folder: Path, files: Path, dataset: str, rules: ReadingRules, *, days
     period = Period(store, delivery, roster, every[0], every[-1])
     edges = quantize(period, edges="quantile", n_states=12, engine=engine)
     found = estimate(period, edges, n_states=12, engine=engine)
-    return Found(delivery.aside, (delivery.rows_read, delivery.rows_kept), sums, found.counts, found.gaps)
+    return Found(delivery.rejected, (delivery.rows_read, delivery.rows_kept), sums, found.counts, found.gaps)
 
 
 def assert_same(one: Found, two: Found) -> None:
@@ -113,8 +113,8 @@ def test_a_folder_in_long_form_says_what_the_publishers_form_says(tmp_path: Path
     assert publisher.rows == (truth.rows_written, truth.rows_kept)
     assert [each.sum_wh["all"] for each in long.sums.values()] == whole_days(truth).tolist()
     frames = [
-        readings(tmp_path / "london", dataset="london"),
-        readings(tmp_path / "long", dataset="long", columns=KEYS),
+        read_readings(tmp_path / "london", dataset="london"),
+        read_readings(tmp_path / "long", dataset="long", columns=KEYS),
     ]
     assert frames[0].equals(frames[1])
     assert len(frames[0]) == truth.rows_kept
@@ -128,7 +128,7 @@ def whole_days(truth) -> np.ndarray:
 def nightly(tmp_path: Path, *, households: int, days: int) -> None:
     truth = made_up(tmp_path, households=households, days=days)
     as_table(tmp_path / "london", tmp_path / "long", by_time=True)
-    engine = Engine(block_bytes=2**20)
+    engine = Engine(chunk_bytes=2**20)
     publisher = stages(tmp_path, tmp_path / "london", "london", ReadingRules(), days=days, engine=engine)
     night = stages(tmp_path, tmp_path / "long", "long", ReadingRules(columns=COLUMNS), days=days, engine=engine)
     assert_same(publisher, night)
@@ -196,7 +196,7 @@ def test_another_description_of_the_columns_never_meets_old_parts(tmp_path: Path
     others = [("stamp", "start"), ("zone", "GMT"), ("day_zone", "Europe/London"), ("unit", "Wh"), ("missing", ("x",))]
     for key, value in others:
         stores.append(Store(tmp_path, "long", ReadingRules(columns=replace(COLUMNS, **{key: value}))))
-    assert len({store.content(digest) for store in stores}) == len(stores)
+    assert len({store.content_id(digest) for store in stores}) == len(stores)
 
 
 def test_a_file_without_the_columns_is_one_line_that_names_those_wanted_and_in_private_those_found(
@@ -204,7 +204,7 @@ def test_a_file_without_the_columns_is_one_line_that_names_those_wanted_and_in_p
 ) -> None:
     (tmp_path / "MAC1.csv").write_text("meter_id,when,use\nMAC1,2013-01-01 00:30:00,0.987\n")
     with pytest.raises(InputError) as caught:
-        readings(tmp_path / "MAC1.csv", dataset="long", columns=KEYS)
+        read_readings(tmp_path / "MAC1.csv", dataset="long", columns=KEYS)
     wanted = '[input.columns] wants the columns "meter_id", "read_at", "use"; "read_at" is there 0 times, not once'
     assert str(caught.value) == f"input 1 of 1: {wanted}"
     assert caught.value.private == f'{tmp_path}/MAC1.csv: {wanted}; found are "meter_id", "when", "use"'
@@ -217,7 +217,7 @@ def test_columns_that_a_run_file_could_not_have_are_refused_in_a_notebook_too(tm
         ({**KEYS, "stmp": "end"}, r"has no key 'stmp'; did you mean 'stamp'"),
     ):
         with pytest.raises(RunFileError, match=words):
-            readings(tmp_path, dataset="long", columns=keys)
+            read_readings(tmp_path, dataset="long", columns=keys)
     for dataset, columns in (("long", None), ("london", KEYS)):
         with pytest.raises(InputError, match=r'\[input.columns\] goes with dataset = "long"'):
-            readings(tmp_path, dataset=dataset, columns=columns)
+            read_readings(tmp_path, dataset=dataset, columns=columns)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from agedp_data.readers.datasets import LAYOUTS
 from agedp_data.readers.layout import ReadingRules, RejectionReason
-from agedp_data.readers.parse import parse
-from agedp_data.readers.settle import Readings, StoredRows, settle
+from agedp_data.readers.parse import parse_lines
+from agedp_data.readers.settle import Readings, StoredRows, deduplicate_rows
 from pipelines.blocks import Engine
-from pipelines.read import Delivery, read
-from pipelines.readings.days import read_days, settle_month
-from pipelines.readings.months import month_readings
+from pipelines.read import Delivery, ingest
+from pipelines.readings.days import deduplicate_month, read_daily_totals
+from pipelines.readings.months import load_month_readings
 from pipelines.readings.store import FileOrder, Store
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
@@ -39,7 +39,7 @@ def together(store: Store, files: list[bytes]) -> Readings:
     for number, data in enumerate(files):
         header = layout.recognise(data.decode().splitlines())
         assert header is not None
-        whole = parse(data[len(HEADER) :], layout=layout, header=header, rules=store.rules)
+        whole = parse_lines(data[len(HEADER) :], layout=layout, header=header, rules=store.rules)
         records = whole.records
         for i in np.flatnonzero(records.reason == RejectionReason.KEPT):
             time = int(records.day[i] * 48 + records.slot[i])
@@ -49,7 +49,9 @@ def together(store: Store, files: list[bytes]) -> Readings:
     household = np.array([ids.index(one[0]) for one in found], np.int64)
     time, file, place, energy = (np.array([one[i] for one in found], np.int64) for i in range(1, 5))
     rows = StoredRows(ids, household, np.zeros_like(time), time, file, place, energy.reshape(-1, 1))
-    return settle(rows, complete=layout.complete(store.rules), later_wins=store.order.by is not None)
+    return deduplicate_rows(
+        rows, complete_channels=layout.complete_channels(store.rules), later_wins=store.order.criterion is not None
+    )
 
 
 def told(store: Store, delivery: Delivery) -> list[set[tuple[object, ...]]]:
@@ -58,13 +60,15 @@ def told(store: Store, delivery: Delivery) -> list[set[tuple[object, ...]]]:
     days: set[tuple[object, ...]] = set()
     aside: set[tuple[object, ...]] = set()
     for month in delivery.months:
-        of = month_readings(store, month, delivery.contents)
+        of = load_month_readings(store, month, delivery.contents)
         readings |= {
             (of.ids[code], time, wh) for code, time, wh in zip(of.household, of.time, of.energy_wh, strict=True)
         }
-        days |= {tuple(one.values()) for one in read_days(store, month, delivery.contents).to_pylist()}
-        settled = settle_month(store, month, delivery.contents)
-        assert list(zip(*settled, strict=True)) == list(zip(of.aside_file, of.aside_row, of.aside_reason, strict=True))
+        days |= {tuple(one.values()) for one in read_daily_totals(store, month, delivery.contents).to_pylist()}
+        settled = deduplicate_month(store, month, delivery.contents)
+        assert list(zip(*settled, strict=True)) == list(
+            zip(of.rejected_file, of.rejected_row, of.rejected_reason, strict=True)
+        )
         aside |= {tuple(int(one) for one in triple) for triple in zip(*settled, strict=True)}
     return [readings, days, aside]
 
@@ -85,7 +89,7 @@ def test_parts_settled_apart_say_what_all_rows_settled_together_say(
         (folder / f"{i}.csv").write_bytes(data)
     store = Store(folder / "c" / "store", "london", ReadingRules(), order)
     # random rows have no interval: as on a night after the first release
-    delivery = read(store, [str(folder)], engine=Engine("synchronous", 1, size, blocks), has_begun=True)
+    delivery = ingest(store, [str(folder)], engine=Engine("synchronous", 1, size, blocks), has_begun=True)
     whole = together(store, files)
     readings = [
         (whole.ids[code], time, wh) for code, time, wh in zip(whole.household, whole.time, whole.energy_wh, strict=True)
@@ -94,7 +98,9 @@ def test_parts_settled_apart_say_what_all_rows_settled_together_say(
     for home, time, wh in readings:
         of_day.setdefault((home, date(1970, 1, 1) + timedelta(days=int(time) // 48)), []).append(int(wh))
     days = {(*key, sum(energy), len(energy)) for key, energy in of_day.items()}
-    aside = set(zip(*(one.tolist() for one in (whole.aside_file, whole.aside_row, whole.aside_reason)), strict=True))
+    aside = set(
+        zip(*(one.tolist() for one in (whole.rejected_file, whole.rejected_row, whole.rejected_reason)), strict=True)
+    )
     assert told(store, delivery) == [set(readings), days, aside]
 
 
@@ -107,10 +113,10 @@ def test_only_contested_household_days_are_read_again(tmp_path: Path, monkeypatc
     asked: list[str] = []
     from pipelines.readings import months
 
-    original = months.rows_of
-    monkeypatch.setattr(months, "rows_of", lambda *args: asked.append(args[2].content) or original(*args))
-    delivery = read(store, [str(tmp_path)], engine=Engine("synchronous", 1))
+    original = months.load_part_rows
+    monkeypatch.setattr(months, "load_part_rows", lambda *args: asked.append(args[2].content) or original(*args))
+    delivery = ingest(store, [str(tmp_path)], engine=Engine("synchronous", 1))
     assert [delivery.contents.index(content) for content in asked] == [2, 5]
     energy = {row["day"]: row["energy_wh"] for m in delivery.months for row in
-              read_days(store, m, delivery.contents).to_pylist()}  # fmt: skip
+              read_daily_totals(store, m, delivery.contents).to_pylist()}  # fmt: skip
     assert sorted(energy.values()) == [4800, 4800, 4800, 4800, 4900]

@@ -28,7 +28,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.readers.layout import ALONE, Header, RejectionReason, Records, first_reason, household_ids, whole_wh
+from agedp_data.readers.layout import (
+    SINGLE_CHANNEL, Header, RejectionReason, Records, first_reason, household_ids, round_to_wh,
+)
 
 
 class Mine:
@@ -53,16 +55,16 @@ class Mine:
         numbers = [pc.fill_null(columns.values[name].cast(to), 0) for name, to in (
             ("day", pa.int32()), ("slot", pa.int64()), ("energy", pa.float64()))]
         day, slot, energy = (one.to_numpy(zero_copy_only=False) for one in numbers)
-        wh, why = whole_wh(energy, rules, unit_wh=1.0)
-        marks = [(RejectionReason.HOUSEHOLD, nobody), (RejectionReason.DATE, columns.bad("day")),
-                 (RejectionReason.TEXT, columns.bad("energy"))]
+        wh, why = round_to_wh(energy, rules, unit_wh=1.0)
+        marks = [(RejectionReason.HOUSEHOLD, nobody), (RejectionReason.DATE, columns.unreadable_cells("day")),
+                 (RejectionReason.TEXT, columns.unreadable_cells("energy"))]
         marks += [(kind, why == kind) for kind in (RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)]
         reason = first_reason(columns.rows, marks)
         zero = np.zeros(columns.rows, np.int64)
         return Records(ids, household, zero, day.astype(np.int64), slot, wh.reshape(-1, 1), reason, {})
 
-    def complete(self, rules):
-        return ALONE
+    def complete_channels(self, rules):
+        return SINGLE_CHANNEL
 
     def absent_slots(self, day):
         return ()
@@ -84,7 +86,7 @@ KEYED = (
         "class Mine:", 'class MineKeys(Section):\n    unit: Literal["Wh", "tenth of a Wh"] = "Wh"\n\n\nclass Mine:', 1
     )
     .replace("keys = None", "keys = MineKeys")
-    .replace("unit_wh=1.0", 'unit_wh=0.1 if rules.own and rules.own.unit != "Wh" else 1.0')
+    .replace("unit_wh=1.0", 'unit_wh=0.1 if rules.layout_keys and rules.layout_keys.unit != "Wh" else 1.0')
 )
 
 

@@ -149,7 +149,7 @@ def test_a_unit_that_a_rehearsal_had_wrong_is_corrected_by_a_new_ledger_alone(ni
     edit(nights, 'release = "release"', 'release = "second"')
     right = nights.run(as_of=day(3))
     assert sums(right) == {day(0): ALL}
-    assert right.delivery.aside == {}
+    assert right.delivery.rejected == {}
 
 
 def test_two_datasets_in_one_confidential_folder_do_not_meet(nights):
@@ -195,9 +195,9 @@ def under_the_format_of_0_1(monkeypatch):
     def run(nights, today: date):
         with monkeypatch.context() as patch:
             patch.setattr(store_module, "FORMAT", 4)
-            store_module._read_as.cache_clear()
+            store_module._reading_rules_json.cache_clear()
             work = nights.run(today=today)
-        store_module._read_as.cache_clear()
+        store_module._reading_rules_json.cache_clear()
         return work
 
     return run
@@ -228,9 +228,9 @@ def test_files_that_version_0_1_read_and_that_are_still_delivered_are_read_again
 def test_a_file_of_an_unknown_format_stops_the_run(nights, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(store_module, "FORMAT", 3)
-        store_module._read_as.cache_clear()
+        store_module._reading_rules_json.cache_clear()
         nights.run(today=day(3))
-    store_module._read_as.cache_clear()
+    store_module._reading_rules_json.cache_clear()
     clear_away(nights)
     with pytest.raises(InputError, match="were read by another version of agedp; put the files back"):
         nights.run(today=day(4))

@@ -12,7 +12,7 @@ import pytest
 
 from agedp_data.readers.layout import ReadingRules
 from pipelines.blocks import Engine
-from pipelines.read import read
+from pipelines.read import ingest
 from pipelines.readings import retention
 from pipelines.readings.store import FileOrder, Store
 
@@ -29,7 +29,7 @@ class CutOff(BaseException):
 
 def let_go(store: Store) -> list[str]:
     """Let go of all before February; return what is left."""
-    retention.forget(store, today=date(2013, 3, 2), keep_days=2, needed_from=date(2013, 2, 1))
+    retention.remove_old_months(store, today=date(2013, 3, 2), keep_days=2, needed_from=date(2013, 2, 1))
     return sorted(str(path.relative_to(store.folder)) for path in store.folder.rglob("*"))
 
 
@@ -62,8 +62,8 @@ def test_cut_off_before_any_removal_the_next_run_lets_go_of_the_rest(
 ) -> None:
     for name, rows in FILES.items():
         (tmp_path / name).write_text("\n".join(["LCLid,tstp,energy(kWh/hh)", *rows]) + "\n")
-    kept = Store(tmp_path / "kept" / "store", "london", ReadingRules(), FileOrder("name", remembers=True))
-    read(kept, [str(tmp_path / "*.csv")], engine=Engine())
+    kept = Store(tmp_path / "kept" / "store", "london", ReadingRules(), FileOrder("name", keeps_unlisted=True))
+    ingest(kept, [str(tmp_path / "*.csv")], engine=Engine())
     store = Store(tmp_path / "confidential" / "store", "london", ReadingRules(), kept.order)
     shutil.copytree(kept.folder, store.folder)
     left = let_go(store)

@@ -55,11 +55,11 @@ def test_states_through_tables_are_those_of_each_households_own_cuts(edges, read
     readings = sorted(readings, key=lambda one: one[0])
     home = np.array([one for one, _ in readings], np.int64)
     energy = np.array([one for _, one in readings], np.int64)
-    original, module._AT_ONCE = module._AT_ONCE, at_once  # a table for all, for each, and none
+    original, module._MAX_TABLE_CELLS = module._MAX_TABLE_CELLS, at_once  # a table for all, for each, and none
     try:
         found = states_by_household(home, energy, np.array(edges))
     finally:
-        module._AT_ONCE = original
+        module._MAX_TABLE_CELLS = original
     assert found.tolist() == [int(states([wh], edges[one])[0]) for one, wh in readings]
 
 

@@ -24,8 +24,8 @@ from pipelines import folders, read
 from pipelines.blocks import Engine
 from pipelines.read import Delivery
 from pipelines.readings import days, opening
-from pipelines.readings.months import month_readings
-from pipelines.readings.store import Store, month_name, month_of, months_between
+from pipelines.readings.months import load_month_readings
+from pipelines.readings.store import Store, month_name, month_numbers, months_between
 
 ONE = Engine("synchronous", 1)
 
@@ -44,16 +44,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def deliver(store: Store) -> Delivery:
-    return read.read(store, [str(store.folder.parents[2] / "input")], engine=ONE)
+    return read.ingest(store, [str(store.folder.parents[2] / "input")], engine=ONE)
 
 
 def told(store: Store, delivery: Delivery) -> list[object]:
     """Return everything that a store says about a delivery, readings and days."""
     found: list[object] = []
     for month in delivery.months:
-        settled = month_readings(store, month, delivery.contents)
+        settled = load_month_readings(store, month, delivery.contents)
         found += [settled.ids, settled.household.tolist(), settled.time.tolist(), settled.energy_wh.tolist()]
-        found.append(days.read_days(store, month, delivery.contents).to_pylist())
+        found.append(days.read_daily_totals(store, month, delivery.contents).to_pylist())
     return found
 
 
@@ -64,8 +64,8 @@ def refuse(*_: object, **__: object) -> NoReturn:
 def test_a_second_reading_parses_nothing_and_says_the_same(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = deliver(store)
     said = told(store, first)
-    monkeypatch.setattr(read, "parse", refuse)
-    monkeypatch.setattr(days, "alone", refuse)
+    monkeypatch.setattr(read, "parse_lines", refuse)
+    monkeypatch.setattr(days, "index_month", refuse)
     second = deliver(store)
     assert second == replace(first, files_new=0)
     assert first.files_new == first.files
@@ -137,7 +137,7 @@ def test_damaged_days_are_made_anew_without_parsing(
     first = deliver(store)
     said = told(store, first)
     harm(min(path for path in store.folder.glob(pattern) if ".aside" in pattern or ".aside" not in path.name))
-    monkeypatch.setattr(read, "parse", refuse)
+    monkeypatch.setattr(read, "parse_lines", refuse)
     assert deliver(store) == replace(first, files_new=0)
     assert told(store, first) == said
 
@@ -151,7 +151,7 @@ def test_a_flipped_byte_in_a_part_stops_with_one_line_and_the_next_run_mends_it(
     part.write_bytes(content)
     month = part.parent.name.removeprefix("month=")
     with pytest.raises(InputError, match="is missing or damaged; run again to make it anew") as caught:
-        month_readings(store, month, first.contents)
+        load_month_readings(store, month, first.contents)
     assert part.stem not in str(caught.value)
     assert deliver(store) == replace(first, files_new=1)
     assert told(store, first) == said
@@ -220,12 +220,12 @@ def test_what_a_killed_run_left_beside_a_file_does_not_stand_in_the_way(
 def test_other_rules_another_dataset_or_other_bytes_are_another_content(tmp_path: Path) -> None:
     one = Store(tmp_path, "ausgrid", ReadingRules())
     others = [replace(one, dataset="london"), replace(one, rules=ReadingRules(max_half_hour_wh=1))]
-    others.append(replace(one, rules=ReadingRules(own=AusgridKeys(categories=("GG",)))))
-    assert len({one.content("a"), one.content("b"), *(other.content("a") for other in others)}) == 5
+    others.append(replace(one, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",)))))
+    assert len({one.content_id("a"), one.content_id("b"), *(other.content_id("a") for other in others)}) == 5
 
 
 def test_months_are_named_by_the_calendar() -> None:
-    names = [month_name(int(month)) for month in month_of(np.array([-1, 0, 15_705, 15_706]))]
+    names = [month_name(int(month)) for month in month_numbers(np.array([-1, 0, 15_705, 15_706]))]
     assert names == ["1969-12", "1970-01", "2012-12", "2013-01"]
     assert months_between(date(2012, 11, 30), date(2013, 2, 1)) == ("2012-11", "2012-12", "2013-01", "2013-02")
     assert months_between(date(2012, 2, 29), date(2012, 2, 29)) == ("2012-02",)
@@ -238,8 +238,8 @@ def test_a_run_that_is_stopped_keeps_the_digests_so_far(tmp_path: Path, monkeypa
         (tmp_path / "input" / f"{number}.csv").write_text(text)
     store = Store(tmp_path / "out" / "confidential" / "store", "london", ReadingRules())
     monkeypatch.setattr(opening, "_BATCH_FILES", 1)
-    monkeypatch.setattr(opening, "_UNSURE_NS", 0)
-    digest, hashed = files.digest_of, []
+    monkeypatch.setattr(opening, "_SETTLING_NS", 0)
+    digest, hashed = files.combine_digests, []
 
     def counted(leaves: list[bytes]) -> str:
         if len(hashed) == 2 and not stopped:
@@ -249,7 +249,7 @@ def test_a_run_that_is_stopped_keeps_the_digests_so_far(tmp_path: Path, monkeypa
         return digest(leaves)
 
     stopped: list[bool] = []
-    monkeypatch.setattr(files, "digest_of", counted)
+    monkeypatch.setattr(files, "combine_digests", counted)
     with pytest.raises(KeyboardInterrupt):
         deliver(store)
     assert deliver(store).rows_read == 4

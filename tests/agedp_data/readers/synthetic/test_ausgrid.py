@@ -10,7 +10,7 @@ import pytest
 from agedp_data.errors import RunFileError
 from agedp_data.readers.ausgrid import Ausgrid
 from agedp_data.readers.layout import ReadingRules, RejectionReason
-from agedp_data.readers.parse import parse
+from agedp_data.readers.parse import parse_lines
 from agedp_data.readers.synthetic import write_ausgrid
 
 FORMATS = {"2010-2011": "%d-%b-%y", "2011-2012": "%d/%m/%Y", "2012-2013": "%d/%m/%Y"}
@@ -73,7 +73,7 @@ def test_a_plain_count_of_the_rows_agrees_with_the_accounting(written):
     _, _, account = written
     categories = Counter(row[3] for row in lines_of(account)[1:])
     assert sum(categories.values()) == account.rows_written
-    assert account.set_aside == {RejectionReason.CATEGORY: categories["GG"]}
+    assert account.rejected == {RejectionReason.CATEGORY: categories["GG"]}
     assert account.rows_kept == categories["GC"] + categories["CL"]
 
 
@@ -104,7 +104,7 @@ def test_the_reader_recognises_the_file_and_keeps_what_the_accounting_says(writt
     _, _, account = written
     data = account.files[0].read_bytes()
     found = Ausgrid().recognise(data.decode().splitlines()[:5])
-    parsed = parse(data.split(b"\n", 2)[2], layout=Ausgrid(), header=found, rules=ReadingRules())
+    parsed = parse_lines(data.split(b"\n", 2)[2], layout=Ausgrid(), header=found, rules=ReadingRules())
     assert (parsed.records.reason == RejectionReason.KEPT).sum() == account.rows_kept
     assert parsed.rows_read == account.rows_written
 

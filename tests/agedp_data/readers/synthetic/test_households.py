@@ -14,9 +14,9 @@ from agedp_data.readers.synthetic.households import (
     Households,
     day_factors,
     day_shape,
-    draw_homes,
+    draw_energies,
+    draw_households,
     draw_states,
-    energies,
 )
 
 
@@ -67,7 +67,7 @@ def test_readings_of_a_plain_chain_tell_the_state_one_to_one():
     for kind in range(4):
         values = np.rint(homes.mean_kwh[kind] * 1000 / 48 * LEVELS[kind])
         assert len(set(values.tolist())) == 12
-    _, energy = next(energies(homes, slots=tuple(range(48)) * 40, factors=None, seed=3))
+    _, energy = next(draw_energies(homes, slots=tuple(range(48)) * 40, factors=None, seed=3))
     assert all(len(set(row.tolist())) <= 12 for row in energy)
     assert (energy[MOSTLY_ZERO] == 0).mean() > 0.3
 
@@ -81,7 +81,7 @@ def test_the_day_has_its_peak_in_the_evening_and_base_load_at_night():
 
 
 def test_the_mean_of_300_homes_moves_from_day_to_day_and_over_the_weeks():
-    homes = draw_homes(300, mean_kwh=10.0, seed=4)
+    homes = draw_households(300, mean_kwh=10.0, seed=4)
     assert np.std(homes.mean_kwh) > 2
     factors = day_factors(date(2012, 7, 1), 365, seed=4, coldest=date(2013, 1, 20))
     moves = 10 * np.abs(np.diff(factors))

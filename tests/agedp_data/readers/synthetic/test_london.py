@@ -11,7 +11,7 @@ import pytest
 from agedp_data.errors import RunFileError
 from agedp_data.readers.layout import ReadingRules, RejectionReason
 from agedp_data.readers.london import London
-from agedp_data.readers.parse import parse
+from agedp_data.readers.parse import parse_lines
 from agedp_data.readers.synthetic import write_london, write_roster
 from agedp_data.roster import read_roster
 
@@ -78,9 +78,9 @@ def test_a_plain_count_of_the_rows_agrees_with_the_accounting(written):
     header, account = written
     rows = rows_of(account.files)
     days, aside = naive(rows)
-    assert len(rows) == account.rows_written == account.rows_kept + sum(account.set_aside.values())
-    assert account.set_aside.get(RejectionReason.MISSING, 0) == aside["Null"] > 0
-    assert account.set_aside.get(RejectionReason.DUPLICATE, 0) == aside["duplicate"]
+    assert len(rows) == account.rows_written == account.rows_kept + sum(account.rejected.values())
+    assert account.rejected.get(RejectionReason.MISSING, 0) == aside["Null"] > 0
+    assert account.rejected.get(RejectionReason.DUPLICATE, 0) == aside["duplicate"]
     assert (aside["duplicate"] == 0) == (header == "kaggle")
     assert account.rows_kept == sum(number for _, number in days.values()) == account.readings.sum()
 
@@ -100,9 +100,9 @@ def test_the_reader_recognises_the_files_and_keeps_what_is_neither_null_nor_doub
     for path in account.files:
         data = path.read_bytes()
         found = London().recognise(data.decode().splitlines()[:20])
-        parsed = parse(data.split(b"\n", 1)[1], layout=London(), header=found, rules=ReadingRules())
+        parsed = parse_lines(data.split(b"\n", 1)[1], layout=London(), header=found, rules=ReadingRules())
         kept += int((parsed.records.reason == RejectionReason.KEPT).sum())
-    assert kept == account.rows_kept + account.set_aside.get(RejectionReason.DUPLICATE, 0)
+    assert kept == account.rows_kept + account.rejected.get(RejectionReason.DUPLICATE, 0)
 
 
 def test_the_null_row_stands_on_the_known_day_beside_the_real_half_past_twelve(tmp_path):
@@ -179,7 +179,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
 def test_without_quirks_every_half_hour_is_there_once(tmp_path):
     account = write_london(tmp_path, households=5, first_day=FIRST, days=6, seed=1, quirks=False)
     assert account.rows_written == account.rows_kept == 5 * 6 * 48
-    assert account.set_aside == {}
+    assert account.rejected == {}
     assert (account.readings == 48).all()
 
 
