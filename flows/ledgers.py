@@ -11,7 +11,7 @@ from agedp_data.config import load
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import Fault, Ledger, StatementRecord
-from agedp_data.ledger.database import MEND
+from agedp_data.ledger.database import REPAIR_HINT
 from agedp_data.losses import format_epsilon
 from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import export_ledger
@@ -124,12 +124,12 @@ def _require_sound(ledger: Ledger) -> None:
     if faults:
         said = "; ".join(_fault(each) for each in faults[:_TOLD])
         more = f"; and {len(faults) - _TOLD} more" if len(faults) > _TOLD else ""
-        raise LedgerError(f"the ledger is not as it was written: {said}{more}; {MEND}")
+        raise LedgerError(f"the ledger is not as it was written: {said}{more}; {REPAIR_HINT}")
 
 
 def _fault(found: Fault) -> str:
     where = f"row {found.seq} ({found.table}):" if found.seq else found.table
-    return f"{where} {found.what}"
+    return f"{where} {found.problem}"
 
 
 def verified_against(folder: ReleaseFolder, url: str) -> None:

@@ -114,7 +114,7 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
     earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
     read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
     own = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
-    lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
+    lost = ((RECOVERED, ledger.recovery() is not None), (TAKEN_OVER, ledger.is_taken_over()))
     in_force = ledger.contracts(work.population)[-1].promise
     several = bool(others_of(ledger, work.population))
     unwitnessed = (UNWITNESSED, not names_witness(in_force))

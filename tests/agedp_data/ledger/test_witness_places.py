@@ -86,7 +86,7 @@ def refused(witness: Witness) -> str:
         assert type(error.value) is LedgerError
         assert error.value.exit_status == 3
         lines.add(str(error.value))
-        assert witness.place not in str(error.value)
+        assert witness.address not in str(error.value)
     return " | ".join(sorted(lines))
 
 
