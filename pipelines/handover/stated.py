@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from agedp_data.config.meanings import meaning_of
-from agedp_data.config.model import EstimatedModel, states_in
+from agedp_data.config.model import EstimatedModel, contract_states
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.rows import differences
 from agedp_data.ledger.witness import names_witness
@@ -153,7 +153,7 @@ def _cuts(terms: Mapping[str, Any]) -> str:
 
 def states_told(terms: Mapping[str, Any]) -> dict[str, Any]:
     """Return the states that series of a contract count, and as what they do, kWh as text."""
-    states = states_in(terms)
+    states = contract_states(terms)
     if states is None:
         return {}
     ends, middles = ([exact_text(Decimal(wh) / 1000) for wh in each] for each in (states.edges_wh, states.counts_as_wh))
