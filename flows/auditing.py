@@ -1,4 +1,4 @@
-"""What `agedp audit` says: what is promised, what made-up households prove, and which faults would have shown."""
+"""Output of `agedp audit`: promised losses, lower bounds measured on synthetic households, and detectable losses."""
 
 from __future__ import annotations
 
@@ -9,65 +9,71 @@ from pipelines.audit import CONFIDENCE, AuditResult
 
 
 class PromiseBroken(AgedpError):
-    """More was proven than is promised."""
+    """A measured lower bound of the loss exceeds the promise, or the audit found a fault."""
 
     exit_status = 3
 
 
-def audit_json(found: AuditResult) -> dict[str, Any]:
-    """Return the audit for machines."""
+def audit_json(result: AuditResult) -> dict[str, Any]:
+    """Return the result of an audit as JSON."""
     return {
         "confidence": str(CONFIDENCE),
-        "households": found.streets.all_homes,
-        "streets": found.streets.number,
-        "kept": found.kept,
-        "faults": list(found.faults),
+        "households": result.streets.all_homes,
+        "streets": result.streets.number,
+        "kept": result.kept,
+        "faults": list(result.faults),
         "measured": [
-            {"about": one.about, "promised": one.promised, "proven": one.proven, "noticed": _number(one.noticed)}
-            for one in found.measured
+            {
+                "about": measurement.about,
+                "promised": measurement.promised,
+                "proven": measurement.proven,
+                "noticed": _finite_or_none(measurement.noticed),
+            }
+            for measurement in result.measured
         ],
-        "cannot_show": list(found.unseen),
+        "cannot_show": list(result.unseen),
     }
 
 
-def audit_lines(found: AuditResult) -> list[str]:
-    """Return the audit for people."""
-    width = max(len(one.about) for one in found.measured)
+def audit_lines(result: AuditResult) -> list[str]:
+    """Return the result of an audit as lines for the terminal."""
+    width = max(len(measurement.about) for measurement in result.measured)
     lines = [f"{'':{width}}  promised  proven at least  would have shown from"]
     lines += [
-        f"{one.about:{width}}  {one.promised:8.4g}  {one.proven:15.4g}  {_shown(one.noticed):>21}"
-        for one in found.measured
+        f"{measurement.about:{width}}  {measurement.promised:8.4g}  {measurement.proven:15.4g}  "
+        f"{_loss_text(measurement.noticed):>21}"
+        for measurement in result.measured
     ]
-    kept = "kept: nothing was proven beyond the promise" if found.kept else "BROKEN"
-    streets = found.streets
+    verdict = "kept: nothing was proven beyond the promise" if result.kept else "BROKEN"
+    streets = result.streets
     lines.append(
-        f"{kept} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.number:,} made-up streets of "
+        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.number:,} made-up streets of "
         f"{streets.homes:,}, the real way)"
     )
-    lines += [f"found: {fault}" for fault in found.faults]
-    if found.unseen:
+    lines += [f"found: {fault}" for fault in result.faults]
+    if result.unseen:
         lines.append(
-            f"too few draws to show at losses so small, or so large, and so not ruled out: {', '.join(found.unseen)}"
+            f"too few draws to show at losses so small, or so large, and so not ruled out: {', '.join(result.unseen)}"
         )
     return lines
 
 
-def require_kept(found: AuditResult) -> None:
-    """Raise Broken, naming the first thing that was found, if there is one."""
-    beyond = (
-        f"{one.about} prove a loss of {one.proven:.4g}, {one.promised:.4g} is promised"
-        for one in found.measured
-        if not one.kept
+def require_unbroken(result: AuditResult) -> None:
+    """Raise PromiseBroken, with the first violation or fault, if the audit found one."""
+    violations = (
+        f"{measurement.about} prove a loss of {measurement.proven:.4g}, {measurement.promised:.4g} is promised"
+        for measurement in result.measured
+        if not measurement.kept
     )
-    for what in (*beyond, *found.faults):
+    for violation in (*violations, *result.faults):
         raise PromiseBroken(
-            f"the promise is broken: {what}; release nothing with this installation, and report it (SECURITY.md)"
+            f"the promise is broken: {violation}; release nothing with this installation, and report it (SECURITY.md)"
         )
 
 
-def _shown(loss: float) -> str:
-    return "nothing" if _number(loss) is None else f"{loss:.4g}"
+def _loss_text(loss: float) -> str:
+    return "nothing" if _finite_or_none(loss) is None else f"{loss:.4g}"
 
 
-def _number(loss: float) -> float | None:
+def _finite_or_none(loss: float) -> float | None:
     return loss if loss < float("inf") else None

@@ -23,12 +23,12 @@ from flows.stage_runs import (
     RETRIED,
     FlowObserver,
     State,
-    completed,
     end_of_flow,
+    hide_bug_details,
     observe,
     observer_of_flow,
+    result_of,
     run_stage,
-    unless_bug,
 )
 from pipelines import calibrate as stages
 from pipelines.blocks import SILENT, ProgressReporter
@@ -40,7 +40,7 @@ from pipelines.quantize import Floats
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRun:
-    """What a calibration made: rows kept and rejected, and the model (confidential beside its public part)."""
+    """The results of a calibration: rows kept and rejected, and the model (confidential except its public part)."""
 
     loaded: LoadedReadings
     calibration: Calibration
@@ -62,10 +62,10 @@ def calibrate(run_file: str) -> State:
         try:
             context = _begin(run_file, observer)
             with stages.store_locked(context.value):
-                loaded = completed(load(context, return_state=True), observer)
-                edges = completed(quantize(context, loaded, return_state=True), observer)
-                transitions = completed(estimate(context, loaded, edges, return_state=True), observer)
-                model = completed(bound(context, loaded, edges, transitions, return_state=True), observer)
+                loaded = result_of(load(context, return_state=True), observer)
+                edges = result_of(quantize(context, loaded, return_state=True), observer)
+                transitions = result_of(estimate(context, loaded, edges, return_state=True), observer)
+                model = result_of(bound(context, loaded, edges, transitions, return_state=True), observer)
             observer.result = CalibrationRun(loaded.value, model.value)
         except AgedpError as error:
             return end_of_flow(error, observer)
@@ -73,7 +73,9 @@ def calibrate(run_file: str) -> State:
 
 
 def _begin(run_file: str, observer: FlowObserver) -> RunHandle[CalibrationContext]:
-    context = unless_bug("the run file", lambda: stages.begin_calibration(run_file, told=observer.progress), observer)
+    context = hide_bug_details(
+        "the run file", lambda: stages.begin_calibration(run_file, told=observer.progress), observer
+    )
     observer.confidential = Path(context.run.output.confidential)
     return RunHandle(f"calibration of {context.run.population.name}", context)
 
@@ -137,14 +139,14 @@ def bound(
     return run_stage("bound", staged)
 
 
-def run_calibration(run_file: str, told: ProgressReporter = SILENT) -> CalibrationRun:
-    """Run the flow in this process and return what it made, which Prefect itself never sees.
+def run_calibration(run_file: str, progress: ProgressReporter = SILENT) -> CalibrationRun:
+    """Run the flow in this process and return its result, which Prefect never receives.
 
     Raises:
         AgedpError: as the stages.
         StageFailed: a bug in a stage.
     """
-    observer = observe(lambda: calibrate(run_file, return_state=True), told)
+    observer = observe(lambda: calibrate(run_file, return_state=True), progress)
     if observer.error is not None:
         raise observer.error
     result: CalibrationRun = observer.result
