@@ -58,7 +58,7 @@ def audit_lines(result: AuditResult) -> list[str]:
     return lines
 
 
-def require_unbroken(result: AuditResult) -> None:
+def require_no_violation(result: AuditResult) -> None:
     """Raise PromiseBroken, with the first violation or fault, if the audit found one."""
     violations = (
         f"{measurement.about} prove a loss of {measurement.proven:.4g}, {measurement.promised:.4g} is promised"

@@ -1,8 +1,8 @@
 """The Prefect flow `agedp-calibrate`: load, quantize, estimate, bound, one task each.
 
-Prefect receives the path of the run file, names of stages and the public part of the model. Everything else that a
-calibration finds (rows, states, transitions, spectral gaps, goodness of fit) is confidential and stays behind handles;
-the run's terminal and the model's folder show it.
+Prefect receives the path of the run file, names of stages and the public part of the model. All other results of a
+calibration (rows, states, transitions, spectral gaps, goodness of fit) are confidential and represented by handles; the
+run's terminal and the model's folder show them.
 """
 
 from __future__ import annotations
@@ -84,27 +84,27 @@ def _begin(run_file: str, observer: FlowObserver) -> RunHandle[CalibrationContex
 def load(context: RunHandle[CalibrationContext]) -> RunHandle[LoadedReadings] | State:
     """Read the input files into the confidential store."""
 
-    def staged() -> RunHandle[LoadedReadings]:
+    def execute() -> RunHandle[LoadedReadings]:
         value = stages.load(context.value)
         first, last = context.value.model.period
         get_run_logger().info("Input files are read. Calibration period: %s to %s.", first, last)
         return RunHandle("readings", value)
 
-    return run_stage("load", staged)
+    return run_stage("load", execute)
 
 
 @task(name="quantize", task_run_name="quantize", **ONCE)
 def quantize(context: RunHandle[CalibrationContext], loaded: RunHandle[LoadedReadings]) -> RunHandle[Floats] | State:
     """Quantize the readings of each household to the states of its chain."""
 
-    def staged() -> RunHandle[Floats]:
+    def execute() -> RunHandle[Floats]:
         edges = stages.quantize_households(context.value, loaded.value.period)
         model = context.value.model
         kind = model.edges if isinstance(model.edges, str) else "public"
         get_run_logger().info("%d states per household, one step = one %s, %s edges.", model.states, model.step, kind)
         return RunHandle("state edges", edges)
 
-    return run_stage("quantize", staged)
+    return run_stage("quantize", execute)
 
 
 @task(name="estimate", task_run_name="estimate", **ONCE)
@@ -113,12 +113,12 @@ def estimate(
 ) -> RunHandle[Transitions] | State:
     """Count the transitions of each household with Dask."""
 
-    def staged() -> RunHandle[Transitions]:
+    def execute() -> RunHandle[Transitions]:
         transitions = stages.estimate_transitions(context.value, loaded.value.period, edges.value)
         get_run_logger().info("Transition matrices are estimated (%s chain).", context.value.model.chain)
         return RunHandle("transitions", transitions)
 
-    return run_stage("estimate", staged)
+    return run_stage("estimate", execute)
 
 
 @task(name="bound", task_run_name="bound", **ONCE)
@@ -130,13 +130,13 @@ def bound(
 ) -> RunHandle[Calibration] | State:
     """Compute spectral gaps, total variation and leakage bounds, and store the model."""
 
-    def staged() -> RunHandle[Calibration]:
+    def execute() -> RunHandle[Calibration]:
         calibration = stages.bound_mixing(context.value, loaded.value.period, edges.value, transitions.value)
         get_run_logger().info("Model %s is stored.", calibration.model.id[:16])
         record_bounds(context.value.run.population.name, calibration.model, context.value.model.ages_days)
         return RunHandle("model", calibration)
 
-    return run_stage("bound", staged)
+    return run_stage("bound", execute)
 
 
 def run_calibration(run_file: str, progress: ProgressReporter = SILENT) -> CalibrationRun:

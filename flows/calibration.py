@@ -9,7 +9,7 @@ import numpy as np
 
 from agedp_data.chains.envelope import LeakageBound
 from agedp_data.chains.spectrum import MIXING_NAMES
-from flows.words import short_path
+from flows.words import format_path
 from pipelines.bound import Calibration
 from pipelines.models.forgetting import MemoryCurves
 from pipelines.models.memory import DAY_TOLD, HALF_HOUR_TOLD, HALF_HOURS
@@ -86,7 +86,7 @@ def _memory_lines(memory: MemoryCurves | None, *, cyclic: bool) -> list[str]:
         for name in (DAY_TOLD, HALF_HOUR_TOLD)
         if name in memory.figures
     ]
-    return [*lines, f"Confidential report: {short_path(str(memory.page))}", ""]
+    return [*lines, f"Confidential report: {format_path(str(memory.page))}", ""]
 
 
 _COMPARED = (

@@ -49,7 +49,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take what stands before the name of a command."""
+    """Accept the options before the name of a command."""
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def _main() -> None:
     sys.exit(status or 0)
 
 
-def _usage_line(message: str, context: Any) -> str:  # noqa: ANN401  (click's, whoever carries it)
+def _usage_line(message: str, context: Any) -> str:  # noqa: ANN401  (a context of click, whichever copy)
     """Return one line about a wrong command line, with the command whose help explains it."""
     command_path = "agedp" if context is None else context.command_path
     return f"{_error_line(message[:1].lower() + message[1:].rstrip('.'))} (see `{command_path} --help`)"

@@ -14,7 +14,7 @@ import numpy as np
 
 from agedp_data.readers.synthetic.households import Floats
 from flows.demonstration import DemoPage, DemoStarted, Step
-from flows.words import short_path
+from flows.words import format_path
 from pipelines.demo.exact_bounds import exact_bound
 from pipelines.demo.folder import CHAINS
 from pipelines.demo.mixing_rows import gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
@@ -43,7 +43,7 @@ def step_lines(step: Step, folder: Path) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Return a sentence on lines of at most 100 columns; a table's line stays whole."""
+    """Return a sentence on lines of at most 100 columns; a table's line is not wrapped."""
     return [text] if "  " in text else wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]
 
 
@@ -58,7 +58,7 @@ def _step_texts(step: Step, folder: Path) -> list[str]:
         case ReleaseSummary():
             return [_release_line(step)]
         case DemoPage():
-            return [f"The same in pictures: {short_path(str(step.path))}"]
+            return [f"The same in pictures: {format_path(str(step.path))}"]
 
 
 def _draw_lines(draw: DemonstrationDataset, folder: Path) -> list[str]:
@@ -68,8 +68,8 @@ def _draw_lines(draw: DemonstrationDataset, folder: Path) -> list[str]:
         "",
         f"=== {draw.dataset.title} format: {draw.households} synthetic households, {days} days "
         f"({draw.calibration.first} to {draw.released.last}) ===",
-        f"Drawn from three reversible 12-state Markov chains ({short_path(str(dataset_folder / CHAINS))}) into "
-        f"{short_path(str(dataset_folder / 'input'))}",
+        f"Drawn from three reversible 12-state Markov chains ({format_path(str(dataset_folder / CHAINS))}) into "
+        f"{format_path(str(dataset_folder / 'input'))}",
     ]
 
 
@@ -118,7 +118,7 @@ def _release_line(release: ReleaseSummary) -> str:
     return (
         f"{release.notion.capitalize()} privacy: {len(release.days)} days released, noise "
         f"{release.noise.deviation:.3f} kWh per household, epsilon of a day {day_epsilon_text(release)}: "
-        f"{short_path(str(release.folder))}"
+        f"{format_path(str(release.folder))}"
     )
 
 
@@ -185,7 +185,7 @@ def _release_json(release: ReleaseSummary, kernels: Floats) -> dict[str, Any]:
     return {
         "dataset": release.dataset,
         "notion": release.notion,
-        "folder": short_path(str(release.folder)),
+        "folder": format_path(str(release.folder)),
         "days": len(release.days),
         "noise_sd_kwh": release.noise.deviation,
         "change_kwh": release.noise.estimated_change,

@@ -15,7 +15,7 @@ from flows.preflight_text import planned_preflight_lines
 from flows.promising import promises_lines
 from flows.words import (
     count_text,
-    deviation,
+    noise_deviation,
     promised_bound_lines,
     skips_json,
     skips_text,
@@ -78,7 +78,7 @@ def _planned_json(work: Work, planned: PlannedRelease) -> dict[str, Any]:
     }
     if row.state != "released":
         return line | {"why": planned.why}
-    sd, unit = deviation(row, series)
+    sd, unit = noise_deviation(row, series)
     return line | {f"noise_sd_{unit}": sd}
 
 
@@ -135,7 +135,7 @@ def _due_lines(work: Work, planned: tuple[PlannedRelease, ...]) -> list[str]:
         "..." if planned_release is None else _due_line(work, planned_release) for planned_release in shown_releases
     ]
     lines += _skipped_lines(planned)
-    noises = [deviation(row, work.run.series[row.series]) for row in rows]
+    noises = [noise_deviation(row, work.run.series[row.series]) for row in rows]
     if means := [sd for sd, unit in noises if unit == "kwh"]:
         lines.append(typical_noise_line(max(means)))
     return lines
@@ -147,7 +147,7 @@ def _due_line(work: Work, planned: PlannedRelease) -> str:
     prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:5d}   "
     if row.state != "released":
         return f"{prefix}skipped: {planned.why}"
-    sd, unit = deviation(row, series)
+    sd, unit = noise_deviation(row, series)
     return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import format_epsilon
-from flows.words import count_text, deviation, short_path, waiting_lines
+from flows.words import count_text, format_path, noise_deviation, waiting_lines
 from pipelines.internal_reports import reports_text
 from pipelines.plan import RELEASED
 from pipelines.work import Work
@@ -43,7 +43,7 @@ def released_rows(work: Work) -> tuple[ReleaseRecord, ...]:
 
 def published_text(work: Work) -> str:
     """Return the path of the release folder."""
-    return f"Release folder: {short_path(work.run.output.release)}" if work.has_ledger else "Nothing was due yet."
+    return f"Release folder: {format_path(work.run.output.release)}" if work.has_ledger else "Nothing was due yet."
 
 
 def report_text(work: Work) -> str:
@@ -69,6 +69,6 @@ def _noise_text(work: Work, rows: Sequence[ReleaseRecord]) -> str:
     """Return the largest noise of each series."""
     noise: dict[str, tuple[float, str]] = {}
     for row in rows:
-        sd, unit = deviation(row, work.run.series[row.series])
+        sd, unit = noise_deviation(row, work.run.series[row.series])
         noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
     return ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())

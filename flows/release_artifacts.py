@@ -1,6 +1,6 @@
 """Prefect artifacts, event and asset of a release. All of them are public.
 
-Keys contain the population, so that each has a history of its own: `agedp-plan-<population>`,
+Keys contain the population, so that each population has a separate history: `agedp-plan-<population>`,
 `agedp-released-days-<population>`, `agedp-statement-<population>` and `agedp-report-<population>`. Each new release
 emits the event `agedp.release.published` and materializes the asset `agedp://<population>/release`; either can trigger
 an automation that starts what comes downstream.
@@ -23,7 +23,7 @@ from flows import words
 from flows.artifacts import artifact_key, record, slug
 from flows.planning import plan_table
 from flows.public_facts import released_rows
-from flows.words import deviation
+from flows.words import noise_deviation
 from pipelines.handover.received import REPORT
 from pipelines.work import Work
 
@@ -86,7 +86,7 @@ def released_table(work: Work) -> list[dict[str, Any]]:
 
 def _lines(work: Work, row: ReleaseRecord) -> list[dict[str, Any]]:
     series = work.run.series[row.series]
-    noise, unit = deviation(row, series)
+    noise, unit = noise_deviation(row, series)
     day: Mapping[str, Any] = {"day": row.day, "series": row.series}
     cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
     if series.statistic != "mean":

@@ -2,7 +2,7 @@
 
 The tasks are the stages of `pipelines.sanitise` in the same order. Each takes and returns a handle, so Prefect draws
 the arrows between them and stores none of their values. Prefect receives the path of the run file, a date, names of
-stages, public text and public counts, and where the release folder lies.
+stages, public text and public counts, and the path of the release folder.
 """
 
 from __future__ import annotations
@@ -94,23 +94,23 @@ def _stage(
 ) -> RunHandle[Work] | State:
     """Run a stage of `pipelines.sanitise`, log one line of public facts, and return the handle of its result."""
 
-    def staged() -> RunHandle[Work]:
+    def execute() -> RunHandle[Work]:
         stage(run.value)
         get_run_logger().info(text(run.value))
         return RunHandle(f"{label} of {run.value.population}", run.value)
 
-    return run_stage(name, staged)
+    return run_stage(name, execute)
 
 
 @task(name="plan", task_run_name="plan", **ONCE)
 def plan(run: RunHandle[Work]) -> RunHandle[Work] | State:
     """Compare the run file with the contract of the ledger and find the due days."""
 
-    def planned(work: Work) -> None:
+    def plan_and_record(work: Work) -> None:
         sanitise.plan(work)
         release_artifacts.record_plan(work)
 
-    return _stage("plan", planned, run, due_text, "plan")
+    return _stage("plan", plan_and_record, run, due_text, "plan")
 
 
 @task(name="ingest", task_run_name="ingest", **RETRIED)
@@ -129,14 +129,14 @@ def aggregate(readings: RunHandle[Work]) -> RunHandle[Work] | State:
 def release_days(sums: RunHandle[Work]) -> RunHandle[Work] | State:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
 
-    def released(work: Work) -> None:
+    def release_and_log(work: Work) -> None:
         try:
             sanitise.release_days(work)
         except Refused:
             get_run_logger().info(released_text(work))  # what was committed before the refused day
             raise
 
-    return _stage("release", released, sums, released_text, "released days")
+    return _stage("release", release_and_log, sums, released_text, "released days")
 
 
 @task(name="publish", task_run_name="publish", **RETRIED)
@@ -149,12 +149,12 @@ def publish(released: RunHandle[Work]) -> RunHandle[Work] | State:
 def report(published: RunHandle[Work]) -> RunHandle[Work] | State:
     """Write the internal records and the internal report; what fails is a warning and leaves the run completed."""
 
-    def reported(work: Work) -> None:
+    def write_and_warn(work: Work) -> None:
         write_reports(work)
         if work.report_failures or work.notices:
             get_run_logger().warning(warning_text(work))
 
-    return _stage("report", reported, published, report_text, "internal report")
+    return _stage("report", write_and_warn, published, report_text, "internal report")
 
 
 def _select_publish_task(work: Work) -> Task[Any, Any]:

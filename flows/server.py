@@ -106,7 +106,7 @@ def running_server(folder: Path, *, schedules: bool = False) -> Iterator[Prefect
 
 
 @contextmanager
-def run_file_server(run_file: Path) -> Iterator[PrefectServer]:
+def server_for_run_file(run_file: Path) -> Iterator[PrefectServer]:
     """Yield the server for one run of a run file; our own server has its files in the confidential folder.
 
     Raises:

@@ -61,7 +61,7 @@ _observer: ContextVar[FlowObserver | None] = ContextVar("observer", default=None
 
 
 @contextmanager
-def observing(observer: FlowObserver) -> Iterator[FlowObserver]:
+def use_observer(observer: FlowObserver) -> Iterator[FlowObserver]:
     """Set the observer to which the flow of this context reports."""
     token = _observer.set(observer)
     try:
@@ -75,7 +75,7 @@ def observer_of_flow(command: str) -> Iterator[FlowObserver]:
     """Yield the caller's observer; of a deployed flow, which has no caller here, a new one."""
     observer = _observer.get()
     if observer is None:
-        with observing(FlowObserver(command)) as observer:
+        with use_observer(FlowObserver(command)) as observer:
             yield observer
         return
     observer.command = command
@@ -88,7 +88,7 @@ def observe(flow: Callable[[], State], progress: ProgressReporter = SILENT) -> F
     Raises:
         StageFailed: a bug in a stage.
     """
-    with observing(FlowObserver(progress=progress, is_deployed=False)) as observer:
+    with use_observer(FlowObserver(progress=progress, is_deployed=False)) as observer:
         state = flow()
     if observer.error is None and not state.is_completed():
         raise StageFailed(str(state.message))

@@ -29,9 +29,9 @@ class _DroppingWriter(io.FileIO):
                 select.select((), (self,), ())
             return written_bytes
         except OSError as error:
-            return self._refused(memoryview(data).nbytes, error)  # type: ignore[arg-type]
+            return self._handle_failed_write(memoryview(data).nbytes, error)  # type: ignore[arg-type]
 
-    def _refused(self, length: int, error: OSError) -> int:  # noqa: ARG002  (the subclass reports it)
+    def _handle_failed_write(self, length: int, error: OSError) -> int:  # noqa: ARG002  (the subclass reports it)
         return length
 
 
@@ -40,7 +40,7 @@ class _ReportingWriter(_DroppingWriter):
 
     _is_reported = False
 
-    def _refused(self, length: int, error: OSError) -> int:
+    def _handle_failed_write(self, length: int, error: OSError) -> int:
         if self._is_reported:  # Python retries to flush its buffer at exit
             return length
         self._is_reported = True

@@ -32,11 +32,11 @@ def verify(folder: str, ledger: str | None = None) -> State:
 def check(folder: str, ledger: str | None) -> State | None:
     """Verify one release folder."""
 
-    def staged() -> None:
+    def execute() -> None:
         release = open_release(folder)
         release.verify()
         if ledger is not None:
             verify_folder_against(release, ledger)
         get_run_logger().info("The release folder is as it was published.")
 
-    return run_stage("verify", staged)
+    return run_stage("verify", execute)

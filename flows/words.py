@@ -58,7 +58,7 @@ def result_json(work: Work) -> dict[str, Any]:
         "released": [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in rows],
         "waiting": [day.isoformat() for day in work.agenda.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
-        "folder": short_path(work.run.output.release),
+        "folder": format_path(work.run.output.release),
         "reports": reports_text(work),
     }
 
@@ -84,7 +84,7 @@ def result_lines(work: Work) -> list[str]:
         figures = folder.statement["figures"]
         lines += [_figure_line(figure) for figure in figures[:2]]
         lines += promised_bound_lines(work.run.notion, {figure["name"]: figure for figure in figures})
-        lines.append(f"release folder: {short_path(work.run.output.release)}")
+        lines.append(f"release folder: {format_path(work.run.output.release)}")
     return lines
 
 
@@ -119,7 +119,7 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def short_path(location: str) -> str:
+def format_path(location: str) -> str:
     """Return a path relative to the current folder if it is below it; a URL without user and query."""
     path = Path(location)
     return (
@@ -254,7 +254,7 @@ def change_text(change: DayToDayChange) -> str:
     return f"give or take {change.error_kwh:.2f} (standard error), as published"
 
 
-def deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
+def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
     """Return the standard deviation of a planned day's noise, and its unit.
 
     For a mean: that of its smallest group [kWh]. For a distribution: that of each count [households].

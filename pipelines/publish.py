@@ -17,7 +17,7 @@ from agedp_data.config.series import series_in
 from agedp_data.datapackage import datapackage
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
-from agedp_data.ledger.moves import format_export, published_rows
+from agedp_data.ledger.moves import export_population, format_export
 from agedp_data.notions.notion import LossBound
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.zone_changes import tzdata_version
@@ -108,7 +108,7 @@ def files_of(
     files = {
         STATEMENT: _json(claim),
         WORDS: markdown(claim).encode(),
-        ROWS: format_export(published_rows(ledger, work.population, head=claim["ledger"]["head"])).encode(),
+        ROWS: format_export(export_population(ledger, work.population, head=claim["ledger"]["head"])).encode(),
     }
     for series in series_in_order(rows, contracts):
         table, guarantee = _figures(work, series, rows, contracts)

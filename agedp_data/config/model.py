@@ -28,7 +28,7 @@ from agedp_data.notions.parameters import (
 Step = Literal["half-hour", "day"]
 Memory = Literal["one", "pair", "trailing-mean"]
 METHODS: tuple[Method, ...] = get_args(Method)
-MANY_STATES = 64
+MAX_STATES = 64
 """Largest number of states of a chain with longer memory; a year of days visits fewer."""
 
 
@@ -190,9 +190,9 @@ class EstimatedModel(ModelSection):
             raise wrong('has a kernel for each half-hour of the day; it needs step = "half-hour"', "chain")
         if self.memory != "one" and self.step != "day":
             raise wrong('is of days; it needs step = "day"', "memory")
-        if self.memory != "one" and self.chain_states > MANY_STATES:
+        if self.memory != "one" and self.chain_states > MAX_STATES:
             problem = f'is too many for memory = "{self.memory}", which makes {self.chain_states} of them'
-            raise wrong(f"{problem}; at most {MANY_STATES} are counted", "states")
+            raise wrong(f"{problem}; at most {MAX_STATES} are counted", "states")
         if self.confidence == "plug-in" and self.level is not None:
             raise wrong('is not used by confidence = "plug-in"; remove it', "level")
         if self.confidence != "plug-in" and self.level is None:

@@ -106,7 +106,7 @@ class HashChain:
         return number if number is not None and number <= self.length else None
 
     def promise_to(self, population: str) -> str | None:
-        """Return the text of the contract in force with a population, None before there is one."""
+        """Return the text of the contract in force with a population, None before the first contract."""
         contracts = self.contracts.get(population)
         return contracts[-1].promise if contracts else None
 

@@ -202,7 +202,7 @@ class Ledger(LedgerReader):
         def transaction_body(connection: Connection) -> tuple[_Result, None] | tuple[None, Exception]:
             self._connection = connection
             try:
-                return self._witnessed(lambda: _result_or_error(work))
+                return self._run_with_witness(lambda: _result_or_error(work))
             finally:
                 self._connection = None
 
@@ -230,7 +230,7 @@ class Ledger(LedgerReader):
         self._witness = witness
         witness.check(self._read)
 
-    def _witnessed(self, work: Callable[[], _Result]) -> _Result:
+    def _run_with_witness(self, work: Callable[[], _Result]) -> _Result:
         """Run `work` in the open transaction, and announce the resulting head to the witness before the commit."""
         self._announced = None
         if self._witness is None:

@@ -121,7 +121,7 @@ def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerEx
     return LedgerExport(first, last, is_complete=True, rows=tuple(rows), is_closed=is_closed)
 
 
-def published_rows(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
+def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
     """Return the export of one population for its release folder: contracts, models and releases up to `head`.
 
     The recovery record of a recovered ledger is included.

@@ -6,7 +6,7 @@ would come after the snapshot, and only the owner of tables may lock them. The l
 writer sees whether a COMMIT whose answer was lost was carried out. Write transactions are serialisable as well: if
 somebody bypasses the lock, one of the two transactions fails. Lock and triggers hold for every role.
 
-A commit waits for the disk, and for the standbys that the server is told to wait for.
+A commit waits for the disk, and for the standbys that the server's settings name.
 """
 
 from __future__ import annotations

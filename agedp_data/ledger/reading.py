@@ -198,7 +198,7 @@ class LedgerReader:
         """Read the rows added since the last refresh, and check that the last row seen still exists."""
         newer = schema.rows_since(connection, self._chain.length)
         if self._chain.length and (not newer or newer.pop(0)[1]["hash"] != self._chain.head):
-            raise _ledger_behind()
+            raise _ledger_behind_error()
         for table, columns in newer:
             faults = self._chain.add(table, columns)
             if faults:
@@ -208,10 +208,10 @@ class LedgerReader:
                     " put back a good copy; `agedp ledger verify` tells more"
                 )
         if self._last_head != NO_HASH and self._last_head not in self._chain.heads:
-            raise _ledger_behind()
+            raise _ledger_behind_error()
 
 
-def _ledger_behind() -> LedgerBehind:
+def _ledger_behind_error() -> LedgerBehind:
     return LedgerBehind("the ledger was replaced or shortened while it was open; put back the newest copy")
 
 

@@ -1,6 +1,6 @@
 """The four kinds of row, and the one canonical text by which each is hashed.
 
-A row's text holds all its fields but the hash: sorted keys, no spaces, integers and strings (and lists and
+A row's text contains all its fields but the hash: sorted keys, no spaces, integers and strings (and lists and
 objects of them) only. The hash is SHA-256 of the previous row's hash followed by that text, over all tables
 in the order of `seq`. A scale is written as the shortest text that reads back as the same float.
 

@@ -62,7 +62,7 @@ class SQLiteDatabase:
     @cached_property
     def engine(self) -> Engine:
         """The engine that opens the file."""
-        engine = create_engine("sqlite://", creator=self._connected, poolclass=NullPool)
+        engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
         event.listen(engine, "begin", _begin)
         return engine
 
@@ -71,7 +71,7 @@ class SQLiteDatabase:
         """The file's folder."""
         return self.path.parent
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         address = f"file:{quote(str(self.path.absolute()))}?mode={MODE}"
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False

@@ -124,7 +124,7 @@ def witness_error(kind: type[_Error], witness: Witness, problem: str) -> _Error:
     return kind(f"the witness {problem}", private=f"the witness {witness.address} {problem}")
 
 
-def damaged_record(witness: Witness) -> LedgerError:
+def damaged_record_error(witness: Witness) -> LedgerError:
     """Return the error about a record that cannot be parsed."""
     return witness_error(
         LedgerError, witness, "holds no record that this agedp understands. Put back a good copy, or update agedp"
@@ -174,7 +174,7 @@ class CommitWitness:
             confirmed = WitnessState(state.settled, rows.content_head, "confirmed")
             if self._witness.compare_and_set(state, confirmed):
                 return confirmed
-        raise self._overtaken()
+        raise self._overtaken_error()
 
     def announce(self, expected: WitnessState | None, *, old: str, new: str) -> WitnessState:
         """Write that the head is about to change from `old` to `new`, if the record is still as `settle` returned it.
@@ -185,7 +185,7 @@ class CommitWitness:
         pending = WitnessState(old, new, "pending")
         if self._witness.compare_and_set(expected, pending) or self._witness.read() == pending:
             return pending
-        raise self._overtaken()
+        raise self._overtaken_error()
 
     def confirm(self, pending: WitnessState, read_rows: Callable[[], WitnessedRows]) -> None:
         """Write that the announced commit was carried out; another run of the same ledger may have done so.
@@ -207,7 +207,7 @@ class CommitWitness:
             if settled is not None and committed is not None and settled >= committed:
                 return
             break
-        raise self._overtaken()
+        raise self._overtaken_error()
 
     def _require_contained(self, state: WitnessState | None, rows: WitnessedRows) -> None:
         if state is None:
@@ -217,5 +217,5 @@ class CommitWitness:
         if state.settled != NO_HASH and rows.row_number(state.settled) is None and rows.row_number(state.new) is None:
             raise witness_error(LedgerBehind, self._witness, _OUT_OF_DATE)
 
-    def _overtaken(self) -> LedgerBehind:
+    def _overtaken_error(self) -> LedgerBehind:
         return witness_error(LedgerBehind, self._witness, _OVERTAKEN)

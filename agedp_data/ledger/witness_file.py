@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger.witness import WitnessState, damaged_record, format_state, parse_state, witness_error
+from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
 from agedp_data.shown import shown
 
 LOCK_SECONDS: Final = 60.0
@@ -40,21 +40,21 @@ class FileWitness:
             self._require_folder()
             return None
         except OSError as error:
-            raise self._failed("cannot be read", error) from None
+            raise self._access_error("cannot be read", error) from None
         except ValueError:
-            raise damaged_record(self) from None
+            raise damaged_record_error(self) from None
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
         """Replace the file under a lock; return False if its record is not `expected`."""
         self._require_folder()
         try:
-            with self._locked():
+            with self._exclusive_lock():
                 if self.read() != expected:
                     return False
                 self._replace(format_state(state))
                 return True
         except OSError as error:
-            raise self._failed("cannot be written", error) from None
+            raise self._access_error("cannot be written", error) from None
 
     def _replace(self, content: bytes) -> None:
         """Replace the content of the file; the lock makes sure that no other process uses the temporary name."""
@@ -72,7 +72,7 @@ class FileWitness:
             os.close(folder)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _exclusive_lock(self) -> Iterator[None]:
         lock = self.path.with_name(f".{self.path.name}.lock")
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -92,7 +92,7 @@ class FileWitness:
                 LedgerError, self, "lies in a folder that does not exist. Mount its disk, or make the folder"
             )
 
-    def _failed(self, problem: str, error: OSError) -> LedgerError:
+    def _access_error(self, problem: str, error: OSError) -> LedgerError:
         return witness_error(
             LedgerError, self, f"{problem} ({error.strerror or type(error).__name__}). Check its permissions"
         )

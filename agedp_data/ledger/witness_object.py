@@ -1,7 +1,7 @@
 """A witness in an object store: compared and replaced by conditional writes (If-Match, If-None-Match).
 
 A store that ignores these conditions would let two copies of a ledger write over each other. A new record is therefore
-written twice more, under conditions that do not hold; a store that accepts either is refused.
+written twice more, under conditions that are false; a store that accepts either is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger.witness import WitnessState, damaged_record, format_state, parse_state, witness_error
+from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
 from agedp_data.readers.storage import answered, system_at, told
 
 _CONFLICTS: Final = frozenset(("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412"))
@@ -63,7 +63,7 @@ class ObjectWitness:
         except InputError as error:
             raise LedgerError(str(error), private=error.private) from None
         except ValueError:
-            raise damaged_record(self) from None
+            raise damaged_record_error(self) from None
 
     def _put(self, content: bytes, **condition: str) -> bool:
         try:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.postgresql import PostgreSQLDatabase
 from agedp_data.ledger.postgresql_words import explain_sqlstate
-from agedp_data.ledger.witness import WitnessState, damaged_record, format_state, parse_state, witness_error
+from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -61,18 +61,18 @@ class RowWitness:
 
     def read(self) -> WitnessState | None:
         """Return the record in the row, None if the row does not exist."""
-        with self._connected() as connection:
-            row = self._selected(connection)
+        with self._open_connection() as connection:
+            row = self._select_row(connection)
         try:
             return None if row is None else parse_state(str(row[0]).encode())
         except ValueError:
-            raise damaged_record(self) from None
+            raise damaged_record_error(self) from None
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
         """Insert the row, or update it if it still contains `expected`; return whether a row was written."""
         text = format_state(state).decode()
-        with self._connected() as connection:
-            row = self._selected(connection)
+        with self._open_connection() as connection:
+            row = self._select_row(connection)
             if expected is not None:
                 expected_text = format_state(expected).decode()
                 return row is not None and connection.execute(_UPDATE, (text, self._name, expected_text)).rowcount == 1
@@ -80,7 +80,7 @@ class RowWitness:
                 self._make_table(connection)
             return connection.execute(_INSERT, (self._name, text)).rowcount == 1
 
-    def _selected(self, connection: psycopg.Connection[Any]) -> Any:  # noqa: ANN401 - a row of one text, or None
+    def _select_row(self, connection: psycopg.Connection[Any]) -> Any:  # noqa: ANN401 - a row of one text, or None
         import psycopg  # noqa: PLC0415 - an extra, which only these witnesses need
 
         try:
@@ -97,7 +97,7 @@ class RowWitness:
             connection.execute(_CREATE)
 
     @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
+    def _open_connection(self) -> Iterator[psycopg.Connection[Any]]:
         """Yield a connection in autocommit mode: each statement is one transaction."""
         try:
             import psycopg  # noqa: PLC0415

@@ -24,7 +24,7 @@ def regenerate(page: str) -> str:
     """Return the text of a page with its generated part renewed from the code.
 
     Raises:
-        LookupError: the page has no generated part of its own name.
+        LookupError: the page has no generated part with its name.
     """
     text = (DOCS / f"{page}.md").read_text("utf-8")
     if [part[2] for part in _PART.finditer(text)] != [page]:

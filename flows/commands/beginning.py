@@ -103,9 +103,9 @@ def _calibrate(run_file: Path, progress: ProgressReporter) -> Calibration:
 
 
 def _calibrate_by_flow(run_file: Path, progress: ProgressReporter) -> Calibration:
-    from flows.server import run_file_server
+    from flows.server import server_for_run_file
 
-    with run_file_server(run_file):
+    with server_for_run_file(run_file):
         from flows.calibrate_flow import run_calibration
 
         return run_calibration(str(run_file), progress).calibration

@@ -80,11 +80,11 @@ def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOp
 
     Example: agedp audit london.toml
     """
-    from flows.auditing import audit_json, audit_lines, require_unbroken
+    from flows.auditing import audit_json, audit_lines, require_no_violation
     from flows.progress import progress_bars
     from pipelines.audit import audit as measure
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         audit_result = measure(run_file, told=progress)
     print_answer(audit_json(audit_result), "\n".join(audit_lines(audit_result)), as_json=as_json, quiet=quiet)
-    require_unbroken(audit_result)
+    require_no_violation(audit_result)

@@ -104,9 +104,9 @@ def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) 
 
 
 def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter) -> tuple[Work, AgedpError | None]:
-    from flows.server import run_file_server
+    from flows.server import server_for_run_file
 
-    with run_file_server(run_file):
+    with server_for_run_file(run_file):
         from flows.release_flow import run_release
 
         return run_release(str(run_file), as_of, progress)

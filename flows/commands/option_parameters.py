@@ -27,16 +27,16 @@ def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that also accepts the options of a run file and receives their texts as `option_texts`."""
 
     @wraps(command)
-    def extended(**arguments: Any) -> None:  # noqa: ANN401  (texts and flags)
+    def command_with_options(**arguments: Any) -> None:  # noqa: ANN401  (texts and flags)
         option_texts = {option.name: arguments.pop(option.name) for option in OPTIONS}
         command(**arguments, option_texts=option_texts)
 
     signature = inspect.signature(command, eval_str=True)
     parameters = [parameter for name, parameter in signature.parameters.items() if name != "option_texts"]
     parameters += [_parameter(option) for option in OPTIONS]
-    extended.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    extended.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return extended
+    command_with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command_with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command_with_options
 
 
 def _parameter(option: RunFileOption) -> inspect.Parameter:

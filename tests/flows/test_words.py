@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.statement import figure_told
-from flows.words import noise_line, promised_bound_lines, short_path
+from flows.words import format_path, noise_line, promised_bound_lines
 from tests.laws.promises import Line, bounds, kept, models, promises
 
 
@@ -49,4 +49,4 @@ def test_the_noise_is_set_against_the_part_of_the_change_that_is_none(means, sai
 
 
 def test_a_release_by_its_url_is_told_without_user_and_query():
-    assert short_path("s3://me@open-data/agedp?sig=aXz") == "s3://open-data/agedp"
+    assert format_path("s3://me@open-data/agedp?sig=aXz") == "s3://open-data/agedp"

@@ -16,7 +16,7 @@ from agedp_data.ledger.marks import (
     lifecycle_claim,
     read_lifecycle_record,
 )
-from agedp_data.ledger.moves import complete_export, format_export, parse_export, published_rows, recovered_rows
+from agedp_data.ledger.moves import complete_export, export_population, format_export, parse_export, recovered_rows
 from tests.agedp_data.ledger.texts import promise
 
 TIGHTER = promise(epsilon="0.4")
@@ -169,18 +169,18 @@ def test_a_folder_carries_its_own_population_up_to_its_head(full):
         row = full.planned(1, population="others", contract=other.hash, published_on=full.day(9))
         ledger.release("others", row.series, row.day, draw=lambda _: [1, 2], admit=lambda _: row)
         rows = ledger.rows(full.homes)
-        found = published_rows(ledger, full.homes, head=rows[-1].hash)
+        found = export_population(ledger, full.homes, head=rows[-1].hash)
         assert [row.seq for row in found.rows] == [1, 2, 3, 4, 5]
         assert not found.is_complete
-        assert [row.seq for row in published_rows(ledger, full.homes, head=rows[0].hash).rows] == [1, 3]
+        assert [row.seq for row in export_population(ledger, full.homes, head=rows[0].hash).rows] == [1, 3]
         with pytest.raises(LedgerError, match="no row of the ledger"):
-            published_rows(ledger, full.homes, head="f" * 64)
+            export_population(ledger, full.homes, head="f" * 64)
 
 
 def test_a_recovered_ledger_begins_with_its_seam_and_knows_the_old_heads(full, tmp_path):
     with full.open() as ledger:
         rows = ledger.rows()
-        found = published_rows(ledger, full.homes, head=rows[-1].hash)
+        found = export_population(ledger, full.homes, head=rows[-1].hash)
         lost_id = ledger.id
         assert ledger.recovery() is None
     with into(tmp_path, recovered_rows(found, statement(full), at=full.day(20))) as copy:
@@ -205,7 +205,7 @@ def test_a_recovered_ledger_begins_with_its_seam_and_knows_the_old_heads(full, t
 
 def test_rows_with_a_loss_below_their_noise_are_not_recovered(full):
     with full.open() as ledger:
-        found = published_rows(ledger, full.homes, head=ledger.rows()[-1].hash)
+        found = export_population(ledger, full.homes, head=ledger.rows()[-1].hash)
     less = tuple(replace(row, loss=1) if isinstance(row, ReleaseRecord) and row.loss else row for row in found.rows)
     with pytest.raises(LedgerError, match="below sensitivity"):
         recovered_rows(replace(found, rows=less), statement(full), at=full.day(20))

@@ -11,7 +11,7 @@ import pytest
 
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.moves import format_export, published_rows
+from agedp_data.ledger.moves import export_population, format_export
 from agedp_data.statement import TAKEN_OVER
 from pipelines.amend import amend
 from pipelines.handover.compare import verify_against
@@ -66,7 +66,7 @@ def carrying(homes):
     """The release folder with the ledger's rows in it, as `publish` writes it."""
     folder = homes.folder / "release"
     with Ledger.open(url(homes)) as ledger:
-        found = published_rows(ledger, "homes", head=open_release(folder).statement["ledger"]["head"])
+        found = export_population(ledger, "homes", head=open_release(folder).statement["ledger"]["head"])
     (folder / ROWS).write_text(format_export(found))
     reseal(folder)
     return folder
