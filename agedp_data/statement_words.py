@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from agedp_data.config.model import states_in
+from agedp_data.config.model import contract_states
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.parameters import exact_text
 
@@ -222,7 +222,7 @@ def _series(contract: Mapping[str, Any]) -> list[str]:
 
 def _states(contract: Mapping[str, Any]) -> str:
     """Return what counts in place of a reading where states are counted, "" without public ones."""
-    states = states_in(contract)
+    states = contract_states(contract)
     if states is None:
         return ""
     edges, middles = (

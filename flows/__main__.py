@@ -1,4 +1,4 @@
-"""`agedp` as it is started: its imports take a moment, in which Ctrl-C is heard already."""
+"""Entry point of `agedp`: handles Ctrl-C already while the command is being imported."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ _MOMENT_SECONDS = 0.01
 
 
 def main() -> None:
-    """Be the command, from its first import to its end."""
-    sys.unraisablehook = _again
+    """Import and run the command; Ctrl-C ends it with status 130 and one line."""
+    sys.unraisablehook = _repeat_interrupt
     try:
-        from flows.command import main as command  # noqa: PLC0415  (heard from here on)
+        from flows.command import main as command  # noqa: PLC0415  (Ctrl-C is handled from here on)
 
         command()
     except KeyboardInterrupt:
         sys.stderr.write("agedp: stopped\n")
         sys.exit(130)
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # everything is said: Python's own end is not worth a traceback
+        signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # all output is written: no traceback for Ctrl-C during Python's shutdown
 
 
-def _again(met: Any) -> None:  # noqa: ANN401  (Python's own, which has no name)
-    """Press Ctrl-C once more where it fell into what cannot raise it, as a callback of Python's imports."""
-    if not issubclass(met.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(met)
+def _repeat_interrupt(unraisable: Any) -> None:  # noqa: ANN401  (Python's own, which has no name)
+    """Repeat a Ctrl-C that arrived where it cannot be raised, as in a callback of Python's imports."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
         return
     timer = Timer(_MOMENT_SECONDS, _thread.interrupt_main)
     timer.daemon = True

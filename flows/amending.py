@@ -1,4 +1,4 @@
-"""What `agedp ledger amend` says: every difference with its verdict, and each figure under both contracts."""
+"""Output of `agedp ledger amend`: every difference with its verdict, and each bound under both contracts."""
 
 from __future__ import annotations
 
@@ -12,70 +12,72 @@ from pipelines.amend import Amendment
 from pipelines.promise.outlook import Forecast
 
 
-def amendment_json(found: Amendment, *, recorded: bool) -> dict[str, Any]:
-    """Return an amendment for machines."""
+def amendment_json(amendment: Amendment, *, recorded: bool) -> dict[str, Any]:
+    """Return an amendment as JSON: every change, and the forecast under both contracts."""
     changes = [
-        {"key": each.key, "old": each.old, "new": each.new, "verdict": each.verdict, "why": each.why}
-        for each in found.changes
+        {"key": change.key, "old": change.old, "new": change.new, "verdict": change.verdict, "why": change.why}
+        for change in amendment.changes
     ]
-    sides = {"before": _side(found.before), "after": _side(found.after)}
-    return {"changes": changes, **sides, "recorded": recorded}
+    forecasts = {"before": _forecast_json(amendment.before), "after": _forecast_json(amendment.after)}
+    return {"changes": changes, **forecasts, "recorded": recorded}
 
 
-def _side(found: Forecast) -> dict[str, Any]:
+def _forecast_json(forecast: Forecast) -> dict[str, Any]:
     return {
-        "next_day": _text(found.next_day),
-        "epsilon": format_epsilon(found.loss),
-        "noise_sd_kwh": dict(found.noise_sd_kwh),
-        "last_day": _text(found.last_day),
-        "ended_by_promise": found.ended_by_promise,
-        "skipped": skips_json(found.skipped),
-        "stopped": found.stopped,
-        "figures": [{"name": figure.name, "epsilon": _amount(figure)} for figure in found.figures],
+        "next_day": _day_text(forecast.next_day),
+        "epsilon": format_epsilon(forecast.loss),
+        "noise_sd_kwh": dict(forecast.noise_sd_kwh),
+        "last_day": _day_text(forecast.last_day),
+        "ended_by_promise": forecast.ended_by_promise,
+        "skipped": skips_json(forecast.skipped),
+        "stopped": forecast.stopped,
+        "figures": [{"name": figure.name, "epsilon": _amount_text(figure)} for figure in forecast.figures],
     }
 
 
-def amendment_lines(found: Amendment) -> list[str]:
-    """Return an amendment for people."""
-    if not found.changes:
+def amendment_lines(amendment: Amendment) -> list[str]:
+    """Return an amendment as lines for the terminal."""
+    if not amendment.changes:
         return ["the run file says what the ledger says was promised; there is nothing to amend"]
-    changes = [f"  {each.key}: {each.old} -> {each.new}  {each.verdict}: {each.why}" for each in found.changes]
+    changes = [
+        f"  {change.key}: {change.old} -> {change.new}  {change.verdict}: {change.why}" for change in amendment.changes
+    ]
     return [
         "the run file differs from the contract in force:",
         *changes,
-        f"from the next unreleased day on ({_text(found.after.next_day) or 'the series is over'}):",
-        *(f"  {name}: {old} -> {new}" for name, old, new in _figures(found)),
-        *([f"  then {found.after.stopped}"] if found.after.stopped else []),
+        f"from the next unreleased day on ({_day_text(amendment.after.next_day) or 'the series is over'}):",
+        *(f"  {name}: {old} -> {new}" for name, old, new in _figure_changes(amendment)),
+        *([f"  then {amendment.after.stopped}"] if amendment.after.stopped else []),
     ]
 
 
-def _figures(found: Amendment) -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each figure and what it is before and after."""
-    before, after = found.before, found.after
+def _figure_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
+    """Yield each figure's name and its text before and after the amendment."""
+    before, after = amendment.before, amendment.after
     yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
     for name in sorted({*before.noise_sd_kwh, *after.noise_sd_kwh}):
-        old, new = (_sd(each, name) for each in (before, after))
+        old, new = (_sd_text(forecast, name) for forecast in (before, after))
         yield f"noise of {name}, kWh a home (standard deviation)", old, new
-    yield "last day that can be released", _end(before), _end(after)
+    yield "last day that can be released", _end_text(before), _end_text(after)
     if before.skipped or after.skipped:
         yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
-    said = [{figure.name: _amount(figure) for figure in each.figures} for each in (before, after)]
-    for name in dict.fromkeys([*said[0], *said[1]]):
-        yield f"what was released so far, {name}", said[0].get(name, "-"), said[1].get(name, "-")
+    epsilons = [{figure.name: _amount_text(figure) for figure in forecast.figures} for forecast in (before, after)]
+    for name in dict.fromkeys([*epsilons[0], *epsilons[1]]):
+        yield f"what was released so far, {name}", epsilons[0].get(name, "-"), epsilons[1].get(name, "-")
 
 
-def _sd(found: Forecast, series: str) -> str:
-    return f"{found.noise_sd_kwh[series]:.3f}" if series in found.noise_sd_kwh else "-"
+def _sd_text(forecast: Forecast, series: str) -> str:
+    return f"{forecast.noise_sd_kwh[series]:.3f}" if series in forecast.noise_sd_kwh else "-"
 
 
-def _end(found: Forecast) -> str:
-    day = _text(found.last_day) or "none"
-    return f"{day} ({'the promise ends' if found.ended_by_promise else 'the promise lasts longer'})"
+def _end_text(forecast: Forecast) -> str:
+    day = _day_text(forecast.last_day) or "none"
+    return f"{day} ({'the promise ends' if forecast.ended_by_promise else 'the promise lasts longer'})"
 
 
-def _amount(figure: LossBound) -> str:
+def _amount_text(figure: LossBound) -> str:
     return "infinite" if figure.value is None else format_epsilon(figure.value)
 
 
-def _text(day: object) -> str:
+def _day_text(day: object) -> str:
     return "" if day is None else str(day)

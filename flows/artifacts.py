@@ -13,7 +13,7 @@ def artifact_key(kind: str, population: str) -> str:
     """Return the key of an artifact: lower-case letters, digits and dashes, different for different populations.
 
     >>> artifact_key("plan", "my-london-homes"), artifact_key("plan", "Haus 7")
-    ('agedp-plan-my-london-homes', 'agedp-plan-haus-7-d3a1ab')
+    ('agedp-plan-my-london-homes', 'agedp-plan-haus-7-785a81')
     """
     return f"agedp-{kind}-{slug(population)}"
 

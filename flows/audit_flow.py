@@ -10,8 +10,8 @@ from prefect.artifacts import create_markdown_artifact
 
 from agedp_data.errors import AgedpError
 from flows.artifacts import artifact_key, record
-from flows.auditing import audit_lines, require_kept
-from flows.stage_runs import FLOW_OPTIONS, ONCE, State, completed, end_of_flow, observer_of_flow, run_stage
+from flows.auditing import audit_lines, require_no_violation
+from flows.stage_runs import FLOW_OPTIONS, ONCE, State, end_of_flow, observer_of_flow, result_of, run_stage
 from pipelines.audit import audit as measure
 from pipelines.work import checked
 
@@ -26,7 +26,7 @@ def audit(run_file: str) -> State:
     with observer_of_flow("agedp audit") as observer:
         try:
             observer.confidential = Path(checked(run_file).output.confidential)
-            completed(measure_loss(run_file, return_state=True), observer)
+            result_of(measure_loss(run_file, return_state=True), observer)
         except AgedpError as error:
             return end_of_flow(error, observer)
     return None
@@ -36,12 +36,12 @@ def audit(run_file: str) -> State:
 def measure_loss(run_file: str) -> State | None:
     """Release synthetic households and bound the loss from below by what the releases show."""
 
-    def staged() -> None:
+    def execute() -> None:
         measured = measure(run_file)
         text = "\n".join(f"    {line}" for line in audit_lines(measured))
         key = artifact_key("audit", checked(run_file).population.name)
         record(lambda: create_markdown_artifact(text, key=key, description="Lower bounds on the privacy loss"))
-        require_kept(measured)
+        require_no_violation(measured)
         get_run_logger().info("No lower bound exceeds the promise.")
 
-    return run_stage("audit", staged)
+    return run_stage("audit", execute)

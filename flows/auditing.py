@@ -1,4 +1,4 @@
-"""What `agedp audit` says: what is promised, what made-up households prove, and which faults would have shown."""
+"""Output of `agedp audit`: promised losses, lower bounds measured on synthetic households, and detectable losses."""
 
 from __future__ import annotations
 
@@ -9,69 +9,72 @@ from pipelines.audit import CONFIDENCE, AuditResult
 
 
 class PromiseBroken(AgedpError):
-    """More was proven than is promised."""
+    """A measured lower bound of the loss exceeds the promise, or the audit found a fault."""
 
     exit_status = 3
 
 
-def audit_json(found: AuditResult) -> dict[str, Any]:
-    """Return the audit for machines."""
+def audit_json(result: AuditResult) -> dict[str, Any]:
+    """Return the result of an audit as JSON."""
     return {
         "confidence": str(CONFIDENCE),
-        "households": found.datasets.total_households,
-        "streets": found.datasets.groups,
-        "kept": found.is_within_promise,
-        "faults": list(found.faults),
+        "households": result.datasets.total_households,
+        "streets": result.datasets.groups,
+        "kept": result.is_within_promise,
+        "faults": list(result.faults),
         "measured": [
             {
-                "about": one.scope,
-                "promised": one.promised,
-                "proven": one.lower_bound,
-                "noticed": _number(one.detectable),
+                "about": measurement.scope,
+                "promised": measurement.promised,
+                "proven": measurement.lower_bound,
+                "noticed": _finite_or_none(measurement.detectable),
             }
-            for one in found.measured
+            for measurement in result.measured
         ],
-        "cannot_show": list(found.undetectable),
+        "cannot_show": list(result.undetectable),
     }
 
 
-def audit_lines(found: AuditResult) -> list[str]:
-    """Return the audit for people."""
-    width = max(len(one.scope) for one in found.measured)
+def audit_lines(result: AuditResult) -> list[str]:
+    """Return the result of an audit as lines for the terminal."""
+    width = max(len(measurement.scope) for measurement in result.measured)
     lines = [f"{'':{width}}  promised  proven at least  would have shown from"]
     lines += [
-        f"{one.scope:{width}}  {one.promised:8.4g}  {one.lower_bound:15.4g}  {_shown(one.detectable):>21}"
-        for one in found.measured
+        f"{measurement.scope:{width}}  {measurement.promised:8.4g}  {measurement.lower_bound:15.4g}  "
+        f"{_loss_text(measurement.detectable):>21}"
+        for measurement in result.measured
     ]
-    kept = "kept: nothing was proven beyond the promise" if found.is_within_promise else "BROKEN"
-    streets = found.datasets
+    verdict = "kept: nothing was proven beyond the promise" if result.is_within_promise else "BROKEN"
+    streets = result.datasets
     lines.append(
-        f"{kept} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.groups:,} made-up streets of "
+        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.groups:,} made-up streets of "
         f"{streets.households_per_group:,}, the real way)"
     )
-    lines += [f"found: {fault}" for fault in found.faults]
-    if found.undetectable:
-        faults = ", ".join(found.undetectable)
-        lines.append(f"too few draws to show at losses so small, or so large, and so not ruled out: {faults}")
+    lines += [f"found: {fault}" for fault in result.faults]
+    if result.undetectable:
+        lines.append(
+            f"too few draws to show at losses so small, or so large, and so not ruled out: "
+            f"{', '.join(result.undetectable)}"
+        )
     return lines
 
 
-def require_kept(found: AuditResult) -> None:
-    """Raise Broken, naming the first thing that was found, if there is one."""
-    beyond = (
-        f"{one.scope} prove a loss of {one.lower_bound:.4g}, {one.promised:.4g} is promised"
-        for one in found.measured
-        if not one.is_within_promise
+def require_no_violation(result: AuditResult) -> None:
+    """Raise PromiseBroken, with the first violation or fault, if the audit found one."""
+    violations = (
+        f"{measurement.scope} prove a loss of {measurement.lower_bound:.4g}, {measurement.promised:.4g} is promised"
+        for measurement in result.measured
+        if not measurement.is_within_promise
     )
-    for what in (*beyond, *found.faults):
+    for violation in (*violations, *result.faults):
         raise PromiseBroken(
-            f"the promise is broken: {what}; release nothing with this installation, and report it (SECURITY.md)"
+            f"the promise is broken: {violation}; release nothing with this installation, and report it (SECURITY.md)"
         )
 
 
-def _shown(loss: float) -> str:
-    return "nothing" if _number(loss) is None else f"{loss:.4g}"
+def _loss_text(loss: float) -> str:
+    return "nothing" if _finite_or_none(loss) is None else f"{loss:.4g}"
 
 
-def _number(loss: float) -> float | None:
+def _finite_or_none(loss: float) -> float | None:
     return loss if loss < float("inf") else None

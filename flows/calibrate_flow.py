@@ -1,8 +1,8 @@
 """The Prefect flow `agedp-calibrate`: load, quantize, estimate, bound, one task each.
 
-Prefect receives the path of the run file, names of stages and the public part of the model. Everything else that a
-calibration finds (rows, states, transitions, spectral gaps, goodness of fit) is confidential and stays behind handles;
-the run's terminal and the model's folder show it.
+Prefect receives the path of the run file, names of stages and the public part of the model. All other results of a
+calibration (rows, states, transitions, spectral gaps, goodness of fit) are confidential and represented by handles; the
+run's terminal and the model's folder show them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from flows.stage_runs import (
     RETRIED,
     FlowObserver,
     State,
-    completed,
     end_of_flow,
+    hide_bug_details,
     observe,
     observer_of_flow,
+    result_of,
     run_stage,
-    unless_bug,
 )
 from pipelines import calibrate as stages
 from pipelines.blocks import SILENT, ProgressReporter
@@ -40,7 +40,7 @@ from pipelines.quantize import Floats
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRun:
-    """What a calibration made: rows kept and rejected, and the model (confidential beside its public part)."""
+    """The results of a calibration: rows kept and rejected, and the model (confidential except its public part)."""
 
     loaded: LoadedReadings
     calibration: Calibration
@@ -62,10 +62,10 @@ def calibrate(run_file: str) -> State:
         try:
             context = _begin(run_file, observer)
             with stages.store_locked(context.value):
-                loaded = completed(load(context, return_state=True), observer)
-                edges = completed(quantize(context, loaded, return_state=True), observer)
-                transitions = completed(estimate(context, loaded, edges, return_state=True), observer)
-                model = completed(bound(context, loaded, edges, transitions, return_state=True), observer)
+                loaded = result_of(load(context, return_state=True), observer)
+                edges = result_of(quantize(context, loaded, return_state=True), observer)
+                transitions = result_of(estimate(context, loaded, edges, return_state=True), observer)
+                model = result_of(bound(context, loaded, edges, transitions, return_state=True), observer)
             observer.result = CalibrationRun(loaded.value, model.value)
         except AgedpError as error:
             return end_of_flow(error, observer)
@@ -73,7 +73,7 @@ def calibrate(run_file: str) -> State:
 
 
 def _begin(run_file: str, observer: FlowObserver) -> RunHandle[CalibrationContext]:
-    context = unless_bug(
+    context = hide_bug_details(
         "the run file", lambda: stages.begin_calibration(run_file, progress=observer.progress), observer
     )
     observer.confidential = Path(context.run.output.confidential)
@@ -84,27 +84,27 @@ def _begin(run_file: str, observer: FlowObserver) -> RunHandle[CalibrationContex
 def load(context: RunHandle[CalibrationContext]) -> RunHandle[LoadedReadings] | State:
     """Read the input files into the confidential store."""
 
-    def staged() -> RunHandle[LoadedReadings]:
+    def execute() -> RunHandle[LoadedReadings]:
         value = stages.load(context.value)
         first, last = context.value.model.period
         get_run_logger().info("Input files are read. Calibration period: %s to %s.", first, last)
         return RunHandle("readings", value)
 
-    return run_stage("load", staged)
+    return run_stage("load", execute)
 
 
 @task(name="quantize", task_run_name="quantize", **ONCE)
 def quantize(context: RunHandle[CalibrationContext], loaded: RunHandle[LoadedReadings]) -> RunHandle[Floats] | State:
     """Quantize the readings of each household to the states of its chain."""
 
-    def staged() -> RunHandle[Floats]:
+    def execute() -> RunHandle[Floats]:
         edges = stages.quantize_households(context.value, loaded.value.period)
         model = context.value.model
         kind = model.edges if isinstance(model.edges, str) else "public"
         get_run_logger().info("%d states per household, one step = one %s, %s edges.", model.states, model.step, kind)
         return RunHandle("state edges", edges)
 
-    return run_stage("quantize", staged)
+    return run_stage("quantize", execute)
 
 
 @task(name="estimate", task_run_name="estimate", **ONCE)
@@ -113,12 +113,12 @@ def estimate(
 ) -> RunHandle[Transitions] | State:
     """Count the transitions of each household with Dask."""
 
-    def staged() -> RunHandle[Transitions]:
+    def execute() -> RunHandle[Transitions]:
         transitions = stages.estimate_transitions(context.value, loaded.value.period, edges.value)
         get_run_logger().info("Transition matrices are estimated (%s chain).", context.value.model.chain)
         return RunHandle("transitions", transitions)
 
-    return run_stage("estimate", staged)
+    return run_stage("estimate", execute)
 
 
 @task(name="bound", task_run_name="bound", **ONCE)
@@ -130,23 +130,23 @@ def bound(
 ) -> RunHandle[Calibration] | State:
     """Compute spectral gaps, total variation and leakage bounds, and store the model."""
 
-    def staged() -> RunHandle[Calibration]:
+    def execute() -> RunHandle[Calibration]:
         calibration = stages.bound_mixing(context.value, loaded.value.period, edges.value, transitions.value)
         get_run_logger().info("Model %s is stored.", calibration.model.id[:16])
         record_bounds(context.value.run.population.name, calibration.model, context.value.model.ages_days)
         return RunHandle("model", calibration)
 
-    return run_stage("bound", staged)
+    return run_stage("bound", execute)
 
 
-def run_calibration(run_file: str, told: ProgressReporter = SILENT) -> CalibrationRun:
-    """Run the flow in this process and return what it made, which Prefect itself never sees.
+def run_calibration(run_file: str, progress: ProgressReporter = SILENT) -> CalibrationRun:
+    """Run the flow in this process and return its result, which Prefect never receives.
 
     Raises:
         AgedpError: as the stages.
         StageFailed: a bug in a stage.
     """
-    observer = observe(lambda: calibrate(run_file, return_state=True), told)
+    observer = observe(lambda: calibrate(run_file, return_state=True), progress)
     if observer.error is not None:
         raise observer.error
     result: CalibrationRun = observer.result

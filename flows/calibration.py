@@ -1,4 +1,4 @@
-"""What `agedp calibrate` prints: what the model rests on and how fast its chains mix. Confidential: terminal only."""
+"""Output of `agedp calibrate`: the data of the model and how fast its chains mix. Confidential: terminal only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from agedp_data.chains.envelope import LeakageBound
 from agedp_data.chains.spectrum import MIXING_NAMES
-from flows.words import shown
+from flows.words import format_path
 from pipelines.bound import Calibration
 from pipelines.models.forgetting import MemoryCurves
 from pipelines.models.memory import DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS
@@ -20,71 +20,73 @@ _WIDTH = 72
 _MEDIAN, _MAXIMUM = "median", "maximum over households"
 
 
-def calibration_lines(found: Calibration) -> list[str]:
-    """Return the calibration for people: confidential counts, so neither logged nor stored."""
-    step = found.model.public["step"]
+def calibration_lines(calibration: Calibration) -> list[str]:
+    """Return the calibration as lines for the terminal: confidential counts, so neither logged nor stored."""
+    step = calibration.model.public["step"]
     lines = [
-        f"Model {found.model.id[:16]}: {found.households:,} households, {_states_text(found)}, "
-        f"{found.readings:,} {'days' if step == 'day' else 'readings'}, {found.gaps:,} gaps.",
-        *_gap_lines(found, str(step)),
-        _header("Mixing by age", found.ages_days),
-        *_curve_lines(found),
-        _aged_line(found.model.leakage_bound, found.ages_days),
-        *_uncertain_lines(found),
+        f"Model {calibration.model.id[:16]}: {calibration.households:,} households, {_states_text(calibration)}, "
+        f"{calibration.readings:,} {'days' if step == 'day' else 'readings'}, {calibration.gaps:,} gaps.",
+        *_gap_lines(calibration, str(step)),
+        _header("Mixing by age", calibration.ages_days),
+        *_curve_lines(calibration),
+        _aged_line(calibration.model.leakage_bound, calibration.ages_days),
+        *_sampling_lines(calibration),
     ]
-    if found.unmixed:
+    if calibration.unmixed:
         lines.append(
-            f"Not mixing: {found.unmixed:,} of {found.households:,} households (a state seen too rarely, or a chain "
-            f"that is not irreducible; without readings: {found.without_readings:,}). The model credits no age. "
+            f"Not mixing: {calibration.unmixed:,} of {calibration.households:,} households (a state seen too "
+            "rarely, or a chain that is not irreducible; without readings: "
+            f"{calibration.without_readings:,}). The model credits no age. "
             "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
         )
     return [
         *lines,
-        *_memory_lines(found.memory, cyclic=found.model.public["chain"] == "cyclic"),
+        *_memory_lines(calibration.memory, cyclic=calibration.model.public["chain"] == "cyclic"),
         "The model's folder holds confidential figures per household.",
         "A release that uses the model publishes its leakage bound, which comes from readings, without noise.",
         "Real households mix far more slowly than such chains predict: agedp does not vouch for the model.",
     ]
 
 
-def _states_text(found: Calibration) -> str:
-    return f"{found.model.public['states']} states per household"
+def _states_text(calibration: Calibration) -> str:
+    return f"{calibration.model.public['states']} states per household"
 
 
-def _uncertain_lines(found: Calibration) -> list[str]:
-    """Return how many of the households that mix are known too little for a sampling bound."""
-    bound = found.curves.get("sampling_bound")
-    uncertain = 0 if bound is None else int((bound.min(axis=1) >= 1).sum()) - found.unmixed
+def _sampling_lines(calibration: Calibration) -> list[str]:
+    """Return the number of households that mix but have too few readings for a sampling bound."""
+    bound = calibration.curves.get("sampling_bound")
+    uncertain = 0 if bound is None else int((bound.min(axis=1) >= 1).sum()) - calibration.unmixed
     if not uncertain:
         return []
-    clock = ", or a larger min_visits" if found.model.public["chain"] == "cyclic" else ""
+    clock = ", or a larger min_visits" if calibration.model.public["chain"] == "cyclic" else ""
     return [
-        f"{uncertain:,} households have too few readings for a sampling bound at level {found.model.public['level']}, "
+        f"{uncertain:,} households have too few readings for a sampling bound at level "
+        f"{calibration.model.public['level']}, "
         f"so the model credits no age. A longer period or fewer states would help{clock}."
     ]
 
 
-def _memory_lines(found: MemoryCurves | None, *, cyclic: bool) -> list[str]:
+def _memory_lines(memory: MemoryCurves | None, *, cyclic: bool) -> list[str]:
     """Return the goodness of fit, with medians over the tested households.
 
-    A cyclic chain of half-hours has no matrix powers to compare with: its line counts series simulated from it.
+    A cyclic chain of half-hours has no matrix powers; its line is computed from series simulated from the chain.
     """
-    if found is None:
+    if memory is None:
         return []
-    lines = ["", *verdict(found)]
-    for name in found.checks:
+    lines = ["", *verdict(memory)]
+    for name in memory.checks:
         simulated = cyclic and name == HALF_HOURS
-        lines += [_header(f"Total variation, {name}, {_MEDIAN}", found.ages_days)] + [
-            _line(f"  {_SIMULATED if simulated and value == 'powers' else words}", found.median(name, value))
-            for words, value in _COMPARED
-            if found.checks[name].checked
+        lines += [_header(f"Total variation, {name}, {_MEDIAN}", memory.ages_days)] + [
+            _line(f"  {_SIMULATED if simulated and value == 'powers' else label}", memory.median(name, value))
+            for label, value in _COMPARED
+            if memory.checks[name].checked
         ]
     lines += [
-        _line(f"Aged epsilon of {found.loss:g}, {name.partition(',')[0]}, {_MEDIAN}", found.median(name, "loss_left"))
+        _line(f"Aged epsilon of {memory.loss:g}, {name.partition(',')[0]}, {_MEDIAN}", memory.median(name, "loss_left"))
         for name in (DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
-        if name in found.figures
+        if name in memory.figures
     ]
-    return [*lines, f"Confidential report: {shown(str(found.page))}", ""]
+    return [*lines, f"Confidential report: {format_path(str(memory.page))}", ""]
 
 
 _COMPARED = (
@@ -96,18 +98,18 @@ _SIMULATED = "simulated from the chain"
 _CURVES = {**MIXING_NAMES, "sampling_bound": "sampling bound on total variation"}
 
 
-def _gap_lines(found: Calibration, step: str) -> list[str]:
+def _gap_lines(calibration: Calibration, step: str) -> list[str]:
     """Return the spectral gaps, which only chains with one kernel have."""
-    gap = found.curves.get("spectral_gap")
+    gap = calibration.curves.get("spectral_gap")
     if gap is None:
         return []
     return [f"Spectral gap (one step = one {step}): median {np.median(gap):.3f}, smallest {gap.min():.3f}."]
 
 
-def _curve_lines(found: Calibration) -> list[str]:
+def _curve_lines(calibration: Calibration) -> list[str]:
     lines = []
     for key, name in _CURVES.items():
-        curves = found.curves.get(key)
+        curves = calibration.curves.get(key)
         if curves is None or curves.ndim == 1:
             continue
         if np.isnan(curves).any():
@@ -119,15 +121,15 @@ def _curve_lines(found: Calibration) -> list[str]:
     return lines
 
 
-def _aged_line(envelope: LeakageBound, days: Sequence[int]) -> str:
-    method = "tight" if envelope.backward is not None else "total_variation"
-    ages = [age * envelope.steps_per_day for age in days]
-    aged = [float(envelope(age, _LOSS, direction="backward", method=method)) for age in ages]
-    return _line(f"aged epsilon of a release with epsilon {_LOSS}, {_MAXIMUM}", aged)
+def _aged_line(bound: LeakageBound, ages_days: Sequence[int]) -> str:
+    method = "tight" if bound.backward is not None else "total_variation"
+    age_steps = [age * bound.steps_per_day for age in ages_days]
+    aged_losses = [float(bound(age, _LOSS, direction="backward", method=method)) for age in age_steps]
+    return _line(f"aged epsilon of a release with epsilon {_LOSS}, {_MAXIMUM}", aged_losses)
 
 
-def _header(title: str, days: Sequence[int]) -> str:
-    return f"{title:{_WIDTH}s}" + "".join(f"{age:>6d} d " for age in days)
+def _header(title: str, ages_days: Sequence[int]) -> str:
+    return f"{title:{_WIDTH}s}" + "".join(f"{age:>6d} d " for age in ages_days)
 
 
 def _line(name: str, values: Iterable[float]) -> str:

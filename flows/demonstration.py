@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agedp_data.model import PUBLIC_FILE
-from flows.server import served
+from flows.server import running_server
 from pipelines import folders
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.demo.folder import PAGE, SERVER, locked_folder, write_dataset
@@ -31,7 +31,7 @@ class DemoStarted:
 
 @dataclass(frozen=True, slots=True)
 class DemoPage:
-    """Where the page with all pictures is."""
+    """The page with all pictures is written."""
 
     path: Path
 
@@ -55,34 +55,34 @@ def run_demonstration(folder: Path, size: Size, *, progress: ProgressReporter = 
 def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[Step]:
     mixings: list[Mixing] = []
     releases: list[ReleaseSummary] = []
-    with served(folder / SERVER):
+    with running_server(folder / SERVER):
         for dataset in DATASETS:
-            place = folder / dataset.name
+            dataset_folder = folder / dataset.name
             write_dataset(folder, dataset, size)
             yield draw_dataset(dataset, size)
-            if not (place / "model" / PUBLIC_FILE).exists():
-                _calibrate(place / f"{NOTIONS[0]}.toml", progress)
-            mixings.append(read_mixing(place))
+            if not (dataset_folder / "model" / PUBLIC_FILE).exists():
+                _calibrate(dataset_folder / f"{NOTIONS[0]}.toml", progress)
+            mixings.append(read_mixing(dataset_folder))
             yield mixings[-1]
             for notion in NOTIONS:
-                _release(place / f"{notion}.toml", progress)
-                releases.append(summarise_release(place, notion))
+                _release(dataset_folder / f"{notion}.toml", progress)
+                releases.append(summarise_release(dataset_folder, notion))
                 yield releases[-1]
     folders.write(folder / PAGE, overview_page(mixings, releases).encode(), mode=_READABLE)
     yield DemoPage(folder / PAGE)
 
 
 def _calibrate(run_file: Path, progress: ProgressReporter) -> None:
-    """Run the calibrate flow of a run file; Prefect reads its settings on import, so inside `served` only."""
+    """Run the calibrate flow of a run file; Prefect reads its settings on import, so inside `running_server` only."""
     from flows.calibrate_flow import run_calibration  # noqa: PLC0415
 
     run_calibration(str(run_file), progress)
 
 
 def _release(run_file: Path, progress: ProgressReporter) -> None:
-    """Run the release flow of a run file, inside `served` as well."""
+    """Run the release flow of a run file, inside `running_server` as well."""
     from flows.release_flow import run_release  # noqa: PLC0415
 
-    _, refused = run_release(str(run_file), None, progress)
-    if refused is not None:
-        raise refused
+    _, refusal = run_release(str(run_file), None, progress)
+    if refusal is not None:
+        raise refusal

@@ -1,4 +1,4 @@
-"""What `agedp demo` prints: one block per dataset as its results come, then one table of all releases.
+"""Output of `agedp demo`: one part per dataset, printed as results arrive, then one table of all releases.
 
 All of it may be shown because no household exists; for real households chains and row counts are confidential.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from agedp_data.readers.synthetic.households import Floats
 from flows.demonstration import DemoPage, DemoStarted, Step
-from flows.words import shown
+from flows.words import format_path
 from pipelines.demo.exact_bounds import exact_bound
 from pipelines.demo.folder import CHAINS
 from pipelines.demo.mixing_rows import gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
@@ -38,12 +38,12 @@ _NUMBERS = range(1, len(_HEADS[0]) - 1)
 
 
 def step_lines(step: Step, folder: Path) -> list[str]:
-    """Return what one result says, for people."""
+    """Return one result as lines for the terminal."""
     return [line for text in _step_texts(step, folder) for line in _wrapped(text)]
 
 
 def _wrapped(text: str) -> list[str]:
-    """Return a sentence on lines of at most 100 columns; a table's line stays whole."""
+    """Return a sentence on lines of at most 100 columns; a table's line is not wrapped."""
     return [text] if "  " in text else wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]
 
 
@@ -58,18 +58,18 @@ def _step_texts(step: Step, folder: Path) -> list[str]:
         case ReleaseSummary():
             return [_release_line(step)]
         case DemoPage():
-            return [f"The same in pictures: {shown(str(step.path))}"]
+            return [f"The same in pictures: {format_path(str(step.path))}"]
 
 
 def _draw_lines(draw: DemonstrationDataset, folder: Path) -> list[str]:
-    place = folder / draw.dataset.name
+    dataset_folder = folder / draw.dataset.name
     days = (draw.released.last - draw.calibration.first).days + 1
     return [
         "",
         f"=== {draw.dataset.title} format: {draw.households} synthetic households, {days} days "
         f"({draw.calibration.first} to {draw.released.last}) ===",
-        f"Drawn from three reversible 12-state Markov chains ({shown(str(place / CHAINS))}) into "
-        f"{shown(str(place / 'input'))}",
+        f"Drawn from three reversible 12-state Markov chains ({format_path(str(dataset_folder / CHAINS))}) into "
+        f"{format_path(str(dataset_folder / 'input'))}",
     ]
 
 
@@ -118,12 +118,12 @@ def _release_line(release: ReleaseSummary) -> str:
     return (
         f"{release.notion.capitalize()} privacy: {len(release.days)} days released, noise "
         f"{release.noise.deviation:.3f} kWh per household, epsilon of a day {day_epsilon_text(release)}: "
-        f"{shown(str(release.folder))}"
+        f"{format_path(str(release.folder))}"
     )
 
 
 def table_lines(steps: Sequence[Step]) -> list[str]:
-    """Return the table of all releases, what its columns are, and what the credit for age is worth."""
+    """Return the table of all releases, the meaning of its columns, and the effect of the credit for age."""
     releases = [step for step in steps if isinstance(step, ReleaseSummary)]
     rows = [*_HEADS, *(release_row(release) for release in releases)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS[0]))]
@@ -141,7 +141,7 @@ def _numbered(row: Sequence[str], widths: Sequence[int]) -> enumerate[tuple[str,
 
 
 def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:
-    """Return all figures for machines: public facts, and, since no household exists, those of the chains."""
+    """Return all results as JSON: public facts and, because the households are synthetic, those of the chains."""
     kernels = next(step.kernels for step in steps if isinstance(step, Mixing))
     return {
         "page": next(str(step.path) for step in steps if isinstance(step, DemoPage)),
@@ -185,7 +185,7 @@ def _release_json(release: ReleaseSummary, kernels: Floats) -> dict[str, Any]:
     return {
         "dataset": release.dataset,
         "notion": release.notion,
-        "folder": shown(str(release.folder)),
+        "folder": format_path(str(release.folder)),
         "days": len(release.days),
         "noise_sd_kwh": release.noise.deviation,
         "change_kwh": release.noise.estimated_change,

@@ -1,8 +1,9 @@
-"""The flows as deployments name them: by the path of this file, in whatever environment agedp is installed.
+"""The flows as deployments name them: by the path of this file in the installed package.
 
-Prefect runs a file from the working directory, which it puts first on Python's path: a user's own folder `flows`
-there would be taken for ours. The folder that this file is installed in goes before it, and what was imported is
-looked at. A run of `agedp serve` ends with it, however that ends: what was committed stays, and the next run goes on.
+Prefect runs a file from the working directory, which it puts first on Python's path: a user's folder `flows` there
+would be imported in place of ours. The folder in which this file is installed is therefore put before it, and the
+imported package is checked. A run started by `agedp serve` ends with its parent process: what was committed is stored,
+and the next run continues.
 """
 
 from __future__ import annotations
@@ -38,24 +39,24 @@ sanitise_flow = release  # as deployments made by 0.1 name it
 
 __all__ = ["audit", "calibrate", "release", "sanitise_flow", "verify"]
 
-_LOOKS_EVERY_SECONDS, _GRACE_SECONDS = 0.5, 10.0
+_POLL_SECONDS, _GRACE_SECONDS = 0.5, 10.0
 
 
-def _no_failed_run(record: logging.LogRecord) -> bool:
-    """Drop the traceback by which Prefect repeats that a run failed: it was told why, in one line, just before."""
+def _is_not_failed_run(record: logging.LogRecord) -> bool:
+    """Drop the traceback by which Prefect repeats that a run failed; the line before it states the reason."""
     return not (record.exc_info and isinstance(record.exc_info[1], FailedRun))
 
 
-def _end_with(parent: int) -> None:
-    """End this process when its parent has; first so that Prefect may hear of it, then in any case."""
+def _end_with_parent(parent: int) -> None:
+    """End this process after its parent: by SIGTERM, so that Prefect can record it, then by SIGKILL."""
     while os.getppid() == parent:
-        time.sleep(_LOOKS_EVERY_SECONDS)
+        time.sleep(_POLL_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_GRACE_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-logging.getLogger("prefect.flow_runs").addFilter(_no_failed_run)
+logging.getLogger("prefect.flow_runs").addFilter(_is_not_failed_run)
 
 if (_parent := os.environ.get(SERVED_BY, "")) == str(os.getppid()):
-    threading.Thread(target=_end_with, args=(int(_parent),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(int(_parent),), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Nights as Prefect deployments, and Prefect's own loop that runs them. Imported once Prefect's server is there."""
+"""Scheduled runs as Prefect deployments, and Prefect's loop that runs them. Import it after the server has started."""
 
 from __future__ import annotations
 
@@ -26,66 +26,66 @@ FLOW_FILE = Path(__file__).resolve().with_name("deployed.py")
 
 
 class _ScheduleRunner(Runner):
-    """Prefect's loop; told to end by whatever signal, it ends as it does for Ctrl-C, its runs with it."""
+    """Prefect's loop; any signal to end stops it and its runs as Ctrl-C does."""
 
-    cut: Callable[[], object] | None = None
+    cancel: Callable[[], object] | None = None
 
     def end(self) -> None:
-        """Cut the loop, once: the loop itself and the handler that Prefect sets hear of one and the same signal."""
-        cut, self.cut = self.cut, None
-        if cut is not None:
-            cut()
+        """Cancel the loop, once: our handler and the one that Prefect sets both receive the same signal."""
+        cancel, self.cancel = self.cancel, None
+        if cancel is not None:
+            cancel()
 
     def handle_sigterm(self, *_: Any, **__: Any) -> None:  # noqa: ANN401  (Prefect's signature)
-        """End: Prefect's own way leaves a coroutine behind that nobody awaits."""
+        """Stop the loop; Prefect's own handler would leave a coroutine that is never awaited."""
         self.end()
 
 
-def deployments_of(night: ScheduledRun) -> list[RunnerDeployment]:
+def deployments_of(run: ScheduledRun) -> list[RunnerDeployment]:
     """Return the deployments of a run file: its release on the cron line, and its calibration, run by hand.
 
     Both are named after the population and run once at a time. Only a run file with an estimated model has the second.
 
     Raises:
-        RunFileError: a cron line that no date fits.
+        RunFileError: no date matches the cron line.
     """
     try:
-        schedule = Cron(night.cron, timezone=night.zone)
+        schedule = Cron(run.cron, timezone=run.zone)
     except ValueError:
         raise RunFileError(
-            f"{escape_text(night.run_file.name)}: [schedule] cron = {night.cron!r}: "
-            "no date fits it, or Prefect reads it not"
+            f"{escape_text(run.run_file.name)}: [schedule] cron = {run.cron!r}: no date fits it, or "
+            f"Prefect reads it not"
         ) from None
-    nightly = _deployment(release, night, schedule)
-    return [nightly, _deployment(calibrate, night, None)] if night.is_calibrated else [nightly]
+    release_deployment = _deployment(release, run, schedule)
+    return [release_deployment, _deployment(calibrate, run, None)] if run.is_calibrated else [release_deployment]
 
 
-def _deployment(flow: Flow[Any, Any], night: ScheduledRun, schedule: Schedule | None) -> RunnerDeployment:
-    made = RunnerDeployment.from_flow(
+def _deployment(flow: Flow[Any, Any], run: ScheduledRun, schedule: Schedule | None) -> RunnerDeployment:
+    deployment = RunnerDeployment.from_flow(
         flow,
-        name=night.population,
+        name=run.population,
         schedule=schedule,
-        parameters={"run_file": str(night.run_file)},
+        parameters={"run_file": str(run.run_file)},
         concurrency_limit=ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW),
         tags=["agedp"],
     )
-    made.entrypoint = f"{FLOW_FILE}:{flow.fn.__name__}"
-    return made
+    deployment.entrypoint = f"{FLOW_FILE}:{flow.fn.__name__}"
+    return deployment
 
 
 def serve(deployments: Sequence[RunnerDeployment], *, ready: Callable[[], None]) -> None:
-    """Run the deployments as they fall due until this process is told to stop; their schedules then pause."""
+    """Run the deployments on their schedules until a signal stops this process; their schedules then pause."""
     runner = _ScheduleRunner(pause_on_shutdown=True)
 
-    async def running() -> None:
+    async def run_until_stopped() -> None:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        runner.cut = lambda: loop.call_soon_threadsafe(task.cancel) if task else None
-        for told in (signal.SIGTERM, signal.SIGHUP):  # Prefect hears the first only once it has started
-            loop.add_signal_handler(told, runner.end)
-        for each in deployments:
-            await runner.aadd_deployment(each)
+        runner.cancel = lambda: loop.call_soon_threadsafe(task.cancel) if task else None
+        for signal_number in (signal.SIGTERM, signal.SIGHUP):  # Prefect handles SIGTERM only after it has started
+            loop.add_signal_handler(signal_number, runner.end)
+        for deployment in deployments:
+            await runner.aadd_deployment(deployment)
         ready()
         await runner.start()
 
     with suppress(KeyboardInterrupt, TerminationSignal, asyncio.CancelledError):
-        asyncio.run(running())
+        asyncio.run(run_until_stopped())

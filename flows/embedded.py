@@ -1,8 +1,9 @@
-"""Prefect's own server as a child that cannot outlive its parent: it stops when its standard input ends.
+"""Prefect's server as a child process that cannot outlive its parent: it stops when its standard input ends.
 
 Started by `flows.server` by file path. It binds a port on 127.0.0.1 itself, the one of PREFECT_SERVER_API_PORT or a
-free one, and says which on standard output, so there is no race for it; however the parent ends, the pipe closes and
-the server with it. With the word `schedules` it schedules runs and has pages, else it is for one run.
+free one, and prints it on standard output, so that no other process can take the port in between. When the parent
+ends, for any reason, the pipe closes and the server stops. With the argument `schedules` it schedules runs and has a
+user interface; without it, it serves one run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _GRACE_SECONDS = 5
 
 def main() -> None:
     """Serve until standard input ends."""
-    os.umask(0o077)  # its database is the run's own
+    os.umask(0o077)  # only the user of the run may read its database
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", int(os.environ.get("PREFECT_SERVER_API_PORT", "0"))))

@@ -1,41 +1,41 @@
-"""What `agedp plan --frontier` says: the least risk for each error, for people and for machines."""
+"""Output of `agedp plan --frontier`: the least risk for each error, as text and as JSON."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from flows.words import change_json, change_words
+from flows.words import change_json, change_text
 from pipelines.promise.frontier import Frontier, SchedulePoint, foresee_frontier
 from pipelines.work import Work
 
 
 def frontier_json(work: Work) -> dict[str, Any]:
-    """Return the frontier for machines; a risk without bound is null."""
-    found = foresee_frontier(work)
+    """Return the frontier as JSON; an unbounded risk is null."""
+    frontier = foresee_frontier(work)
     return {
-        "series": found.series,
-        "households": found.homes,
-        "method": found.method,
-        "target_risk": _finite(found.target),
-        **change_json(found.change),
-        "choices": [_choice_json(one) for one in found.choices],
+        "series": frontier.series,
+        "households": frontier.homes,
+        "method": frontier.method,
+        "target_risk": _finite(frontier.target),
+        **change_json(frontier.change),
+        "choices": [_choice_json(choice) for choice in frontier.choices],
     }
 
 
-def _choice_json(one: SchedulePoint) -> dict[str, Any]:
+def _choice_json(choice: SchedulePoint) -> dict[str, Any]:
     return {
-        "epsilon": one.loss,
-        "age_days": one.age_days,
-        "interval_days": one.interval_days,
-        "risk": _finite(one.risk),
-        "adds_up_to": one.adds_up_to,
-        "ended_by": one.ended_by,
-        "error_kwh": one.error_kwh,
-        "noise_sd_kwh": one.noise_kwh,
-        "total_lasts_days": one.days,
-        "promised": one.promised,
-        "cheapest": one.cheapest,
+        "epsilon": choice.loss,
+        "age_days": choice.age_days,
+        "interval_days": choice.interval_days,
+        "risk": _finite(choice.risk),
+        "adds_up_to": choice.adds_up_to,
+        "ended_by": choice.ended_by,
+        "error_kwh": choice.error_kwh,
+        "noise_sd_kwh": choice.noise_kwh,
+        "total_lasts_days": choice.days,
+        "promised": choice.promised,
+        "cheapest": choice.cheapest,
     }
 
 
@@ -44,43 +44,45 @@ def _finite(value: float | None) -> float | None:
 
 
 def frontier_lines(work: Work) -> list[str]:
-    """Return the frontier for people."""
-    found = foresee_frontier(work)
+    """Return the frontier as lines for the terminal."""
+    frontier = foresee_frontier(work)
     return [
-        f"least risk for each error, {found.series}, {found.homes} homes, method {found.method}, losses up to the cap",
-        f"error: noise, and {found.change.kwh:.2f} kWh a home that a mean moves from day to day,",
-        f"   {change_words(found.change)}",
+        f"least risk for each error, {frontier.series}, {frontier.homes} homes, method {frontier.method}, losses "
+        "up to the cap",
+        f"error: noise, and {frontier.change.kwh:.2f} kWh a home that a mean moves from day to day,",
+        f"   {change_text(frontier.change)}",
         "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
-        *(_choice_line(one) for one in found.choices),
-        *_marked_lines(found),
+        *(_choice_line(choice) for choice in frontier.choices),
+        *_legend_lines(frontier),
         "This version releases every day: an interval of several days is for comparison.",
     ]
 
 
-def _choice_line(one: SchedulePoint) -> str:
-    mark = ("=" if one.promised else "") + (">" if one.cheapest else "")
-    lasts = "for ever" if one.days is None else f"{one.days:,} days"
+def _choice_line(choice: SchedulePoint) -> str:
+    mark = ("=" if choice.promised else "") + (">" if choice.cheapest else "")
+    lasts = "for ever" if choice.days is None else f"{choice.days:,} days"
     return (
-        f"{mark:2s}{one.error_kwh:10.3f}  {one.noise_kwh:10.3f} {_risk(one):>10s} {one.loss:10.4f} {one.age_days:10d} "
-        f"{one.interval_days:12d}   {lasts}"
+        f"{mark:2s}{choice.error_kwh:10.3f}  {choice.noise_kwh:10.3f} {_risk_text(choice):>10s} "
+        f"{choice.loss:10.4f} {choice.age_days:10d} "
+        f"{choice.interval_days:12d}   {lasts}"
     )
 
 
-def _risk(one: SchedulePoint) -> str:
-    """Return the peak; without one what the releases add up to, where something ends them."""
-    if math.isfinite(one.risk):
-        return f"{one.risk:.4f}"
-    return "no bound" if one.adds_up_to is None else f"+{one.adds_up_to:.4f}"
+def _risk_text(choice: SchedulePoint) -> str:
+    """Return the peak risk; if it is unbounded, the composed loss of all releases until the series ends."""
+    if math.isfinite(choice.risk):
+        return f"{choice.risk:.4f}"
+    return "no bound" if choice.adds_up_to is None else f"+{choice.adds_up_to:.4f}"
 
 
-def _marked_lines(found: Frontier) -> list[str]:
-    own = [one for one in found.choices if one.promised]
-    best = [one for one in found.choices if one.cheapest]
-    lines = ["= what the run file says now"] if own else []
-    if ends := {one.ended_by for one in found.choices if not math.isfinite(one.risk) and one.ended_by}:
+def _legend_lines(frontier: Frontier) -> list[str]:
+    promised = [choice for choice in frontier.choices if choice.promised]
+    cheapest = [choice for choice in frontier.choices if choice.cheapest]
+    lines = ["= what the run file says now"] if promised else []
+    if ends := {choice.ended_by for choice in frontier.choices if not math.isfinite(choice.risk) and choice.ended_by}:
         lines.append(f"+ grows with every release: what they add up to until {' or '.join(sorted(ends))} ends them")
-    if best:
+    if cheapest:
         lines.append(
-            f"> least error of daily releases at a risk of at most {found.target:.4g}, which is the run file's"
+            f"> least error of daily releases at a risk of at most {frontier.target:.4g}, which is the run file's"
         )
     return lines

@@ -1,8 +1,8 @@
-"""Handles: what Prefect holds in place of a value that must stay inside this process.
+"""Handles: what Prefect receives in place of a value that must not leave this process.
 
-Prefect may store, log or pickle whatever a task takes and returns. A task of agedp takes and returns handles: to
+Prefect may store, log or pickle the arguments and results of a task. The tasks of agedp take and return handles: for
 Prefect a handle is a label, such as "sums of london-homes". Pickling one fails, so no setting of Prefect can persist
-the value behind it.
+its value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class RunHandle(Generic[T]):
 
     @property
     def value(self) -> T:
-        """Return the value, in the process that made the handle."""
+        """The value, in the process that created the handle."""
         return self._value
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What `agedp init` prints: what was read off the files, the noise of each notion, and what is to be decided."""
+"""Output of `agedp init`: facts about the input files, the noise of each notion, and the keys to decide."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from agedp_data.readers.layout import INTERVAL_MINUTES
 from agedp_data.shown import escape_text
-from flows.words import counted, four_digits
+from flows.words import count_text, four_digits
 from pipelines.init import InitialFiles, missing_options
 from pipelines.noise_table import NoiseTable, noise_table
 
@@ -16,7 +16,7 @@ _WIDTH = 118
 
 
 def initial_json(initial: InitialFiles) -> dict[str, Any]:
-    """Return what was written for machines; no name of an input file is in it."""
+    """Return what was written as JSON, without names of input files."""
     return {
         "run_file": str(initial.run_file),
         "roster": str(initial.roster),
@@ -29,10 +29,11 @@ def initial_json(initial: InitialFiles) -> dict[str, Any]:
 
 
 def initial_lines(initial: InitialFiles) -> list[str]:
-    """Return what was read, proposed and left to decide, for people."""
+    """Return the facts, proposals and undecided keys as lines for the terminal."""
     facts = initial.facts
     return [
-        f"{facts.dataset}: {counted(facts.households, 'household')}, {counted(facts.days, 'day')} from {facts.first} "
+        f"{facts.dataset}: {count_text(facts.households, 'household')}, {count_text(facts.days, 'day')} from "
+        f"{facts.first} "
         f"to {facts.last}",
         *_column_lines(initial),
         "",
@@ -40,7 +41,7 @@ def initial_lines(initial: InitialFiles) -> list[str]:
         "",
         *_age_lines(initial),
         *_next_lines(initial),
-        f"{initial.roster}: {counted(initial.households, 'household')}, read off the files; "
+        f"{initial.roster}: {count_text(initial.households, 'household')}, read off the files; "
         "correct it from your records",
     ]
 
@@ -62,8 +63,11 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
 def noise_lines(table: NoiseTable) -> Iterator[str]:
     """Yield the noise of each notion, a column for each pair of epsilon and clamp."""
     fewest, most = table.households
-    households = counted(most, "household") if fewest == most else f"{fewest:,} to {most:,} households"
-    yield f"Noise of a daily mean, standard deviation in kWh per household, {households}, {counted(table.days, 'day')}."
+    households = count_text(most, "household") if fewest == most else f"{fewest:,} to {most:,} households"
+    yield (
+        f"Noise of a daily mean, standard deviation in kWh per household, {households}, "
+        f"{count_text(table.days, 'day')}."
+    )
     if not table.given:
         yield "Examples of epsilon and clamp; nothing is decided."
     heads = [f"e={epsilon:f}, {clamp:f} kWh" for epsilon, clamp in table.pairs]

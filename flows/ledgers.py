@@ -1,4 +1,4 @@
-"""What `agedp ledger show`, `verify` and `export` say, and what a folder is checked against."""
+"""Output of `agedp ledger show`, `verify`, `upgrade` and `export`, and the check of a folder against a ledger."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from agedp_data.config import load
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import Fault, Ledger, StatementRecord
-from agedp_data.ledger.database import MEND
+from agedp_data.ledger.database import REPAIR_HINT
 from agedp_data.losses import format_epsilon
 from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import export_ledger
 from pipelines.handover.received import ReleaseFolder
 
-_TOLD = 5
-"""How many faults a line tells of."""
+_MAX_FAULTS = 5
+"""Number of faults that an error message lists."""
 
 
-def _address(place: str) -> tuple[str, str | None]:
-    """Return the ledger and the population of a run file, or a ledger that is named by its URL with everybody in it."""
-    if "://" in place:
-        return place, None
-    run = load(Path(place))
-    return run.output.ledger, run.population.name
+def _address(address: str) -> tuple[str, str | None]:
+    """Return URL and population of a run file's ledger; for the URL of a ledger, all populations (None)."""
+    if "://" in address:
+        return address, None
+    run_file = load(Path(address))
+    return run_file.output.ledger, run_file.population.name
 
 
-def shown(place: str) -> list[dict[str, Any]]:
-    """Return the releases to a run file's population, or all of a ledger by its URL, oldest first."""
-    url, population = _address(place)
+def release_rows_json(address: str) -> list[dict[str, Any]]:
+    """Return the releases of a run file's population, or of all populations of a ledger URL, oldest first."""
+    url, population = _address(address)
     with Ledger.open(url) as ledger:
         rows = ledger.rows(population)
     return [
@@ -51,27 +51,27 @@ def shown(place: str) -> list[dict[str, Any]]:
     ]
 
 
-def statements(place: str) -> list[dict[str, Any]]:
-    """Return what was claimed to a run file's population, or to all of a ledger by its URL, oldest first."""
-    url, population = _address(place)
+def statement_rows_json(address: str) -> list[dict[str, Any]]:
+    """Return the statements of a run file's population, or of all populations of a ledger URL, oldest first."""
+    url, population = _address(address)
     with Ledger.open(url) as ledger:
-        kept = [row for row in ledger.statements(population) if row.population]
-    return [{"seq": row.seq, "population": row.population, "at": row.at, **_told(row)} for row in kept]
+        rows = [row for row in ledger.statements(population) if row.population]
+    return [{"seq": row.seq, "population": row.population, "at": row.at, **_statement_json(row)} for row in rows]
 
 
-def _told(row: StatementRecord) -> dict[str, Any]:
+def _statement_json(row: StatementRecord) -> dict[str, Any]:
     claim = json.loads(row.claim)
     days = {key: claim["days"][key] for key in ("released", "first", "last")}
     return {"version": claim["version"], **days, "hash": row.hash}
 
 
-def show_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the releases for people."""
-    return ["seq    day         series          state     epsilon       published   hash", *map(_show_line, rows)]
+def release_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the releases as a table for the terminal."""
+    return ["seq    day         series          state     epsilon       published   hash", *map(_release_line, rows)]
 
 
 def statement_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the statements for people."""
+    """Return the statements as a table for the terminal."""
     return ["seq    statement of  version  days  first       last        hash", *map(_statement_line, rows)]
 
 
@@ -82,32 +82,32 @@ def _statement_line(row: dict[str, Any]) -> str:
     )
 
 
-def _show_line(row: dict[str, Any]) -> str:
+def _release_line(row: dict[str, Any]) -> str:
     return (
         f"{row['seq']:<5d}  {row['day']}  {row['series']:14s}  {row['state']:8s}  {row['epsilon']:12s}  "
         f"{row['published_on']}  {row['hash'][:16]}"
     )
 
 
-def verified(place: str) -> tuple[dict[str, Any], str]:
-    """Return what was verified, for machines and for people.
+def verify_ledger(address: str) -> tuple[dict[str, Any], str]:
+    """Verify a ledger and return the result as JSON and as text.
 
     Raises:
-        LedgerError: the first faults, and how many there are.
+        LedgerError: the ledger has faults; the message lists the first and counts the rest.
     """
-    with Ledger.open(_address(place)[0]) as ledger:
+    with Ledger.open(_address(address)[0]) as ledger:
         _require_sound(ledger)
         head, length = ledger.head(), ledger.length()
     return {"rows": length, "head": head}, f"{length} rows, every hash as it was written; head {head}"
 
 
-def upgraded(place: str) -> tuple[dict[str, Any], str]:
-    """Upgrade a ledger and return what was done, for machines and for people.
+def upgrade_ledger(address: str) -> tuple[dict[str, Any], str]:
+    """Upgrade a ledger to the newest form and return the result as JSON and as text.
 
     Raises:
-        LedgerError: the ledger is closed, or not as it was written.
+        LedgerError: the ledger is closed or damaged.
     """
-    with Ledger.open(_address(place)[0]) as ledger:
+    with Ledger.open(_address(address)[0]) as ledger:
         _require_sound(ledger)
         mark = ledger.upgrade(at=clock.today())
     facts = {"form": FORM, "row": mark.seq if mark else 0}
@@ -122,29 +122,29 @@ def upgraded(place: str) -> tuple[dict[str, Any], str]:
 def _require_sound(ledger: Ledger) -> None:
     faults = ledger.verify()
     if faults:
-        said = "; ".join(_fault(each) for each in faults[:_TOLD])
-        more = f"; and {len(faults) - _TOLD} more" if len(faults) > _TOLD else ""
-        raise LedgerError(f"the ledger is not as it was written: {said}{more}; {MEND}")
+        text = "; ".join(_fault_text(fault) for fault in faults[:_MAX_FAULTS])
+        further = f"; and {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
+        raise LedgerError(f"the ledger is not as it was written: {text}{further}; {REPAIR_HINT}")
 
 
-def _fault(found: Fault) -> str:
-    where = f"row {found.seq} ({found.table}):" if found.seq else found.table
-    return f"{where} {found.what}"
+def _fault_text(fault: Fault) -> str:
+    position = f"row {fault.seq} ({fault.table}):" if fault.seq else fault.table
+    return f"{position} {fault.problem}"
 
 
-def verified_against(folder: ReleaseFolder, url: str) -> None:
+def verify_folder_against(folder: ReleaseFolder, url: str) -> None:
     """Check a verified release folder against a ledger, which is checked first.
 
     Raises:
-        LedgerError: the ledger is not as it was written, or does not say what the folder says.
+        LedgerError: the ledger is damaged, or differs from the folder.
     """
     with Ledger.open(url) as ledger:
         _require_sound(ledger)
         verify_against(folder, ledger)
 
 
-def exported(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, Any], str]:
-    """Export a ledger, close it if asked to, and say so to machines and people."""
+def export_rows(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, Any], str]:
+    """Export a ledger to a file, closing it with `close`, and return the result as JSON and as text."""
     rows = export_ledger(load(run_file).output.ledger, file, closed_at=clock.today() if close else None)
     ending = "; this ledger is closed and goes on where `agedp ledger import` puts it" if close else ""
     return {"rows": rows, "closed": close}, f"{rows} rows written to {file}{ending}"

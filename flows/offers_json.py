@@ -1,4 +1,4 @@
-"""What `agedp plan` says of every notion for a target, for machines; the keys are in docs/plan.md."""
+"""JSON output of `agedp plan --notions`: every notion for a target; docs/plan.md describes the keys."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from pipelines.work import Work
 
 
 def promises_json(work: Work, target: ComparisonTarget) -> dict[str, Any]:
-    """Return the offers for machines."""
-    found = compare_promises(work, target)
+    """Return the offers of all notions as JSON."""
+    comparison = compare_promises(work, target)
     return {
-        "target": _target_json(found.target),
-        "series": found.series,
-        "by": found.groups,
-        "households": found.homes,
-        "days": len(found.days),
-        **change_json(found.change),
-        "offers": [_offer_json(one, found) for one in found.offers],
+        "target": _target_json(comparison.target),
+        "series": comparison.series,
+        "by": comparison.groups,
+        "households": comparison.homes,
+        "days": len(comparison.days),
+        **change_json(comparison.change),
+        "offers": [_offer_json(offer, comparison) for offer in comparison.offers],
     }
 
 
 def _target_json(target: ComparisonTarget) -> dict[str, Any]:
-    kept = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
-    return {**kept, "from": "the run file's promise" if target.own else "asked for"}
+    value = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
+    return {**value, "from": "the run file's promise" if target.own else "asked for"}
 
 
-def _offer_json(one: NotionOffer, found: NotionComparison) -> dict[str, Any]:
-    if one.series is None or one.figure is None:
-        return {"notion": one.notion, "method": one.method, "lacking": one.lacking}
+def _offer_json(offer: NotionOffer, comparison: NotionComparison) -> dict[str, Any]:
+    if offer.series is None or offer.figure is None:
+        return {"notion": offer.notion, "method": offer.method, "lacking": offer.lacking}
     return {
-        "notion": one.notion,
-        "method": one.method,
-        "promise": one.keys,
-        "bounds": None if one.amount is None else exact_text(one.amount),
-        "figure": _figure_json(one.figure, one.series),
-        **_series_json(one.series, found),
-        "usable": one.series.noise_kwh <= found.change.kwh,
-        **({"needs": _needs_json(one.needs)} if one.needs else {}),
-        **({} if one.ahead is None else {"bounds_ahead": exact_text(one.ahead)}),
-        "promised": one.promised,
-        "kept": one.kept,
-        "cheapest": one.cheapest,
+        "notion": offer.notion,
+        "method": offer.method,
+        "promise": offer.keys,
+        "bounds": None if offer.amount is None else exact_text(offer.amount),
+        "figure": _figure_json(offer.figure, offer.series),
+        **_series_json(offer.series, comparison),
+        "usable": offer.series.noise_kwh <= comparison.change.kwh,
+        **({"needs": _needs_json(offer.needs)} if offer.needs else {}),
+        **({} if offer.ahead is None else {"bounds_ahead": exact_text(offer.ahead)}),
+        "promised": offer.promised,
+        "kept": offer.kept,
+        "cheapest": offer.cheapest,
     }
 
 
-def _figure_json(figure: LossBound, series: SeriesCost) -> dict[str, Any]:
+def _figure_json(bound: LossBound, series: SeriesCost) -> dict[str, Any]:
     return {
-        "name": figure.name,
+        "name": bound.name,
         "epsilon": None if series.reaches is None else format_epsilon(series.reaches),
-        "about": figure.about,
-        "class": figure.kind,
-        "assumption": figure.assumption,
+        "about": bound.about,
+        "class": bound.kind,
+        "assumption": bound.assumption,
     }
 
 
-def _series_json(series: SeriesCost, found: NotionComparison) -> dict[str, Any]:
+def _series_json(series: SeriesCost, comparison: NotionComparison) -> dict[str, Any]:
     return {
         "epsilon_first_day": format_epsilon(series.losses[0]),
         "epsilon_least_day": format_epsilon(min(series.losses)),
@@ -70,7 +70,7 @@ def _series_json(series: SeriesCost, found: NotionComparison) -> dict[str, Any]:
         "epsilon_mean_day": format_epsilon(series.epsilon),
         "noise_sd_kwh": _finite(series.noise_kwh),
         "noise_sd_worst_day_kwh": _finite(series.worst_kwh),
-        "noise_of_change": _finite(series.noise_kwh / found.change.kwh),
+        "noise_of_change": _finite(series.noise_kwh / comparison.change.kwh),
         "unusable_days": series.unusable_days,
         "released_days": len(series.losses),
         "skipped_days": series.skipped,

@@ -1,4 +1,4 @@
-"""What `agedp plan` says: the due days, their loss and noise, where the promise ends, the contract."""
+"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, the contract."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from flows.offers_json import promises_json
 from flows.preflight_text import planned_preflight_lines
 from flows.promising import promises_lines
 from flows.words import (
-    counted,
-    deviation,
-    promised_lines,
+    count_text,
+    noise_deviation,
+    promised_bound_lines,
     skips_json,
     skips_text,
+    typical_noise_line,
     waiting_lines,
-    yardstick_line,
 )
 from pipelines.plan import PlannedRelease, ended_because
 from pipelines.promise.grant import DAYS_NEAR
@@ -29,33 +29,33 @@ from pipelines.promise.outlook import Skip
 from pipelines.sanitise import RunOutlook, foresee, require_corrections
 from pipelines.work import Work
 
-_SHOWN = 5
+_MAX_SHOWN_LINES = 5
 _YEAR = 365
 _HEADING = "day         publish on  series          homes   epsilon   noise sd kWh a home"
 
 
 def plan_json(work: Work) -> dict[str, Any]:
-    """Return the plan for machines."""
-    found = foresee(work)
-    ended = _ended(work, found)
+    """Return the plan as JSON."""
+    plan = foresee(work)
+    reason = _ended_reason(work, plan)
     return {
         "population": work.run.population.name,
-        "due": [_row(work, one) for one in found.now.planned],
-        "skipped_ahead": skips_json(_skipped_ahead(found)),
-        "waiting": [day.isoformat() for day in found.waiting],
-        "refused": "" if found.now.refused is None else str(found.now.refused),
-        "spent": format_epsilon(found.spent),
-        "last_possible_day": _newest(work) if ended else _last_day(found),
-        "ended": ended,
-        **({"mean_noise_by_schedule": means} if (means := _alternatives(work, found)) else {}),
+        "due": [_planned_json(work, planned_release) for planned_release in plan.now.planned],
+        "skipped_ahead": skips_json(_skipped_ahead(plan)),
+        "waiting": [day.isoformat() for day in plan.waiting],
+        "refused": "" if plan.now.refused is None else str(plan.now.refused),
+        "spent": format_epsilon(plan.spent),
+        "last_possible_day": _last_released_day(work) if reason else _last_day(plan),
+        "ended": reason,
+        **({"mean_noise_by_schedule": means} if (means := _mean_noise_by_schedule(work, plan)) else {}),
         **({} if work.rows() else {"notions": _notions_json(work)}),
         "contract": work.promise,
     }
 
 
-def _last_day(found: RunOutlook) -> str:
-    ahead = found.outlook
-    return ahead.last_day.isoformat() if ahead.last_day and ahead.ended_by_promise else ""
+def _last_day(plan: RunOutlook) -> str:
+    forecast = plan.outlook
+    return forecast.last_day.isoformat() if forecast.last_day and forecast.ended_by_promise else ""
 
 
 def _notions_json(work: Work) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _notions_json(work: Work) -> dict[str, Any]:
         return {"lacking": str(error)}
 
 
-def _row(work: Work, planned: PlannedRelease) -> dict[str, Any]:
+def _planned_json(work: Work, planned: PlannedRelease) -> dict[str, Any]:
     row = planned.row
     series = work.run.series[row.series]
     line: dict[str, Any] = {
@@ -78,12 +78,12 @@ def _row(work: Work, planned: PlannedRelease) -> dict[str, Any]:
     }
     if row.state != "released":
         return line | {"why": planned.why}
-    sd, unit = deviation(row, series)
+    sd, unit = noise_deviation(row, series)
     return line | {f"noise_sd_{unit}": sd}
 
 
-def plan_words(work: Work) -> str:
-    """Return the due days of a run that was planned, as a public table."""
+def plan_table(work: Work) -> str:
+    """Return the due days of a planned run as a public Markdown table."""
     days = work.agenda.due
     if not days:
         return "Nothing is due that is not released already."
@@ -92,26 +92,26 @@ def plan_words(work: Work) -> str:
 
 
 def plan_lines(work: Work) -> list[str]:
-    """Return the plan for people."""
-    found = foresee(work)
+    """Return the plan as lines for the terminal."""
+    plan = foresee(work)
     return [
-        *_due_lines(work, found.now.planned),
-        *waiting_lines(found.waiting),
+        *_due_lines(work, plan.now.planned),
+        *waiting_lines(plan.waiting),
         *_delivery_lines(work),
         *planned_preflight_lines(work),
-        *_spent_lines(work, found),
+        *_spent_lines(work, plan),
         *_horizon_lines(work),
         *filter(None, [work.run.notion.remark]),
-        *_alternatives_lines(work, found),
+        *_alternatives_lines(work, plan),
         *(["risk against error over age, interval and loss: `agedp plan --frontier`"] if work.model else []),
-        *([] if found.outlook.next_day is None else _notions_lines(work)),
+        *([] if plan.outlook.next_day is None else _notions_lines(work)),
         "contract, as it will be registered:",
         *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
     ]
 
 
 def _notions_lines(work: Work) -> list[str]:
-    """Return every notion beside the promise before the first release, when one can still choose; then, where it is."""
+    """Return the comparison of all notions before the first release; later, the option that prints it."""
     try:
         if not work.rows():
             return ["", *promises_lines(work, ComparisonTarget()), ""]
@@ -123,39 +123,47 @@ def _notions_lines(work: Work) -> list[str]:
 def _due_lines(work: Work, planned: tuple[PlannedRelease, ...]) -> list[str]:
     if not planned:
         return ["nothing is due that is not released already"]
-    kept = [one.row for one in planned if one.row.state == "released"]
-    skipped = f" and {len(planned) - len(kept)} will be skipped" if len(kept) < len(planned) else ""
-    lines = [f"{counted(len(kept), 'release')} {'is' if len(kept) == 1 else 'are'} due{skipped}:", _HEADING]
-    shown = list(planned) if len(planned) <= 2 * _SHOWN else [*planned[:_SHOWN], None, *planned[-_SHOWN:]]
-    lines += ["..." if one is None else _due_line(work, one) for one in shown]
+    rows = [planned_release.row for planned_release in planned if planned_release.row.state == "released"]
+    skipped = f" and {len(planned) - len(rows)} will be skipped" if len(rows) < len(planned) else ""
+    lines = [f"{count_text(len(rows), 'release')} {'is' if len(rows) == 1 else 'are'} due{skipped}:", _HEADING]
+    shown_releases = (
+        list(planned)
+        if len(planned) <= 2 * _MAX_SHOWN_LINES
+        else [*planned[:_MAX_SHOWN_LINES], None, *planned[-_MAX_SHOWN_LINES:]]
+    )
+    lines += [
+        "..." if planned_release is None else _due_line(work, planned_release) for planned_release in shown_releases
+    ]
     lines += _skipped_lines(planned)
-    noises = [deviation(row, work.run.series[row.series]) for row in kept]
+    noises = [noise_deviation(row, work.run.series[row.series]) for row in rows]
     if means := [sd for sd, unit in noises if unit == "kwh"]:
-        lines.append(yardstick_line(max(means)))
+        lines.append(typical_noise_line(max(means)))
     return lines
 
 
 def _due_line(work: Work, planned: PlannedRelease) -> str:
     row, series = planned.row, work.run.series[planned.row.series]
-    homes = sum(series.by_group(row.cells, row.households).values())
-    start = f"{row.day}  {row.published_on}  {row.series:14s}  {homes:5d}   "
+    households = sum(series.by_group(row.cells, row.households).values())
+    prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:5d}   "
     if row.state != "released":
-        return f"{start}skipped: {planned.why}"
-    sd, unit = deviation(row, series)
-    return start + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
+        return f"{prefix}skipped: {planned.why}"
+    sd, unit = noise_deviation(row, series)
+    return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
 
 
 def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
-    """Return by reason which days will be skipped, whether or not their lines are shown."""
+    """Return the days that will be skipped, by reason, including those whose lines are not shown."""
     reasons: dict[str, list[Skip]] = {}
-    for one in planned:
-        if one.why:
-            reasons.setdefault(one.why, []).append((date.fromisoformat(one.row.day), one.row.series))
-    return [f"skipped ({why}): {skips_text(skips)}" for why, skips in reasons.items()]
+    for planned_release in planned:
+        if planned_release.why:
+            reasons.setdefault(planned_release.why, []).append(
+                (date.fromisoformat(planned_release.row.day), planned_release.row.series)
+            )
+    return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
 
 
 def _delivery_lines(work: Work) -> list[str]:
-    """Return what a live run file leaves open: what a first run will ask for, and whether a day was delivered."""
+    """Return what a live run file lacks: keys that a first run requires, and the marker of a delivery."""
     schedule, missing = work.run.schedule, []
     try:
         require_corrections(work)
@@ -169,101 +177,101 @@ def _delivery_lines(work: Work) -> list[str]:
     ]
 
 
-def _spent_lines(work: Work, found: RunOutlook) -> list[str]:
-    """Return what is and would be spent of the total, and where the promise ends."""
-    planned = sum(row.loss for row in found.now.releases)
+def _spent_lines(work: Work, plan: RunOutlook) -> list[str]:
+    """Return the spent and planned loss, its total cap, and the end of the promise."""
+    planned = sum(row.loss for row in plan.now.releases)
     total = work.run.promise.epsilon_total
     of_total = "no total cap" if total == "unlimited" else f"of epsilon_total = {total:f}"
     lines = [
-        f"about one household, all days together: epsilon {format_epsilon(found.spent)} is spent, these releases add "
+        f"about one household, all days together: epsilon {format_epsilon(plan.spent)} is spent, these releases add "
         f"{format_epsilon(planned)}; {of_total}",
-        *_promised_lines(work, found),
+        *_promised_bound_lines(work, plan),
     ]
-    lines += _end_lines(work, found)
-    if later := _skipped_ahead(found):
-        lines.append(f"days that will be skipped later ({DAYS_NEAR}): {skips_text(later)}")
+    lines += _end_lines(work, plan)
+    if skipped_later := _skipped_ahead(plan):
+        lines.append(f"days that will be skipped later ({DAYS_NEAR}): {skips_text(skipped_later)}")
     return lines
 
 
-def _end_lines(work: Work, found: RunOutlook) -> list[str]:
-    """Return where the promise ends, or when it ended and why."""
-    ahead = found.outlook
-    if ended := _ended(work, found):
-        return [f"the series has ended: last released day {_newest(work)}; {ended}"]
-    if found.now.refused is not None:
-        last = found.now.releases[-1].day if found.now.releases else "none"
-        return [f"the promise ends: last possible day {last}; then {found.now.refused}"]
-    if ahead.next_day is None:
+def _end_lines(work: Work, plan: RunOutlook) -> list[str]:
+    """Return the last possible day of the promise, or when the series ended and why."""
+    forecast = plan.outlook
+    if reason := _ended_reason(work, plan):
+        return [f"the series has ended: last released day {_last_released_day(work)}; {reason}"]
+    if plan.now.refused is not None:
+        last = plan.now.releases[-1].day if plan.now.releases else "none"
+        return [f"the promise ends: last possible day {last}; then {plan.now.refused}"]
+    if forecast.next_day is None:
         return []
-    end = "the promise ends there" if ahead.ended_by_promise else "as far as the period, or ten years, go"
-    return [f"last possible day, if each is released when it is due: {ahead.last_day or 'none'} ({end})"]
+    explanation = "the promise ends there" if forecast.ended_by_promise else "as far as the period, or ten years, go"
+    return [f"last possible day, if each is released when it is due: {forecast.last_day or 'none'} ({explanation})"]
 
 
-def _ended(work: Work, found: RunOutlook) -> str:
-    """Return why nothing is released any more, "" if something will be, or nothing ever was."""
-    ahead, rows = found.outlook, work.rows()
-    if not rows or found.now.releases:
+def _ended_reason(work: Work, plan: RunOutlook) -> str:
+    """Return why the series has ended, "" if it continues or has not begun."""
+    forecast, rows = plan.outlook, work.rows()
+    if not rows or plan.now.releases:
         return ""
-    if found.now.refused is not None:
-        return str(found.now.refused)
-    if ahead.next_day is None:
+    if plan.now.refused is not None:
+        return str(plan.now.refused)
+    if forecast.next_day is None:
         return f"its period ended with {work.run.schedule.last_day}"
-    if ahead.last_day is None and ahead.ended_by_promise:
-        return ahead.stopped or ahead.beyond or ended_because(work.terms, rows)
+    if forecast.last_day is None and forecast.ended_by_promise:
+        return forecast.stopped or forecast.beyond or ended_because(work.terms, rows)
     return ""
 
 
-def _newest(work: Work) -> str:
+def _last_released_day(work: Work) -> str:
     return max((row.day for row in work.rows() if row.state == "released"), default="none")
 
 
-def _promised_lines(work: Work, found: RunOutlook) -> list[str]:
-    """Return what the figure that the promise bounds comes to with these releases."""
-    notion, rows = work.run.notion, [*work.rows(), *found.now.releases]
-    if not found.now.releases:
+def _promised_bound_lines(work: Work, plan: RunOutlook) -> list[str]:
+    """Return the bound that the promise limits, after these releases."""
+    notion, rows = work.run.notion, [*work.rows(), *plan.now.releases]
+    if not plan.now.releases:
         return []
     figures = notion.figures(rows, work.terms.envelopes[0], None)
-    told = promised_lines(notion, {figure.name: figure_told(figure, notion.limits) for figure in figures})
-    return [f"with these releases: {line}" for line in told]
+    lines = promised_bound_lines(notion, {figure.name: figure_told(figure, notion.limits) for figure in figures})
+    return [f"with these releases: {line}" for line in lines]
 
 
 def _horizon(work: Work) -> int | None:
-    """Return after how many releases the series is over, if the promise says so."""
+    """Return the number of releases after which the series ends, None if the promise has no horizon."""
     horizon: object = getattr(work.run.promise, "horizon_days", None)
     return horizon if isinstance(horizon, int) else None
 
 
 def _horizon_lines(work: Work) -> list[str]:
-    """Return one line where a promise is spread over another number of days than are to be released."""
+    """Return one line if the horizon of the promise differs from the number of days of the schedule."""
     horizon, days = _horizon(work), work.run.schedule.days
     if horizon is None or days is None or horizon == days:
         return []
-    said = f"horizon_days = {horizon}, but [schedule] has {days} days: "
+    text = f"horizon_days = {horizon}, but [schedule] has {days} days: "
     if horizon < days:
-        return [f"{said}the series is over after {horizon} of them"]
-    return [f"{said}what the other {horizon - days} would spend is not spent; horizon_days = {days} has less noise"]
+        return [f"{text}the series is over after {horizon} of them"]
+    return [f"{text}what the other {horizon - days} would spend is not spent; horizon_days = {days} has less noise"]
 
 
-def _alternatives(work: Work, found: RunOutlook) -> dict[str, float]:
+def _mean_noise_by_schedule(work: Work, plan: RunOutlook) -> dict[str, float]:
     """Return the mean noise scale by schedule."""
-    notion = work.run.notion  # over what is published, as it is enforced
-    return notion.alternatives(_compared_days(work, found)) if isinstance(notion, Promise) else {}
+    notion = work.run.notion  # over the published days, as the promise is enforced
+    return notion.alternatives(_compared_days(work, plan)) if isinstance(notion, Promise) else {}
 
 
-def _compared_days(work: Work, found: RunOutlook) -> int:
-    """Return over how many days schedules are compared: the promise's, or those that are due now, or a year."""
-    return _horizon(work) or max(len({one.row.day for one in found.now.planned}), _YEAR)
+def _compared_days(work: Work, plan: RunOutlook) -> int:
+    """Return the number of days over which schedules are compared: the horizon, the days due now, or a year."""
+    return _horizon(work) or max(len({planned_release.row.day for planned_release in plan.now.planned}), _YEAR)
 
 
-def _alternatives_lines(work: Work, found: RunOutlook) -> list[str]:
-    """Return one line that sets the promised schedule beside the others, if there are others."""
-    means = [f"{name} {mean:.4g}" for name, mean in _alternatives(work, found).items()]
-    over = f"over {_compared_days(work, found)} days, one published each day"
-    said = f"mean noise scale by schedule {over}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
-    return [said] if means else []
+def _alternatives_lines(work: Work, plan: RunOutlook) -> list[str]:
+    """Return one line that compares the promised schedule with alternatives, if there are any."""
+    means = [f"{name} {mean:.4g}" for name, mean in _mean_noise_by_schedule(work, plan).items()]
+    period = f"over {_compared_days(work, plan)} days, one published each day"
+    text = f"mean noise scale by schedule {period}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
+    return [text] if means else []
 
 
-def _skipped_ahead(found: RunOutlook) -> list[Skip]:
+def _skipped_ahead(plan: RunOutlook) -> list[Skip]:
     """Return the days that will be skipped once they are due, if every day is released then."""
-    due = max((one.row.day for one in found.now.planned), default="")
-    return [(day, series) for day, series in found.outlook.skipped if day.isoformat() > due and not series]
+    due = max((planned_release.row.day for planned_release in plan.now.planned), default="")
+    return [(day, series) for day, series in plan.outlook.skipped if day.isoformat() > due and not series]

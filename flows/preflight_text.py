@@ -17,13 +17,13 @@ _TITLE = "Preflight of the input files (confidential)"
 
 
 def preflight_lines(work: Work) -> list[str]:
-    """Return the findings of a run: all of them before the first release, later only what is remarkable."""
-    found = work.findings if work.is_first else [each for each in work.findings if each.verdict != "ok"]
-    return [f"{_TITLE}:", *_table(found)] if found else []
+    """Return the findings of a run: all of them before the first release, later only warnings and refusals."""
+    findings = work.findings if work.is_first else [finding for finding in work.findings if finding.verdict != "ok"]
+    return [f"{_TITLE}:", *_table(findings)] if findings else []
 
 
 def planned_preflight_lines(work: Work) -> list[str]:
-    """Return the findings about the input files before the first release, read for it; nothing after it."""
+    """Read the input files and return the findings about them before the first release; nothing after it."""
     if any(row.state == "released" for row in work.rows()):
         return []
     try:
@@ -38,4 +38,4 @@ def planned_preflight_lines(work: Work) -> list[str]:
 
 
 def _table(findings: Sequence[Finding]) -> list[str]:
-    return [f"  {each.check:13s} {each.verdict:8s} {each.result}" for each in findings]
+    return [f"  {finding.check:13s} {finding.verdict:8s} {finding.result}" for finding in findings]

@@ -1,6 +1,6 @@
-"""A bar per stage on the terminal, for people who wait: on standard error, and nothing if that is no terminal.
+"""Progress bars, one per stage, on standard error if that is a terminal.
 
-What is shown is a stage's name, how many of its pieces are done, and the address of a cluster's dashboard.
+A bar shows the stage's name and how many of its tasks are done; the address of a cluster's dashboard is printed once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from pipelines.blocks import SILENT, ProgressReporter
 
-_WORDS = {
+_STAGE_LABELS = {
     "hash": "naming files",
     "open": "opening files",
     "read": "reading",
@@ -29,28 +29,28 @@ _WORDS = {
 
 
 @contextmanager
-def bars(*, wanted: bool = True) -> Iterator[ProgressReporter]:
-    """Yield whom the stages may tell how far they are; nobody unless it is `wanted` and there is a terminal."""
-    if not (wanted and sys.stderr.isatty()):
+def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
+    """Yield a progress callback for the stages; a silent one unless `enabled` and standard error is a terminal."""
+    if not (enabled and sys.stderr.isatty()):
         yield SILENT
         return
     columns = (TextColumn("{task.description:20s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as shown:
-        yield _told(shown)
+    with Progress(*columns, console=Console(stderr=True)) as display:
+        yield _reporter(display)
 
 
-def _told(shown: Progress) -> ProgressReporter:
+def _reporter(display: Progress) -> ProgressReporter:
     tasks: dict[str, TaskID] = {}
-    links: set[str] = set()
+    shown_links: set[str] = set()
 
     def progress(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
-            tasks[stage] = shown.add_task(_WORDS.get(stage, stage))
-        shown.update(tasks[stage], completed=done, total=total)
+            tasks[stage] = display.add_task(_STAGE_LABELS.get(stage, stage))
+        display.update(tasks[stage], completed=done, total=total)
 
     def dashboard(link: str) -> None:
-        if link not in links:
-            links.add(link)
-            shown.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
+        if link not in shown_links:
+            shown_links.add(link)
+            display.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
 
     return ProgressReporter(progress, dashboard)

@@ -1,4 +1,4 @@
-"""What `agedp plan` says of every notion for a target: the target, the table for people."""
+"""Text output of `agedp plan --notions`: every notion that meets a target, with its noise and its end."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agedp_data.errors import RunFileError
 from agedp_data.losses import NANO
 from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
 from agedp_data.notions.parameters import LARGEST
-from flows.words import change_words, four_digits
+from flows.words import change_text, four_digits
 from pipelines.promise.offers import ComparisonTarget, NotionComparison, NotionOffer
 from pipelines.promise.promises import compare_promises
 from pipelines.work import Work
 
 _WIDTH = 118
 _HEADING = "   {notion:14s} {method:{width}s}  promises of  epsilon a day  noise kWh of change   first day   last day"
-_NEEDED = "   {notion:14s} {method:{width}s}    homes     figure  epsilon a day   last day"
-_LEAST_WIDTH = 26
-_WORDS = (
+_REMEDY_ROW = "   {notion:14s} {method:{width}s}    homes     figure  epsilon a day   last day"
+_MIN_WIDTH = 26
+_COLUMN_NOTES = (
     "promises: the most that the figure may come to; of: what that is about. epsilon a day: mean over the days, "
     "~ where they differ. noise: standard deviation of what is added to a mean, kWh a home, root mean square over "
     "the days; it is all that an interval in the release covers. +: goes on."
@@ -30,22 +30,22 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def target_of(risk: str | None, error_kwh: str | None) -> ComparisonTarget:
-    """Return the target that the command was given, in words; none leaves it to the run file's promise.
+def parse_target(risk: str | None, error_kwh: str | None) -> ComparisonTarget:
+    """Return the target of --risk or --error-kwh; without either it is the bound of the run file's promise.
 
     Raises:
-        RunFileError: both, or what is no amount above 0.
+        RunFileError: both options, or a value that is not a number above 0.
     """
     if risk is not None and error_kwh is not None:
         raise RunFileError("--risk and --error-kwh are two targets; name one")
     if error_kwh is not None:
-        return ComparisonTarget(error_kwh=float(_amount("--error-kwh", error_kwh)))
-    return ComparisonTarget(risk=None if risk is None else _amount("--risk", risk))
+        return ComparisonTarget(error_kwh=float(_parse_amount("--error-kwh", error_kwh)))
+    return ComparisonTarget(risk=None if risk is None else _parse_amount("--risk", risk))
 
 
-def _amount(option: str, written: str) -> Decimal:
+def _parse_amount(option: str, value_text: str) -> Decimal:
     try:
-        amount = Decimal(written) if _NUMBER.fullmatch(written) else Decimal("nan")
+        amount = Decimal(value_text) if _NUMBER.fullmatch(value_text) else Decimal("nan")
         if not amount.is_finite() or not Decimal("0.000001") <= amount <= LARGEST:
             raise InvalidOperation
     except InvalidOperation:
@@ -54,100 +54,110 @@ def _amount(option: str, written: str) -> Decimal:
 
 
 def promises_lines(work: Work, target: ComparisonTarget) -> list[str]:
-    """Return the offers for people."""
-    found = compare_promises(work, target)
-    had = [one for one in found.offers if one.series is not None]
-    about = _about(had)
+    """Return the offers of all notions as lines for the terminal."""
+    comparison = compare_promises(work, target)
+    available = [offer for offer in comparison.offers if offer.series is not None]
+    letters = _scope_letters(available)
     return [
-        *_head_lines(found),
-        _HEADING.format(notion="notion", method="method", width=_width(had)),
-        *(_offer_line(one, found, about, width=_width(had)) for one in had),
-        *_about_lines(about),
-        *_mark_lines(found, had),
-        *_ended_lines(had),
-        *_ahead_lines(had),
-        *_some_days_lines(had),
-        *_unusable_lines(found),
-        *_lacking_lines(found),
-        *_wrapped("", _WORDS),
+        *_head_lines(comparison),
+        _HEADING.format(notion="notion", method="method", width=_width(available)),
+        *(_offer_line(offer, comparison, letters, width=_width(available)) for offer in available),
+        *_scope_lines(letters),
+        *_mark_lines(comparison, available),
+        *_ended_lines(available),
+        *_future_bound_lines(available),
+        *_some_days_lines(available),
+        *_unusable_lines(comparison),
+        *_impossible_lines(comparison),
+        *_wrapped("", _COLUMN_NOTES),
     ]
 
 
-def _head_lines(found: NotionComparison) -> list[str]:
-    target = found.target
-    kept = f"a figure of {_short(target.risk)}" if target.risk is not None else f"a noise of {target.error_kwh:g} kWh"
-    whence = ", which the run file promises" if target.own else ""
-    group = f"the smallest group by {found.groups}, which decides" if found.groups else "all in one mean"
-    asked = f"{len(found.days)} days from {found.days[0]}" + (" and on" if found.endless else f" to {found.days[-1]}")
-    changes = change_words(found.change)
+def _head_lines(comparison: NotionComparison) -> list[str]:
+    target = comparison.target
+    target_text = (
+        f"a figure of {_epsilon_text(target.risk)}"
+        if target.risk is not None
+        else f"a noise of {target.error_kwh:g} kWh"
+    )
+    origin = ", which the run file promises" if target.own else ""
+    group = f"the smallest group by {comparison.groups}, which decides" if comparison.groups else "all in one mean"
+    period = f"{len(comparison.days)} days from {comparison.days[0]}" + (
+        " and on" if comparison.endless else f" to {comparison.days[-1]}"
+    )
+    changes = change_text(comparison.change)
     return [
-        *_wrapped("", f"which promise keeps {kept}{whence}, and what each costs: {found.series}, {asked}"),
+        *_wrapped("", f"which promise keeps {target_text}{origin}, and what each costs: {comparison.series}, {period}"),
         *_wrapped(
             "",
-            f"{found.homes} homes ({group}); a mean changes by {_kwh(found.change.kwh)} kWh from day to day, {changes}",
+            f"{comparison.homes} homes ({group}); a mean changes by {_kwh_text(comparison.change.kwh)} kWh from "
+            f"day to day, {changes}",
         ),
     ]
 
 
-def _about(offers: list[NotionOffer]) -> dict[tuple[str, str, str], str]:
-    """Return a letter for each thing that figures are about, with what they assume; a star where they assume it."""
-    found: dict[tuple[str, str, str], str] = {}
-    for one in offers:
-        if one.figure is not None and (key := _key(one.figure)) not in found:
-            star = "" if one.figure.kind == ASSUMPTION_FREE else "*"
-            found[key] = f"{_LETTERS[len(found) % len(_LETTERS)]}{star}"
-    return found
+def _scope_letters(offers: list[NotionOffer]) -> dict[tuple[str, str, str], str]:
+    """Return a letter for each scope and assumption of the bounds, with a star for a conditional bound."""
+    letters: dict[tuple[str, str, str], str] = {}
+    for offer in offers:
+        if offer.figure is not None and (key := _scope_key(offer.figure)) not in letters:
+            suffix = "" if offer.figure.kind == ASSUMPTION_FREE else "*"
+            letters[key] = f"{_LETTERS[len(letters) % len(_LETTERS)]}{suffix}"
+    return letters
 
 
-def _key(figure: LossBound) -> tuple[str, str, str]:
-    """Return what a letter stands for; by which method, behind the assumption, the offer's own line says."""
-    return figure.about, figure.kind, figure.assumption.partition(" (method")[0]
+def _scope_key(bound: LossBound) -> tuple[str, str, str]:
+    """Return scope, class and assumption of a bound; the method, which the offer's line names, is removed."""
+    return bound.about, bound.kind, bound.assumption.partition(" (method")[0]
 
 
 def _width(offers: list[NotionOffer]) -> int:
-    return max([_LEAST_WIDTH, *(len(one.method) for one in offers)])
+    return max([_MIN_WIDTH, *(len(offer.method) for offer in offers)])
 
 
 def _offer_line(
-    one: NotionOffer, found: NotionComparison, about: dict[tuple[str, str, str], str], *, width: int
+    offer: NotionOffer, comparison: NotionComparison, letters: dict[tuple[str, str, str], str], *, width: int
 ) -> str:
-    series, figure = one.series, one.figure
-    if series is None or figure is None:
+    series, bound = offer.series, offer.figure
+    if series is None or bound is None:
         raise RuntimeError("an offer without a series has no line")
-    mark = ("=" if one.promised else " ") + (">" if one.cheapest else " ")
-    day = ("~" if min(series.losses) < max(series.losses) else "") + _round(series.epsilon)
-    of_change = series.noise_kwh / found.change.kwh
+    mark = ("=" if offer.promised else " ") + (">" if offer.cheapest else " ")
+    day = ("~" if min(series.losses) < max(series.losses) else "") + _loss_text(series.epsilon)
+    noise_to_change = series.noise_kwh / comparison.change.kwh
     return (
-        f"{mark} {one.notion:14s} {one.method:{width}s} {_short(one.amount):>9s} {about[_key(figure)]:2s} {day:>14s} "
-        f"{_kwh(series.noise_kwh):>10s} {_kwh(of_change):>9s}{'!' if one.needs else ' '}  {series.first_day}  "
+        f"{mark} {offer.notion:14s} {offer.method:{width}s} {_epsilon_text(offer.amount):>9s} "
+        f"{letters[_scope_key(bound)]:2s} {day:>14s} "
+        f"{_kwh_text(series.noise_kwh):>10s} {_kwh_text(noise_to_change):>9s}{'!' if offer.needs else ' '}  "
+        f"{series.first_day}  "
         f"{series.last_day}{'+' if series.beyond else ''}"
     )
 
 
-def _kwh(value: float) -> str:
+def _kwh_text(value: float) -> str:
     if not math.isfinite(value):
         return "no end"
     return f"{value:.3f}" if value < 1000 else f"{value:,.0f}"
 
 
-def _short(amount: Decimal | None) -> str:
+def _epsilon_text(amount: Decimal | None) -> str:
     return "none" if amount is None else four_digits(float(amount))
 
 
-def _about_lines(about: dict[tuple[str, str, str], str]) -> Iterator[str]:
-    for (what, kind, assumption), letter in about.items():
-        holds = "whatever is true of the homes" if kind == ASSUMPTION_FREE else f"if {assumption}"
-        yield from _wrapped(f"{letter:3s}", f"about {what}; {holds}")
+def _scope_lines(letters: dict[tuple[str, str, str], str]) -> Iterator[str]:
+    for (scope, kind, assumption), letter in letters.items():
+        condition = "whatever is true of the homes" if kind == ASSUMPTION_FREE else f"if {assumption}"
+        yield from _wrapped(f"{letter:3s}", f"about {scope}; {condition}")
 
 
-def _mark_lines(found: NotionComparison, had: list[NotionOffer]) -> Iterator[str]:
-    if any(one.promised for one in had):
+def _mark_lines(comparison: NotionComparison, available: list[NotionOffer]) -> Iterator[str]:
+    if any(offer.promised for offer in available):
         yield "=  what the run file says now"
-    if any(one.cheapest for one in found.offers):
-        least = "least noise" if found.target.risk is not None else "least figure"
+    if any(offer.cheapest for offer in comparison.offers):
+        criterion = "least noise" if comparison.target.risk is not None else "least figure"
         yield from _wrapped(
             ">  ",
-            f"{least} of those that keep the target on every day asked for, apart with and without an assumption (*); "
+            f"{criterion} of those that keep the target on every day asked for, apart with and without an "
+            "assumption (*); "
             "what they are about is yours to weigh: no noise can",
         )
     else:
@@ -155,62 +165,65 @@ def _mark_lines(found: NotionComparison, had: list[NotionOffer]) -> Iterator[str
 
 
 def _ended_lines(offers: list[NotionOffer]) -> Iterator[str]:
-    for one in offers:
-        if one.series is not None and (one.series.ended_by or one.series.skipped):
-            skipped = f"{one.series.skipped} days are skipped" if one.series.skipped else ""
-            ends = f"{one.series.ended_by or ''} ends it on {one.series.last_day}" if one.series.ended_by else ""
-            yield f"   {one.notion}, {one.method}: {'; '.join(filter(None, [ends, skipped]))}"
+    for offer in offers:
+        if offer.series is not None and (offer.series.ended_by or offer.series.skipped):
+            skipped_text = f"{offer.series.skipped} days are skipped" if offer.series.skipped else ""
+            end_text = (
+                f"{offer.series.ended_by or ''} ends it on {offer.series.last_day}" if offer.series.ended_by else ""
+            )
+            yield f"   {offer.notion}, {offer.method}: {'; '.join(filter(None, [end_text, skipped_text]))}"
 
 
-def _ahead_lines(offers: list[NotionOffer]) -> Iterator[str]:
-    for one in offers:
-        if one.ahead is not None:
+def _future_bound_lines(offers: list[NotionOffer]) -> Iterator[str]:
+    for offer in offers:
+        if offer.ahead is not None:
             yield (
-                f"   {one.notion}, {one.method}: released days carry {_short(one.amount)} already; it binds those to "
-                f"come to {_short(one.ahead)}"
+                f"   {offer.notion}, {offer.method}: released days carry {_epsilon_text(offer.amount)} already; "
+                "it binds those to "
+                f"come to {_epsilon_text(offer.ahead)}"
             )
 
 
 def _some_days_lines(offers: list[NotionOffer]) -> Iterator[str]:
-    """Yield which usable series have days that are not."""
-    for one in offers:
-        if one.series is not None and one.needs is None and one.series.unusable_days:
+    """Yield the usable series that have single unusable days."""
+    for offer in offers:
+        if offer.series is not None and offer.needs is None and offer.series.unusable_days:
             yield (
-                f"   {one.notion}, {one.method}: usable on the whole, but {one.series.unusable_days} of "
-                f"{len(one.series.losses)} days have more noise than the mean changes by"
+                f"   {offer.notion}, {offer.method}: usable on the whole, but {offer.series.unusable_days} of "
+                f"{len(offer.series.losses)} days have more noise than the mean changes by"
             )
 
 
-def _unusable_lines(found: NotionComparison) -> Iterator[str]:
-    unusable = [one for one in found.offers if one.needs is not None]
+def _unusable_lines(comparison: NotionComparison) -> Iterator[str]:
+    unusable = [offer for offer in comparison.offers if offer.needs is not None]
     if not unusable:
         return
-    where = "in the smallest group" if found.groups else "on the roster"
-    yield f"!  unusable: the noise exceeds what a mean changes by from day to day. So many homes {where} would mend"
+    scope = "in the smallest group" if comparison.groups else "on the roster"
+    yield f"!  unusable: the noise exceeds what a mean changes by from day to day. So many homes {scope} would mend"
     yield "   it, or so large a figure under the same caps (none: they, or the model, permit none):"
     width = _width(unusable)
-    yield _NEEDED.format(notion="notion", method="method", width=width)
-    for one in unusable:
-        if one.needs is not None:
-            start = f"   {one.notion:14s} {one.method:{width}s} {one.needs.homes:8,d} "
-            figure = _short(one.needs.figure)
-            yield f"{start} {figure:>9s} {_round(one.needs.epsilon):>14s}   {one.needs.last_day or ''}".rstrip()
+    yield _REMEDY_ROW.format(notion="notion", method="method", width=width)
+    for offer in unusable:
+        if offer.needs is not None:
+            start = f"   {offer.notion:14s} {offer.method:{width}s} {offer.needs.homes:8,d} "
+            figure = _epsilon_text(offer.needs.figure)
+            yield f"{start} {figure:>9s} {_loss_text(offer.needs.epsilon):>14s}   {offer.needs.last_day or ''}".rstrip()
 
 
-def _round(loss: int) -> str:
+def _loss_text(loss: int) -> str:
     return four_digits(loss / NANO)
 
 
-def _lacking_lines(found: NotionComparison) -> Iterator[str]:
+def _impossible_lines(comparison: NotionComparison) -> Iterator[str]:
     reasons: dict[tuple[str, str], list[str]] = {}
-    for one in found.offers:
-        if one.lacking:
-            reasons.setdefault((one.notion, one.lacking), []).append(one.method)
+    for offer in comparison.offers:
+        if offer.lacking:
+            reasons.setdefault((offer.notion, offer.lacking), []).append(offer.method)
     if reasons:
         yield "cannot be had here:"
-    for (notion, why), methods in reasons.items():
-        named = "; ".join(filter(None, methods))
-        yield from _wrapped("   ", f"{notion}{f' ({named})' if named else ''}: {why}")
+    for (notion, reason), methods in reasons.items():
+        method_names = "; ".join(filter(None, methods))
+        yield from _wrapped("   ", f"{notion}{f' ({method_names})' if method_names else ''}: {reason}")
 
 
 def _wrapped(start: str, text: str) -> list[str]:

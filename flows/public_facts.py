@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import format_epsilon
-from flows.words import counted, deviation, shown, waiting_lines
+from flows.words import count_text, format_path, noise_deviation, waiting_lines
 from pipelines.internal_reports import format_reports_status
 from pipelines.plan import RELEASED
 from pipelines.work import Work
@@ -21,7 +21,7 @@ _UNITS = {"kwh": "kWh per household", "households": "households per count"}
 def due_text(work: Work) -> str:
     """Return which days are due."""
     days = [due.day for due in work.agenda.due]
-    text = f"{counted(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
+    text = f"{count_text(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
     return " ".join([text, *(f"{line}." for line in waiting_lines(work.agenda.waiting))])
 
 
@@ -29,7 +29,7 @@ def released_text(work: Work) -> str:
     """Return how many days were released and skipped, at which epsilon and noise."""
     rows = released_rows(work)
     days, skipped = len({row.day for row in rows}), len(work.released) - len(rows)
-    text = f"{counted(days, 'day')} released, {skipped} skipped."
+    text = f"{count_text(days, 'day')} released, {skipped} skipped."
     if not rows:
         return text
     loss, noise = format_epsilon(_largest_day(rows)), _noise_text(work, rows)
@@ -42,12 +42,12 @@ def released_rows(work: Work) -> tuple[ReleaseRecord, ...]:
 
 
 def published_text(work: Work) -> str:
-    """Return where the release folder lies."""
-    return f"Release folder: {shown(work.run.output.release)}" if work.has_ledger else "Nothing was due yet."
+    """Return the path of the release folder."""
+    return f"Release folder: {format_path(work.run.output.release)}" if work.has_ledger else "Nothing was due yet."
 
 
 def report_text(work: Work) -> str:
-    """Return what became of the internal report."""
+    """Return the path of the internal report, or the reason why it was not written."""
     text = format_reports_status(work)
     return "Nothing was due yet." if text is None else f"Internal report: {text}."
 
@@ -69,6 +69,6 @@ def _noise_text(work: Work, rows: Sequence[ReleaseRecord]) -> str:
     """Return the largest noise of each series."""
     noise: dict[str, tuple[float, str]] = {}
     for row in rows:
-        sd, unit = deviation(row, work.run.series[row.series])
+        sd, unit = noise_deviation(row, work.run.series[row.series])
         noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
     return ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())

@@ -1,4 +1,4 @@
-"""What `agedp publish` says."""
+"""`agedp publish`: write the release folder again, and its output."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from pipelines.publish import project
 from pipelines.work import begin
 
 
-def published(run_file: Path, day: date | None, *, statement: int | None = None) -> tuple[dict[str, Any], str]:
-    """Write the release folder, now, as it stood on a day, or as a statement told of it; say so to machines and people.
+def publish_folder(run_file: Path, day: date | None, *, statement: int | None = None) -> tuple[dict[str, Any], str]:
+    """Write the release folder as of now, of a day or of a statement, and return the result as JSON and as text.
 
     Raises:
-        InputError: both a day and a statement, or one that never was.
+        InputError: both a day and a statement, or a day or statement that does not exist.
     """
     if day is not None and statement is not None:
         raise InputError("--as-of and --statement each name one folder; give one of them")
     work = begin(run_file)
     ledger = work.checked_ledger()
     if statement is not None:
-        same, stood = project_statement(work, ledger, statement), f", as statement {statement} told of it"
+        is_identical = project_statement(work, ledger, statement)
+        version_text = f", as statement {statement} told of it"
     elif day is not None:
-        same, stood = project_as_of(work, ledger, day), f", as it stood at the end of {day}"
+        is_identical = project_as_of(work, ledger, day)
+        version_text = f", as it stood at the end of {day}"
     else:
         project(work, ledger)
-        same, stood = True, ""
-    changed = "; other software, interval or ledger than then: the figures are the same, the bytes not"
-    return {
-        "same_bytes": same
-    }, f"{format_location(work.run.output.release)}: written again{stood}{'' if same else changed}"
+        is_identical, version_text = True, ""
+    note = "; other software, interval or ledger than then: the figures are the same, the bytes not"
+    text = f"{format_location(work.run.output.release)}: written again{version_text}{'' if is_identical else note}"
+    return {"same_bytes": is_identical}, text

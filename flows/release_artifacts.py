@@ -1,6 +1,6 @@
-"""What a release leaves in Prefect: artifacts, an event and an asset. All of it is public.
+"""Prefect artifacts, event and asset of a release. All of them are public.
 
-Keys contain the population, so that each has a history of its own: `agedp-plan-<population>`,
+Keys contain the population, so that each population has a separate history: `agedp-plan-<population>`,
 `agedp-released-days-<population>`, `agedp-statement-<population>` and `agedp-report-<population>`. Each new release
 emits the event `agedp.release.published` and materializes the asset `agedp://<population>/release`; either can trigger
 an automation that starts what comes downstream.
@@ -21,31 +21,31 @@ from agedp_data.losses import format_epsilon
 from agedp_data.readers import storage
 from flows import words
 from flows.artifacts import artifact_key, record, slug
-from flows.planning import plan_words
+from flows.planning import plan_table
 from flows.public_facts import released_rows
-from flows.words import deviation
+from flows.words import noise_deviation
 from pipelines.handover.received import REPORT
 from pipelines.work import Work
 
 EVENT = "agedp.release.published"
-_MOST_ROWS = 500
+_MAX_ROWS = 500
 _BROWSABLE = ("http://", "https://")
 
 
 def record_plan(work: Work) -> None:
     """Record the due days."""
-    text = plan_words(work)
+    text = plan_table(work)
     record(lambda: create_markdown_artifact(text, key=_key("plan", work), description="Due days"))
 
 
 def record_release(work: Work) -> None:
-    """Record the released days, the statement and the place of the report, and announce a new release."""
-    table, text = released_table(work), words.statement_words(work)
+    """Record the released days, the statement and the path of the report, and emit the event of a new release."""
+    table, text = released_table(work), words.statement_markdown(work)
     if table:
-        newest = f", the newest {_MOST_ROWS}" if len(table) > _MOST_ROWS else ""
+        newest = f", the newest {_MAX_ROWS}" if len(table) > _MAX_ROWS else ""
         record(
             lambda: create_table_artifact(
-                table[-_MOST_ROWS:], key=_key("released-days", work), description=f"Days released by this run{newest}"
+                table[-_MAX_ROWS:], key=_key("released-days", work), description=f"Days released by this run{newest}"
             )
         )
     record(lambda: create_markdown_artifact(text, key=_key("statement", work), description="Privacy statement"))
@@ -57,7 +57,7 @@ def record_release(work: Work) -> None:
 
 def _announce(work: Work) -> None:
     """Emit the event of a new release."""
-    facts = words.result(work)
+    facts = words.result_json(work)
     payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
     resource = {"prefect.resource.id": asset_key(work), "prefect.resource.name": work.population}
     record(lambda: emit_event(EVENT, resource=resource, payload=payload))
@@ -80,13 +80,13 @@ def asset(work: Work) -> Asset:
 
 
 def released_table(work: Work) -> list[dict[str, Any]]:
-    """Return the days that this run released: a line for each day, series and group, with the mean if it is one."""
+    """Return the days that this run released: a line for each day, series and group, with the mean if published."""
     return [line for row in released_rows(work) for line in _lines(work, row)]
 
 
 def _lines(work: Work, row: ReleaseRecord) -> list[dict[str, Any]]:
     series = work.run.series[row.series]
-    noise, unit = deviation(row, series)
+    noise, unit = noise_deviation(row, series)
     day: Mapping[str, Any] = {"day": row.day, "series": row.series}
     cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
     if series.statistic != "mean":
@@ -116,9 +116,9 @@ def _link_report(work: Work) -> None:
 
 
 def _address(work: Work) -> str:
-    """Return where the release folder lies: its URL, or its path on the machine that ran the flow."""
-    place = storage.format_location(work.run.output.release).rstrip("/")
-    return place if work.outbox else str(Path(place).absolute())
+    """Return the URL of the release folder, or its path on the machine that ran the flow."""
+    location = storage.format_location(work.run.output.release).rstrip("/")
+    return location if work.outbox else str(Path(location).absolute())
 
 
 def _key(kind: str, work: Work) -> str:

@@ -2,7 +2,7 @@
 
 The tasks are the stages of `pipelines.sanitise` in the same order. Each takes and returns a handle, so Prefect draws
 the arrows between them and stores none of their values. Prefect receives the path of the run file, a date, names of
-stages, public text and public counts, and where the release folder lies.
+stages, public text and public counts, and the path of the release folder.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from flows.stage_runs import (
     RETRIED,
     FlowObserver,
     State,
-    completed,
     end_of_flow,
+    hide_bug_details,
     observe,
     observer_of_flow,
+    result_of,
     run_stage,
-    unless_bug,
 )
 from pipelines import sanitise
 from pipelines.blocks import SILENT, ProgressReporter
@@ -59,9 +59,9 @@ def release(run_file: str, as_of: date | None = None) -> State:
     with observer_of_flow("agedp plan") as observer:
         try:
             run = _begin(run_file, as_of, observer)
-            planned = completed(plan(run, return_state=True), observer)
-            readings = completed(ingest(planned, return_state=True), observer)
-            sums = completed(aggregate(readings, return_state=True), observer)
+            planned = result_of(plan(run, return_state=True), observer)
+            readings = result_of(ingest(planned, return_state=True), observer)
+            sums = result_of(aggregate(readings, return_state=True), observer)
             drawn = release_days(sums, return_state=True)
             _publish_committed(run, drawn, observer)
         except AgedpError as error:
@@ -70,23 +70,23 @@ def release(run_file: str, as_of: date | None = None) -> State:
 
 
 def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHandle[Work]:
-    """Load what the run rests on; of a bug Prefect gets the class alone, for its text could quote the roster."""
-    work = unless_bug("the run file", lambda: begin(run_file, as_of=as_of, told=observer.progress), observer)
+    """Load run file, roster and model; of a bug Prefect receives only the class, because its text may quote data."""
+    work = hide_bug_details("the run file", lambda: begin(run_file, as_of=as_of, told=observer.progress), observer)
     observer.result, observer.confidential = work, work.confidential
     return RunHandle(f"run of {work.population}", work)
 
 
-def _publish_committed(run: RunHandle[Work], drawn: State, observer: FlowObserver) -> None:
-    """Publish and report what was committed, also before a day that was refused; then raise what the release raised."""
+def _publish_committed(run: RunHandle[Work], release_state: State, observer: FlowObserver) -> None:
+    """Publish and report the committed days, also those before a refused day; then raise the error of the release."""
     refusal = observer.error
-    if drawn.is_completed() or isinstance(refusal, LedgerError):
-        publish_task = unless_bug("publish", lambda: _publish_task(run.value), observer)
-        folder = publish_task(run, wait_for=[allow_failure(drawn)], return_state=True)
-        completed(folder, observer)
-        unless_bug("publish", lambda: release_artifacts.record_release(run.value), observer)
-        completed(report(run, wait_for=[folder], return_state=True), observer)
+    if release_state.is_completed() or isinstance(refusal, LedgerError):
+        publish_task = hide_bug_details("publish", lambda: _select_publish_task(run.value), observer)
+        folder = publish_task(run, wait_for=[allow_failure(release_state)], return_state=True)
+        result_of(folder, observer)
+        hide_bug_details("publish", lambda: release_artifacts.record_release(run.value), observer)
+        result_of(report(run, wait_for=[folder], return_state=True), observer)
     observer.error = refusal
-    completed(drawn, observer)
+    result_of(release_state, observer)
 
 
 def _stage(
@@ -94,23 +94,23 @@ def _stage(
 ) -> RunHandle[Work] | State:
     """Run a stage of `pipelines.sanitise`, log one line of public facts, and return the handle of its result."""
 
-    def staged() -> RunHandle[Work]:
+    def execute() -> RunHandle[Work]:
         stage(run.value)
         get_run_logger().info(text(run.value))
         return RunHandle(f"{label} of {run.value.population}", run.value)
 
-    return run_stage(name, staged)
+    return run_stage(name, execute)
 
 
 @task(name="plan", task_run_name="plan", **ONCE)
 def plan(run: RunHandle[Work]) -> RunHandle[Work] | State:
     """Compare the run file with the contract of the ledger and find the due days."""
 
-    def planned(work: Work) -> None:
+    def plan_and_record(work: Work) -> None:
         sanitise.plan(work)
         release_artifacts.record_plan(work)
 
-    return _stage("plan", planned, run, due_text, "plan")
+    return _stage("plan", plan_and_record, run, due_text, "plan")
 
 
 @task(name="ingest", task_run_name="ingest", **RETRIED)
@@ -129,14 +129,14 @@ def aggregate(readings: RunHandle[Work]) -> RunHandle[Work] | State:
 def release_days(sums: RunHandle[Work]) -> RunHandle[Work] | State:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
 
-    def released(work: Work) -> None:
+    def release_and_log(work: Work) -> None:
         try:
             sanitise.release_days(work)
         except Refused:
             get_run_logger().info(released_text(work))  # what was committed before the refused day
             raise
 
-    return _stage("release", released, sums, released_text, "released days")
+    return _stage("release", release_and_log, sums, released_text, "released days")
 
 
 @task(name="publish", task_run_name="publish", **RETRIED)
@@ -149,15 +149,15 @@ def publish(released: RunHandle[Work]) -> RunHandle[Work] | State:
 def report(published: RunHandle[Work]) -> RunHandle[Work] | State:
     """Write the internal records and the internal report; what fails is a warning and leaves the run completed."""
 
-    def reported(work: Work) -> None:
+    def write_and_warn(work: Work) -> None:
         write_reports(work)
         if work.report_failures or work.notices:
             get_run_logger().warning(warning_text(work))
 
-    return _stage("report", reported, published, report_text, "internal report")
+    return _stage("report", write_and_warn, published, report_text, "internal report")
 
 
-def _publish_task(work: Work) -> Task[Any, Any]:
+def _select_publish_task(work: Work) -> Task[Any, Any]:
     """Return the task `publish`; where this run released a day, as one that materializes the release."""
     if not released_rows(work):
         return publish
@@ -165,14 +165,16 @@ def _publish_task(work: Work) -> Task[Any, Any]:
     return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
 
 
-def run_release(run_file: str, as_of: date | None, told: ProgressReporter = SILENT) -> tuple[Work, AgedpError | None]:
-    """Run the flow in this process and return what it made, which Prefect itself never sees, and what ended it.
+def run_release(
+    run_file: str, as_of: date | None, progress: ProgressReporter = SILENT
+) -> tuple[Work, AgedpError | None]:
+    """Run the flow in this process and return its result, which Prefect never receives, and the error that ended it.
 
     Raises:
         AgedpError: as the stages, except for a refused release and a failed preflight.
         StageFailed: a bug in a stage.
     """
-    observer = observe(lambda: release(run_file, as_of, return_state=True), told)
+    observer = observe(lambda: release(run_file, as_of, return_state=True), progress)
     work, error = observer.result, observer.error
     if isinstance(error, Refused | PreflightFailed) and work is not None:
         return work, error

@@ -1,8 +1,8 @@
-"""The Prefect server that a run talks to: the one of PREFECT_API_URL, or one of our own that ends with the run.
+"""The Prefect server of a run: the one of PREFECT_API_URL, or one of our own that ends with the run.
 
-Import nothing of Prefect before `served` is entered: Prefect reads its settings when it is imported. A server of our
-own listens on this machine only and asks everybody for a password: whoever may change a deployment says what a
-scheduled run executes.
+Import nothing of Prefect before entering `running_server`: Prefect reads its settings when it is imported. A server of
+our own listens on this machine only and requires a password, because anybody who may change a deployment decides what
+a scheduled run executes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipelines.internal_files import FileKind, read_content
 from pipelines.work import checked
 
 SERVED_BY = "AGEDP_SERVED_BY"
-"""Names the process of `agedp serve` to the runs that it starts."""
+"""Environment variable with the process id of `agedp serve`, for the runs that it starts."""
 
 _ANSWER_SECONDS = 10
 _PASSWORD = re.compile(r"[!-~]+:[!-~]+")
@@ -38,12 +38,12 @@ _QUIET = {
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
 }
-_OURS_FOR_A_RUN = {  # nobody reads the log of a server that ends with the run, nor opens its pages
+_OWN_FOR_A_RUN = {  # a server that ends with the run needs neither a log nor a user interface
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
     "PREFECT_UI_ENABLED": "false",
 }
-_OURS_FOR_SCHEDULES = {  # leases in memory would outlive a server that was killed as a limit that is never free again
+_OWN_FOR_SCHEDULES = {  # a killed server loses leases in memory, and its limits stay occupied
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
 }
 
@@ -54,70 +54,70 @@ class ServerError(AgedpError):
 
 @dataclass(frozen=True, slots=True)
 class PrefectServer:
-    """A server by the address of its API; where its password stands if it is our own."""
+    """The address of a server's API, and the file with its password if the server is our own."""
 
     api: str
     password_file: Path | None = None
 
     @property
     def pages(self) -> str:
-        """Return the address of its pages."""
+        """The address of its user interface."""
         return os.environ.get("PREFECT_UI_URL") or self.api.removesuffix("/api")
 
 
 @contextmanager
-def served(home: Path, *, schedules: bool = False) -> Iterator[PrefectServer]:
-    """Yield the server of PREFECT_API_URL if set, else one of our own with its files in `home`.
+def running_server(folder: Path, *, schedules: bool = False) -> Iterator[PrefectServer]:
+    """Yield the server of PREFECT_API_URL if set, else one of our own with its files in `folder`.
 
-    With `schedules` it is one that schedules runs and has pages.
+    With `schedules` our own server schedules runs and has a user interface.
 
     Raises:
-        ServerError: it does not answer, or does not start.
+        ServerError: the server does not answer, or does not start.
     """
     address = os.environ.get("PREFECT_API_URL")
-    ours = _OURS_FOR_SCHEDULES if schedules else _OURS_FOR_A_RUN
-    for name, value in (_QUIET if address else {**_QUIET, **ours}).items():
+    own_settings = _OWN_FOR_SCHEDULES if schedules else _OWN_FOR_A_RUN
+    for name, value in (_QUIET if address else {**_QUIET, **own_settings}).items():
         os.environ.setdefault(name, value)
     if address:
         _require_answer(address)
         yield PrefectServer(address)
         return
-    os.environ.setdefault("PREFECT_HOME", str(home))
-    password_file = folders.make_private(home) / "password"
+    os.environ.setdefault("PREFECT_HOME", str(folder))
+    password_file = folders.make_private(folder) / "password"
     os.environ["PREFECT_API_AUTH_STRING"] = os.environ["PREFECT_SERVER_API_AUTH_STRING"] = _password(password_file)
     child = subprocess.Popen(  # noqa: S603  (our own file, our own interpreter)
         [sys.executable, str(Path(__file__).with_name("embedded.py")), *(["schedules"] if schedules else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for us; it ends when we have said what there is to say
+        start_new_session=True,  # Ctrl-C must not reach the server before this process has sent its last events
     )
     try:
-        address = _wait(child)
+        address = _wait_for_server(child)
         os.environ["PREFECT_API_URL"] = address
         try:
             yield PrefectServer(address, password_file)
         finally:
-            _send_what_waits()
+            _flush_pending()
     finally:
         for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"):
             os.environ.pop(name, None)
-        _end(child)
+        _end_server(child)
 
 
 @contextmanager
-def served_beside(run_file: Path) -> Iterator[PrefectServer]:
-    """Yield the server for one run of a run file: one of our own has its files in the confidential folder.
+def server_for_run_file(run_file: Path) -> Iterator[PrefectServer]:
+    """Yield the server for one run of a run file; our own server has its files in the confidential folder.
 
     Raises:
-        AgedpError: the run file; or as `served`.
+        AgedpError: the run file is invalid; or as `running_server`.
     """
-    with served(Path(checked(run_file).output.confidential) / "prefect") as server:
+    with running_server(Path(checked(run_file).output.confidential) / "prefect") as server:
         yield server
 
 
 def _password(file: Path) -> str:
-    """Return the server's user and password, the same for as long as the file is there and sound."""
+    """Return the server's user and password from the file; create both if the file is missing or invalid."""
     password = read_content(file, _parse_password, FileKind.DERIVED, advice="").value
     if password is None:
         password = f"agedp:{uuid.uuid4().hex}"
@@ -133,7 +133,7 @@ def _parse_password(file: Path) -> str:
 
 
 def _require_answer(address: str) -> None:
-    """Raise ServerError unless somebody answers at an address, whatever the answer is."""
+    """Raise ServerError unless a server answers at an address, with any status."""
     try:
         with urllib.request.urlopen(f"{address.rstrip('/')}/health", timeout=_ANSWER_SECONDS):  # noqa: S310
             return
@@ -147,21 +147,21 @@ def _require_answer(address: str) -> None:
         ) from None
 
 
-def _send_what_waits() -> None:
-    """Have Prefect send the log lines and events that it holds back: without a server it tries in vain for a minute."""
+def _flush_pending() -> None:
+    """Send Prefect's buffered log lines and events; after the server has ended, Prefect would retry for a minute."""
     if handlers := sys.modules.get("prefect.logging.handlers"):
         handlers.APILogWorker.drain_all(timeout=_SEND_SECONDS)
     if worker := sys.modules.get("prefect.events.worker"):
         worker.EventsWorker.drain_all(timeout=_SEND_SECONDS)
 
 
-def _wait(child: subprocess.Popen[bytes]) -> str:
+def _wait_for_server(child: subprocess.Popen[bytes]) -> str:
     if child.stdout is None:
         raise ServerError("Prefect's embedded server has no output to read its port from")
     port = child.stdout.readline().strip().decode()
     address = f"http://127.0.0.1:{port}/api"
-    until = time.monotonic() + START_SECONDS
-    while port and child.poll() is None and time.monotonic() < until:
+    deadline = time.monotonic() + START_SECONDS
+    while port and child.poll() is None and time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=5) as answer:  # noqa: S310  (loopback http)
                 if answer.status == 200:
@@ -173,7 +173,7 @@ def _wait(child: subprocess.Popen[bytes]) -> str:
     )
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _end_server(child: subprocess.Popen[bytes]) -> None:
     if child.stdin is not None:
         child.stdin.close()
     try:

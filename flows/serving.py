@@ -1,7 +1,7 @@
 """`agedp serve`: run files on their cron lines, each a Prefect deployment named after its population.
 
-Only one run of a population goes on at a time: one that is due while another runs is cancelled, for the next one
-releases whatever is due by then. The ledger would see to it in any case; Prefect only saves the waiting.
+Only one run of a population is active at a time: a run that is due during another run is cancelled, because the next
+run releases everything due by then. The ledger permits one writer in any case; the cancellation only saves waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agedp_data.config.schedule import Live
 from agedp_data.errors import RunFileError
 from agedp_data.model import PUBLIC_FILE
 from agedp_data.shown import escape_text
-from flows.server import SERVED_BY, PrefectServer, served
+from flows.server import SERVED_BY, PrefectServer, running_server
 from pipelines import folders, locks
 from pipelines.sanitise import foresee
 from pipelines.work import begin, checked
@@ -26,7 +26,7 @@ from pipelines.work import begin, checked
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRun:
-    """A run file and when it is run; the population names it to Prefect."""
+    """A run file and its cron line; the population is the name of its deployment."""
 
     run_file: Path
     population: str
@@ -36,21 +36,21 @@ class ScheduledRun:
     is_calibrated: bool = False
 
 
-def scheduled(run_files: Sequence[Path]) -> tuple[ScheduledRun, ...]:
-    """Return when each run file is run, all of them looked at as `agedp plan` does.
+def scheduled_runs(run_files: Sequence[Path]) -> tuple[ScheduledRun, ...]:
+    """Return the scheduled run of each run file, after checking all of them as `agedp plan` does.
 
     Raises:
-        RunFileError: a run file that is not live or has no cron line, or two of the same population.
-        AgedpError: whatever `agedp plan` would refuse.
+        RunFileError: a run file is not live or has no cron line, or two have the same population.
+        AgedpError: as `agedp plan`.
     """
-    nights = tuple(_nightly(run_file) for run_file in run_files)
-    for population, times in Counter(night.population for night in nights).items():
-        if times > 1:
+    runs = tuple(_scheduled_run(run_file) for run_file in run_files)
+    for population, count in Counter(run.population for run in runs).items():
+        if count > 1:
             raise RunFileError(f"population {population!r} has several of these run files; serve one of them")
-    return nights
+    return runs
 
 
-def _nightly(run_file: Path) -> ScheduledRun:
+def _scheduled_run(run_file: Path) -> ScheduledRun:
     run = checked(run_file)
     schedule, name = run.schedule, run.name
     if not isinstance(schedule, Live):
@@ -61,39 +61,44 @@ def _nightly(run_file: Path) -> ScheduledRun:
         raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')
     if not _awaits_calibration(run):
         foresee(begin(run_file))
-    where, estimated = Path(run.output.confidential), isinstance(run.model, EstimatedModel)
-    return ScheduledRun(run_file.absolute(), run.population.name, schedule.cron, schedule.zone, where, estimated)
+    confidential, is_calibrated = Path(run.output.confidential), isinstance(run.model, EstimatedModel)
+    return ScheduledRun(
+        run_file.absolute(), run.population.name, schedule.cron, schedule.zone, confidential, is_calibrated
+    )
 
 
 def _awaits_calibration(run: RunFile) -> bool:
-    """Tell whether the flow `agedp-calibrate` has to run before the first release."""
+    """Return whether the flow `agedp-calibrate` has to run before the first release."""
     return isinstance(run.model, EstimatedModel) and not (Path(run.model.file) / PUBLIC_FILE).exists()
 
 
-def serve_all(nights: Sequence[ScheduledRun], *, ready: Callable[[PrefectServer], None]) -> None:
-    """Serve until this process is told to stop; `ready` is told of the server once it answers.
+def serve_runs(runs: Sequence[ScheduledRun], *, ready: Callable[[PrefectServer], None]) -> None:
+    """Serve until a signal stops this process; call `ready` with the server once it answers.
 
     Raises:
-        ServerError: no server.
+        ServerError: the server does not answer, or does not start.
         Busy: another `agedp serve` has its server in the same confidential folder.
     """
-    home = nights[0].confidential / "prefect-served"
-    with locks.exclusive_lock(folders.make_private(home), max_wait_seconds=0), served(home, schedules=True) as server:
+    server_folder = runs[0].confidential / "prefect-served"
+    with (
+        locks.exclusive_lock(folders.make_private(server_folder), max_wait_seconds=0),
+        running_server(server_folder, schedules=True) as server,
+    ):
         from flows.deployments import deployments_of, serve  # noqa: PLC0415  (Prefect reads its settings now)
 
         os.environ[SERVED_BY] = str(os.getpid())
-        deployments = [deployment for night in nights for deployment in deployments_of(night)]
+        deployments = [deployment for run in runs for deployment in deployments_of(run)]
         serve(deployments, ready=lambda: ready(server))
 
 
-def served_lines(nights: Sequence[ScheduledRun], server: PrefectServer) -> list[str]:
-    """Return what is served, and where Prefect's pages are, for people."""
-    lines = [line for night in nights for line in _lines(night)]
+def serving_lines(runs: Sequence[ScheduledRun], server: PrefectServer) -> list[str]:
+    """Return the scheduled runs and the address of Prefect's user interface as lines for the terminal."""
+    lines = [line for run in runs for line in _lines(run)]
     pages = f"Prefect's pages: {server.pages}"
     return [*lines, pages + (f", password in {escape_text(str(server.password_file))}" if server.password_file else "")]
 
 
-def _lines(night: ScheduledRun) -> list[str]:
-    release = f"{night.population}: {escape_text(str(night.run_file))} at {night.cron} ({night.zone})"
-    by_hand = f"agedp-calibrate/{night.population}: run it once, before the first release"
-    return [release, by_hand] if night.is_calibrated else [release]
+def _lines(run: ScheduledRun) -> list[str]:
+    release = f"{run.population}: {escape_text(str(run.run_file))} at {run.cron} ({run.zone})"
+    by_hand = f"agedp-calibrate/{run.population}: run it once, before the first release"
+    return [release, by_hand] if run.is_calibrated else [release]

@@ -1,8 +1,8 @@
 """How a stage runs as a Prefect task: public text for Prefect, everything else for this process.
 
 An error that the user can correct ends the task as a Failed state with the error's class and public text, without a
-traceback. A bug ends it with the class alone; its traceback lies in the confidential folder. The errors themselves,
-and what a run made, reach the caller in this process through a `FlowObserver`, which Prefect never sees.
+traceback. A bug ends it with the class only; its traceback is written to the confidential folder. The errors, and the
+result of a run, reach the caller in this process through a `FlowObserver`, which Prefect never receives.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ State = Any  # Prefect's states are generic in their result; ours are handles or
 TASK_OPTIONS: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False}
 """Options of every task: nothing is persisted, nothing is cached."""
 ONCE: dict[str, Any] = {**TASK_OPTIONS, "retries": 0}
-"""Options of a task that is never retried, whatever the default of the Prefect installation is."""
+"""Options of a task that is never retried, for every default of the Prefect installation."""
 FLOW_OPTIONS: dict[str, Any] = {"persist_result": False, "log_prints": False, "retries": 0}
 """Options of every flow: nothing is persisted, and no flow is repeated as a whole."""
 
@@ -43,9 +43,9 @@ class StageFailed(RuntimeError):
 
 @dataclass(slots=True)
 class FlowObserver:
-    """What a flow run made and why it failed, for the caller in this process.
+    """The result or error of a flow run, for the caller in this process.
 
-    `command` is what does the same without Prefect.
+    `command` is the command that does the same without Prefect.
     """
 
     command: str = "agedp plan"
@@ -61,8 +61,8 @@ _observer: ContextVar[FlowObserver | None] = ContextVar("observer", default=None
 
 
 @contextmanager
-def observed_by(observer: FlowObserver) -> Iterator[FlowObserver]:
-    """Make an observer the one that the flow of this context reports to."""
+def use_observer(observer: FlowObserver) -> Iterator[FlowObserver]:
+    """Set the observer to which the flow of this context reports."""
     token = _observer.set(observer)
     try:
         yield observer
@@ -75,7 +75,7 @@ def observer_of_flow(command: str) -> Iterator[FlowObserver]:
     """Yield the caller's observer; of a deployed flow, which has no caller here, a new one."""
     observer = _observer.get()
     if observer is None:
-        with observed_by(FlowObserver(command)) as observer:
+        with use_observer(FlowObserver(command)) as observer:
             yield observer
         return
     observer.command = command
@@ -88,7 +88,7 @@ def observe(flow: Callable[[], State], progress: ProgressReporter = SILENT) -> F
     Raises:
         StageFailed: a bug in a stage.
     """
-    with observed_by(FlowObserver(progress=progress, is_deployed=False)) as observer:
+    with use_observer(FlowObserver(progress=progress, is_deployed=False)) as observer:
         state = flow()
     if observer.error is None and not state.is_completed():
         raise StageFailed(str(state.message))
@@ -96,7 +96,7 @@ def observe(flow: Callable[[], State], progress: ProgressReporter = SILENT) -> F
 
 
 def run_stage(name: str, stage: Callable[[], T]) -> T | State:
-    """Return what a stage returns, or a Failed state with public text.
+    """Return the result of a stage, or a Failed state with public text.
 
     Raises:
         StageFailed: a bug; the exception names its class alone.
@@ -104,14 +104,16 @@ def run_stage(name: str, stage: Callable[[], T]) -> T | State:
     observer = _observer.get() or FlowObserver()
     observer.error = None  # of an attempt before this one
     try:
-        return unless_bug(name, stage, observer)
+        return hide_bug_details(name, stage, observer)
     except AgedpError as error:
         observer.error = error
         return failed_state(error)
 
 
-def unless_bug(name: str, stage: Callable[[], T], observer: FlowObserver) -> T:
-    """Return what a stage returns; a bug leaves as its class, its traceback stays in the confidential folder.
+def hide_bug_details(name: str, stage: Callable[[], T], observer: FlowObserver) -> T:
+    """Return the result of a stage; of a bug, only the class leaves this process.
+
+    The traceback is written to the confidential folder.
 
     Raises:
         AgedpError: as the stage.
@@ -122,15 +124,15 @@ def unless_bug(name: str, stage: Callable[[], T], observer: FlowObserver) -> T:
     except AgedpError:
         raise
     except Exception as error:
-        where = f"run `{observer.command}` for its traceback"
+        hint = f"run `{observer.command}` for its traceback"
         if observer.confidential is not None:
             folders.write(observer.confidential / "traceback.txt", traceback.format_exc().encode())
-            where = "the confidential folder holds traceback.txt"
-        observer.bug = StageFailed(f"{type(error).__name__} in {name}; {where}")
+            hint = "the confidential folder holds traceback.txt"
+        observer.bug = StageFailed(f"{type(error).__name__} in {name}; {hint}")
     raise observer.bug
 
 
-def completed(state: State, observer: FlowObserver) -> Any:  # noqa: ANN401  (a handle of whatever the task made)
+def result_of(state: State, observer: FlowObserver) -> Any:  # noqa: ANN401  (a handle of the task's result)
     """Return the result of a task's state.
 
     Raises:
@@ -164,7 +166,7 @@ def failed_state(error: AgedpError, *, hint: str = "") -> State:
 
 
 def is_unavailable(task: Task[Any, Any], task_run: object, state: State) -> bool:
-    """Tell Prefect whether to retry a task: only input or output that did not answer may answer later."""
+    """Return whether Prefect retries a task: only if a source or destination did not answer."""
     del task, task_run
     return bool(state.name == _UNAVAILABLE)
 

@@ -1,7 +1,7 @@
-"""The three streams of the command: always there, and what happens when nobody takes what is written.
+"""The three standard streams of the command, which always exist, and what happens if they cannot be written.
 
-A result that cannot be written is said on standard error and ends the command; a remark that nobody can hear, such as
-a bar on a terminal that was closed, is no reason to end anything.
+If a result cannot be written to standard output, the command ends with an error on standard error. Output on standard
+error that cannot be written, such as a progress bar on a closed terminal, is dropped.
 """
 
 from __future__ import annotations
@@ -19,64 +19,66 @@ from agedp_data.errors import AgedpError
 _NAMES = ("stdin", "stdout", "stderr")
 
 
-class _Remarks(io.FileIO):
-    """Bytes on their way out; what nobody takes is dropped."""
+class _DroppingWriter(io.FileIO):
+    """A stream that drops bytes which cannot be written."""
 
     def write(self, data: object, /) -> int:
-        """Write some bytes; what is full for a moment, and was not told to make its writers wait, is waited for."""
+        """Write some bytes; wait if the stream is non-blocking and full."""
         try:
-            while (taken := super().write(data)) is None:  # type: ignore[arg-type]
+            while (written_bytes := super().write(data)) is None:  # type: ignore[arg-type]
                 select.select((), (self,), ())
-            return taken
+            return written_bytes
         except OSError as error:
-            return self._refused(memoryview(data).nbytes, error)  # type: ignore[arg-type]
+            return self._handle_failed_write(memoryview(data).nbytes, error)  # type: ignore[arg-type]
 
-    def _refused(self, length: int, error: OSError) -> int:  # noqa: ARG002  (for who says why)
+    def _handle_failed_write(self, length: int, error: OSError) -> int:  # noqa: ARG002  (the subclass reports it)
         return length
 
 
-class _Results(_Remarks):
-    """Bytes on their way out; what nobody takes is told, once."""
+class _ReportingWriter(_DroppingWriter):
+    """A stream that raises AgedpError, once, if bytes cannot be written."""
 
-    _told = False
+    _is_reported = False
 
-    def _refused(self, length: int, error: OSError) -> int:
-        if self._told:  # Python tries again at its end what it still holds
+    def _handle_failed_write(self, length: int, error: OSError) -> int:
+        if self._is_reported:  # Python retries to flush its buffer at exit
             return length
-        self._told = True
+        self._is_reported = True
         raise AgedpError(f"standard output cannot be written ({error.strerror}); what was done stays done")
 
 
 @contextmanager
-def arranged() -> Iterator[None]:
-    """Have three streams as said above, as long as it lasts; streams that are no files stay as they are."""
-    before = {name: getattr(sys, name) for name in _NAMES}
+def guarded_streams() -> Iterator[None]:
+    """Replace the three standard streams within the context; streams that are not files stay unchanged."""
+    original_streams = {name: getattr(sys, name) for name in _NAMES}
     for descriptor, name in enumerate(_NAMES):
-        setattr(sys, name, _open(descriptor) if before[name] is None else _watched(before[name]))
+        setattr(sys, name, _open(descriptor) if original_streams[name] is None else _guarded(original_streams[name]))
     try:
         yield
     finally:
-        with suppress(AgedpError):  # whatever was said was handed on at once
+        with suppress(AgedpError):  # each write was flushed at once
             sys.stdout.flush()
-        for name, stream in before.items():
+        for name, stream in original_streams.items():
             setattr(sys, name, stream)
 
 
 def _open(descriptor: int) -> TextIO:
-    """Open a closed stream to nowhere, or the next file to be opened would stand in its place."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    if nowhere != descriptor:
-        os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+    """Open /dev/null for a closed stream; else the next opened file would get its descriptor."""
+    null_descriptor = os.open(os.devnull, os.O_RDWR)
+    if null_descriptor != descriptor:
+        os.dup2(null_descriptor, descriptor)
+        os.close(null_descriptor)
     return os.fdopen(descriptor, "r" if descriptor == 0 else "w", encoding="utf-8", closefd=False)
 
 
-def _watched(stream: TextIO) -> TextIO:
-    kind = {1: _Results, 2: _Remarks}.get(_descriptor(stream))
+def _guarded(stream: TextIO) -> TextIO:
+    kind = {1: _ReportingWriter, 2: _DroppingWriter}.get(_descriptor(stream))
     if kind is None:
         return stream
     raw = kind(stream.fileno(), "wb", closefd=False)
-    return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=kind is _Remarks)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=kind is _DroppingWriter
+    )
 
 
 def _descriptor(stream: TextIO) -> int:

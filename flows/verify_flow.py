@@ -7,8 +7,8 @@ from importlib.metadata import version
 from prefect import flow, get_run_logger, task
 
 from agedp_data.errors import AgedpError
-from flows.ledgers import verified_against
-from flows.stage_runs import FLOW_OPTIONS, RETRIED, State, completed, end_of_flow, observer_of_flow, run_stage
+from flows.ledgers import verify_folder_against
+from flows.stage_runs import FLOW_OPTIONS, RETRIED, State, end_of_flow, observer_of_flow, result_of, run_stage
 from pipelines.handover.received import open_release
 
 
@@ -22,7 +22,7 @@ def verify(folder: str, ledger: str | None = None) -> State:
     """
     with observer_of_flow("agedp verify") as observer:
         try:
-            completed(check(folder, ledger, return_state=True), observer)
+            result_of(check(folder, ledger, return_state=True), observer)
         except AgedpError as error:
             return end_of_flow(error, observer)
     return None
@@ -32,11 +32,11 @@ def verify(folder: str, ledger: str | None = None) -> State:
 def check(folder: str, ledger: str | None) -> State | None:
     """Verify one release folder."""
 
-    def staged() -> None:
+    def execute() -> None:
         release = open_release(folder)
         release.verify()
         if ledger is not None:
-            verified_against(release, ledger)
+            verify_folder_against(release, ledger)
         get_run_logger().info("The release folder is as it was published.")
 
-    return run_stage("verify", staged)
+    return run_stage("verify", execute)

@@ -1,7 +1,7 @@
-"""What the command and the artifacts say about a run: public facts in a few lines.
+"""Output of `agedp run`, and texts that several commands share: public facts in a few lines.
 
-Everything here is a function of run file, model's public part and ledger; counts of input rows appear on the
-terminal only (`quality_line`), never in `--json`, a log or an artifact.
+Everything is a function of the run file, the public part of the model and the ledger. Counts of input rows appear on
+the terminal only (`_quality_line`), never in `--json`, a log or an artifact.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pipelines.promise.outlook import Skip
 from pipelines.sanitise import ends_soon
 from pipelines.work import Work
 
-_MOST_COUNTS = 12
-_OF_EVERY_PROMISE = (DAY_FIGURE, TOTAL_FIGURE)
-_YARDSTICK_DAY_KWH, _YARDSTICK_CHANGE_KWH = 10.0, 1.0
+_MAX_COUNTS = 12
+_FIGURES_OF_EVERY_NOTION = (DAY_FIGURE, TOTAL_FIGURE)
+_TYPICAL_DAY_KWH, _TYPICAL_CHANGE_KWH = 10.0, 1.0
 
 
 def four_digits(number: float) -> str:
@@ -43,53 +43,53 @@ def four_digits(number: float) -> str:
     return f"{Decimal(f'{number:.4g}'):f}"
 
 
-def statement_words(work: Work) -> str:
-    """Return the statement of the release folder in plain words."""
+def statement_markdown(work: Work) -> str:
+    """Return the statement of the release folder as Markdown."""
     folder = ReleaseFolder(work.release)
     return markdown(folder.statement) if (folder.path / "statement.json").exists() else "Nothing was due yet."
 
 
-def result(work: Work) -> dict[str, Any]:
-    """Return the result of a run for machines: public facts only."""
-    done = [row for row in work.released if row.state == "released"]
+def result_json(work: Work) -> dict[str, Any]:
+    """Return the result of a run as JSON: public facts only."""
+    rows = [row for row in work.released if row.state == "released"]
     return {
         "population": work.run.population.name,
         "mode": work.run.schedule.mode,
-        "released": [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in done],
+        "released": [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in rows],
         "waiting": [day.isoformat() for day in work.agenda.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
-        "folder": shown(work.run.output.release),
+        "folder": format_path(work.run.output.release),
         "reports": format_reports_status(work),
     }
 
 
 def result_lines(work: Work) -> list[str]:
-    """Return the result of a run for people."""
+    """Return the result of a run as lines for the terminal."""
     lines = [_quality_line(work), *preflight_lines(work)] if work.delivery else []
-    fresh = [row for row in work.released if row.state == "released"]
-    days = len({row.day for row in fresh})
-    skipped, least = len(work.released) - len(fresh), work.run.population.min_households
-    why = f"skip_days, no delivery, below {least} homes, or nothing left for the day"
+    rows = [row for row in work.released if row.state == "released"]
+    days = len({row.day for row in rows})
+    skipped, min_households = len(work.released) - len(rows), work.run.population.min_households
+    reasons = f"skip_days, no delivery, below {min_households} homes, or nothing left for the day"
     lines.append(
-        f"{counted(days, 'day')} released now"
-        + (f", {skipped} skipped ({why})" if skipped else "")
+        f"{count_text(days, 'day')} released now"
+        + (f", {skipped} skipped ({reasons})" if skipped else "")
         + ("" if work.released else ": nothing was due that is not released already")
     )
     lines += waiting_lines(work.agenda.waiting)
-    if (end := ends_soon(work)) is not None:
-        lines.append(f"the promise ends soon: {end} is the last day it permits")
+    if (last_day := ends_soon(work)) is not None:
+        lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(work.release)
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
         figures = folder.statement["figures"]
         lines += [_figure_line(figure) for figure in figures[:2]]
-        lines += promised_lines(work.run.notion, {figure["name"]: figure for figure in figures})
-        lines.append(f"release folder: {shown(work.run.output.release)}")
+        lines += promised_bound_lines(work.run.notion, {figure["name"]: figure for figure in figures})
+        lines.append(f"release folder: {format_path(work.run.output.release)}")
     return lines
 
 
 def _newest_lines(folder: ReleaseFolder) -> list[str]:
-    """Return the newest figures: of the first mean, or where there is none of the first distribution."""
+    """Return the newest published values: of the first mean, or without a mean of the first distribution."""
     if folder.averages():
         table = folder.table()
         return [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))] if len(table) else []
@@ -100,7 +100,7 @@ def _newest_lines(folder: ReleaseFolder) -> list[str]:
 def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     if not rows:
         return []
-    cells = [f"{row['group']} {row['bin_low_kwh']:g}-{row['bin_high_kwh']:g} kWh" for row in rows[:_MOST_COUNTS]]
+    cells = [f"{row['group']} {row['bin_low_kwh']:g}-{row['bin_high_kwh']:g} kWh" for row in rows[:_MAX_COUNTS]]
     return [
         f"day         households by use, noise {rows[0]['noise_sd']:.3f} (standard deviation)",
         *(
@@ -110,65 +110,65 @@ def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     ]
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number and what it counts.
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun.
 
-    >>> counted(1, "day"), counted(1200, "day")
+    >>> count_text(1, "day"), count_text(1200, "day")
     ('1 day', '1,200 days')
     """
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def shown(place: str) -> str:
-    """Return a path as it is reached from the current folder, where it lies below it; of a URL no user and no query."""
-    path = Path(place)
+def format_path(location: str) -> str:
+    """Return a path relative to the current folder if it is below it; a URL without user and query."""
+    path = Path(location)
     return (
         str(path.relative_to(Path.cwd()))
-        if not is_url(place) and path.is_relative_to(Path.cwd())
-        else format_location(place)
+        if not is_url(location) and path.is_relative_to(Path.cwd())
+        else format_location(location)
     )
 
 
 def waiting_lines(days: Sequence[date]) -> list[str]:
-    """Return which due days wait for their delivery's marker."""
+    """Return the due days that wait for the marker of their delivery."""
     if not days:
         return []
-    wait = f"{counted(len(days), 'due day')} wait{'s' * (len(days) == 1)} for delivery"
+    wait = f"{count_text(len(days), 'due day')} wait{'s' * (len(days) == 1)} for delivery"
     return [f"{wait}: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
 
 
 def skips_text(skips: Sequence[Skip]) -> str:
-    """Return days that will be skipped in a few words, neighbours together, those of one series by its name.
+    """Return the days that will be skipped as text: adjacent days as a period, days of one series with its name.
 
     >>> skips_text([(date(2013, 1, 4), ""), (date(2013, 1, 5), ""), (date(2013, 1, 8), "n")])
     '2013-01-04 to 2013-01-05, n of 2013-01-08'
     """
-    found: list[tuple[str, date, date]] = []
+    periods: list[tuple[str, date, date]] = []
     for day, series in sorted(skips, key=lambda skip: (skip[1], skip[0])):
-        if found and found[-1][0] == series and (day - found[-1][2]).days == 1:
-            found[-1] = (series, found[-1][1], day)
+        if periods and periods[-1][0] == series and (day - periods[-1][2]).days == 1:
+            periods[-1] = (series, periods[-1][1], day)
         else:
-            found.append((series, day, day))
-    return ", ".join(_stretch(*each) for each in found)
+            periods.append((series, day, day))
+    return ", ".join(_period_text(*period) for period in periods)
 
 
-def _stretch(series: str, first: date, last: date) -> str:
+def _period_text(series: str, first: date, last: date) -> str:
     return (f"{series} of " if series else "") + (f"{first} to {last}" if last > first else f"{first}")
 
 
 def skips_json(skips: Sequence[Skip]) -> list[dict[str, str]]:
-    """Return days that will be skipped for machines."""
+    """Return the days that will be skipped as JSON."""
     return [{"day": day.isoformat()} | ({"series": series} if series else {}) for day, series in skips]
 
 
 def _quality_line(work: Work) -> str:
-    found = work.delivery
-    if found is None:
+    delivery = work.delivery
+    if delivery is None:
         return ""
-    aside = ", ".join(f"{number:,} {reason}" for reason, number in found.rejected.items()) or "none"
+    rejected = ", ".join(f"{number:,} {reason}" for reason, number in delivery.rejected.items()) or "none"
     return (
-        f"{counted(found.files, 'input file')} ({found.files_new} new): {found.rows_read:,} rows = "
-        f"{found.rows_kept:,} kept + {found.rows_read - found.rows_kept:,} set aside ({aside})"
+        f"{count_text(delivery.files, 'input file')} ({delivery.files_new} new): {delivery.rows_read:,} rows = "
+        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} set aside ({rejected})"
         + (f"; {work.late_rows:,} rows came too late for days that are released" if work.late_rows else "")
     )
 
@@ -191,49 +191,55 @@ def _figure_line(figure: Mapping[str, str]) -> str:
     return f"epsilon {figure['epsilon']} about {figure['about']}"
 
 
-def promised_lines(notion: Notion, figures: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the figure that a promise bounds beside a day's loss and the total, with its bound, if it bounds one.
+def promised_bound_lines(notion: Notion, figures: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
 
-    `figures` by name, as in a statement.
+    `figures` are the bounds of a statement by name.
     """
-    own = [name for name, limit in notion.limits.items() if limit is not None and name not in _OF_EVERY_PROMISE]
-    figure = next((figures[name] for name in own if name in figures), None)
+    bounded_names = [
+        name for name, limit in notion.limits.items() if limit is not None and name not in _FIGURES_OF_EVERY_NOTION
+    ]
+    figure = next((figures[name] for name in bounded_names if name in figures), None)
     if figure is None:
         return []
-    assumed = f", if {figure['assumption']}" if figure["assumption"] else ""
-    return [f"epsilon {figure['epsilon']} of at most {figure['limit']} about {figure['about']}{assumed}"]
+    assumption = f", if {figure['assumption']}" if figure["assumption"] else ""
+    return [f"epsilon {figure['epsilon']} of at most {figure['limit']} about {figure['about']}{assumption}"]
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:
-    """Return one line that says how large the noise is against the day-to-day change of the published series.
+    r"""Return one line with the noise-to-signal ratio: noise relative to the day-to-day change of the published means.
 
-    The change of published means has the noise of two days in it; what is left of its mean square is the estimate
-    of the true change. All of it is computed from what is published.
+    .. math:: \hat c = \sqrt{\max(\overline{\Delta^2} - 2 s^2, 0)}
+
+    The change of published means contains the noise of two days, so the mean square of the true change c is the one of
+    the published change Delta minus twice the noise variance s^2. All inputs are published values.
     """
     deviation = math.sqrt(sum(row["noise_sd_kwh"] ** 2 for row in rows) / len(rows))
-    pairs = [(b["mean_kwh"] - a["mean_kwh"], b["day"] - a["day"]) for a, b in pairwise(rows)]
+    pairs = [
+        (later["mean_kwh"] - earlier["mean_kwh"], later["day"] - earlier["day"]) for earlier, later in pairwise(rows)
+    ]
     changes = [change for change, gap in pairs if gap.days == 1]
     if not changes:
-        return yardstick_line(deviation)
-    seen = math.sqrt(sum(change**2 for change in changes) / len(changes))
-    true = math.sqrt(max(seen**2 - 2 * deviation**2, 0.0))
-    share = f"the noise is {deviation / true:.2f} times that" if true > 0 else "the noise hides it"
+        return typical_noise_line(deviation)
+    observed_change = math.sqrt(sum(change**2 for change in changes) / len(changes))
+    true_change = math.sqrt(max(observed_change**2 - 2 * deviation**2, 0.0))
+    share = f"the noise is {deviation / true_change:.2f} times that" if true_change > 0 else "the noise hides it"
     return (
         f"noise: {deviation:.3f} kWh a home (standard deviation); from day to day the published mean changes by "
-        f"{seen:.3f}, of which {true:.3f} is not noise: {share}"
+        f"{observed_change:.3f}, of which {true_change:.3f} is not noise: {share}"
     )
 
 
-def yardstick_line(deviation: float) -> str:
-    """Return how large the noise is against 10 kWh a home and 1 kWh from day to day."""
+def typical_noise_line(deviation: float) -> str:
+    """Return the noise relative to 10 kWh per household and day, and to a day-to-day change of 1 kWh."""
     return (
-        f"noise: {deviation:.3f} kWh a home (standard deviation), {deviation / _YARDSTICK_DAY_KWH:.1%} of 10 kWh "
-        f"a home, {deviation / _YARDSTICK_CHANGE_KWH:.2f} of a change of 1 kWh from day to day"
+        f"noise: {deviation:.3f} kWh a home (standard deviation), {deviation / _TYPICAL_DAY_KWH:.1%} of 10 kWh "
+        f"a home, {deviation / _TYPICAL_CHANGE_KWH:.2f} of a change of 1 kWh from day to day"
     )
 
 
 def change_json(change: DayToDayChange) -> dict[str, Any]:
-    """Return what a mean changes by from day to day for machines; without an error it is the yardstick."""
+    """Return the day-to-day change of a mean as JSON; without a standard error it is the assumed 1 kWh."""
     return {
         "change_kwh": change.kwh,
         "change_error_kwh": change.error_kwh,
@@ -241,17 +247,17 @@ def change_json(change: DayToDayChange) -> dict[str, Any]:
     }
 
 
-def change_words(change: DayToDayChange) -> str:
-    """Return where the change from day to day comes from, in words."""
+def change_text(change: DayToDayChange) -> str:
+    """Return the source of the day-to-day change: its standard error, or that it is assumed."""
     if change.error_kwh is None:
         return "assumed until the published series tells it from noise"
     return f"give or take {change.error_kwh:.2f} (standard error), as published"
 
 
-def deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
+def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
     """Return the standard deviation of a planned day's noise, and its unit.
 
-    Of a mean that of its smallest group, kWh; of a distribution that of every count, homes.
+    For a mean: that of its smallest group [kWh]. For a distribution: that of each count [households].
     """
     sd = noise.standard_deviation(row.scale)
     return (sd / (1000.0 * min(row.households)), "kwh") if series.statistic == "mean" else (sd, "households")

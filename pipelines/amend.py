@@ -67,7 +67,7 @@ def record(work: Work, found: Amendment) -> ContractRecord:
     ledger = work.checked_ledger()
     at = _recorded_on(work, ledger)
     if work.model is not None:
-        ledger.adopt(work.model.text, at=at)
+        ledger.register_model(work.model.text, at=at)
     return ledger.amend(work.promise, population=work.population, at=at, after=found.in_force)
 
 

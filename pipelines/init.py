@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from agedp_data import clock
 from agedp_data.config import RunFile
-from agedp_data.config.reading import check
+from agedp_data.config.reading import validate_run_file
 from agedp_data.errors import InputError
 from agedp_data.readers import files
 from agedp_data.readers.datasets import LAYOUTS
@@ -256,9 +256,9 @@ def _provisional(facts: FileFacts, given: OptionValues, places: DraftPaths, fold
     reading = {key: toml for key, toml in given.items() if key[0] in ("input", TABLE)}
     lines = tuple(_neutral(line) for line in facts.columns)
     text = draft(replace(facts, columns=lines), reading, places=places, base=folder.absolute()).text(proposals=True)
-    run, problems = check(text, base=folder.absolute())
+    run, problems = validate_run_file(text, base=folder.absolute())
     if run is None:
-        raise InputError(f"[{problems[0].table}] {problems[0].key}: {problems[0].what}")
+        raise InputError(f"[{problems[0].table}] {problems[0].key}: {problems[0].message}")
     return run
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from agedp_data import clock
-from agedp_data.config.reading import check
+from agedp_data.config.reading import validate_run_file
 from agedp_data.errors import AgedpError
 from agedp_data.model import Model, kernel_leakage_bound, public_text
 from agedp_data.notions import NOTIONS
@@ -168,7 +168,9 @@ def _noise(
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip
     try:
-        run, _ = check(draft(facts, filled, places=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE)
+        run, _ = validate_run_file(
+            draft(facts, filled, places=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE
+        )
         if run is None:
             return None
         work = Work(run, clock.now(), None, engine_of(run, None), roster, model)

@@ -17,7 +17,7 @@ from agedp_data.config.series import series_in
 from agedp_data.datapackage import datapackage
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
-from agedp_data.ledger.moves import lines, published_rows
+from agedp_data.ledger.moves import export_population, format_export
 from agedp_data.notions.notion import LossBound
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.zone_changes import tzdata_version
@@ -62,7 +62,7 @@ def project(work: Work, ledger: Ledger) -> None:
     if ledger.rows(work.population):
         with locks.exclusive_lock(made(work.release)):
             for _ in range(_ATTEMPTS):
-                files = ledger.together(lambda: _stated(work, ledger))
+                files = ledger.in_one_transaction(lambda: _stated(work, ledger))
                 publish(work.release, files)
                 head = ledger.head()
                 if work.outbox is None or (work.outbox.put(with_sums(files)) and ledger.head() == head):
@@ -91,9 +91,7 @@ def _stated(work: Work, ledger: Ledger) -> dict[str, bytes]:
 def _claimed_on(work: Work, ledger: Ledger) -> str:
     """Return the date of a statement: today, and never before anything that it tells or the statement before it."""
     told = [
-        row.at
-        for row in ledger.everything()
-        if not isinstance(row, StatementRecord) or row.population == work.population
+        row.at for row in ledger.all_rows() if not isinstance(row, StatementRecord) or row.population == work.population
     ]
     today = [] if work.run.schedule.mode == "rehearsal" else [work.today.isoformat()]
     return max([*told, *today])
@@ -110,7 +108,7 @@ def files_of(
     files = {
         STATEMENT: _json(claim),
         WORDS: markdown(claim).encode(),
-        ROWS: lines(published_rows(ledger, work.population, head=claim["ledger"]["head"])).encode(),
+        ROWS: format_export(export_population(ledger, work.population, head=claim["ledger"]["head"])).encode(),
     }
     for series in series_in_order(rows, contracts):
         table, guarantee = _figures(work, series, rows, contracts)

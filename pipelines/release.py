@@ -43,7 +43,7 @@ def release(
     rows: list[ReleaseRecord] = []
     for start in range(0, len(due), DAYS_TOGETHER):
         days = due[start : start + DAYS_TOGETHER]
-        rows += ledger.together(partial(_released, ledger, terms, days, sums, before_draw))
+        rows += ledger.in_one_transaction(partial(_released, ledger, terms, days, sums, before_draw))
     return tuple(rows)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agedp_data.config.messages import Problem
-from agedp_data.config.reading import check
+from agedp_data.config.reading import validate_run_file
 from agedp_data.config.run import RunFile
 from agedp_data.errors import RunFileError
 from agedp_data.notions.parameters import Section
@@ -117,7 +117,7 @@ def draft(facts: FileFacts, given: OptionValues, *, places: DraftPaths, base: Pa
 
 def _problems(drafted: RunFileDraft, base: Path) -> list[Problem]:
     """Return what is wrong with a draft whose proposals are all taken; a series is named as options name it."""
-    _, problems = check(drafted.text(proposals=True), base=base)
+    _, problems = validate_run_file(drafted.text(proposals=True), base=base)
     return [
         replace(problem, table=SERIES if problem.table.startswith("series.") else problem.table) for problem in problems
     ]
@@ -129,9 +129,9 @@ def decided(complete: RunFileDraft, *, base: Path) -> RunFile:
     Raises:
         RunFileError: the keys do not go together.
     """
-    run, problems = check(complete.text(), base=base)
+    run, problems = validate_run_file(complete.text(), base=base)
     if run is None:
-        raise RunFileError(f"run.toml: [{problems[0].table}] {problems[0].key}: {problems[0].what}")
+        raise RunFileError(f"run.toml: [{problems[0].table}] {problems[0].key}: {problems[0].message}")
     return run
 
 
@@ -268,18 +268,18 @@ def _refuse(problems: Sequence[Problem], drafted: RunFileDraft, given: OptionVal
         if (problem.table, problem.key) in given and (problem.level != "file" or not waiting):
             raise RunFileError(_sentence(problem, given, drafted))
         if not waiting:
-            raise RunFileError(f"{flag_of((problem.table, problem.key))}: {_unquoted(problem.what)}")
+            raise RunFileError(f"{flag_of((problem.table, problem.key))}: {_unquoted(problem.message)}")
 
 
 def _sentence(problem: Problem, given: OptionValues, drafted: RunFileDraft) -> str:
     key = (problem.table, problem.key)
     flag = flag_of(key)
     if not problem.unused:
-        return f"{flag} {given[key].strip(chr(34))}: {_unquoted(problem.what)}"
+        return f"{flag} {given[key].strip(chr(34))}: {_unquoted(problem.message)}"
     choice, choosing = _CHOICES.get(problem.table, (problem.table, ""))
     lines = {line.key: line.toml.strip('"') for line in drafted.tables.get(problem.table, ())}
     chosen = lines.get(choosing, "")
-    takers = f"; it goes with {choice} {' or '.join(problem.takers)}" if problem.takers else ""
+    takers = f"; it goes with {choice} {' or '.join(problem.accepted_by)}" if problem.accepted_by else ""
     return f"{flag} is not used by {choice} {chosen}{takers}. Remove {flag}"
 
 

@@ -305,7 +305,7 @@ def _release(work: Work) -> None:
     # A rehearsal's clock starts with its period, before anything is published.
     at = work.today if work.as_of is None else min(work.run.schedule.first_day, work.as_of)
     if work.model is not None:
-        ledger.adopt(work.model.text, at=at)
+        ledger.register_model(work.model.text, at=at)
     work.contract = ledger.register(work.promise, population=work.population, at=at).hash
     follow(work, ledger)
     columns = sorted({one.by for one in work.run.series.values() if one.by is not None})

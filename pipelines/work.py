@@ -322,7 +322,7 @@ def rules_of(run: RunFile) -> ReadingRules:
     named = run.input.named_columns
     columns = NamedColumns.from_keys(named) if named is not None else None
     table = run.input
-    return ReadingRules(table.max_half_hour_wh, table.own_keys, columns, table.interval_minutes)
+    return ReadingRules(table.max_half_hour_wh, table.dataset_keys, columns, table.interval_minutes)
 
 
 def store_of(run: RunFile) -> Store:

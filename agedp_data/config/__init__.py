@@ -1,4 +1,4 @@
-"""The run file: what is read, what is promised, how it runs."""
+"""The run file: its tables and keys, validated, and the contract that follows from it."""
 
 from __future__ import annotations
 

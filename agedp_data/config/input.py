@@ -1,6 +1,6 @@
-"""[input]: what comes in. One block per dataset, so that a key of another dataset is refused.
+"""[input]: the input files. One section class per dataset, so that a key of another dataset is refused.
 
-The blocks follow from the registered layouts: the plain table, with the keys that a layout adds (`Layout.keys`).
+The classes follow from the registered layouts: the common keys, with the keys that a layout adds (`Layout.keys`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast
 
 from pydantic import Discriminator, Field, create_model, field_validator, model_validator
 
-from agedp_data.config.places import PLACE, Pattern
+from agedp_data.config.places import LOCATION, Pattern
 from agedp_data.notions.parameters import (
     FREE,
     LATER,
@@ -39,11 +39,11 @@ def _order(data: dict[str, Any]) -> Order | None:
 
 
 class InputSection(Section):
-    """What the datasets have in common; `file_order` is None where files that disagree are set aside."""
+    """The keys that all datasets share; `file_order` is None if conflicting readings are rejected."""
 
     dataset: str
     """Which layout the files have; see the tutorial for the two datasets and own-data for all others."""
-    files: Annotated[ListOf[Pattern], PLACE, FREE]
+    files: Annotated[ListOf[Pattern], LOCATION, FREE]
     """Globs, paths or URLs of the input files: `.csv`, `.gz`, `.zip`, `.zst`, in any order."""
     corrections: Literal["set-aside", "later-file"] = "set-aside"
     """Conflicting readings from two files: "set-aside" keeps neither, "later-file" keeps that of the later file. A new
@@ -70,22 +70,22 @@ class InputSection(Section):
 
     @property
     def max_half_hour_wh(self) -> int:
-        """Return the energy above which a half-hour is set aside, in whole watt-hours."""
+        """The energy above which the reading of a half-hour is rejected [Wh]."""
         return watt_hours(self.max_half_hour_kwh)
 
     @property
     def named_columns(self) -> Mapping[str, Any] | None:
-        """Return [input.columns] key by key, None for the datasets whose layout is fixed."""
+        """The keys of [input.columns], None for a dataset with a fixed layout."""
         return None
 
     @property
     def layout(self) -> Layout:
-        """Return the layout of the input files."""
+        """The layout of the input files."""
         return layout_of(self.dataset, self.named_columns, self.interval_minutes)
 
     @property
-    def own_keys(self) -> Section | None:
-        """Return the keys that the dataset's layout adds to this table, None if it adds none."""
+    def dataset_keys(self) -> Section | None:
+        """The keys that the dataset's layout adds to this table, None if it adds none."""
         keys = LAYOUTS[self.dataset].keys if self.dataset in LAYOUTS else None
         return None if keys is None else keys.model_construct(**{key: getattr(self, key) for key in keys.model_fields})
 
@@ -107,7 +107,7 @@ class InputSection(Section):
 
 
 class LongColumns(Section):
-    """[input.columns]: how a table with one row per household and interval is to be understood."""
+    """[input.columns]: the columns and units of a table with one row per household and interval."""
 
     household: Text
     """Column of the household's identifier."""
@@ -134,12 +134,12 @@ class LongColumns(Section):
     @classmethod
     def _reads_half_hours(cls, pattern: str) -> str:
         zone = UTC if "%z" in pattern else None
-        shown = datetime(2013, 2, 28, 23, 30, tzinfo=zone)
+        example = datetime(2013, 2, 28, 23, 30, tzinfo=zone)
         try:
-            sound = pattern == ISO or datetime.strptime(shown.strftime(pattern), pattern) == shown
-        except (ValueError, re.error):  # a directive that stands twice is a group that strptime's pattern names twice
-            sound = False
-        if not sound:
+            is_complete = pattern == ISO or datetime.strptime(example.strftime(pattern), pattern) == example
+        except (ValueError, re.error):  # a directive that occurs twice is a duplicate group name in strptime's pattern
+            is_complete = False
+        if not is_complete:
             raise wrong('must be "iso", or a pattern such as "%d/%m/%Y %H:%M" that has year, month, day and minute')
         return pattern
 
@@ -164,12 +164,12 @@ class LongInput(InputSection):
 
     @property
     def named_columns(self) -> Mapping[str, Any] | None:
-        """Return [input.columns] key by key."""
+        """The keys of [input.columns]."""
         return self.columns.model_dump()
 
 
-def _table(layout: Layout) -> type[InputSection]:
-    """Return what [input] may say of a dataset."""
+def _section_of_layout(layout: Layout) -> type[InputSection]:
+    """Return the section class of a dataset: the common keys and those of its layout."""
     bases: Any = (
         (InputSection,) if layout.keys is None else (layout.keys, InputSection)
     )  # pydantic lists the last one's keys first
@@ -177,7 +177,7 @@ def _table(layout: Layout) -> type[InputSection]:
     return cast("type[InputSection]", create_model(f"{layout.name.title()}Input", __base__=bases, dataset=dataset))
 
 
-INPUTS: tuple[type[InputSection], ...] = (*(_table(layout) for layout in LAYOUTS.values()), LongInput)
+INPUTS: tuple[type[InputSection], ...] = (*(_section_of_layout(layout) for layout in LAYOUTS.values()), LongInput)
 
 if TYPE_CHECKING:
     AnyInput = InputSection

@@ -1,4 +1,4 @@
-"""[model]: what is held to be known about the households, declared by the user or estimated from readings."""
+"""[model]: the model of temporal correlation, declared by the user or estimated from readings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.chains.represented import RepresentativeValues, representative_values
-from agedp_data.config.places import OptionalPlace, SharedFolder
+from agedp_data.config.places import OptionalLocation, SharedFolder
 from agedp_data.config.schedule import day
 from agedp_data.errors import ChainError, LedgerError
 from agedp_data.notions.notion import Method
@@ -28,12 +28,12 @@ from agedp_data.notions.parameters import (
 Step = Literal["half-hour", "day"]
 Memory = Literal["one", "pair", "trailing-mean"]
 METHODS: tuple[Method, ...] = get_args(Method)
-MANY_STATES = 64
-"""Of a chain with a longer memory; a year of days fills fewer."""
+MAX_STATES = 64
+"""Largest number of states of a chain with longer memory; a year of days visits fewer."""
 
 
 class ModelSection(Section):
-    """What both sources have in common."""
+    """The keys that declared and estimated models share."""
 
     source: str
     """Stated by you, or counted from readings by `agedp calibrate`."""
@@ -44,17 +44,17 @@ class ModelSection(Section):
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """Return the ways in which a risk can be read off this model, the sharpest first."""
+        """The methods that bound a risk by this model, the tightest first."""
         return METHODS
 
     @property
-    def allowing(self) -> str:
-        """Return why other methods are not among them, for messages."""
+    def exclusion_reason(self) -> str:
+        """The reason why other methods are not permitted, for messages."""
         return ""
 
     @property
-    def sharpest(self) -> Method:
-        """Return the method of the figures that nobody chose one for."""
+    def tightest_method(self) -> Method:
+        """The method of bounds for which the run file names none."""
         return self.methods[0]
 
 
@@ -63,15 +63,15 @@ def _kernel_step(data: dict[str, Any]) -> Step | None:
 
 
 class DeclaredModel(ModelSection):
-    """A forgetting curve or a kernel from elsewhere: nothing computed from the readings is published.
+    """A total-variation curve or a transition matrix from another source: nothing is computed from the readings.
 
-    A kernel's `step` is a day where nothing else is said: of the two readings the one that forgets more slowly.
+    The default `step` of a transition matrix is a day, the slower mixing of the two possible meanings.
     """
 
     source: Literal["declared"]
-    curve: OptionalPlace = None
+    curve: OptionalLocation = None
     """CSV file `age_days,total_variation`; the total variation never rises with age."""
-    kernel: OptionalPlace = None
+    kernel: OptionalLocation = None
     """File of a transition matrix, instead of `curve`."""
     step: Step | None = Field(default_factory=_kernel_step)
     """Step of the transition matrix; a day unless written."""
@@ -80,12 +80,12 @@ class DeclaredModel(ModelSection):
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """Return all methods for a kernel; a curve is nothing but total variations."""
+        """All methods for a transition matrix; a curve consists of total variations only."""
         return ("total_variation",) if self.curve is not None else METHODS
 
     @property
-    def allowing(self) -> str:
-        """Return what a curve lacks."""
+    def exclusion_reason(self) -> str:
+        """The reason why a curve permits one method only."""
         return 'needs a chain; a declared curve allows "total_variation" only'
 
     @model_validator(mode="after")
@@ -128,7 +128,7 @@ def _age(value: object) -> Decimal:
 
 
 class EstimatedModel(ModelSection):
-    """Chains counted from readings by `agedp calibrate`, whose envelope is published knowingly."""
+    """Chains estimated from readings by `agedp calibrate`; their leakage bound is published without noise."""
 
     source: Literal["estimated"]
     file: SharedFolder
@@ -160,25 +160,25 @@ class EstimatedModel(ModelSection):
 
     @property
     def public_states(self) -> RepresentativeValues | None:
-        """Return the states that everybody knows; None where each household has cuts of its own."""
+        """The public states; None if each household has its own state edges."""
         if isinstance(self.edges, str):
             return None
         return RepresentativeValues(self.step, tuple(watt_hours(edge) for edge in self.edges))
 
     @property
     def chain_states(self) -> int:
-        """Return how many states the chain has: of days alone, of pairs of days, or of days in one of two regimes."""
+        """The number of states of the chain: days, pairs of days, or days in one of two regimes."""
         return {"one": self.states, "pair": self.states**2, "trailing-mean": 2 * self.states}[self.memory]
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """Return all methods for one kernel taken as counted; bounds by its spectrum are about nothing else."""
-        plain = self.chain == "homogeneous" and self.confidence == "plug-in"
-        return METHODS if plain else ("tight", "total_variation")
+        """All methods for one plug-in kernel; spectral bounds apply to no other model."""
+        is_plug_in_homogeneous = self.chain == "homogeneous" and self.confidence == "plug-in"
+        return METHODS if is_plug_in_homogeneous else ("tight", "total_variation")
 
     @property
-    def allowing(self) -> str:
-        """Return which key leaves no spectrum to bound by."""
+    def exclusion_reason(self) -> str:
+        """The key that excludes spectral bounds."""
         key, value = ("chain", self.chain) if self.chain == "cyclic" else ("confidence", self.confidence)
         return f'rests on the spectrum of one kernel; [model] {key} = "{value}" allows "tight" and "total_variation"'
 
@@ -190,9 +190,9 @@ class EstimatedModel(ModelSection):
             raise wrong('has a kernel for each half-hour of the day; it needs step = "half-hour"', "chain")
         if self.memory != "one" and self.step != "day":
             raise wrong('is of days; it needs step = "day"', "memory")
-        if self.memory != "one" and self.chain_states > MANY_STATES:
-            what = f'is too many for memory = "{self.memory}", which makes {self.chain_states} of them'
-            raise wrong(f"{what}; at most {MANY_STATES} are counted", "states")
+        if self.memory != "one" and self.chain_states > MAX_STATES:
+            problem = f'is too many for memory = "{self.memory}", which makes {self.chain_states} of them'
+            raise wrong(f"{problem}; at most {MAX_STATES} are counted", "states")
         if self.confidence == "plug-in" and self.level is not None:
             raise wrong('is not used by confidence = "plug-in"; remove it', "level")
         if self.confidence != "plug-in" and self.level is None:
@@ -200,24 +200,24 @@ class EstimatedModel(ModelSection):
         return self
 
 
-def states_in(terms: Mapping[str, Any]) -> RepresentativeValues | None:
-    """Return the states that a contract's model has for everybody, None if it has none.
+def contract_states(terms: Mapping[str, Any]) -> RepresentativeValues | None:
+    """Return the public states of a contract's model, None if it has none.
 
-    >>> states_in({"model": {"step": "day", "edges": ["4", "8"]}}).representative_values_wh
+    >>> contract_states({"model": {"step": "day", "edges": ["4", "8"]}}).counts_as_wh
     (2000, 6000, 10000)
 
     Raises:
-        LedgerError: a contract that does not say what agedp writes of a model.
+        LedgerError: the contract's model differs in form from what agedp writes.
     """
     model = terms.get("model", {})
     if not isinstance(model.get("edges"), list):
         return None
     try:
-        found = RepresentativeValues(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
-        representative_values(found.edges_wh)
+        states = RepresentativeValues(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
+        representative_values(states.edges_wh)
     except (ChainError, ArithmeticError, ValueError, LookupError, TypeError):
         raise LedgerError("a contract in the ledger holds states that this agedp does not know; update agedp") from None
-    return found
+    return states
 
 
 AnyModel = Annotated[DeclaredModel | EstimatedModel, Discriminator("source")]

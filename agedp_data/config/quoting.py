@@ -1,4 +1,4 @@
-"""Names and values of a run file inside a message: as the file writes them."""
+"""Names and values of a run file inside a message, in the syntax of the file."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from decimal import Decimal
 
 from agedp_data.shown import escape_text
 
-_LONGEST, _LONGEST_NAME = 80, 64
+_MAX_VALUE_LENGTH, _MAX_NAME_LENGTH = 80, 64
 
 
-def short(name: str) -> str:
-    """Return the name of a table or key, cut short if it is long."""
-    return escape_text(name, _LONGEST_NAME)
+def short_name(name: str) -> str:
+    """Return the name of a table or key, shortened to 64 characters."""
+    return escape_text(name, _MAX_NAME_LENGTH)
 
 
-def written(value: object) -> str:
-    """Return a value as the run file writes it, cut short if it is long.
+def format_value(value: object) -> str:
+    """Return a value in the syntax of a run file, shortened to 80 characters.
 
-    >>> written(["a", 5, True])
+    >>> format_value(["a", 5, True])
     '["a", 5, true]'
-    >>> written(Decimal("1E-9"))
+    >>> format_value(Decimal("1E-9"))
     '0.000000001'
     """
-    return escape_text(_toml(value), _LONGEST)
+    return escape_text(_format_toml(value), _MAX_VALUE_LENGTH)
 
 
-def _toml(value: object) -> str:
+def _format_toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(each) for each in value)}]"
+        return f"[{', '.join(_format_toml(item) for item in value)}]"
     if isinstance(value, Mapping):
         return "{...}"
     if isinstance(value, Decimal):
-        return "nan" if value.is_nan() else _number(value)
+        return "nan" if value.is_nan() else _format_decimal(value)
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def _number(value: Decimal) -> str:
-    """Return a number without an exponent, unless nobody could read it."""
-    if value.is_finite() and abs(value.adjusted()) > _LONGEST:
+def _format_decimal(value: Decimal) -> str:
+    """Return a number without an exponent, unless it would have more than 80 digits."""
+    if value.is_finite() and abs(value.adjusted()) > _MAX_VALUE_LENGTH:
         return str(value)
     return f"{value:f}".lower().replace("infinity", "inf")

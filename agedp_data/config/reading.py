@@ -1,4 +1,4 @@
-"""From the bytes of a run file to a `RunFile`: TOML with exact numbers, then the rules."""
+"""From the bytes of a run file to a `RunFile`: TOML with exact decimal numbers, then validation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agedp_data.config.input import AnyInput, LongColumns, LongInput
-from agedp_data.config.messages import Problem, problems, refusal
+from agedp_data.config.messages import Problem, list_problems, run_file_error
 from agedp_data.config.run import RunFile
 from agedp_data.config.surroundings import EngineSection
 from agedp_data.errors import RunFileError
@@ -20,26 +20,26 @@ from agedp_data.nearest import suggest_file
 from agedp_data.notions.parameters import Section
 from agedp_data.shown import escape_text
 
-_AT = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
-_LARGEST = 1_000_000
+_TOML_POSITION = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
+_MAX_BYTES = 1_000_000
 
 
 def load(path: Path) -> RunFile:
     """Return the run file at `path`.
 
     Raises:
-        RunFileError: it cannot be read, is not TOML, or asks for something unknown or impossible.
+        RunFileError: the file cannot be read, is not TOML, or has an unknown key or an invalid value.
     """
     try:
         with path.open("rb") as stream:
-            content = stream.read(_LARGEST + 1)
+            content = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         raise _unreadable(path, "there is no such file; `agedp init` writes a first one", suggest_file(path)) from None
     except IsADirectoryError:
         raise _unreadable(path, "is a folder; name the run file in it") from None
     except OSError as error:
         raise _unreadable(path, f"cannot be read ({error.strerror})") from None
-    if len(content) > _LARGEST:
+    if len(content) > _MAX_BYTES:
         raise _unreadable(path, "is larger than a megabyte; this is no run file")
     try:
         text = content.decode("utf-8-sig")
@@ -53,31 +53,31 @@ def parse(text: str, *, base: Path, name: str) -> RunFile:
     """Return the run file with this text; relative paths are relative to the folder `base`.
 
     Raises:
-        RunFileError: it is not TOML, or asks for something unknown or impossible; one line, the first error.
+        RunFileError: the text is not TOML, or has an unknown key or an invalid value; one line, the first error.
     """
     name = escape_text(name)
-    raw = _toml(text, name)
+    raw = _parse_toml(text, name)
     try:
         return RunFile.model_validate(raw, context={"folder": base, "name": name})
     except ValidationError as error:
-        raise refusal(error, raw, name=name) from None
+        raise run_file_error(error, raw, name=name) from None
 
 
-def check(text: str, *, base: Path) -> tuple[RunFile | None, list[Problem]]:
-    """Return the run file with this text, or None and everything that is wrong with it.
+def validate_run_file(text: str, *, base: Path) -> tuple[RunFile | None, list[Problem]]:
+    """Return the run file with this text, or None and all its errors; use it to draft a run file.
 
     Raises:
-        RunFileError: it is not TOML.
+        RunFileError: the text is not TOML.
     """
-    raw = _toml(text, "run.toml")
+    raw = _parse_toml(text, "run.toml")
     try:
         return RunFile.model_validate(raw, context={"folder": base, "name": "run.toml"}), []
     except ValidationError as error:
-        return None, problems(error, raw)
+        return None, list_problems(error, raw)
 
 
 class _ColumnsSection(Section):
-    """What of a run file `read_columns` needs, in its place there."""
+    """The part of a run file that `read_columns` validates."""
 
     input: AnyInput
 
@@ -86,51 +86,51 @@ def read_columns(keys: Mapping[str, Any]) -> LongColumns:
     """Return [input.columns] from its keys.
 
     Raises:
-        RunFileError: a key that is missing, unknown or impossible; one line, the first error.
+        RunFileError: a key is missing, unknown or invalid; one line, the first error.
     """
     raw = {"input": {"dataset": "long", "files": ["*.csv"], "columns": dict(keys)}}
     try:
-        asked = _ColumnsSection.model_validate(raw, context={"folder": Path(), "name": "columns"}).input
+        section = _ColumnsSection.model_validate(raw, context={"folder": Path(), "name": "columns"}).input
     except ValidationError as error:
-        raise refusal(error, raw, name="columns") from None
-    if not isinstance(asked, LongInput):
+        raise run_file_error(error, raw, name="columns") from None
+    if not isinstance(section, LongInput):
         raise TypeError("dataset long is LongInput")
-    return asked.columns
+    return section.columns
 
 
-def read_scheduler(written: object) -> str:
-    """Return where the data work is done, if a run file could say so.
+def read_scheduler(scheduler: object) -> str:
+    """Return a Dask scheduler that was given as an argument, validated like [engine] scheduler.
 
     Raises:
-        RunFileError: it could not; a slip of the pen must not wait for a cluster to answer.
+        RunFileError: the value is invalid; a misspelt name must not wait for a cluster to answer.
     """
-    raw = {"engine": {"scheduler": written}}
+    raw = {"engine": {"scheduler": scheduler}}
     try:
         return EngineSection.model_validate(raw["engine"]).scheduler
     except ValidationError as error:
-        raise refusal(error, raw, name="scheduler") from None
+        raise run_file_error(error, raw, name="scheduler") from None
 
 
-def _toml(text: str, name: str) -> dict[str, Any]:
+def _parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise RunFileError(f"{name}: {_where(str(error), text)}") from None
+        raise RunFileError(f"{name}: {_toml_error_text(str(error), text)}") from None
     except (ValueError, ArithmeticError):
         raise RunFileError(f"{name}: a number is too long to be read") from None
     except RecursionError:
         raise RunFileError(f"{name}: lists or tables are nested too deeply") from None
 
 
-def _where(message: str, text: str) -> str:
-    found = _AT.fullmatch(message)
-    if found is None:
+def _toml_error_text(message: str, text: str) -> str:
+    position = _TOML_POSITION.fullmatch(message)
+    if position is None:
         return f"is not TOML: {escape_text(message, 160)}"
-    what = re.sub(r"\('.*'\)|\('.*',\)", lambda path: _table_name(path[0]), found["what"])
+    reason = re.sub(r"\('.*'\)|\('.*',\)", lambda match: _table_name(match[0]), position["what"])
     lines = text.splitlines() or [""]
-    line = found["line"] or len(lines)
-    column = found["column"] or len(lines[-1]) + 1
-    return f"line {line}, column {column}: is not TOML: {what[:1].lower()}{escape_text(what[1:], 160)}"
+    line = position["line"] or len(lines)
+    column = position["column"] or len(lines[-1]) + 1
+    return f"line {line}, column {column}: is not TOML: {reason[:1].lower()}{escape_text(reason[1:], 160)}"
 
 
 def _table_name(path: str) -> str:
@@ -138,5 +138,5 @@ def _table_name(path: str) -> str:
     return f"[{'.'.join(names)}]"
 
 
-def _unreadable(path: Path, what: str, near: str = "") -> RunFileError:
-    return RunFileError(f"{escape_text(path.name)}: {what}", private=f"{escape_text(str(path))}: {what}{near}")
+def _unreadable(path: Path, problem: str, hint: str = "") -> RunFileError:
+    return RunFileError(f"{escape_text(path.name)}: {problem}", private=f"{escape_text(str(path))}: {problem}{hint}")

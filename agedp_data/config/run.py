@@ -195,7 +195,7 @@ def _model_fits(run: RunFile) -> Iterator[Problem]:
     promise, model = run.promise, run.model
     if isinstance(promise, AgeDependent) and model is not None:
         if promise.method not in model.methods:
-            yield "promise", "method", model.allowing
+            yield "promise", "method", model.exclusion_reason
         if promise.secret == HALF_HOUR and model.step == "day":
             yield "promise", "secret", 'needs [model] step = "half-hour"; a chain of days knows no half-hours'
     if isinstance(promise, Temporal) and model is not None:

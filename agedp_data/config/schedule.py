@@ -1,4 +1,4 @@
-"""[schedule]: when days are due. One block per mode, so that a key of another mode is refused."""
+"""[schedule]: when days are due. One section class per mode, so that a key of another mode is refused."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def _cron(value: object) -> str:
     fields = line.split()
     if len(fields) != 5 or not all(_CRON.fullmatch(part) for field in fields for part in field.split(",")):
         raise wrong('must be a cron line of five fields, such as "30 6 * * *"')
-    for field, (what, low, high) in zip(fields, _CRON_FIELDS, strict=True):
-        named = re.findall(r"(?<!/)\b[0-9A-Za-z]+", field)
-        if any(not _fits(each.lower(), what, low, high) for each in named):
-            raise wrong(f"has {field} in place of its {what}, which is from {low} to {high}")
+    for field, (unit, low, high) in zip(fields, _CRON_FIELDS, strict=True):
+        values = re.findall(r"(?<!/)\b[0-9A-Za-z]+", field)
+        if any(not _is_in_range(value_text.lower(), unit, low, high) for value_text in values):
+            raise wrong(f"has {field} in place of its {unit}, which is from {low} to {high}")
     return line
 
 
-def _fits(named: str, what: str, low: int, high: int) -> bool:
-    return low <= int(named) <= high if named.isdigit() else named in _CRON_WORDS.get(what, ())
+def _is_in_range(value: str, unit: str, low: int, high: int) -> bool:
+    return low <= int(value) <= high if value.isdigit() else value in _CRON_WORDS.get(unit, ())
 
 
 def day(value: object) -> date:
-    """Return a day that a meter may have seen."""
+    """Return a date in the range that meters can have recorded."""
     if type(value) is not date:
         raise wrong("must be a date without quotes, such as 2013-01-31")
     if not FIRST_DAY <= value <= LAST_DAY:
@@ -61,7 +61,7 @@ Cron = Annotated[str, PlainValidator(_cron)]
 
 
 class ScheduleSection(Section):
-    """What the modes have in common."""
+    """The keys that all modes share."""
 
     mode: str
     """When days are due: "archive" all of the period now; "live" each at its age, by the system clock; "rehearsal" the
@@ -78,25 +78,25 @@ class ScheduleSection(Section):
 
     @property
     def skipped_days(self) -> frozenset[date]:
-        """Return the days that the run file skips."""
+        """The days that the run file skips."""
         return frozenset(self.skip_days or ())
 
     @property
     def days(self) -> int | None:
-        """Return how many days the period has, None if it has no end."""
+        """The number of days of the period, None if it has no end."""
         return None if self.last_day is None else (self.last_day - self.first_day).days + 1
 
     @property
     def marker(self) -> str | None:
-        """Return the marker that a delivery leaves, {day} standing for the date; None if age alone decides."""
-        found: str | None = getattr(self, "wait_for", None)
-        return found
+        """The marker file of a complete delivery, {day} for the date; None if a day is due by its age alone."""
+        marker: str | None = getattr(self, "wait_for", None)
+        return marker
 
     @property
     def patience_days(self) -> int:
-        """Return how long after it was due a day waits for its marker."""
-        found: int | None = getattr(self, "give_up_days", None)
-        return found or 0
+        """The number of days that a due day waits for its marker."""
+        days: int | None = getattr(self, "give_up_days", None)
+        return days or 0
 
     @model_validator(mode="after")
     def _ends_after_it_begins(self) -> Self:
@@ -106,14 +106,14 @@ class ScheduleSection(Section):
 
     @model_validator(mode="after")
     def _skips_days_of_the_period(self) -> Self:
-        for each in self.skip_days or ():
-            if each < self.first_day or (self.last_day is not None and each > self.last_day):
-                raise wrong(f"names {each}, which is not a day of the period; remove it", "skip_days")
+        for skipped in self.skip_days or ():
+            if skipped < self.first_day or (self.last_day is not None and skipped > self.last_day):
+                raise wrong(f"names {skipped}, which is not a day of the period; remove it", "skip_days")
         return self
 
 
 class Archive(ScheduleSection):
-    """Every day of the period now, at its true publication time."""
+    """Archive: all days of the period are due now, with their true publication date."""
 
     mode: Literal["archive"]
     last_day: Day
@@ -128,7 +128,7 @@ def _patience(data: dict[str, Any]) -> int | None:
 
 
 class Rehearsal(ScheduleSection):
-    """A simulated clock steps from day to day; `wait_for` is as written, {day} standing for the date."""
+    """Rehearsal: a simulated clock advances day by day; `wait_for` contains {day} for the date."""
 
     mode: Literal["rehearsal"]
     wait_for: DayMarker | None = None
@@ -148,7 +148,7 @@ def _zone(data: dict[str, Any]) -> str | None:
 
 
 class Live(ScheduleSection):
-    """The system's clock: a day is released at its age and, if asked for, once its marker is there."""
+    """Live: by the system clock, a day is due at its age and, with `wait_for`, once its marker exists."""
 
     mode: Literal["live"]
     wait_for: DayMarker | None = None

@@ -1,4 +1,4 @@
-"""[output], [population], [compare], [alerts] and [engine]: where it goes, who is protected, how it runs."""
+"""[output], [population], [compare], [alerts] and [engine]: folders, population, and how a run is computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator
 
-from agedp_data.config.places import LedgerUrl, Place, SharedFolder, WitnessPlace
+from agedp_data.config.places import LedgerUrl, Location, SharedFolder, WitnessLocation
 from agedp_data.notions.parameters import (
     Amount,
     Days,
@@ -24,15 +24,15 @@ from agedp_data.notions.parameters import (
 
 
 class OutputSection(Section):
-    """[output]: the folder that may be handed over, the one that may not, and the promise itself."""
+    """[output]: the release folder, the confidential folder, the ledger, and the texts of the release."""
 
-    release: Place
+    release: Location
     """Release folder, which may be handed over as it is."""
     confidential: SharedFolder
     """Confidential folder, never handed over: readings, data quality, model, true means. Never a URL."""
     ledger: LedgerUrl
     """URL of the ledger, without a password. Back it up, never edit it."""
-    witness: WitnessPlace = None
+    witness: WitnessLocation = None
     """Where the newest head of the ledger is confirmed: a file on another disk, an object (`s3://`) or a row
     (`postgresql://`), without a password. A ledger that was restored from a snapshot is then refused. The place may
     change; that a witness is used is in the contract, and only `agedp ledger amend` removes it.
@@ -50,11 +50,11 @@ class OutputSection(Section):
 
 
 class PopulationSection(Section):
-    """[population]: the people to whom the promise is made."""
+    """[population]: the households that the promise protects."""
 
     name: Text
     """Name of the population. All series under this name in the ledger share one promise."""
-    roster: Place
+    roster: Location
     """CSV file `household_id,from,to` and group columns: the households that count on each day. Rows of days that are
     not released may change.
     """
@@ -67,7 +67,7 @@ def _deltas(value: object) -> tuple[Decimal, ...]:
 
 
 class CompareSection(Section):
-    """[compare]: figures for the statement only; they change no noise."""
+    """[compare]: additional bounds in the statement; they change no noise."""
 
     window_days: Days | None = None
     """Window of the w-event bound in the statement, in days; 7 unless written."""
@@ -80,15 +80,15 @@ class CompareSection(Section):
 
     @property
     def delta_wh(self) -> tuple[int, ...]:
-        """Return the sizes of change to report, in whole watt-hours."""
+        """The sizes of change to report [Wh]."""
         return tuple(watt_hours(delta) for delta in self.delta_kwh)
 
 
 class AlertsSection(Section):
-    """[alerts]: what the operator is warned about, in the confidential folder and on the terminal; it decides nothing.
+    """[alerts]: warnings to the operator, in the confidential folder and on the terminal; they change no release.
 
-    A day that loses more than 5 % of its readings to conflicts, and a day without any usable household, raise an alert
-    whatever stands here.
+    A day that loses more than 5 % of its readings to conflicts, and a day without any usable household, always raise an
+    alert.
     """
 
     min_coverage: Fraction01 | None = None
@@ -101,14 +101,14 @@ _ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^][/@\s:]+|\[[0-9A-Fa-f:.]+\]):
 
 
 def _scheduler(value: object) -> str:
-    written = text(value)
-    if written in ("threads", "processes", "local-cluster") or _ADDRESS.fullmatch(written):
-        return written
+    scheduler = text(value)
+    if scheduler in ("threads", "processes", "local-cluster") or _ADDRESS.fullmatch(scheduler):
+        return scheduler
     raise wrong('must be "threads", "processes", "local-cluster" or the address of a cluster, "tls://host:port"')
 
 
 class EngineSection(Section):
-    """[engine]: results are the same to the bit whatever stands here."""
+    """[engine]: how a run is computed; no key changes a bit of the results."""
 
     scheduler: Annotated[str, PlainValidator(_scheduler)] = "threads"
     """Dask scheduler; the page on clusters explains addresses."""

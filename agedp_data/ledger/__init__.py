@@ -1,4 +1,4 @@
-"""The ledger: what was promised, drawn and claimed, append-only and chained by hashes."""
+"""The ledger: contracts, models, releases and statements as rows of an append-only hash chain."""
 
 from __future__ import annotations
 

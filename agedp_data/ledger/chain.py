@@ -1,7 +1,7 @@
-"""What the rows of a ledger add up to, checked row by row as they are added.
+"""The hash chain of a ledger: every row is checked when it is added, in the order of `seq`.
 
-The same class audits a whole ledger (`verify`), guards what is about to be written, and is the memory of an
-open ledger, so that a release reads only the rows that came since the last one.
+The same class verifies a stored ledger (`verify`), checks a row before it is written, and is the index of an open
+ledger, so that a release reads only the rows that were added since the last one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from agedp_data import clock, losses
 from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.ledger import forms, rows, schema
 from agedp_data.ledger.marks import (
-    OF_LEDGER,
+    LEDGER_POPULATION,
     ClosedLedger,
     EarlierLedger,
     LedgerUpgrade,
     RecoveryRecord,
     Takeover,
-    mark_of,
+    read_lifecycle_record,
 )
 from agedp_data.shown import escape_text
 
@@ -31,17 +31,19 @@ if TYPE_CHECKING:
 
     from agedp_data.config.series import Distribution
 
-_LONGEST = 80
+_MAX_SHOWN = 80
 STATES = ("released", "skipped")
 INT32, INT64 = range(2**31), range(-(2**63), 2**63)
 HOUSEHOLDS = range(1, 10**9 + 1)
-LARGEST_SENSITIVITY, LARGEST_SCALE = 2**62, 2.0**55  # as `noise` draws
+MAX_SENSITIVITY, MAX_SCALE = 2**62, 2.0**55  # as `noise` draws
 
 
 class HashChain:
-    """The rows so far: `length`, `head`, and what later rows refer to.
+    """The rows so far: `length`, `head`, and an index of what later rows refer to.
 
     `content_head` is the hash of the newest row that is no statement: statements draw nothing and promise nothing.
+    `earlier_heads` are hashes of rows in the ledgers that this one was recovered from, with their row numbers here.
+    `closing_text` is the reason why no row can be added, "" for an open ledger.
     """
 
     def __init__(self) -> None:
@@ -49,8 +51,8 @@ class HashChain:
         self.head = rows.NO_HASH
         self.content_head = rows.NO_HASH
         self.heads: dict[str, int] = {}
-        self.former: dict[str, int] = {}
-        self.closed = ""
+        self.earlier_heads: dict[str, int] = {}
+        self.closing_text = ""
         self.form = 1
         self.contracts: dict[str, list[rows.ContractRecord]] = defaultdict(list)
         self.series: dict[str, frozenset[str]] = {}
@@ -61,60 +63,60 @@ class HashChain:
         self.by_key: dict[tuple[str, str, str, int], rows.ReleaseRecord] = {}
         self.published_on = ""
 
-    def sealed(self, row: rows.Row) -> str:
-        """Return the hash that a row has as the next one of this chain."""
+    def next_hash(self, row: rows.Row) -> str:
+        """Return the SHA-256 of `head` and the row's canonical text: the hash of the row if it is added next."""
         return rows.sha256(self.head + rows.text_of(row))
 
     def add(self, table: str, columns: Mapping[str, Any]) -> tuple[rows.Fault, ...]:
-        """Take the next row as the database holds it; return everything that is wrong with it."""
+        """Add the next row, given as the columns of the database; return every fault of it."""
         seq = columns["seq"]
-        if not schema.has_place(seq):
+        if not schema.is_row_number(seq):
             return (rows.Fault(seq if isinstance(seq, int) else 0, table, "a row that was put in: it has no place"),)
-        what = list(self._place(seq))
+        texts = list(self._check_number(seq))
         row: rows.Row | None = None
         try:
-            row = rows.row_of(table, columns)
+            row = rows.row_from_columns(table, columns)
         except ValueError as error:
-            what.append(str(error))
+            texts.append(str(error))
         if row is not None:
-            what += self._sealing(row, columns)
-            what += self.flaws(row)
-            self._keep(row)
+            texts += self._check_hash(row, columns)
+            texts += self.broken_rules(row)
+            self._index(row)
         self.length, self.head = seq, str(columns["hash"])
         self.heads[self.head] = seq
-        return tuple(rows.Fault(seq, table, each) for each in what)
+        return tuple(rows.Fault(seq, table, text) for text in texts)
 
-    def flaws(self, row: rows.Row) -> tuple[str, ...]:
-        """Return what is wrong with a row's meaning, given the rows before it."""
+    def broken_rules(self, row: rows.Row) -> tuple[str, ...]:
+        """Return one text for each rule that a row breaks as the next row of this chain; () if it may be added."""
         match row:
             case rows.ContractRecord():
-                found = self._contract(row)
+                texts = self._check_contract(row)
             case rows.ModelRecord():
-                found = self._model(row)
+                texts = self._check_model(row)
             case rows.StatementRecord():
-                found = self._statement(row)
+                texts = self._check_statement(row)
             case rows.ReleaseRecord():
-                found = self._release(row)
-        ended = (self.closed,) if self.closed else ()
-        return (*ended, *(() if forms.is_date(row.at) else ("at is not an ISO date",)), *found)
+                texts = self._check_release(row)
+        closing = (self.closing_text,) if self.closing_text else ()
+        return (*closing, *(() if forms.is_date(row.at) else ("at is not an ISO date",)), *texts)
 
-    def place(self, head: str) -> int | None:
-        """Return the number of the row that had this hash, here or in the ledger this one was recovered from."""
-        found = self.heads.get(head, self.former.get(head))
-        return found if found is not None and found <= self.length else None
+    def row_number(self, head: str) -> int | None:
+        """Return the number of the row with this hash, in this ledger or in the one that it was recovered from."""
+        number = self.heads.get(head, self.earlier_heads.get(head))
+        return number if number is not None and number <= self.length else None
 
     def promise_to(self, population: str) -> str | None:
-        """Return the text of the contract in force with a population, None before there is one."""
-        known = self.contracts.get(population)
-        return known[-1].promise if known else None
+        """Return the text of the contract in force with a population, None before the first contract."""
+        contracts = self.contracts.get(population)
+        return contracts[-1].promise if contracts else None
 
-    def _place(self, seq: int) -> Iterator[str]:
+    def _check_number(self, seq: int) -> Iterator[str]:
         if seq <= self.length:
             yield f"a second row numbered {seq}"
         elif seq > self.length + 1:
             yield f"row {self.length + 1} to {seq - 1} missing before it"
 
-    def _sealing(self, row: rows.Row, columns: Mapping[str, Any]) -> Iterator[str]:
+    def _check_hash(self, row: rows.Row, columns: Mapping[str, Any]) -> Iterator[str]:
         expected = rows.columns_of(row)
         for name in sorted(expected.keys() - {"hash", "text"}):
             if columns[name] != expected[name]:
@@ -124,120 +126,126 @@ class HashChain:
         if columns["hash"] != rows.sha256(f"{self.head}{expected['text']}"):
             yield "the hash does not follow from the row and the one before it"
 
-    def _keep(self, row: rows.Row) -> None:
+    def _index(self, row: rows.Row) -> None:
         if not isinstance(row, rows.StatementRecord):
             self.content_head = row.hash
         match row:
             case rows.ContractRecord():
                 self.contracts[row.population].append(row)
                 with suppress(ValueError):
-                    self.series[row.hash] = frozenset(forms.promise_in(row.promise).series)
-                    self.distributions[row.hash] = forms.distributions_in(row.promise)
+                    self.series[row.hash] = frozenset(forms.parse_promise(row.promise).series)
+                    self.distributions[row.hash] = forms.parse_distributions(row.promise)
             case rows.ModelRecord():
                 self.models[row.model] = row
             case rows.StatementRecord():
                 self.statements[row.population].append(row)
-                self._keep_mark(row)
+                self._index_lifecycle(row)
             case rows.ReleaseRecord():
                 self.releases[row.population].append(row)
-                self.by_key[key_of(row)] = row
+                self.by_key[release_key(row)] = row
                 if forms.is_date(row.published_on):
                     self.published_on = max(self.published_on, row.published_on)
 
-    def _keep_mark(self, row: rows.StatementRecord) -> None:
-        match mark_of(row):
+    def _index_lifecycle(self, row: rows.StatementRecord) -> None:
+        match read_lifecycle_record(row):
             case ClosedLedger(_, number):
-                self.closed = (
-                    f"the ledger was closed on {escape_text(row.at, _LONGEST)} after {number} rows "
-                    "and goes on elsewhere;"
+                self.closing_text = (
+                    f"the ledger was closed on {escape_text(row.at, _MAX_SHOWN)} after {number} rows and goes "
+                    f"on elsewhere;"
                     " name the one it was moved to"
                 )
             case LedgerUpgrade(form, _):
                 self.form = form
-            case RecoveryRecord() as seam:
-                ledgers: tuple[EarlierLedger | RecoveryRecord, ...] = (*seam.former, seam)
-                for lost in ledgers:
-                    self.former |= {each: row.seq + number for number, each in enumerate(lost.hashes, 1) if each}
-                    self.former.setdefault(lost.head, row.seq + len(lost.hashes))
+            case RecoveryRecord() as recovery:
+                ledgers: tuple[EarlierLedger | RecoveryRecord, ...] = (*recovery.earlier_ledgers, recovery)
+                for earlier in ledgers:
+                    self.earlier_heads |= {
+                        digest: row.seq + number for number, digest in enumerate(earlier.hashes, 1) if digest
+                    }
+                    self.earlier_heads.setdefault(earlier.head, row.seq + len(earlier.hashes))
 
-    def _statement(self, row: rows.StatementRecord) -> Iterator[str]:
+    def _check_statement(self, row: rows.StatementRecord) -> Iterator[str]:
         for name, digest in row.files:
             if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-                yield f"file {escape_text(name, _LONGEST)!r} has no SHA-256"
-        if row.population != OF_LEDGER:
-            yield from self._claim(row)
+                yield f"file {escape_text(name, _MAX_SHOWN)!r} has no SHA-256"
+        if row.population != LEDGER_POPULATION:
+            yield from self._check_claim(row)
             return
-        mark = mark_of(row)
-        if mark is None:
+        record = read_lifecycle_record(row)
+        if record is None:
             yield "a mark that says nothing that this agedp knows: no closing, recovery, takeover or upgrade"
-        if isinstance(mark, LedgerUpgrade) and mark.form not in NEEDS:
-            yield format_unknown_version("the ledger from here on", mark.form, mark.needs)
-        if isinstance(mark, LedgerUpgrade) and mark.form <= self.form:
+        if isinstance(record, LedgerUpgrade) and record.form not in NEEDS:
+            yield format_unknown_version("the ledger from here on", record.form, record.needs)
+        if isinstance(record, LedgerUpgrade) and record.form <= self.form:
             yield "it upgrades to no later form"
-        if isinstance(mark, ClosedLedger | Takeover) and (mark.head, mark.rows) != (self.head, self.length):
+        if isinstance(record, ClosedLedger | Takeover) and (record.head, record.rows) != (self.head, self.length):
             yield "it closes or takes over another ledger"
-        if isinstance(mark, RecoveryRecord) and self.length:
+        if isinstance(record, RecoveryRecord) and self.length:
             yield "a seam that is not the first row"
 
-    def _claim(self, row: rows.StatementRecord) -> Iterator[str]:
+    def _check_claim(self, row: rows.StatementRecord) -> Iterator[str]:
         try:
-            said = forms.claim_in(row.claim)
+            claim = forms.parse_claim(row.claim)
         except ValueError as error:
             yield str(error)
             return
-        if said.population != row.population:
+        if claim.population != row.population:
             yield "the claim is to other people than its row"
-        if self.place(said.ledger.head) is None:
+        if self.row_number(claim.ledger.head) is None:
             yield "the head that the claim names is not on the chain before it"
 
-    def _contract(self, row: rows.ContractRecord) -> Iterator[str]:
+    def _check_contract(self, row: rows.ContractRecord) -> Iterator[str]:
         try:
-            said = forms.promise_in(row.promise)
+            promise = forms.parse_promise(row.promise)
         except ValueError as error:
             yield str(error)
             return
-        if said.population.name != row.population:
+        if promise.population.name != row.population:
             yield "the promise is to other people than its row"
-        if said.model is not None and said.model.hash is not None and said.model.hash not in self.models:
+        if promise.model is not None and promise.model.hash is not None and promise.model.hash not in self.models:
             yield "the model it names is not in the ledger"
 
-    def _model(self, row: rows.ModelRecord) -> Iterator[str]:
+    def _check_model(self, row: rows.ModelRecord) -> Iterator[str]:
         if row.model != rows.sha256(row.envelope):
             yield "the model's id is not the hash of its public part"
         if row.model in self.models:
             yield "a model stored twice"
         try:
-            forms.require_envelope(row.envelope)
+            forms.require_leakage_bound(row.envelope)
         except ValueError as error:
             yield str(error)
 
-    def _release(self, row: rows.ReleaseRecord) -> Iterator[str]:
-        if key_of(row) in self.by_key:
-            day, series = escape_text(row.day, _LONGEST), escape_text(row.series, _LONGEST)
-            yield f"{day} of series {series!r} is released already"
+    def _check_release(self, row: rows.ReleaseRecord) -> Iterator[str]:
+        if release_key(row) in self.by_key:
+            yield (
+                f"{escape_text(row.day, _MAX_SHOWN)} of series {escape_text(row.series, _MAX_SHOWN)!r} "
+                f"is released already"
+            )
         contracts = self.contracts[row.population]
         if not contracts or contracts[-1].hash != row.contract:
             yield "the contract it names is not the one in force"
         if row.series not in self.series.get(row.contract, {row.series}):
-            yield f"its contract has no series {escape_text(row.series, _LONGEST)!r}"
+            yield f"its contract has no series {escape_text(row.series, _MAX_SHOWN)!r}"
         counts = self.distributions.get(row.contract, {}).get(row.series)
         if counts is not None and not counts.holds(row.cells):
             yield "its cells are not those of its contract's bins"
         if row.model and row.model not in self.models:
             yield "the model it names is not in the ledger"
         if row.published_on < self.published_on:
-            published_on = escape_text(row.published_on, _LONGEST)
-            yield f"published on {published_on}, before {self.published_on} of an earlier row"
-        yield from _dates(row)
-        yield from _draw(row)
+            yield (
+                f"published on {escape_text(row.published_on, _MAX_SHOWN)}, "
+                f"before {self.published_on} of an earlier row"
+            )
+        yield from _check_dates(row)
+        yield from _check_draw(row)
 
 
-def key_of(row: rows.ReleaseRecord) -> tuple[str, str, str, int]:
-    """Return what names a release within a ledger."""
+def release_key(row: rows.ReleaseRecord) -> tuple[str, str, str, int]:
+    """Return the unique key of a release within a ledger: population, series, day and revision."""
     return row.population, row.series, row.day, row.revision
 
 
-def _dates(row: rows.ReleaseRecord) -> Iterator[str]:
+def _check_dates(row: rows.ReleaseRecord) -> Iterator[str]:
     for name in ("day", "published_on"):
         if not forms.is_date(getattr(row, name)):
             yield f"{name} is not an ISO date"
@@ -245,8 +253,8 @@ def _dates(row: rows.ReleaseRecord) -> Iterator[str]:
         yield "input_ended_at is not a UTC instant"
 
 
-def _draw(row: rows.ReleaseRecord) -> Iterator[str]:
-    """Yield what is wrong with state, cells and loss; a skipped day says nothing and costs nothing."""
+def _check_draw(row: rows.ReleaseRecord) -> Iterator[str]:
+    """Yield the faults of state, cells and loss; a skipped day has no values and no loss."""
     if row.state not in STATES:
         yield f"state is neither {' nor '.join(STATES)}"
     if len(set(row.cells)) < len(row.cells):
@@ -257,7 +265,7 @@ def _draw(row: rows.ReleaseRecord) -> Iterator[str]:
         yield "the revision is negative, or beyond 32 bits"
     if not all(count in HOUSEHOLDS for count in row.households):
         yield f"a number of households is not from 1 to {HOUSEHOLDS[-1]}"
-    if row.sensitivity not in range(1, LARGEST_SENSITIVITY + 1):
+    if row.sensitivity not in range(1, MAX_SENSITIVITY + 1):
         yield "sensitivity is not positive, or beyond 2^62"
         return
     if row.state == "skipped":
@@ -266,7 +274,7 @@ def _draw(row: rows.ReleaseRecord) -> Iterator[str]:
         return
     if not row.cells or not len(row.cells) == len(row.values) == len(row.households):
         yield f"{len(row.cells)} cells, {len(row.values)} values, {len(row.households)} numbers of households"
-    if not 0 < row.scale <= LARGEST_SCALE:
+    if not 0 < row.scale <= MAX_SCALE:
         yield "scale is not positive, or beyond 2^55"
     elif not losses.ceil_nano(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
         yield (
@@ -276,9 +284,9 @@ def _draw(row: rows.ReleaseRecord) -> Iterator[str]:
 
 
 def _is_utc(text: str) -> bool:
-    """Tell whether a text is an instant as `clock.format_instant` writes it."""
+    """Return whether a text is an instant as `clock.format_instant` writes it."""
     try:
-        found = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        instant = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return False
-    return clock.format_instant(found) == text and forms.is_date(found.date().isoformat())
+    return clock.format_instant(instant) == text and forms.is_date(instant.date().isoformat())

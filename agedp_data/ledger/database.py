@@ -1,4 +1,4 @@
-"""What a ledger asks of the database that it lies in, whichever it is."""
+"""The protocol of a database that stores a ledger; implemented for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ from sqlalchemy.exc import DBAPIError
 
 from agedp_data.errors import LedgerError
 
-MEND: Final = "put back a good copy, or restore it from the release folder (`agedp ledger recover`)"
+REPAIR_HINT: Final = "put back a good copy, or restore it from the release folder (`agedp ledger recover`)"
 BUSY: Final = "another process has held it for a minute; wait for that run to end and start again"
 
 
 class TransactionAborted(LedgerError):
-    """A transaction that the server gave up or lost; to be begun again, by reading what is stored."""
+    """The server aborted or lost a transaction. A retry begins by reading what is stored."""
 
 
 class ServerUnreachable(LedgerError):
-    """A server to which there is no connection; nothing was begun."""
+    """The connection to a server failed; no transaction was begun."""
 
 
 class LedgerDatabase(Protocol):
-    """Where one ledger lies."""
+    """The database of one ledger."""
 
     @property
     def engine(self) -> Engine:
-        """What opens it anew for each transaction: the only one that writes if `agedp_write` is set."""
+        """The engine, which connects anew for each transaction; one with `agedp_write` excludes other writers."""
 
     @property
     def folder(self) -> Path | None:
-        """The folder that it needs room in, None if that is a server's affair."""
+        """The folder whose disk stores the database, None for a database on a server."""
 
-    def there(self) -> bool:
-        """Tell whether there is anything that a ledger could be in."""
+    def exists(self) -> bool:
+        """Return whether the file exists; always True for a server."""
 
-    def make_room(self, *, create: bool) -> None:
-        """Make a place for a new ledger if `create`; raise LedgerError if there is none and none can be made."""
+    def ensure_storage(self, *, create: bool) -> None:
+        """Create the storage of a new ledger if `create`; raise LedgerError if it is missing or cannot be created."""
 
-    def unmade(self) -> AbstractContextManager[None]:
-        """Take back the ledger that is made in here if anything fails; what holds rows stays."""
+    def removed_on_error(self) -> AbstractContextManager[None]:
+        """Remove a ledger created in this context if an exception leaves it; a ledger with rows stays."""
 
     def is_empty(self, connection: Connection) -> bool:
-        """Tell whether it holds no table at all."""
+        """Return whether the database has no table."""
 
     def create(self, connection: Connection) -> None:
-        """Make tables, triggers and version, inside the caller's transaction."""
+        """Create tables, triggers and schema version, inside the caller's transaction."""
 
-    def oddities(self, connection: Connection) -> tuple[tuple[str, str], ...]:
-        """Return (what, how) of everything that is not as `create` made it."""
+    def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:
+        """Return (part, difference) for every part of the database that differs from what `create` makes."""
 
-    def is_whole(self, connection: Connection) -> bool:
-        """Tell whether the database finds its own pages in order, as far as it can be asked."""
+    def is_intact(self, connection: Connection) -> bool:
+        """Return whether the database's own integrity check passes, if it has one."""
 
     def require_writable(self, connection: Connection) -> None:
         """Raise, before anything is drawn, if no row can be added."""
 
-    def about(self, words: str) -> LedgerError:
-        """Return an error that says which ledger the words are about."""
+    def error_about(self, text: str) -> LedgerError:
+        """Return an error whose message is the name of this ledger and `text`."""
 
-    def in_words(self, error: DBAPIError) -> str:
-        """Say what an error of the database means to the user."""
+    def explain(self, error: DBAPIError) -> str:
+        """Return a database error as a sentence for the user."""
 
-    def refusal(self, error: DBAPIError) -> LedgerError:
-        """Return what is raised for an error of the database; GivenUp if another attempt may succeed."""
+    def ledger_error(self, error: DBAPIError) -> LedgerError:
+        """Return the LedgerError to raise for a database error; TransactionAborted if a retry may succeed."""

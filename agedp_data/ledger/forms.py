@@ -1,8 +1,8 @@
-"""What a promise, a claim and a model's public part look like inside a row: as much of each as is read later.
+"""Schemas of the JSON inside a row: a contract's promise, a statement's claim and the public part of a model.
 
-The hash chain shows that nobody changed a row alone; whoever makes the whole chain anew can put anything into these
-three texts. They are checked once, when the row is read or written, so that every later reader finds what it looks
-for. Keys that nobody reads are left alone: a newer agedp may write more of them.
+The hash chain detects a single edited row; somebody who recomputes the complete chain can write anything into these
+three texts. They are validated once, when a row is read or written, so that later code can rely on every key it
+reads. Unknown keys are ignored, because a newer agedp may write more.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from agedp_data.ledger.rows import canonical, require_unicode
 from agedp_data.notions.parameters import AgeDays
 
 FIRST_DATE, LAST_DATE = date(1970, 1, 1), date(2999, 12, 31)
-"""Between these lies every date of a ledger: no later arithmetic on one leaves the calendar."""
+"""Range of all dates in a ledger, so that later date arithmetic cannot overflow."""
 
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 _STEPS_PER_DAY: Final = 86_400
 
 
 def is_date(text: str) -> bool:
-    """Tell whether a text is an ISO date that a ledger may hold.
+    """Return whether a text is an ISO date in the range that a ledger permits.
 
     >>> is_date("2026-03-04"), is_date("2026-3-4"), is_date("9999-12-31")
     (True, False, False)
     """
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return False
-    return found.isoformat() == text and FIRST_DATE <= found <= LAST_DATE
+    return day.isoformat() == text and FIRST_DATE <= day <= LAST_DATE
 
 
 def _date(text: str) -> str:
@@ -59,8 +59,8 @@ class _Schema(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
-def _all_written(columns: LongColumns) -> LongColumns:
-    """Let no default stand in for a key: a contract writes them all out."""
+def _require_all_keys(columns: LongColumns) -> LongColumns:
+    """Refuse a contract that leaves a key to its default: a contract writes all keys."""
     if columns.model_fields_set != set(LongColumns.model_fields):
         raise ValueError("a key is missing")
     return columns
@@ -69,7 +69,7 @@ def _all_written(columns: LongColumns) -> LongColumns:
 class _Input(_Schema):
     dataset: str
     interval_minutes: Literal[15, 30, 60] = 30
-    columns: Annotated[LongColumns, AfterValidator(_all_written)] | None = None
+    columns: Annotated[LongColumns, AfterValidator(_require_all_keys)] | None = None
 
 
 class _Population(_Schema):
@@ -102,7 +102,7 @@ class _Named(_Schema):
 
 
 class PromiseSchema(_Schema):
-    """What is read of a contract's promise."""
+    """The keys of a contract's promise that agedp reads."""
 
     input: _Input
     population: _Population
@@ -163,7 +163,7 @@ class _LocationSchema(_Schema):
 
 
 class StatementSchema(_Schema):
-    """What is read of a statement's claim."""
+    """The keys of a statement's claim that agedp reads."""
 
     rehearsal: int
     population: str
@@ -193,97 +193,99 @@ class _PublicPart(_Schema):
     envelope: dict[str, Any]
 
 
-_AnyForm = TypeVar("_AnyForm", bound=_Schema)
+_AnySchema = TypeVar("_AnySchema", bound=_Schema)
 
 
-def promise_in(text: str) -> PromiseSchema:
-    """Return what a contract's promise says.
+def parse_promise(text: str) -> PromiseSchema:
+    """Return a contract's promise, validated.
 
     Raises:
-        ValueError: a text that agedp does not write; the message names the key.
+        ValueError: the text differs in form from what agedp writes; the message names the key.
     """
-    said = _said(text, "the promise")
-    if canonical(said) != text:
+    value = _parse_json(text, "the promise")
+    if canonical(value) != text:
         raise ValueError("the promise is not canonical JSON")
-    found = _formed(PromiseSchema, _meant(said), "the promise")
-    distributions_in(text)
-    return found
+    promise = _validate(PromiseSchema, _meaning_of_promise(value), "the promise")
+    parse_distributions(text)
+    return promise
 
 
-def _meant(said: object) -> object:
+def _meaning_of_promise(value: object) -> object:
     try:
-        return meaning(said) if isinstance(said, dict) else said
+        return meaning(value) if isinstance(value, dict) else value
     except LedgerError as error:
         raise ValueError(str(error)) from None
 
 
-def distributions_in(text: str) -> dict[str, Distribution]:
-    """Return the distributions that a contract's promise publishes, by name.
+def parse_distributions(text: str) -> dict[str, Distribution]:
+    """Return the distributions that a contract publishes, by the name of their series.
 
     Raises:
-        ValueError: one that agedp does not write.
+        ValueError: a distribution without form or bins as agedp writes them.
     """
     try:
         series = meaning_of(text)["series"].items()
-        found = {name: series_in(each) for name, each in series if each["statistic"] == "distribution"}
+        parsed = {name: series_in(terms) for name, terms in series if terms["statistic"] == "distribution"}
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         raise ValueError("the promise is not as agedp writes one: a distribution without its form or bins") from None
-    return {name: each for name, each in found.items() if isinstance(each, Distribution)}
+    return {name: terms for name, terms in parsed.items() if isinstance(terms, Distribution)}
 
 
-def claim_in(text: str) -> StatementSchema:
-    """Return what a statement's claim says.
-
-    Raises:
-        ValueError: a text that agedp does not write; the message names the key.
-    """
-    return _formed(StatementSchema, _said(text, "the claim"), "the claim")
-
-
-def require_envelope(text: str) -> None:
-    """Check that a model's public part holds an envelope.
+def parse_claim(text: str) -> StatementSchema:
+    """Return a statement's claim, validated.
 
     Raises:
-        ValueError: it holds none.
+        ValueError: the text differs in form from what agedp writes; the message names the key.
     """
-    public = _formed(_PublicPart, _said(text, "the model"), "the model")
+    return _validate(StatementSchema, _parse_json(text, "the claim"), "the claim")
+
+
+def require_leakage_bound(text: str) -> None:
+    """Check that a model's public part contains a valid leakage bound, under the key `envelope`.
+
+    Raises:
+        ValueError: the leakage bound is missing or invalid, has more than one step per second, or no total variations.
+    """
+    public = _validate(_PublicPart, _parse_json(text, "the model"), "the model")
     try:
-        found = LeakageBound.from_json(public.envelope)
+        bound = LeakageBound.from_json(public.envelope)
     except (ChainError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         raise ValueError("the model holds no envelope") from None
-    if found.steps_per_day > _STEPS_PER_DAY or "total_variation" not in found.methods:
+    if bound.steps_per_day > _STEPS_PER_DAY or "total_variation" not in bound.methods:
         raise ValueError("the model holds an envelope of more than a step a second, or without total variations")
 
 
-def _said(text: str, what: str) -> object:
-    """Return the JSON that a text holds, which is made of texts, whole numbers and truth values only."""
+def _parse_json(text: str, subject: str) -> object:
+    """Return the JSON value of a text; it may contain only strings, integers, booleans, lists and objects."""
     try:
-        said: object = json.loads(text)
-        require_unicode(text, said)
-        _require_plain(said, _DEEPEST)
+        value: object = json.loads(text)
+        require_unicode(text, value)
+        _require_plain(value, _MAX_DEPTH)
     except (ValueError, RecursionError):
-        raise ValueError(f"{what} is not canonical JSON") from None
-    return said
+        raise ValueError(f"{subject} is not canonical JSON") from None
+    return value
 
 
-def _require_plain(said: object, deepest: int) -> None:
-    match said:
-        case str() | int() if deepest:
+def _require_plain(value: object, depth: int) -> None:
+    match value:
+        case str() | int() if depth:
             return
-        case list() if deepest:
-            for each in said:
-                _require_plain(each, deepest - 1)
-        case dict() if deepest:
-            for each in said.values():
-                _require_plain(each, deepest - 1)
+        case list() if depth:
+            for item in value:
+                _require_plain(item, depth - 1)
+        case dict() if depth:
+            for item in value.values():
+                _require_plain(item, depth - 1)
         case _:
             raise ValueError("neither text, nor a whole number, nor a list or object of them")
 
 
-def _formed(form: type[_AnyForm], said: object, what: str) -> _AnyForm:
+def _validate(schema: type[_AnySchema], value: object, subject: str) -> _AnySchema:
     try:
-        return form.model_validate(said)
+        return schema.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         key = ".".join(map(str, first["loc"])) or "it"
-        raise ValueError(f"{what} is not as agedp writes one: {ascii(key)[1:-1][:80]}: {first['msg'][:80]}") from None
+        raise ValueError(
+            f"{subject} is not as agedp writes one: {ascii(key)[1:-1][:80]}: {first['msg'][:80]}"
+        ) from None

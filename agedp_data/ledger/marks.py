@@ -1,12 +1,17 @@
-"""Claims that a ledger makes about itself: that it was closed, recovered from a folder, taken over, upgraded.
+"""Lifecycle records of a ledger: closed, recovered from a release folder, taken over, upgraded.
 
-All are statement rows of no population, so that they hang in the hash chain like everything else. After a
-closing row nothing can be added: the ledger goes on elsewhere, and two that go on would draw the same days
-twice. A recovered ledger begins with its seam, which names the lost ledger, its head, and the hashes that the
-rows behind the seam had there, so that folders published from the lost one are still found on the chain; was the
-lost one recovered itself, its seam lives on in that one. A ledger that was filled from an export of one that was
-never closed says behind the exported rows that the other one is lost. A ledger that was upgraded says from which row
-on its rows may have a later form, and which version of agedp reads that; earlier rows stay as they are.
+Each is a statement row without population, so that it is part of the hash chain, such as
+
+    {"closed":{"head":"9f3c...","rows":120}}
+
+* Closed ledger: no row can be added after this record. The ledger continues elsewhere; if both continued, the same
+  days would be drawn twice.
+* Recovery record: the first row of a ledger that was recovered. It names the lost ledger, its head, and the hashes
+  that the recovered rows had there, so that folders published from the lost ledger are still found on the chain. If
+  the lost ledger had been recovered itself, its own record is contained in the new one.
+* Takeover: follows the rows of an export whose ledger was never closed, and states that this ledger is lost.
+* Upgrade: names the row from which on rows may have a later form, and the version of agedp that reads it. Earlier rows
+  are not rewritten.
 """
 
 from __future__ import annotations
@@ -17,13 +22,13 @@ from typing import Final
 
 from agedp_data.ledger.rows import StatementRecord, canonical
 
-OF_LEDGER: Final = ""
-"""The population of a mark: it is about the ledger."""
+LEDGER_POPULATION: Final = ""
+"""The population of a lifecycle record: none, because the record is about the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedLedger:
-    """The ledger ended with the row of this hash, the `rows`-th, and goes on elsewhere."""
+    """The ledger ended after `rows` rows, the last with hash `head`, and continues elsewhere."""
 
     head: str
     rows: int
@@ -31,9 +36,9 @@ class ClosedLedger:
 
 @dataclass(frozen=True, slots=True)
 class EarlierLedger:
-    """A ledger from before the lost one: the rows behind the seam had `hashes` there ("" if it had them not).
+    """A ledger before the lost one: the recovered rows had `hashes` in it ("" for rows that it did not contain).
 
-    `files` (name, sha256) are those of the folder that the next ledger was recovered from.
+    `files` (name, SHA-256) are those of the folder that the next ledger was recovered from.
     """
 
     ledger: str
@@ -44,17 +49,17 @@ class EarlierLedger:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRecord:
-    """The rows behind this one had `hashes` in the lost ledger, of which `head` was the last one published."""
+    """The rows after this record had `hashes` in the lost ledger, whose last published row had hash `head`."""
 
     ledger: str
     head: str
     hashes: tuple[str, ...]
-    former: tuple[EarlierLedger, ...] = ()
+    earlier_ledgers: tuple[EarlierLedger, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """The rows so far, the last with this hash, were exported from a ledger that was not closed and is lost."""
+    """The first `rows` rows, the last with hash `head`, come from a ledger that was not closed and is lost."""
 
     head: str
     rows: int
@@ -62,51 +67,51 @@ class Takeover:
 
 @dataclass(frozen=True, slots=True)
 class LedgerUpgrade:
-    """The rows behind this one may have this form, which the version `needs` of agedp reads, and all later ones."""
+    """The rows after this record may have `form`, which agedp reads from version `needs` on."""
 
     form: int
     needs: str
 
 
-Mark = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade
+LifecycleRecord = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade
 
 
-def claim_of(mark: Mark) -> str:
-    """Return the claim of a mark's statement row.
+def lifecycle_claim(record: LifecycleRecord) -> str:
+    """Return a lifecycle record as the claim of its statement row.
 
-    >>> claim_of(ClosedLedger("ab", 3))
+    >>> lifecycle_claim(ClosedLedger("ab", 3))
     '{"closed":{"head":"ab","rows":3}}'
     """
-    if isinstance(mark, ClosedLedger):
-        return canonical({"closed": {"head": mark.head, "rows": mark.rows}})
-    if isinstance(mark, Takeover):
-        return canonical({"taken over": {"head": mark.head, "rows": mark.rows}})
-    if isinstance(mark, LedgerUpgrade):
-        return canonical({"upgraded": {"form": mark.form, "needs": mark.needs}})
-    said: dict[str, object] = {"ledger": mark.ledger, "head": mark.head, "hashes": list(mark.hashes)}
-    if mark.former:
-        said["former"] = [_said(each) for each in mark.former]
-    return canonical({"recovered": said})
+    if isinstance(record, ClosedLedger):
+        return canonical({"closed": {"head": record.head, "rows": record.rows}})
+    if isinstance(record, Takeover):
+        return canonical({"taken over": {"head": record.head, "rows": record.rows}})
+    if isinstance(record, LedgerUpgrade):
+        return canonical({"upgraded": {"form": record.form, "needs": record.needs}})
+    content: dict[str, object] = {"ledger": record.ledger, "head": record.head, "hashes": list(record.hashes)}
+    if record.earlier_ledgers:
+        content["former"] = [_earlier_ledger_json(ledger) for ledger in record.earlier_ledgers]
+    return canonical({"recovered": content})
 
 
-def _said(former: EarlierLedger) -> dict[str, object]:
-    hashes, files = list(former.hashes), dict(former.files)
-    return {"ledger": former.ledger, "head": former.head, "hashes": hashes, "files": files}
+def _earlier_ledger_json(earlier_ledgers: EarlierLedger) -> dict[str, object]:
+    hashes, files = list(earlier_ledgers.hashes), dict(earlier_ledgers.files)
+    return {"ledger": earlier_ledgers.ledger, "head": earlier_ledgers.head, "hashes": hashes, "files": files}
 
 
-def mark_of(row: StatementRecord) -> Mark | None:
-    """Return the mark that a statement row is; None if it is a statement, or a mark that says nothing known."""
-    if row.population != OF_LEDGER:
+def read_lifecycle_record(row: StatementRecord) -> LifecycleRecord | None:
+    """Return the lifecycle record of a statement row; None for a privacy statement or an unknown record."""
+    if row.population != LEDGER_POPULATION:
         return None
     try:
-        return _read(json.loads(row.claim))
+        return _parse_record(json.loads(row.claim))
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
-def _read(claim: dict[str, dict[str, object]]) -> Mark | None:
-    [(kind, said)] = claim.items() if isinstance(claim, dict) and len(claim) == 1 else [("", {})]
-    match kind, said:
+def _parse_record(claim: dict[str, dict[str, object]]) -> LifecycleRecord | None:
+    [(kind, content)] = claim.items() if isinstance(claim, dict) and len(claim) == 1 else [("", {})]
+    match kind, content:
         case "closed", {"head": str(head), "rows": int(rows)}:
             return ClosedLedger(head, rows)
         case "taken over", {"head": str(head), "rows": int(rows)}:
@@ -114,13 +119,18 @@ def _read(claim: dict[str, dict[str, object]]) -> Mark | None:
         case "upgraded", {"form": int(form), "needs": str(needs)}:
             return LedgerUpgrade(form, needs)
         case "recovered", {"ledger": str(ledger), "head": str(head), "hashes": [*hashes]}:
-            former = said.get("former", [])
-            return RecoveryRecord(ledger, head, _texts(hashes), tuple(_former(each) for each in _list(former)))
+            earlier_ledgers = content.get("former", [])
+            return RecoveryRecord(
+                ledger,
+                head,
+                _texts(hashes),
+                tuple(_parse_earlier_ledger(ledger) for ledger in _require_list(earlier_ledgers)),
+            )
     return None
 
 
-def _former(said: object) -> EarlierLedger:
-    match said:
+def _parse_earlier_ledger(content: object) -> EarlierLedger:
+    match content:
         case {"ledger": str(ledger), "head": str(head), "hashes": [*hashes], "files": {**files}}:
             return EarlierLedger(
                 ledger, head, _texts(hashes), tuple(sorted((str(key), str(files[key])) for key in files))
@@ -128,11 +138,11 @@ def _former(said: object) -> EarlierLedger:
     raise ValueError("no former ledger")
 
 
-def _list(said: object) -> list[object]:
-    if isinstance(said, list):
-        return said
+def _require_list(value: object) -> list[object]:
+    if isinstance(value, list):
+        return value
     raise ValueError("no list")
 
 
 def _texts(hashes: list[object]) -> tuple[str, ...]:
-    return tuple(str(each) for each in hashes)
+    return tuple(str(digest) for digest in hashes)

@@ -1,10 +1,10 @@
-"""Rows on their way between ledgers: as lines of JSON, read again, and sealed into a new chain.
+"""Ledger transfer: rows exported as lines of JSON, parsed again, and numbered and hashed in a new chain.
 
-A file of rows begins with a header (`schema`, the ledger's schema `version`, its `ledger` id and `head`, how
-many `rows` follow, whether they are the `whole` of it, and if so whether it was `closed`, so that it cannot go on);
-then one object a line: table, text, hash. A release folder carries such a file of its own population, from which a
-lost ledger can be recovered: statements are left out there (they would repeat every claim ever made) but for the seam
-of a ledger that was recovered itself, so the rows cannot keep their hashes in the new chain.
+A file of rows begins with a header: `schema`, the ledger's schema `version`, its `ledger` id and `head`, the number of
+`rows`, whether the file is complete (`whole`), and if so whether the ledger was `closed` and cannot continue. Each
+further line is one object: table, text, hash. A release folder contains such a file with the rows of its population,
+from which a lost ledger can be recovered. That file has no statements, because they would repeat every claim, except
+for the recovery record of a recovered ledger. The rows therefore get new hashes in the new chain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from agedp_data.errors import LedgerError
 from agedp_data.format_versions import format_reader_version
 from agedp_data.ledger.chain import HashChain
 from agedp_data.ledger.ledger import Ledger
-from agedp_data.ledger.marks import OF_LEDGER, EarlierLedger, RecoveryRecord, Takeover, claim_of, mark_of
+from agedp_data.ledger.marks import (
+    LEDGER_POPULATION,
+    EarlierLedger,
+    RecoveryRecord,
+    Takeover,
+    lifecycle_claim,
+    read_lifecycle_record,
+)
 from agedp_data.ledger.rows import (
     NO_HASH,
     ContractRecord,
@@ -29,169 +36,182 @@ from agedp_data.ledger.rows import (
     StatementRecord,
     canonical,
     columns_of,
-    row_of_text,
+    row_from_text,
     sha256,
     table_of,
     text_of,
 )
-from agedp_data.ledger.schema import READS, VERSION
+from agedp_data.ledger.schema import READABLE_VERSIONS, VERSION
 
 SCHEMA: Final = "agedp-ledger-rows-1"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerExport:
-    """Rows of a ledger, oldest first, with that ledger's id and head; `whole` if none is left out.
+    """Rows of a ledger, oldest first, with that ledger's id and head; `is_complete` if no row is omitted.
 
-    `closed` tells of a whole ledger that it ended with these rows, but for its closing mark.
+    `is_closed`: a complete ledger that was closed after these rows; the closing record itself is not exported.
     """
 
     ledger: str
     head: str
-    whole: bool
+    is_complete: bool
     rows: tuple[Row, ...]
-    closed: bool = False
+    is_closed: bool = False
 
 
-def lines(found: LedgerExport) -> str:
-    """Return rows as a file."""
+def format_export(export: LedgerExport) -> str:
+    """Return exported rows as the text of a file: a header and one line of JSON for each row."""
     header = {
         "schema": SCHEMA,
         "version": VERSION,
-        **({"needs": READS[VERSION]} if VERSION != "1" else {}),
-        "ledger": found.ledger,
-        "head": found.head,
-        "rows": len(found.rows),
-        "whole": int(found.whole),
-        **({"closed": int(found.closed)} if found.whole else {}),
+        **({"needs": READABLE_VERSIONS[VERSION]} if VERSION != "1" else {}),
+        "ledger": export.ledger,
+        "head": export.head,
+        "rows": len(export.rows),
+        "whole": int(export.is_complete),
+        **({"closed": int(export.is_closed)} if export.is_complete else {}),
     }
-    said = ({"table": table_of(row), "text": text_of(row), "hash": row.hash} for row in found.rows)
-    return "".join(f"{canonical(each)}\n" for each in (header, *said))
+    records = ({"table": table_of(row), "text": text_of(row), "hash": row.hash} for row in export.rows)
+    return "".join(f"{canonical(record)}\n" for record in (header, *records))
 
 
-def read_lines(text: str) -> LedgerExport:
-    """Return the rows of a file; their hashes are taken as they stand.
+def parse_export(text: str) -> LedgerExport:
+    """Return the rows of an exported file; their hashes are not checked here.
 
     Raises:
-        LedgerError: no such file, one of a newer agedp, one that was cut off; or the first line that is no row.
+        LedgerError: another kind of file, a newer version, a truncated file, or a line that is no row.
     """
-    header, *said = [_object(number, line) for number, line in enumerate(text.split("\n")[:-1], 1)] or [{}]
+    header, *objects = [_parse_object(number, line) for number, line in enumerate(text.split("\n")[:-1], 1)] or [{}]
     if header.get("schema") != SCHEMA:
         raise LedgerError("this is no file of ledger rows that this agedp knows; `agedp ledger export` writes one")
-    if header.get("version") not in READS:
+    if header.get("version") not in READABLE_VERSIONS:
         version, reader = ascii(header.get("version")), format_reader_version(header.get("needs"))
         raise LedgerError(f"the file of ledger rows has version {version}, which {reader} reads; update agedp")
-    if header.get("rows") != len(said) or not text.endswith("\n"):
+    if header.get("rows") != len(objects) or not text.endswith("\n"):
         raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
-    rows = tuple(_row(number, each) for number, each in enumerate(said, 2))
-    whole, closed = (header.get(key) == 1 for key in ("whole", "closed"))
-    return LedgerExport(str(header.get("ledger")), str(header.get("head")), whole, rows, closed)
+    rows = tuple(_parse_row(number, record) for number, record in enumerate(objects, 2))
+    is_complete, is_closed = (header.get(key) == 1 for key in ("whole", "closed"))
+    return LedgerExport(str(header.get("ledger")), str(header.get("head")), is_complete, rows, is_closed)
 
 
-def _object(number: int, line: str) -> dict[str, Any]:
+def _parse_object(number: int, line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        record = None
+    if not isinstance(record, dict):
         raise LedgerError(f"line {number} is no row of a ledger; take a good copy of the file")
-    return found
+    return record
 
 
-def _row(number: int, said: Mapping[str, Any]) -> Row:
+def _parse_row(number: int, record: Mapping[str, Any]) -> Row:
     try:
-        if set(said) == {"table", "text", "hash"} and all(isinstance(each, str) for each in said.values()):
-            return row_of_text(said["table"], said["text"], said["hash"])
-        what = "it holds no row of a ledger"
+        if set(record) == {"table", "text", "hash"} and all(isinstance(value, str) for value in record.values()):
+            return row_from_text(record["table"], record["text"], record["hash"])
+        problem = "it holds no row of a ledger"
     except ValueError as error:
-        what = str(error)
-    raise LedgerError(f"line {number} is no row of a ledger: {what}; take a good copy of the file")
+        problem = str(error)
+    raise LedgerError(f"line {number} is no row of a ledger: {problem}; take a good copy of the file")
 
 
-def whole_of(rows: Sequence[Row], *, closed: bool = False) -> LedgerExport:
-    """Return all rows of a ledger as what is exported; `closed` if nothing can be added to them there any more."""
+def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerExport:
+    """Return the export of all rows of a ledger; `is_closed` if no row can be added to that ledger any more."""
     first, last = (rows[0].hash, rows[-1].hash) if rows else ("", NO_HASH)
-    return LedgerExport(first, last, whole=True, rows=tuple(rows), closed=closed)
+    return LedgerExport(first, last, is_complete=True, rows=tuple(rows), is_closed=is_closed)
 
 
-def published_rows(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
-    """Return what a release folder of a population carries: its contracts, models and releases up to `head`, the seam.
+def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
+    """Return the export of one population for its release folder: contracts, models and releases up to `head`.
+
+    The recovery record of a recovered ledger is included.
 
     Raises:
-        LedgerError: `head` is no row of the ledger.
+        LedgerError: no row of the ledger has the hash `head`.
     """
-    place = ledger.place(head)
-    if place is None:
+    newest = ledger.row_number(head)
+    if newest is None:
         raise LedgerError("the head that was asked for lies on no row of the ledger")
-    upto = [row for row in ledger.everything() if row.seq <= place]
-    own = [row for row in upto if isinstance(row, ContractRecord | ReleaseRecord) and row.population == population]
-    named = {row.model for row in own if isinstance(row, ReleaseRecord)}
-    named |= {_model_named(row) for row in own if isinstance(row, ContractRecord)}
-    models = [row for row in upto if isinstance(row, ModelRecord) and row.model in named]
-    rows: list[Row] = [*_seams(upto), *own, *models]
-    return LedgerExport(ledger.id, head, whole=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
+    earlier = [row for row in ledger.all_rows() if row.seq <= newest]
+    population_rows = [
+        row for row in earlier if isinstance(row, ContractRecord | ReleaseRecord) and row.population == population
+    ]
+    model_ids = {row.model for row in population_rows if isinstance(row, ReleaseRecord)}
+    model_ids |= {_model_id(row) for row in population_rows if isinstance(row, ContractRecord)}
+    models = [row for row in earlier if isinstance(row, ModelRecord) and row.model in model_ids]
+    rows: list[Row] = [*_recovery_rows(earlier), *population_rows, *models]
+    return LedgerExport(ledger.id, head, is_complete=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
 
 
-def _model_named(row: ContractRecord) -> str:
+def _model_id(row: ContractRecord) -> str:
     model = meaning_of(row.promise).get("model", {})
     return str(model.get("hash", "")) if isinstance(model, dict) else ""
 
 
-def _seams(rows: Iterable[Row]) -> list[StatementRecord]:
-    return [row for row in rows if isinstance(row, StatementRecord) and isinstance(mark_of(row), RecoveryRecord)]
+def _recovery_rows(rows: Iterable[Row]) -> list[StatementRecord]:
+    return [
+        row
+        for row in rows
+        if isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), RecoveryRecord)
+    ]
 
 
-def recovered(found: LedgerExport, statement: StatementRecord, *, at: str) -> tuple[Row, ...]:
-    """Return a new chain: the seam, the rows of a folder sealed anew, and the folder's own statement.
+def recovered_rows(export: LedgerExport, statement: StatementRecord, *, at: str) -> tuple[Row, ...]:
+    """Return the rows of a recovered ledger: recovery record, the rows of a folder with new hashes, its statement.
 
-    The seam names the lost ledger, the hashes its rows had there, and the files that they were read from; and the
-    same of each ledger before it, if the lost one had been recovered itself.
+    The recovery record names the lost ledger, the hashes that its rows had there, and the files that they were read
+    from; the same for each ledger before it, if the lost ledger had been recovered itself.
 
     Raises:
-        LedgerError: rows that do not follow from each other.
+        LedgerError: the rows are no valid chain.
     """
-    behind = [row for row in found.rows if not isinstance(row, StatementRecord)]
-    former = [each for row in _seams(found.rows) for each in _former(row, behind)]
-    mark = RecoveryRecord(found.ledger, found.head, tuple(row.hash for row in behind), tuple(former))
-    seam = StatementRecord(OF_LEDGER, claim_of(mark), statement.files, statement.software, at=at)
-    return _sealed([seam, *behind, statement])
+    restored = [row for row in export.rows if not isinstance(row, StatementRecord)]
+    earlier = [ledger for row in _recovery_rows(export.rows) for ledger in _earlier_ledgers(row, restored)]
+    record = RecoveryRecord(export.ledger, export.head, tuple(row.hash for row in restored), tuple(earlier))
+    recovery = StatementRecord(LEDGER_POPULATION, lifecycle_claim(record), statement.files, statement.software, at=at)
+    return _rebuild_chain([recovery, *restored, statement])
 
 
-def _former(seam: StatementRecord, behind: Sequence[Row]) -> list[EarlierLedger]:
-    """Return the ledgers that a seam names, their hashes in the order of the rows that are now behind it."""
-    mark = mark_of(seam)
-    if not isinstance(mark, RecoveryRecord):
+def _earlier_ledgers(recovery: StatementRecord, restored: Sequence[Row]) -> list[EarlierLedger]:
+    """Return the ledgers that a recovery record names, their hashes in the order of the restored rows."""
+    record = read_lifecycle_record(recovery)
+    if not isinstance(record, RecoveryRecord):
         return []
-    lost = EarlierLedger(mark.ledger, mark.head, mark.hashes, seam.files)
-    return [replace(each, hashes=_hashes(seam.seq, each.hashes, behind)) for each in (*mark.former, lost)]
+    latest = EarlierLedger(record.ledger, record.head, record.hashes, recovery.files)
+    return [
+        replace(ledger, hashes=_hashes_in_order(recovery.seq, ledger.hashes, restored))
+        for ledger in (*record.earlier_ledgers, latest)
+    ]
 
 
-def _hashes(seam: int, hashes: Sequence[str], behind: Sequence[Row]) -> tuple[str, ...]:
-    had = dict(enumerate(hashes, seam + 1))
-    last = max((number for number, row in enumerate(behind, 1) if had.get(row.seq)), default=0)
-    return tuple(had.get(row.seq, "") for row in behind[:last])
+def _hashes_in_order(recovery_number: int, hashes: Sequence[str], restored: Sequence[Row]) -> tuple[str, ...]:
+    hash_by_number = dict(enumerate(hashes, recovery_number + 1))
+    last = max((number for number, row in enumerate(restored, 1) if hash_by_number.get(row.seq)), default=0)
+    return tuple(hash_by_number.get(row.seq, "") for row in restored[:last])
 
 
-def taken_over(found: LedgerExport, *, at: str) -> tuple[Row, ...]:
-    """Return exported rows and a mark that the ledger they come from was never closed and is lost."""
-    length = len(found.rows)
-    mark = StatementRecord(OF_LEDGER, claim_of(Takeover(found.head, length)), (), "", seq=length + 1, at=at)
-    return *found.rows, replace(mark, hash=sha256(found.head + text_of(mark)))
+def takeover_rows(export: LedgerExport, *, at: str) -> tuple[Row, ...]:
+    """Return exported rows and a takeover record: the ledger that they come from was never closed and is lost."""
+    length = len(export.rows)
+    takeover = StatementRecord(
+        LEDGER_POPULATION, lifecycle_claim(Takeover(export.head, length)), (), "", seq=length + 1, at=at
+    )
+    return *export.rows, replace(takeover, hash=sha256(export.head + text_of(takeover)))
 
 
-def _sealed(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Number and hash rows as one chain; releases refer to the contracts by their new hashes."""
-    chain, made, contracts = HashChain(), list[Row](), dict[str, str]()
+def _rebuild_chain(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return rows numbered and hashed as one chain; releases refer to the contracts by their new hashes."""
+    chain, sealed, contracts = HashChain(), list[Row](), dict[str, str]()
     for row in rows:
-        fresh = row
-        if isinstance(fresh, ReleaseRecord):
-            fresh = replace(fresh, contract=contracts.get(fresh.contract, ""))
-        fresh = replace(fresh, seq=chain.length + 1)
-        fresh = replace(fresh, hash=chain.sealed(fresh))
-        faults = chain.add(table_of(fresh), columns_of(fresh))
+        new_row = row
+        if isinstance(new_row, ReleaseRecord):
+            new_row = replace(new_row, contract=contracts.get(new_row.contract, ""))
+        new_row = replace(new_row, seq=chain.length + 1)
+        new_row = replace(new_row, hash=chain.next_hash(new_row))
+        faults = chain.add(table_of(new_row), columns_of(new_row))
         if faults:
-            raise LedgerError(f"the rows make no ledger: {faults[0].table}: {faults[0].what}; take a good copy")
+            raise LedgerError(f"the rows make no ledger: {faults[0].table}: {faults[0].problem}; take a good copy")
         if isinstance(row, ContractRecord):
-            contracts[row.hash] = fresh.hash
-        made.append(fresh)
-    return tuple(made)
+            contracts[row.hash] = new_row.hash
+        sealed.append(new_row)
+    return tuple(sealed)

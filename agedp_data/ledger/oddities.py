@@ -1,4 +1,4 @@
-"""What a database is made of, against what it should be made of."""
+"""Comparison of a database's tables, indices and triggers with those of a new ledger."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from agedp_data.shown import escape_text
 
 Parts = Mapping[tuple[str, str], str]
-"""By kind and name the tables, indices, triggers and views of a database, and what each is."""
+"""Definitions of the tables, indices, triggers and views of a database, by kind and name."""
 
 
-def compared(made: Parts, found: Parts) -> tuple[tuple[str, str], ...]:
-    """Return (what, how) of every part that is missing, changed or foreign.
+def compare_parts(expected: Parts, stored: Parts) -> tuple[tuple[str, str], ...]:
+    """Return (part, difference) for every part that is missing, changed or does not belong to a ledger.
 
-    >>> compared({("table", "a"): "x", ("table", "b"): "y"}, {("table", "a"): "z", ("view", "c"): ""})
+    >>> compare_parts({("table", "a"): "x", ("table", "b"): "y"}, {("table", "a"): "z", ("view", "c"): ""})
     (('table a', 'was changed'), ('table b', 'is missing'), ('view c', "is none of a ledger's"))
     """
     return tuple(
-        (f"{kind} {escape_text(name, 80)}", _how(made.get((kind, name)), found.get((kind, name))))
-        for kind, name in sorted(made.keys() | found.keys())
-        if made.get((kind, name)) != found.get((kind, name))
+        (f"{kind} {escape_text(name, 80)}", _difference(expected.get((kind, name)), stored.get((kind, name))))
+        for kind, name in sorted(expected.keys() | stored.keys())
+        if expected.get((kind, name)) != stored.get((kind, name))
     )
 
 
-def _how(made: str | None, found: str | None) -> str:
-    if found is None:
+def _difference(expected: str | None, stored: str | None) -> str:
+    if stored is None:
         return "is missing"
-    return "was changed" if made is not None else "is none of a ledger's"
+    return "was changed" if expected is not None else "is none of a ledger's"

@@ -1,12 +1,12 @@
-"""A ledger in a schema of a PostgreSQL database: how it is reached, who writes, and plain words for what fails.
+"""A ledger in a schema of a PostgreSQL database: connections, one writer at a time, and error messages.
 
-A ledger is the first schema of its role's search path, so that one database can hold several, each in a schema of its
-own. Writers queue at an advisory lock of the session, taken before the transaction begins: a lock within it would
-come after the snapshot, and only the owner of tables may lock them. It ends with the session, and so it also tells
-when a COMMIT whose answer was lost has been carried out or not. Transactions that write are serialisable besides:
-whoever goes past the lock makes one of the two fail. Both the lock and the rules hold whatever the role's rights.
+A ledger is the first schema of its role's search path, so that one database can store several, each in its own schema.
+Writers queue at an advisory lock of the session, taken before the transaction begins: a lock within the transaction
+would come after the snapshot, and only the owner of tables may lock them. The lock ends with the session, so the next
+writer sees whether a COMMIT whose answer was lost was carried out. Write transactions are serialisable as well: if
+somebody bypasses the lock, one of the two transactions fails. Lock and triggers hold for every role.
 
-A commit waits for the disk, and for the standbys that the server is told to wait for.
+A commit waits for the disk, and for the standbys that the server's settings name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ from sqlalchemy.exc import DBAPIError
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import postgresql_parts, schema, transactions
 from agedp_data.ledger.database import ServerUnreachable, TransactionAborted
-from agedp_data.ledger.postgresql_words import is_away, is_coming_up, may_be_mended, of_code, of_refusal
+from agedp_data.ledger.postgresql_words import (
+    explain_connection_error,
+    explain_sqlstate,
+    is_retryable,
+    is_starting_up,
+    is_unreachable,
+)
 from agedp_data.ledger.transactions import transaction
 
 if TYPE_CHECKING:
@@ -38,7 +44,7 @@ _SESSION = (
     " set_config('synchronous_commit',"
     " CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),"
     " set_config('lock_timeout', %s, false),"
-    # A client that vanished without a word holds the lock until the server notices.
+    # A client that vanished without closing its connection holds the lock until the server notices.
     " set_config('tcp_keepalives_idle', '20', false), set_config('tcp_keepalives_interval', '5', false),"
     " set_config('tcp_keepalives_count', '4', false),"
     " current_schema(), current_setting('server_encoding'), current_setting('fsync')"
@@ -53,31 +59,31 @@ _WRITABLE = (
 
 
 class PostgreSQLDatabase:
-    """A schema on a server; `Database` says what its methods are for."""
+    """A schema on a server, as a `LedgerDatabase`."""
 
     subject: ClassVar[str] = "the ledger"
-    """What lies there, in errors."""
+    """What is stored in the schema, for error messages."""
 
-    def __init__(self, name: str, host: str, given: dict[str, Any]) -> None:
+    def __init__(self, name: str, host: str, options: dict[str, Any]) -> None:
         self._private = f"{self.subject} {name!r} on {host!r}" if host else f"{self.subject} {name!r}"
-        self._given = given
+        self._options = options
 
     @classmethod
     def of(cls, parts: URL) -> Self:
-        """Return the database of an address, or refuse an address of none."""
+        """Return the database of an address; raise LedgerError if the address names no database."""
         if not parts.database:
             raise LedgerError(f"{cls.subject} address names no database; write postgresql+psycopg://user@host/database")
-        given = dict(parts.query)
-        if any(not isinstance(value, str) for value in given.values()):
+        options = dict(parts.query)
+        if any(not isinstance(value, str) for value in options.values()):
             raise LedgerError(
                 f"{cls.subject} address says a thing twice; write postgresql+psycopg://user@host/database"
             )
         parsed = parts.translate_connect_args(username="user", database="dbname")
-        return cls(parts.database, parts.host or str(given.get("host", "")), given | parsed)
+        return cls(parts.database, parts.host or str(options.get("host", "")), options | parsed)
 
     @cached_property
     def engine(self) -> Engine:
-        """What connects to the server.
+        """The engine that connects to the server.
 
         Raises:
             LedgerError: the driver is not installed.
@@ -92,133 +98,137 @@ class PostgreSQLDatabase:
             "postgresql+psycopg://", creator=self.connect, poolclass=NullPool, use_native_hstore=False
         )
         event.listen(engine, "begin", _begin)
-        event.listen(engine, "commit", _require_alive)
+        event.listen(engine, "commit", _require_usable_transaction)
         return engine
 
     def connect(self) -> psycopg.Connection[Any]:
-        """Return a connection in which every statement is a transaction of its own unless one is begun."""
-        more: dict[str, Any] = {"application_name": "agedp", "client_encoding": "utf8", "prepare_threshold": None}
+        """Return a connection in autocommit mode: each statement is one transaction unless BEGIN is executed."""
+        options: dict[str, Any] = {"application_name": "agedp", "client_encoding": "utf8", "prepare_threshold": None}
         if "PGCONNECT_TIMEOUT" not in os.environ:
-            more["connect_timeout"] = CONNECT_SECONDS
-        connection = self._answered(more | self._given)
+            options["connect_timeout"] = CONNECT_SECONDS
+        connection = self._connect_with_retries(options | self._options)
         try:
-            said = connection.execute(_SESSION, (str(int(BUSY_SECONDS * 1000)),)).fetchone()
-            self._require_fit(*(said or ())[-3:])
+            settings = connection.execute(_SESSION, (str(int(BUSY_SECONDS * 1000)),)).fetchone()
+            self._require_suitable_server(*(settings or ())[-3:])
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _answered(self, where: dict[str, Any]) -> psycopg.Connection[Any]:
-        """Return a connection; a server that is coming up, as after a crash, is waited for, or that is being restarted.
+    def _connect_with_retries(self, options: dict[str, Any]) -> psycopg.Connection[Any]:
+        """Return a connection; retry while the server is starting, as after a crash, or is being restarted.
 
-        An address at which nobody listens may also be a wrong one, so that wait is a few seconds shorter.
+        If no server listens, the address may be wrong as well, so that wait is a few seconds shorter.
         """
         import psycopg  # noqa: PLC0415
 
         pauses = list(transactions.PAUSES)
         while True:
             try:
-                return psycopg.connect(autocommit=True, **where)
+                return psycopg.connect(autocommit=True, **options)
             except psycopg.Error as error:
-                waits = is_coming_up(error) or (is_away(error) and len(pauses) > 1)
-                if not (waits and pauses):
-                    raise self._complaint(ServerUnreachable, of_refusal(error)) from None
+                is_transient = is_starting_up(error) or (is_unreachable(error) and len(pauses) > 1)
+                if not (is_transient and pauses):
+                    raise self._error(ServerUnreachable, explain_connection_error(error)) from None
             time.sleep(pauses.pop(0))
 
-    def _require_fit(self, schema_name: str | None, encoding: str, fsync: str) -> None:
+    def _require_suitable_server(self, schema_name: str | None, encoding: str, fsync: str) -> None:
         if schema_name is None:
-            raise self.about("has no schema that this role may use; make one and grant USAGE on it")
+            raise self.error_about("has no schema that this role may use; make one and grant USAGE on it")
         if encoding != "UTF8":
-            raise self.about(f"lies in a database of encoding {encoding}; make one with ENCODING 'UTF8'")
+            raise self.error_about(f"lies in a database of encoding {encoding}; make one with ENCODING 'UTF8'")
         if fsync != "on":
-            raise self.about(
+            raise self.error_about(
                 "lies on a server with fsync = off: a power cut could undo draws that are published already; "
                 "switch it on"
             )
 
     @property
     def folder(self) -> None:
-        """None of ours."""
+        """None: the server's disk is not ours."""
         return
 
-    def there(self) -> bool:
-        """Say yes: whether there is a database, only the server can tell."""
+    def exists(self) -> bool:
+        """Return True: only the server knows whether the database exists."""
         return True
 
-    def make_room(self, *, create: bool) -> None:
-        """Check that there is a ledger, unless one is to be made."""
+    def ensure_storage(self, *, create: bool) -> None:
+        """Raise LedgerError if the schema is empty, unless a ledger is to be created."""
         if create:
             return
         with transaction(self, write=False) as connection:
             empty = self.is_empty(connection)
         if empty:
-            raise self.about("is not there: the schema is empty; the first `agedp run` makes it")
+            raise self.error_about("is not there: the schema is empty; the first `agedp run` makes it")
 
     @contextmanager
-    def unmade(self) -> Iterator[None]:
-        """Take back the tables that are made in here; a database or schema is never made."""
+    def removed_on_error(self) -> Iterator[None]:
+        """Drop the tables that were created in this context if it fails; a database or schema is never created."""
         with transaction(self, write=False) as connection:
             missing = self.is_empty(connection)
         try:
             yield
         except BaseException:
             if missing:
-                self._take_back()
+                self._remove_new_ledger()
             raise
 
-    def _take_back(self) -> None:
-        with suppress(LedgerError), transaction(self, write=True, making=True) as connection:
-            if not self.is_empty(connection) and not schema.newer(connection, 0):
+    def _remove_new_ledger(self) -> None:
+        with suppress(LedgerError), transaction(self, write=True, creating=True) as connection:
+            if not self.is_empty(connection) and not schema.rows_since(connection, 0):
                 postgresql_parts.remove(connection)
 
     def is_empty(self, connection: Connection) -> bool:
-        """Tell whether the schema holds no table."""
+        """Return whether the schema has no table."""
         return schema.is_empty(connection)
 
     def create(self, connection: Connection) -> None:
-        """Make the parts of a ledger."""
+        """Create the tables and triggers of a ledger."""
         postgresql_parts.create(connection)
 
-    def oddities(self, connection: Connection) -> tuple[tuple[str, str], ...]:
-        """Compare the parts with what they should be."""
-        return postgresql_parts.oddities(connection)
+    def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:
+        """Return (part, difference) for every part that differs from a new ledger's."""
+        return postgresql_parts.changed_parts(connection)
 
-    def is_whole(self, connection: Connection) -> bool:  # noqa: ARG002
-        """Say yes: the pages are the server's to check, and every row is read anyway."""
+    def is_intact(self, connection: Connection) -> bool:  # noqa: ARG002
+        """Return True: the server checks its pages, and every row is read anyway."""
         return True
 
     def require_writable(self, connection: Connection) -> None:
-        """Ask whether the role may add rows, and whether anybody may."""
+        """Raise LedgerError if the role may not insert rows, or the server is read-only."""
         if not connection.exec_driver_sql(_WRITABLE, ([*schema.TABLES],)).scalar():
-            raise self.about("cannot be written: its server is read-only, or this role lacks INSERT on its tables")
+            raise self.error_about(
+                "cannot be written: its server is read-only, or this role lacks INSERT on its tables"
+            )
 
-    def about(self, words: str) -> LedgerError:
-        """Name database and host for those inside the house."""
-        return LedgerError(f"{self.subject} on PostgreSQL {words}", private=f"{self._private} {words}")
+    def error_about(self, text: str) -> LedgerError:
+        """Return an error about this ledger; only its private text names database and host."""
+        return LedgerError(f"{self.subject} on PostgreSQL {text}", private=f"{self._private} {text}")
 
-    def in_words(self, error: DBAPIError) -> str:
-        """Say what the server's error code means."""
-        return of_code(error.orig)
+    def explain(self, error: DBAPIError) -> str:
+        """Return the meaning of the server's error code."""
+        return explain_sqlstate(error.orig)
 
-    def refusal(self, error: DBAPIError) -> LedgerError:
-        """Tell errors that another attempt may mend from others."""
-        return self._complaint(TransactionAborted if may_be_mended(error.orig) else LedgerError, self.in_words(error))
+    def ledger_error(self, error: DBAPIError) -> LedgerError:
+        """Return TransactionAborted for an error that a retry may solve, LedgerError for every other one."""
+        return self._error(TransactionAborted if is_retryable(error.orig) else LedgerError, self.explain(error))
 
-    def _complaint(self, kind: type[LedgerError], words: str) -> LedgerError:
-        return kind(f"{self.subject} on PostgreSQL: {words}", private=f"{self._private}: {words}")
+    def _error(self, kind: type[LedgerError], text: str) -> LedgerError:
+        return kind(f"{self.subject} on PostgreSQL: {text}", private=f"{self._private}: {text}")
 
 
 def _begin(connection: Connection) -> None:
     if connection.get_execution_options().get("agedp_write", False):
-        connection.exec_driver_sql(_LOCK)  # still outside of any transaction: what follows sees what came before
+        connection.exec_driver_sql(
+            _LOCK
+        )  # before the transaction, so that its snapshot contains the previous writer's rows
         connection.exec_driver_sql(_WRITE)
     else:
         connection.exec_driver_sql(_READ)
 
 
-def _require_alive(connection: Connection) -> None:
-    """Stop a COMMIT that the server would answer with ROLLBACK and without an error: a statement failed before it."""
+def _require_usable_transaction(connection: Connection) -> None:
+    """Raise instead of a COMMIT after a failed statement, which the server would turn into a silent ROLLBACK."""
     status = connection.connection.driver_connection.info.transaction_status  # type: ignore[union-attr]
     if status.name == "INERROR":
         raise RuntimeError("a statement of this transaction failed, so that nothing of it can be stored")

@@ -1,9 +1,9 @@
-"""What a schema of PostgreSQL must be made of to be a ledger: the tables, and triggers that keep them append-only.
+"""The tables of a ledger in PostgreSQL, and the triggers that keep them append-only.
 
-Triggers guard against slips, not against whoever owns the tables. They fire ALWAYS, also for what a replication
-applies. Each is a statement of its own here, and is compared with what the server's catalogue says of it: columns and
-keys by name, functions by their source. A table that a crash empties (UNLOGGED), shows a part of its rows (row
-security, rules) or those of others (inheritance) is not a ledger's either. What belongs to an extension is left out.
+Triggers protect against mistakes, not against the owner of the tables. They fire ALWAYS, also for changes that a
+replication applies. Each part is compared with the server's catalogue: columns and keys by name, functions by their
+source. A table that a crash empties (UNLOGGED), that shows only some of its rows (row security, rules) or rows of
+further tables (inheritance) is refused as well. Objects of an extension are ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, PrimaryKeyConstraint, Table, Text, UniqueConstraint
 
 from agedp_data.ledger import schema
-from agedp_data.ledger.oddities import Parts, compared
+from agedp_data.ledger.oddities import Parts, compare_parts
 
 _FUNCTIONS: Final = {
     "kept": """CREATE FUNCTION ledger_kept() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -37,7 +37,7 @@ BEGIN
 END $$""",
 }
 _ROW, _BEFORE, _INSERT, _DELETE, _UPDATE, _TRUNCATE = 1, 2, 4, 8, 16, 32
-"""Of pg_trigger.tgtype."""
+"""Bits of pg_trigger.tgtype."""
 
 _TABLES: Final = """
     WITH own AS (
@@ -60,7 +60,7 @@ _TABLES: Final = """
         (SELECT said FROM fields WHERE attrelid = own.oid),
         (SELECT string_agg(said, '; ' ORDER BY said COLLATE "C") FROM keys WHERE conrelid = own.oid)
     FROM own"""
-_OTHERS: Final = """
+_INDICES_AND_RULES: Final = """
     SELECT 'index', relname::text, '' FROM pg_class AS c
     WHERE relkind IN ('i', 'I') AND relnamespace = quote_ident(current_schema())::regnamespace
     AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = c.oid)
@@ -83,37 +83,37 @@ def create(connection: Connection) -> None:
 
 
 def remove(connection: Connection) -> None:
-    """Drop what `create` made, inside the caller's transaction."""
+    """Drop what `create` creates, inside the caller's transaction."""
     schema.METADATA.drop_all(connection, checkfirst=False)
     connection.exec_driver_sql("DROP FUNCTION ledger_kept(), ledger_next()")
 
 
 def _triggers() -> list[str]:
-    """Return the statements that make PostgreSQL refuse changes, deletions and rows out of turn."""
-    made = []
+    """Return the statements that make PostgreSQL refuse updates, deletions and rows with a wrong number."""
+    statements = []
     for name in ("meta", *schema.TABLES):
-        made += [
+        statements += [
             f"CREATE TRIGGER {name}_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON {name} EXECUTE FUNCTION ledger_kept()",
             f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER {name}_kept",
         ]
     for name in schema.TABLES:
-        made += [
+        statements += [
             f"CREATE TRIGGER {name}_next BEFORE INSERT ON {name} FOR EACH ROW EXECUTE FUNCTION ledger_next()",
             f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER {name}_next",
         ]
-    return made
+    return statements
 
 
-def oddities(connection: Connection) -> tuple[tuple[str, str], ...]:
-    """Return (what, how) of every table, index, trigger and rule that is not as `create` made it."""
-    return compared(_made(), _found(connection))
+def changed_parts(connection: Connection) -> tuple[tuple[str, str], ...]:
+    """Return (part, difference) for every table, index, trigger and rule that differs from what `create` makes."""
+    return compare_parts(_expected_parts(), _stored_parts(connection))
 
 
-def _made() -> Parts:
+def _expected_parts() -> Parts:
     triggers = {f"{name}_kept": (name, _BEFORE | _DELETE | _UPDATE | _TRUNCATE) for name in ("meta", *schema.TABLES)}
     triggers |= {f"{name}_next": (name, _ROW | _BEFORE | _INSERT) for name in schema.TABLES}
     return {
-        **{("table", name): _form(table) for name, table in schema.METADATA.tables.items()},
+        **{("table", name): _table_definition(table) for name, table in schema.METADATA.tables.items()},
         **{
             ("trigger", name): repr((table, kind, "A", True, _FUNCTIONS[name.rpartition("_")[2]].split("$$")[1]))
             for name, (table, kind) in triggers.items()
@@ -121,26 +121,26 @@ def _made() -> Parts:
     }
 
 
-def _form(table: Table) -> str:
-    columns = ", ".join(f"{each.name} {_type(each)}" for each in table.columns)
+def _table_definition(table: Table) -> str:
+    columns = ", ".join(f"{item.name} {_column_type(item)}" for item in table.columns)
     keys = [
-        f"{'p' if isinstance(each, PrimaryKeyConstraint) else 'u'} {', '.join(sorted(each.columns.keys()))}"
-        for each in table.constraints
-        if isinstance(each, PrimaryKeyConstraint | UniqueConstraint)
+        f"{'p' if isinstance(item, PrimaryKeyConstraint) else 'u'} {', '.join(sorted(item.columns.keys()))}"
+        for item in table.constraints
+        if isinstance(item, PrimaryKeyConstraint | UniqueConstraint)
     ]
     return repr(("rp", False, columns, "; ".join(sorted(keys))))
 
 
-def _type(column: Column[Any]) -> str:
+def _column_type(column: Column[Any]) -> str:
     return "text" if isinstance(column.type, Text) else "bigint"
 
 
-def _found(connection: Connection) -> Parts:
-    found: dict[tuple[str, str], str] = {}
-    for name, kind, *said in connection.exec_driver_sql(_TABLES):
-        found[_KINDS.get(kind[0], "table"), name] = repr((kind, *said))
-    for name, *said in connection.exec_driver_sql(_TRIGGERS):
-        found["trigger", name] = repr(tuple(said))
-    for kind, name, of in connection.exec_driver_sql(_OTHERS):
-        found[kind, name] = of
-    return found
+def _stored_parts(connection: Connection) -> Parts:
+    parts: dict[tuple[str, str], str] = {}
+    for name, kind, *definition in connection.exec_driver_sql(_TABLES):
+        parts[_KINDS.get(kind[0], "table"), name] = repr((kind, *definition))
+    for name, *definition in connection.exec_driver_sql(_TRIGGERS):
+        parts["trigger", name] = repr(tuple(definition))
+    for kind, name, table in connection.exec_driver_sql(_INDICES_AND_RULES):
+        parts[kind, name] = table
+    return parts

@@ -1,11 +1,11 @@
 """The four kinds of row, and the one canonical text by which each is hashed.
 
-A row's text holds all its fields but the hash: sorted keys, no spaces, integers and strings (and lists and
+A row's text contains all its fields but the hash: sorted keys, no spaces, integers and strings (and lists and
 objects of them) only. The hash is SHA-256 of the previous row's hash followed by that text, over all tables
 in the order of `seq`. A scale is written as the shortest text that reads back as the same float.
 
-DESIGN calls two different things "text"; here `text` is always what is hashed, a contract's own text is its
-`promise`, a statement's its `claim`.
+Throughout the package `text` is the text that is hashed; the text of a contract is its `promise`, that of a statement
+its `claim`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Plain = str | int | list["Plain"] | dict[str, "Plain"]
 
 @dataclass(frozen=True, slots=True)
 class ContractRecord:
-    """What is promised to a population: `promise` is canonical JSON."""
+    """The contract with a population: `promise` is canonical JSON."""
 
     population: str
     promise: str
@@ -49,11 +49,11 @@ class ModelRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRecord:
-    """One draw for one series and one day: `values[i]` is what was said of `cells[i]`.
+    """One draw for one series and one day: `values[i]` is the noisy value of `cells[i]`.
 
-    `day` and `published_on` are ISO dates, `input_ended_at` a UTC instant; `sensitivity` and `scale` in the
-    unit of the values; `loss` in whole 1e-9 epsilon, at least sensitivity/scale; `contract` the hash of the
-    contract in force, `model` a model's id or "". A skipped day has no values and no loss.
+    `day` and `published_on` are ISO dates, `input_ended_at` a UTC instant; `sensitivity` and `scale` have the unit of
+    the values; `loss` is in nano-epsilon, at least sensitivity/scale; `contract` is the hash of the contract in force,
+    `model` a model's id or "". A skipped day has no values and no loss.
     """
 
     population: str
@@ -79,7 +79,7 @@ class ReleaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class StatementRecord:
-    """What was claimed about the releases so far, with the files (name, sha256) that carried it."""
+    """The privacy statement about the releases so far, with the files (name, SHA-256) that were published with it."""
 
     population: str
     claim: str
@@ -92,11 +92,11 @@ class StatementRecord:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a row of a ledger (`seq` 0: with the ledger as a whole)."""
+    """One fault of a ledger's row; with `seq` 0, of the ledger itself."""
 
     seq: int
     table: str
-    what: str
+    problem: str
 
 
 Row = ContractRecord | ModelRecord | ReleaseRecord | StatementRecord
@@ -106,7 +106,7 @@ TABLES: dict[str, type[Row]] = {
     "release": ReleaseRecord,
     "statement": StatementRecord,
 }
-_NAMES = {kind: name for name, kind in TABLES.items()}
+_TABLE_NAMES = {kind: name for name, kind in TABLES.items()}
 
 
 def canonical(value: object) -> str:
@@ -127,7 +127,7 @@ def _require_plain(value: object) -> None:
         case str() | int():
             return
         case list() | tuple():
-            if not set(map(type, value)) <= _PLAIN_TYPES:  # thousands of cells are looked at in one go
+            if not set(map(type, value)) <= _PLAIN_TYPES:  # thousands of cells are checked with one comparison
                 for item in value:
                     _require_plain(item)
         case dict():
@@ -145,44 +145,44 @@ def sha256(text: str) -> str:
 
 
 def table_of(row: Row) -> str:
-    """Return the name of the table that holds rows of this kind."""
-    return _NAMES[type(row)]
+    """Return the name of the table of a row."""
+    return _TABLE_NAMES[type(row)]
 
 
 def text_of(row: Row) -> str:
     """Return the canonical text of a row: all its fields but the hash."""
-    return canonical({name: _plain(kind, getattr(row, name)) for name, kind in _kinds(type(row))})
+    return canonical({name: _to_plain(kind, getattr(row, name)) for name, kind in _field_types(type(row))})
 
 
 def columns_of(row: Row) -> dict[str, str | int]:
     """Return a row as its table's columns: lists and objects as canonical text, plus `text` and `hash`."""
     columns: dict[str, str | int] = {"text": text_of(row), "hash": row.hash}
-    for name, kind in _kinds(type(row)):
-        plain = _plain(kind, getattr(row, name))
+    for name, kind in _field_types(type(row)):
+        plain = _to_plain(kind, getattr(row, name))
         columns[name] = plain if isinstance(plain, (str, int)) else canonical(plain)
     return columns
 
 
-def row_of(table: str, columns: Mapping[str, Any]) -> Row:
-    """Return the row that a table's columns hold.
+def row_from_columns(table: str, columns: Mapping[str, Any]) -> Row:
+    """Return the row with these columns of a table.
 
     Raises:
-        ValueError: a column that does not hold what it should; the message names the column.
+        ValueError: a column has a wrong type or content; the message names the column.
     """
-    read = {name: _read(name, kind, columns[name]) for name, kind in _kinds(TABLES[table])}
+    read = {name: _parse_column(name, kind, columns[name]) for name, kind in _field_types(TABLES[table])}
     return TABLES[table](**read, hash=str(columns["hash"]))
 
 
-def row_of_text(table: str, text: str, digest: str) -> Row:
-    """Return the row that a canonical text holds, sealed with `digest`.
+def row_from_text(table: str, text: str, digest: str) -> Row:
+    """Return the row with this canonical text, with `digest` as its hash.
 
     Raises:
-        ValueError: a table or text that no row has; the message names no value.
+        ValueError: the text is no row of this table; the message contains no value.
     """
     try:
-        said = json.loads(text)
-        columns = {key: each if isinstance(each, str | int) else canonical(each) for key, each in said.items()}
-        row = row_of(table, {**columns, "hash": digest})
+        fields = json.loads(text)
+        columns = {key: value if isinstance(value, str | int) else canonical(value) for key, value in fields.items()}
+        row = row_from_columns(table, {**columns, "hash": digest})
     except (LookupError, TypeError, AttributeError, RecursionError):
         raise ValueError("it holds no row of a ledger") from None
     if text_of(row) != text:
@@ -191,7 +191,7 @@ def row_of_text(table: str, text: str, digest: str) -> Row:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what changed from one promise to another, one line for each dotted key.
+    """Return the differences between two promises, one text for each dotted key.
 
     >>> differences({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "1"}, "title": "x"})
     ('promise.epsilon: "0.5" -> "1"', 'title: (absent) -> "x"')
@@ -217,13 +217,13 @@ def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 
         yield from _leaves(f"{key}.{name}" if key else name, item)
 
 
-def _kinds(row: type[Row]) -> list[tuple[str, str]]:
+def _field_types(row: type[Row]) -> list[tuple[str, str]]:
     """Return (field, annotation) of all fields but the hash."""
     return [(field.name, str(field.type)) for field in fields(row) if field.name != "hash"]
 
 
-def _plain(kind: str, value: Any) -> Plain:  # noqa: ANN401 - a field of any row
-    """Return a field as JSON can hold it without losing anything."""
+def _to_plain(kind: str, value: Any) -> Plain:  # noqa: ANN401 - a field of any row
+    """Return a field as a value that JSON represents exactly."""
     if kind == "float":
         return repr(float(value))
     if kind == "tuple[tuple[str, str], ...]":
@@ -231,15 +231,15 @@ def _plain(kind: str, value: Any) -> Plain:  # noqa: ANN401 - a field of any row
     return list(value) if kind.startswith("tuple") else value
 
 
-def _read(name: str, kind: str, column: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Return a column as the field that it was, or raise ValueError naming the column."""
+def _parse_column(name: str, kind: str, column: Any) -> Any:  # noqa: ANN401 - any column of any file
+    """Return a column as the field of a row; raise ValueError with the column's name."""
     if kind == "int":
         if type(column) is int:
             return column
     elif type(column) is str:
         if kind == "str":
             return column
-        value = _number(column) if kind == "float" else _json(column)
+        value = _parse_float(column) if kind == "float" else _parse_json(column)
         if kind == "float" and value is not None:
             return value
         if kind == "tuple[tuple[str, str], ...]" and isinstance(value, dict):
@@ -252,23 +252,23 @@ def _read(name: str, kind: str, column: Any) -> Any:  # noqa: ANN401 - whatever 
     raise ValueError(f"{name} does not hold what it should")
 
 
-def _number(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _json(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
-        found: object = json.loads(text)
-        require_unicode(text, found)
+        value: object = json.loads(text)
+        require_unicode(text, value)
     except (ValueError, RecursionError):
         return None
-    return found
+    return value
 
 
-def require_unicode(text: str, said: object) -> None:
-    """Raise ValueError if the JSON `text`, which says `said`, escapes half a character (a lone surrogate)."""
+def require_unicode(text: str, value: object) -> None:
+    """Raise ValueError if the JSON `text` of `value` escapes half a character (a lone surrogate)."""
     if "\\u" in text:
-        json.dumps(said, ensure_ascii=False).encode()
+        json.dumps(value, ensure_ascii=False).encode()

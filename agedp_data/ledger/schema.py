@@ -1,6 +1,6 @@
-"""The tables, made from the row classes, and what is asked of them: the same in every database.
+"""The tables of a ledger, derived from the row classes, and the queries on them, equal for every database.
 
-What keeps them append-only is each database's own (`sqlite_parts`, `postgresql_parts`).
+The triggers that keep them append-only differ by database (`sqlite_parts`, `postgresql_parts`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sqlalchemy import inspect as inspector
 from agedp_data.ledger import rows
 
 VERSION = "1"
-"""Of tables and columns, of which a new ledger is made."""
-READS: Mapping[str, str] = {"1": "0.1"}
-"""The versions that are read and written here, and the first agedp that does so."""
+"""Schema version of a new ledger's tables and columns."""
+READABLE_VERSIONS: Mapping[str, str] = {"1": "0.1"}
+"""Schema versions that this agedp reads and writes, each with the first version of agedp that does."""
 
 METADATA = MetaData()
 META = Table(
@@ -30,11 +30,11 @@ META = Table(
 
 
 def _table(name: str, row: type[rows.Row]) -> Table:
-    """Declare a row class as a table: whole numbers as 64-bit integers, everything else as text."""
-    kinds = {field.name: field.type for field in fields(row)}
+    """Return the table of a row class: integers as 64-bit integers, every other field as text."""
+    types = {field.name: field.type for field in fields(row)}
     number = BigInteger().with_variant(Integer(), "sqlite")
-    others = [key for key in kinds if key not in ("seq", "at", "hash")]
-    columns = [Column(key, number if kinds[key] == "int" else Text(), nullable=False) for key in ("at", *others)]
+    names = [key for key in types if key not in ("seq", "at", "hash")]
+    columns = [Column(key, number if types[key] == "int" else Text(), nullable=False) for key in ("at", *names)]
     unique = [UniqueConstraint("population", "series", "day", "revision")] if name == "release" else []
     return Table(
         name,
@@ -55,54 +55,54 @@ def create(connection: Connection) -> None:
     METADATA.create_all(connection, checkfirst=False)
     connection.execute(META.insert().values(name="version", content=VERSION))
     if VERSION != "1":  # agedp 0.1 wrote no more than the version
-        connection.execute(META.insert().values(name="needs", content=READS[VERSION]))
+        connection.execute(META.insert().values(name="needs", content=READABLE_VERSIONS[VERSION]))
 
 
 def is_empty(connection: Connection) -> bool:
-    """Tell whether the database holds no table at all."""
+    """Return whether the database has no table."""
     return not inspector(connection).get_table_names()
 
 
-def needs(connection: Connection) -> str | None:
-    """Return the version of agedp that a newer ledger says that it needs, None if it says none."""
+def needed_version(connection: Connection) -> str | None:
+    """Return the version of agedp that a ledger needs, None if it does not name one."""
     return connection.execute(select(META.c.content).where(META.c.name == "needs")).scalar()
 
 
-def version(connection: Connection) -> str | None:
-    """Return the schema version that a database claims, None if it is no ledger."""
-    looked = inspector(connection)
-    if not {"meta", *TABLES} <= set(looked.get_table_names()):
+def schema_version(connection: Connection) -> str | None:
+    """Return the schema version of a database, None if it is no ledger."""
+    tables = inspector(connection)
+    if not {"meta", *TABLES} <= set(tables.get_table_names()):
         return None
-    if {column["name"] for column in looked.get_columns("meta")} != set(META.c.keys()):
+    if {column["name"] for column in tables.get_columns("meta")} != set(META.c.keys()):
         return None
     return connection.execute(select(META.c.content).where(META.c.name == "version")).scalar()
 
 
-Found = tuple[str, Mapping[str, Any]]
+StoredRow = tuple[str, Mapping[str, Any]]
 
 
-def newer(connection: Connection, since: int) -> list[Found]:
-    """Return (table, columns) of the rows of all tables from `since` on, in order; those with no place come last."""
-    return in_order(each for name in TABLES for each in rows_of(connection, name, since))
+def rows_since(connection: Connection, since: int) -> list[StoredRow]:
+    """Return (table, columns) of the rows of all tables from number `since` on; rows without a number come last."""
+    return sort_rows(row for name in TABLES for row in table_rows_since(connection, name, since))
 
 
-def rows_of(connection: Connection, name: str, since: int) -> list[Found]:
-    """Return (table, columns) of the rows of one table from `since` on, and of those that no number puts in order."""
+def table_rows_since(connection: Connection, name: str, since: int) -> list[StoredRow]:
+    """Return (table, columns) of the rows of one table from `since` on, and of those without a valid number."""
     seq = TABLES[name].c.seq
     query = select(TABLES[name]).where(or_(seq >= since, seq < 1, seq.is_(None)))
     return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
 
 
-def in_order(found: Iterable[Found]) -> list[Found]:
-    """Return rows in the order of their numbers; those with no place come last."""
+def sort_rows(rows: Iterable[StoredRow]) -> list[StoredRow]:
+    """Return rows in the order of their numbers; those without a valid number come last."""
 
-    def place(each: Found) -> tuple[float, str]:
-        seq = each[1]["seq"]
-        return (seq if has_place(seq) else math.inf), each[0]
+    def position(row: StoredRow) -> tuple[float, str]:
+        seq = row[1]["seq"]
+        return (seq if is_row_number(seq) else math.inf), row[0]
 
-    return sorted(found, key=place)
+    return sorted(rows, key=position)
 
 
-def has_place(seq: object) -> bool:
-    """Tell whether a row's number puts it somewhere on the chain."""
+def is_row_number(seq: object) -> bool:
+    """Return whether a value is a valid row number: an integer from 1 on."""
     return type(seq) is int and seq >= 1

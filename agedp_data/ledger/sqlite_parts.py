@@ -1,7 +1,7 @@
-"""What a SQLite file must be made of to be a ledger: the tables, and triggers that keep them append-only.
+"""The tables of a ledger in SQLite, and the triggers that keep them append-only.
 
-Triggers guard against slips (an UPDATE, a DELETE, an INSERT OR REPLACE), not against whoever owns the file: that is
-what the hash chain, `verify` and the heads in published folders are for.
+Triggers protect against mistakes (an UPDATE, a DELETE, an INSERT OR REPLACE), not against the owner of the file. Hash
+chain, `verify` and the heads in published folders detect what an owner changes.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 from sqlalchemy import Connection, create_engine
 
 from agedp_data.ledger import schema
-from agedp_data.ledger.oddities import Parts, compared
+from agedp_data.ledger.oddities import Parts, compare_parts
 
 _PARTS: Final = "SELECT type, name, coalesce(tbl_name, ''), coalesce(sql, '') FROM sqlite_master"
-_OF_SQLITE: Final = "sqlite_stat"  # tables of ANALYZE, which say nothing
+_OF_SQLITE: Final = "sqlite_stat"  # tables of ANALYZE, which are ignored
 
 
 def create(connection: Connection) -> None:
@@ -25,13 +25,13 @@ def create(connection: Connection) -> None:
         connection.exec_driver_sql(trigger)
 
 
-def oddities(connection: Connection) -> tuple[tuple[str, str], ...]:
-    """Return (what, how) of every table, index, trigger and view that is not as `create` made it."""
-    return compared(_made(), _parts(connection))
+def changed_parts(connection: Connection) -> tuple[tuple[str, str], ...]:
+    """Return (part, difference) for every table, index, trigger and view that differs from what `create` makes."""
+    return compare_parts(_expected_parts(), _parts(connection))
 
 
 @lru_cache(maxsize=1)
-def _made() -> Parts:
+def _expected_parts() -> Parts:
     engine = create_engine("sqlite://")
     try:
         with engine.begin() as connection:
@@ -42,44 +42,46 @@ def _made() -> Parts:
 
 
 def _parts(connection: Connection) -> Parts:
-    """Return what a database is made of; how a statement is spaced and quoted does not count.
+    """Return the definitions of a database's parts, without regard to spaces and quotes.
 
-    Tables are told by their columns and keys: whoever writes CREATE TABLE next year may word it otherwise.
+    Tables are compared by columns and keys, because later versions may word CREATE TABLE differently.
     """
     listed = connection.exec_driver_sql(_PARTS).all()
     return {
-        (kind, name): _form(connection, name) if kind == "table" else "".join(f"{of} {sql}".replace('"', " ").split())
+        (kind, name): _table_definition(connection, name)
+        if kind == "table"
+        else "".join(f"{of} {sql}".replace('"', " ").split())
         for kind, name, of, sql in listed
         if not name.startswith(_OF_SQLITE)
     }
 
 
-def _form(connection: Connection, table: str) -> str:
+def _table_definition(connection: Connection, table: str) -> str:
     """Return the columns of a table (name, type, may be null, key) and which of them are unique together."""
     columns = connection.exec_driver_sql("SELECT * FROM pragma_table_xinfo(?)", (table,)).all()
     indices = connection.exec_driver_sql(
         'SELECT l.name, i.name FROM pragma_index_list(?) l, pragma_index_info(l.name) i WHERE l."unique" ORDER BY 1, 2',
         (table,),
     ).all()
-    return repr(([tuple(each) for each in columns], [tuple(each) for each in indices]))
+    return repr(([tuple(row) for row in columns], [tuple(row) for row in indices]))
 
 
 def _triggers() -> list[str]:
-    """Return the statements that make SQLite refuse changes, deletions and rows out of turn."""
+    """Return the statements that make SQLite refuse updates, deletions and rows with a wrong number."""
     newest = ", ".join(f'coalesce((SELECT max(seq) FROM "{name}"), 0)' for name in schema.TABLES)  # noqa: S608 - our own names
     refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-    kept = [
+    unchangeable = [
         f'CREATE TRIGGER "{name}_{verb.lower()}" BEFORE {verb} ON "{name}" {refuse}'
         for name in ("meta", *schema.TABLES)
         for verb in ("UPDATE", "DELETE")
     ]
-    out_of_turn = f"NEW.seq IS NOT 1 + max({newest})"
-    in_turn = [
-        f'CREATE TRIGGER "{name}_next" BEFORE INSERT ON "{name}" WHEN {out_of_turn} {refuse}' for name in schema.TABLES
+    not_next = f"NEW.seq IS NOT 1 + max({newest})"
+    consecutive = [
+        f'CREATE TRIGGER "{name}_next" BEFORE INSERT ON "{name}" WHEN {not_next} {refuse}' for name in schema.TABLES
     ]
-    same = " AND ".join(f"{key} = NEW.{key}" for key in ("population", "series", "day", "revision"))
-    known = f'EXISTS (SELECT 1 FROM "release" WHERE {same})'  # noqa: S608 - our own names
-    once = f'CREATE TRIGGER "release_once" BEFORE INSERT ON "release" WHEN {known} {refuse}'
-    same_name = "EXISTS (SELECT 1 FROM meta WHERE name = NEW.name)"
-    meta = f'CREATE TRIGGER "meta_once" BEFORE INSERT ON "meta" WHEN {same_name} {refuse}'
-    return [*kept, *in_turn, once, meta]
+    same_release = " AND ".join(f"{key} = NEW.{key}" for key in ("population", "series", "day", "revision"))
+    is_stored = f'EXISTS (SELECT 1 FROM "release" WHERE {same_release})'  # noqa: S608 - our own names
+    unique_release = f'CREATE TRIGGER "release_once" BEFORE INSERT ON "release" WHEN {is_stored} {refuse}'
+    same_key = "EXISTS (SELECT 1 FROM meta WHERE name = NEW.name)"
+    unique_meta = f'CREATE TRIGGER "meta_once" BEFORE INSERT ON "meta" WHEN {same_key} {refuse}'
+    return [*unchangeable, *consecutive, unique_release, unique_meta]

@@ -1,4 +1,4 @@
-"""Where ledgers lie: from an address to a database that holds a ledger."""
+"""From the address of a ledger to its database: file of SQLite, or schema of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agedp_data.ledger import schema
 from agedp_data.ledger.database import LedgerDatabase
 from agedp_data.ledger.postgresql import PostgreSQLDatabase
 from agedp_data.ledger.sqlite import SQLiteDatabase
-from agedp_data.ledger.transactions import carried_out
+from agedp_data.ledger.transactions import run_transaction
 
 
 def database_at(url: str) -> LedgerDatabase:
-    """Return the database of a ledger address, or refuse the address without quoting any password.
+    """Return the database of a ledger's address; errors never quote a password.
 
     Raises:
         LedgerError: an address with a password, of another kind of database, or without a file or database in it.
@@ -37,32 +37,34 @@ def database_at(url: str) -> LedgerDatabase:
     )
 
 
-def is_made(database: LedgerDatabase) -> bool:
-    """Tell whether there is a ledger, or anything else that must not be taken for none.
+def ledger_exists(database: LedgerDatabase) -> bool:
+    """Return whether a database exists and is not empty.
 
-    An empty database is none: so a run leaves it that was killed while it made its first ledger.
+    A run that was killed while it created its first ledger leaves an empty database, which counts as none.
 
     Raises:
         LedgerError: a file that is no database, or a server that cannot be asked.
     """
-    return database.there() and not carried_out(database, database.is_empty, write=False)
+    return database.exists() and not run_transaction(database, database.is_empty, write=False)
 
 
-def require_made(database: LedgerDatabase, *, create: bool) -> None:
-    """Check that there is a ledger, or make it because `create` says so.
+def require_ledger(database: LedgerDatabase, *, create: bool) -> None:
+    """Check that the database is a ledger; with `create`, create the ledger if it does not exist.
 
     Raises:
-        LedgerError: no such file or database and not `create`; one that holds no ledger, or a newer one.
+        LedgerError: the file or database does not exist and not `create`; it is no ledger, or a newer one.
     """
-    database.make_room(create=create)
-    if create and carried_out(database, database.is_empty, write=False):
-        carried_out(database, lambda connection: _create(database, connection), write=True, making=True)
-    found = carried_out(database, schema.version, write=False)
-    if found is None:
-        raise database.about("is not a ledger; point `ledger` to the right one")
-    if found not in schema.READS:
-        needs = carried_out(database, schema.needs, write=False)
-        raise database.about(f"has schema version {found}, which {format_reader_version(needs)} reads; update agedp")
+    database.ensure_storage(create=create)
+    if create and run_transaction(database, database.is_empty, write=False):
+        run_transaction(database, lambda connection: _create(database, connection), write=True, creating=True)
+    version = run_transaction(database, schema.schema_version, write=False)
+    if version is None:
+        raise database.error_about("is not a ledger; point `ledger` to the right one")
+    if version not in schema.READABLE_VERSIONS:
+        needed = run_transaction(database, schema.needed_version, write=False)
+        raise database.error_about(
+            f"has schema version {version}, which {format_reader_version(needed)} reads; update agedp"
+        )
 
 
 def _create(database: LedgerDatabase, connection: Connection) -> None:

@@ -1,12 +1,12 @@
-"""One transaction of a ledger, and how often it is begun again.
+"""Transactions of a ledger and their retries.
 
-Every transaction opens the database anew: a fork shares no connection, a file put back from a backup is seen, and
-closing leaves nothing behind. There is one writer at a time, so the second of two runs waits until the first has
-stored what it drew.
+Every transaction opens a new connection: forked processes share none, a file restored from a backup is noticed, and
+closing leaves no file open. There is one writer at a time, so the second of two runs waits until the first has stored
+what it drew.
 
-A transaction that a server gave up, or whose connection was lost, is begun again a few times. Whether a lost COMMIT
-was carried out is not guessed: the next attempt becomes the writer only after the server has ended the lost one, and
-whatever is begun again reads the ledger before it draws.
+A transaction that the server aborted, or whose connection was lost, is retried a few times. Whether a lost COMMIT was
+carried out is never guessed: a retry becomes the writer only after the server has ended the lost session, and every
+retry reads the ledger before it draws.
 """
 
 from __future__ import annotations
@@ -22,60 +22,60 @@ from sqlalchemy.exc import DBAPIError
 from agedp_data.ledger.database import LedgerDatabase, ServerUnreachable, TransactionAborted
 
 PAUSES = (0.1, 0.5, 2.0, 5.0, 10.0)
-"""Seconds before each further attempt; a server that is restarted is back within them."""
+"""Seconds before each retry; a server that restarts is back within their sum."""
 
 _Result = TypeVar("_Result")
 
 
-def carried_out(
-    database: LedgerDatabase, work: Callable[[Connection], _Result], *, write: bool, making: bool = False
+def run_transaction(
+    database: LedgerDatabase, work: Callable[[Connection], _Result], *, write: bool, creating: bool = False
 ) -> _Result:
-    """Return what `work` makes of a connection in one transaction; in another one if that was given up.
+    """Return the result of `work` on a connection within one transaction; retry an aborted transaction.
 
     Raises:
-        LedgerError: in one line, whatever the database has to complain about.
+        LedgerError: the database failed; the message explains its error in one line.
     """
-    lost: TransactionAborted | None = None
+    aborted: TransactionAborted | None = None
     pauses = iter(PAUSES)
     while True:
         try:
-            with transaction(database, write=write, making=making) as connection:
-                made = work(connection)
+            with transaction(database, write=write, creating=creating) as connection:
+                result = work(connection)
         except TransactionAborted as error:
-            lost = error
+            aborted = error
         except ServerUnreachable:
-            if lost is None:
+            if aborted is None:
                 raise
         else:
-            return made
+            return result
         pause = next(pauses, None)
         if pause is None:
-            raise lost
+            raise aborted
         time.sleep(pause)
 
 
 @contextmanager
-def transaction(database: LedgerDatabase, *, write: bool, making: bool = False) -> Iterator[Connection]:
-    """Give a connection inside one transaction: committed at the end, rolled back on any exception.
+def transaction(database: LedgerDatabase, *, write: bool, creating: bool = False) -> Iterator[Connection]:
+    """Yield a connection inside one transaction: committed at the end, rolled back on any exception.
 
-    What is written goes through the triggers: a ledger that lacks one, or has one more, is not written to unless it
-    is only `making`.
+    Every write passes the triggers. A ledger whose tables or triggers were changed is therefore not written to, unless
+    it is being created (`creating`).
 
     Raises:
-        LedgerError: in one line, whatever the database has to complain about.
+        LedgerError: the database failed; the message explains its error in one line.
     """
     try:
         with database.engine.connect().execution_options(agedp_write=write) as connection, connection.begin():
-            if write and not making:
-                _require_as_made(database, connection)
+            if write and not creating:
+                _require_expected_parts(database, connection)
             yield connection
     except DBAPIError as error:
-        raise database.refusal(error) from None
+        raise database.ledger_error(error) from None
 
 
-def _require_as_made(database: LedgerDatabase, connection: Connection) -> None:
-    for what, how in database.oddities(connection):
-        raise database.about(
-            f"was changed from outside: its {what} {how}, so nothing is written to it; put "
+def _require_expected_parts(database: LedgerDatabase, connection: Connection) -> None:
+    for part, difference in database.changed_parts(connection):
+        raise database.error_about(
+            f"was changed from outside: its {part} {difference}, so nothing is written to it; put "
             "back a good copy, or move its rows to a new one (`agedp ledger export`, `agedp ledger import --lost`)"
         )

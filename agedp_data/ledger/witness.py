@@ -1,8 +1,8 @@
-"""The witness of a ledger: the newest head that was confirmed, kept in another place than the ledger.
+"""The witness of a ledger: the newest confirmed head, stored in another place than the ledger.
 
-A machine that is restored from a snapshot has an older ledger, an older release folder and older confidential notes,
-all of one moment; nothing on it shows that days were released since. The witness does: it holds the hash of the
-ledger's newest row that is no statement. One record such as
+A machine that is restored from a snapshot has an older ledger, an older release folder and older confidential records,
+all of the same moment; nothing on it shows that days were released since. The witness does: it contains the hash of
+the ledger's newest row that is no statement. One record such as
 
     {"new": "9f3c...", "old": "1b7a...", "schema": "agedp-witness-1", "state": "confirmed"}
 
@@ -11,15 +11,15 @@ confirmed is published. The settled head of a record is `new` if it is confirmed
 
 Decisions.
 
-* Statement rows do not count. They draw nothing, a recovered ledger does not have them, and the closing row of a moved
-  ledger is one. The head that a release folder names is of the same kind, so a ledger that was recovered from the
-  newest folder contains the settled head.
-* A ledger goes on if it contains the settled head, or a pending one. It may have rows behind it (a run of another
+* Statement rows do not count. They draw nothing, a recovered ledger does not have them, and the closing row of a
+  transferred ledger is one. The head that a release folder names is never a statement either, so a ledger that was
+  recovered from the newest folder contains the settled head.
+* A ledger continues if it contains the settled head, or a pending one. It may have later rows (a run of another
   population without a witness, an older copy of the witness): these are confirmed before anything is published.
-* Every write is a compare-and-set. Each settled head therefore extends the one before it, whatever copies of a ledger
-  there are and wherever one of them is killed, and a published row lies on this one chain.
-* The record is named by its address, not by the ledger: a machine that is restored to the time before its first
-  release has an empty ledger, which has no name yet.
+* Every write is a compare-and-set. Each settled head therefore extends the previous one, however many copies of a
+  ledger exist and wherever one of them is killed, and every published row is on this one chain.
+* The record is identified by its address, not by the ledger: a machine that is restored to the time before its first
+  release has an empty ledger, which has no id yet.
 """
 
 from __future__ import annotations
@@ -61,36 +61,36 @@ class WitnessState:
 
     @property
     def settled(self) -> str:
-        """Return the newest head that is known to be committed."""
+        """Return the newest head that is certainly committed."""
         return self.new if self.state == "confirmed" else self.old
 
 
 class Witness(Protocol):
-    """Where one record lies; every call may raise LedgerError if the place does not answer."""
+    """Storage of one record; every call may raise LedgerError if the storage does not answer."""
 
     @property
-    def place(self) -> str:
-        """Name the place to the operator."""
+    def address(self) -> str:
+        """Return where the record is stored, for the operator only."""
 
     def read(self) -> WitnessState | None:
-        """Return the record, None if there is none."""
+        """Return the record, None if it does not exist."""
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Replace the record `expected` (None: no record) by `state` in one step; return whether it was so."""
+        """Replace the record `expected` (None: no record) by `state` atomically; return whether that succeeded."""
 
 
 class WitnessedRows(Protocol):
-    """The rows of a ledger, as far as a witness asks for them."""
+    """The part of `HashChain` that a witness needs."""
 
     @property
     def content_head(self) -> str:
-        """Return the hash of the newest row that is no statement, 64 zeros before there is one."""
+        """Return the hash of the newest row that is no statement, 64 zeros for an empty ledger."""
 
-    def place(self, head: str) -> int | None:
-        """Return the number of the row with this hash, None if it is no row of this ledger."""
+    def row_number(self, head: str) -> int | None:
+        """Return the number of the row with this hash, None if this ledger has no such row."""
 
     def promise_to(self, population: str) -> str | None:
-        """Return the text of the contract in force, None before there is one."""
+        """Return the text of the contract in force, None before the first contract."""
 
 
 def format_state(state: WitnessState) -> bytes:
@@ -119,20 +119,20 @@ def parse_state(content: bytes) -> WitnessState:
     raise ValueError("no record of a witness")
 
 
-def refusal(kind: type[_Error], witness: Witness, what: str) -> _Error:
-    """Return an error about a witness that names its place to the operator only."""
-    return kind(f"the witness {what}", private=f"the witness {witness.place} {what}")
+def witness_error(kind: type[_Error], witness: Witness, problem: str) -> _Error:
+    """Return an error about a witness; only its private text names the address."""
+    return kind(f"the witness {problem}", private=f"the witness {witness.address} {problem}")
 
 
-def damaged(witness: Witness) -> LedgerError:
-    """Return the error about a record that cannot be understood."""
-    return refusal(
+def damaged_record_error(witness: Witness) -> LedgerError:
+    """Return the error about a record that cannot be parsed."""
+    return witness_error(
         LedgerError, witness, "holds no record that this agedp understands. Put back a good copy, or update agedp"
     )
 
 
 def names_witness(promise: str | None) -> bool:
-    """Tell whether a contract says that a witness is used.
+    """Return whether a contract requires a witness.
 
     >>> names_witness('{"output":{"witness":"required"}}'), names_witness('{"population":{}}'), names_witness(None)
     (True, False, False)
@@ -148,9 +148,9 @@ class CommitWitness:
         self._population = population
 
     def check(self, read_rows: Callable[[], WitnessedRows]) -> None:
-        """Refuse a ledger that lacks what the witness confirmed; nothing is written.
+        """Raise if the ledger lacks rows that the witness confirmed; nothing is written.
 
-        The record is read first: whatever was confirmed by then is found in the rows that are read after it.
+        The record is read first: the rows, which are read after it, contain everything confirmed by then.
 
         Raises:
             LedgerError: the ledger is older than the witness, or the record is missing.
@@ -159,9 +159,9 @@ class CommitWitness:
         self._require_contained(state, read_rows())
 
     def settle(self, rows: WitnessedRows) -> WitnessState | None:
-        """Return the record after it is brought to the ledger's head; called while nobody else writes to the ledger.
+        """Bring the record to the ledger's head and return it; call it while nobody else writes to the ledger.
 
-        A commit that was never confirmed is confirmed, one that was never carried out is left pending.
+        A commit that was never confirmed is confirmed; one that was never carried out stays pending.
 
         Raises:
             LedgerError: as `check`.
@@ -174,10 +174,10 @@ class CommitWitness:
             confirmed = WitnessState(state.settled, rows.content_head, "confirmed")
             if self._witness.compare_and_set(state, confirmed):
                 return confirmed
-        raise self._overtaken()
+        raise self._overtaken_error()
 
     def announce(self, expected: WitnessState | None, *, old: str, new: str) -> WitnessState:
-        """Write that the head is about to go from `old` to `new`, if the record is still as `settle` returned it.
+        """Write that the head is about to change from `old` to `new`, if the record is still as `settle` returned it.
 
         Raises:
             LedgerBehind: another copy of the ledger was faster; nothing may be committed.
@@ -185,7 +185,7 @@ class CommitWitness:
         pending = WitnessState(old, new, "pending")
         if self._witness.compare_and_set(expected, pending) or self._witness.read() == pending:
             return pending
-        raise self._overtaken()
+        raise self._overtaken_error()
 
     def confirm(self, pending: WitnessState, read_rows: Callable[[], WitnessedRows]) -> None:
         """Write that the announced commit was carried out; another run of the same ledger may have done so.
@@ -201,21 +201,21 @@ class CommitWitness:
             if state == pending:
                 continue
             if state is None:
-                raise refusal(LedgerError, self._witness, _MISSING)
+                raise witness_error(LedgerError, self._witness, _MISSING)
             rows = read_rows()
-            settled, committed = rows.place(state.settled), rows.place(pending.new)
+            settled, committed = rows.row_number(state.settled), rows.row_number(pending.new)
             if settled is not None and committed is not None and settled >= committed:
                 return
             break
-        raise self._overtaken()
+        raise self._overtaken_error()
 
     def _require_contained(self, state: WitnessState | None, rows: WitnessedRows) -> None:
         if state is None:
             if names_witness(rows.promise_to(self._population)):
-                raise refusal(LedgerError, self._witness, _MISSING)
+                raise witness_error(LedgerError, self._witness, _MISSING)
             return
-        if state.settled != NO_HASH and rows.place(state.settled) is None and rows.place(state.new) is None:
-            raise refusal(LedgerBehind, self._witness, _OUT_OF_DATE)
+        if state.settled != NO_HASH and rows.row_number(state.settled) is None and rows.row_number(state.new) is None:
+            raise witness_error(LedgerBehind, self._witness, _OUT_OF_DATE)
 
-    def _overtaken(self) -> LedgerBehind:
-        return refusal(LedgerBehind, self._witness, _OVERTAKEN)
+    def _overtaken_error(self) -> LedgerBehind:
+        return witness_error(LedgerBehind, self._witness, _OVERTAKEN)

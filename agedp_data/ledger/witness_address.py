@@ -1,4 +1,4 @@
-"""From the value of [output] witness to the witness that it names."""
+"""From the address in [output] witness to its witness: a file, an object or a row."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from agedp_data.ledger.witness_object import ObjectWitness
 from agedp_data.ledger.witness_row import RowWitness
 
 
-def witness_at(place: str) -> Witness:
+def witness_at(address: str) -> Witness:
     """Return the witness at a path, an s3:// URL or a postgresql:// URL; nothing is opened.
 
-    >>> witness_at("/mnt/other/london.witness").place
+    >>> witness_at("/mnt/other/london.witness").address
     "'/mnt/other/london.witness'"
     """
-    protocol = place.partition("://")[0] if "://" in place else ""
+    protocol = address.partition("://")[0] if "://" in address else ""
     if protocol == "s3":
-        return ObjectWitness(place)
-    return RowWitness(place) if protocol.startswith("postgresql") else FileWitness(Path(place))
+        return ObjectWitness(address)
+    return RowWitness(address) if protocol.startswith("postgresql") else FileWitness(Path(address))

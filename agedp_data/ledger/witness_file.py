@@ -1,6 +1,6 @@
-"""A witness in a file: replaced whole by renaming, synced with its folder, compared under a lock.
+"""A witness in a file: replaced atomically by renaming, synced with its folder, compared under a lock.
 
-The folder is never made: an unmounted disk must not look like a witness that was never used.
+The folder is never created: an unmounted disk must not look like a witness that was never used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger.witness import WitnessState, damaged, format_state, parse_state, refusal
+from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
 from agedp_data.shown import escape_text
 
 LOCK_SECONDS: Final = 60.0
@@ -22,42 +22,42 @@ _PAUSE_SECONDS: Final = 0.02
 
 
 class FileWitness:
-    """A file on another disk than the ledger; `Witness` says what its methods are for."""
+    """A file on another disk than the ledger, as a `Witness`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """Return the path, quoted."""
         return repr(escape_text(str(self.path)))
 
     def read(self) -> WitnessState | None:
-        """Return what the file holds."""
+        """Return the record in the file, None if the file does not exist."""
         try:
             return parse_state(self.path.read_bytes())
         except FileNotFoundError:
             self._require_folder()
             return None
         except OSError as error:
-            raise self._failed("cannot be read", error) from None
+            raise self._access_error("cannot be read", error) from None
         except ValueError:
-            raise damaged(self) from None
+            raise damaged_record_error(self) from None
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Replace the file under a lock."""
+        """Replace the file under a lock; return False if its record is not `expected`."""
         self._require_folder()
         try:
-            with self._locked():
+            with self._exclusive_lock():
                 if self.read() != expected:
                     return False
                 self._replace(format_state(state))
                 return True
         except OSError as error:
-            raise self._failed("cannot be written", error) from None
+            raise self._access_error("cannot be written", error) from None
 
     def _replace(self, content: bytes) -> None:
-        """Put new content in place of the old; the lock makes the temporary name this process's own."""
+        """Replace the content of the file; the lock makes sure that no other process uses the temporary name."""
         temporary = self.path.with_name(f".{self.path.name}.new")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
@@ -72,15 +72,15 @@ class FileWitness:
             os.close(folder)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _exclusive_lock(self) -> Iterator[None]:
         lock = self.path.with_name(f".{self.path.name}.lock")
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            until = time.monotonic() + LOCK_SECONDS
+            deadline = time.monotonic() + LOCK_SECONDS
             while not _is_locked(descriptor):
-                if time.monotonic() > until:
-                    what = "is held by another process for a minute. End that process if it hangs, and run again"
-                    raise refusal(LedgerError, self, what)
+                if time.monotonic() > deadline:
+                    problem = "is held by another process for a minute. End that process if it hangs, and run again"
+                    raise witness_error(LedgerError, self, problem)
                 time.sleep(_PAUSE_SECONDS)
             yield
         finally:
@@ -88,10 +88,14 @@ class FileWitness:
 
     def _require_folder(self) -> None:
         if not self.path.parent.is_dir():
-            raise refusal(LedgerError, self, "lies in a folder that does not exist. Mount its disk, or make the folder")
+            raise witness_error(
+                LedgerError, self, "lies in a folder that does not exist. Mount its disk, or make the folder"
+            )
 
-    def _failed(self, what: str, error: OSError) -> LedgerError:
-        return refusal(LedgerError, self, f"{what} ({error.strerror or type(error).__name__}). Check its permissions")
+    def _access_error(self, problem: str, error: OSError) -> LedgerError:
+        return witness_error(
+            LedgerError, self, f"{problem} ({error.strerror or type(error).__name__}). Check its permissions"
+        )
 
 
 def _is_locked(descriptor: int) -> bool:

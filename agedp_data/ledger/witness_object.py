@@ -1,7 +1,7 @@
 """A witness in an object store: compared and replaced by conditional writes (If-Match, If-None-Match).
 
 A store that ignores these conditions would let two copies of a ledger write over each other. A new record is therefore
-written twice more, under conditions that do not hold; a store that accepts either is refused.
+written twice more, under conditions that are false; a store that accepts either is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger.witness import WitnessState, damaged, format_state, parse_state, refusal
+from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
 from agedp_data.readers.storage import format_location, input_errors, system_at
 
 _CONFLICTS: Final = frozenset(("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412"))
@@ -17,22 +17,22 @@ _NO_TAG: Final = f'"{"0" * 32}"'
 
 
 class ObjectWitness:
-    """One object, named by an s3:// URL; `Witness` says what its methods are for."""
+    """One object, named by an s3:// URL, as a `Witness`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """Return the URL."""
         return format_location(self.url)
 
     def read(self) -> WitnessState | None:
-        """Return what the object holds."""
+        """Return the record in the object, None if the object does not exist."""
         return self._fetch()[0]
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Put the object on the condition that it did not change since it was read."""
+        """Write the object on the condition that it did not change since it was read; return whether it was written."""
         current, tag = self._fetch()
         if current != expected:
             return False
@@ -42,12 +42,14 @@ class ObjectWitness:
         if not self._put(content, IfNoneMatch="*"):
             return False
         if self._put(content, IfNoneMatch="*") or self._put(content, IfMatch=_NO_TAG):
-            what = "lies in a store that ignores If-Match and If-None-Match, so that two machines could both write it"
-            raise refusal(LedgerError, self, f"{what}. Name another place")
+            problem = (
+                "lies in a store that ignores If-Match and If-None-Match, so that two machines could both write it"
+            )
+            raise witness_error(LedgerError, self, f"{problem}. Name another place")
         return True
 
     def _fetch(self) -> tuple[WitnessState | None, str]:
-        """Return the record and the tag of a version that is no newer: a change in between fails the condition."""
+        """Return the record and an entity tag read before it: a change in between makes the conditional write fail."""
         try:
             with input_errors("the witness", self.url):
                 system, path = system_at(self.url)
@@ -61,7 +63,7 @@ class ObjectWitness:
         except InputError as error:
             raise LedgerError(str(error), private=error.private) from None
         except ValueError:
-            raise damaged(self) from None
+            raise damaged_record_error(self) from None
 
     def _put(self, content: bytes, **condition: str) -> bool:
         try:
@@ -79,7 +81,7 @@ class ObjectWitness:
 
 
 def _is_conflict(error: OSError) -> bool:
-    """Tell whether the store refused a write because its condition did not hold."""
+    """Return whether the store refused a write because its condition did not hold."""
     cause: Any = error.__cause__
     response = getattr(cause, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None

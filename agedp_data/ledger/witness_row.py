@@ -1,7 +1,7 @@
 """A witness in a row of a PostgreSQL table: compared and replaced in one statement.
 
-The table `agedp_witness` lies in the first schema of the role's search path and is made with the first record. A row
-is named behind `#` in the address, "ledger" unless it is, so that one database can serve several ledgers.
+The table `agedp_witness` is in the first schema of the role's search path and is created with the first record. The
+address names the row after `#`; its default is "ledger". One database can therefore serve several ledgers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from sqlalchemy.exc import ArgumentError
 
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.postgresql import PostgreSQLDatabase
-from agedp_data.ledger.postgresql_words import of_code
-from agedp_data.ledger.witness import WitnessState, damaged, format_state, parse_state, refusal
+from agedp_data.ledger.postgresql_words import explain_sqlstate
+from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,50 +29,50 @@ _UPDATE: Final = "UPDATE agedp_witness SET state = %s WHERE name = %s AND state 
 _NO_TABLE: Final = "42P01"
 _NO_RIGHT: Final = "42501"
 _TABLE_LOCK: Final = "SELECT pg_advisory_lock(hashtextextended('agedp witness ' || current_schema(), 0))"
-"""Writers make the table one after the other: IF NOT EXISTS alone fails for the loser, by several codes. The lock ends
-with the connection."""
+"""Serialises the creation of the table: with IF NOT EXISTS alone, a concurrent CREATE fails by several codes. The lock
+ends with the connection."""
 
 
 class _WitnessServer(PostgreSQLDatabase):
-    """A server that speaks of the witness in its errors."""
+    """A server whose errors are about the witness."""
 
     subject = "the witness"
 
 
 class RowWitness:
-    """One row of a table; `Witness` says what its methods are for."""
+    """One row of a table, as a `Witness`."""
 
     def __init__(self, url: str) -> None:
-        address, _, name = url.partition("#")
+        url_without_name, _, name = url.partition("#")
         try:
-            parts = make_url(address)
+            parts = make_url(url_without_name)
         except (ArgumentError, ValueError):
             raise LedgerError("the address of the witness cannot be read; write postgresql://host/database") from None
         if parts.password is not None or any("pass" in key.lower() for key in parts.query):
             raise LedgerError("the address of the witness contains a password; use ~/.pgpass or PGSERVICE instead")
         self._server = _WitnessServer.of(parts)
         self._name = name or _DEFAULT_NAME
-        self._place = f"{self._name!r} in {parts.database!r} on {parts.host!r}"
+        self._address = f"{self._name!r} in {parts.database!r} on {parts.host!r}"
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """Return the names of row, database and host."""
-        return self._place
+        return self._address
 
     def read(self) -> WitnessState | None:
-        """Return what the row holds."""
-        with self._connected() as connection:
-            row = self._selected(connection)
+        """Return the record in the row, None if the row does not exist."""
+        with self._open_connection() as connection:
+            row = self._select_row(connection)
         try:
             return None if row is None else parse_state(str(row[0]).encode())
         except ValueError:
-            raise damaged(self) from None
+            raise damaged_record_error(self) from None
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Insert the row, or update it where it still says what is expected."""
+        """Insert the row, or update it if it still contains `expected`; return whether a row was written."""
         text = format_state(state).decode()
-        with self._connected() as connection:
-            row = self._selected(connection)
+        with self._open_connection() as connection:
+            row = self._select_row(connection)
             if expected is not None:
                 expected_text = format_state(expected).decode()
                 return row is not None and connection.execute(_UPDATE, (text, self._name, expected_text)).rowcount == 1
@@ -80,7 +80,7 @@ class RowWitness:
                 self._make_table(connection)
             return connection.execute(_INSERT, (self._name, text)).rowcount == 1
 
-    def _selected(self, connection: psycopg.Connection[Any]) -> Any:  # noqa: ANN401 - a row of one text, or None
+    def _select_row(self, connection: psycopg.Connection[Any]) -> Any:  # noqa: ANN401 - a row of one text, or None
         import psycopg  # noqa: PLC0415 - an extra, which only these witnesses need
 
         try:
@@ -91,29 +91,29 @@ class RowWitness:
             raise
 
     def _make_table(self, connection: psycopg.Connection[Any]) -> None:
-        """Make the table unless it exists: a role that may not make tables can use one that somebody made for it."""
+        """Create the table unless it exists; a role without the right to create tables can use an existing one."""
         connection.execute(_TABLE_LOCK)
         if connection.execute("SELECT to_regclass('agedp_witness')").fetchone() == (None,):
             connection.execute(_CREATE)
 
     @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        """Open a connection in which every statement is a transaction of its own."""
+    def _open_connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a connection in autocommit mode: each statement is one transaction."""
         try:
             import psycopg  # noqa: PLC0415
         except ImportError:
-            what = "needs the driver psycopg. Install agedp with its extra postgresql"
-            raise refusal(LedgerError, self, what) from None
+            problem = "needs the driver psycopg. Install agedp with its extra postgresql"
+            raise witness_error(LedgerError, self, problem) from None
         connection = self._server.connect()
         try:
             yield connection
         except psycopg.Error as error:
-            raise refusal(LedgerError, self, f"cannot be used: {_reason(error.sqlstate, error)}") from None
+            raise witness_error(LedgerError, self, f"cannot be used: {_explanation(error.sqlstate, error)}") from None
         finally:
             connection.close()
 
 
-def _reason(code: str | None, error: BaseException) -> str:
+def _explanation(code: str | None, error: BaseException) -> str:
     if code is not None and code.startswith("42") and code != _NO_RIGHT:
         return "its table agedp_witness has other columns. Name another database, or another schema in search_path"
-    return of_code(error)
+    return explain_sqlstate(error)

@@ -138,7 +138,7 @@ class AgeDependent(EnforcedPromise):
             return ()
         promise = run.promise
         own = promise._account if isinstance(promise, cls) else None
-        first = own or AgedLoss(promise.age_days or 0, run.model.sharpest, DAY)
+        first = own or AgedLoss(promise.age_days or 0, run.model.tightest_method, DAY)
         others = (first.by(method) for method in run.model.methods if method != first.method)
         return (*(() if own else (first,)), *others)
 

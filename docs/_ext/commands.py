@@ -1,4 +1,4 @@
-"""The commands as Markdown, read off the command itself: a page that cannot drift."""
+"""The page of all commands as Markdown, generated from the command itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def commands_page() -> str:
 
 
 def every_command() -> Iterator[tuple[str, TyperCommand]]:
-    """Yield every command with its words, such as "agedp ledger show"."""
+    """Yield every command with its full name, such as "agedp ledger show"."""
     yield from _below("agedp", typer.main.get_command(app))
 
 
@@ -62,8 +62,8 @@ def _lines(path: str, command: TyperCommand, shared: dict[Panel, str]) -> Iterat
     usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece)
     yield from (f"## {path}", "", purpose.strip(), "", "```text", f"{path} {usage}", "```", "")
     for title, records in _panels(command, context):
-        if first := shared.get((title, records)):
-            yield from (f"**{title}**: as for [`{first}`](#{_anchor(first)}).", "")
+        if first_command := shared.get((title, records)):
+            yield from (f"**{title}**: as for [`{first_command}`](#{_anchor(first_command)}).", "")
             continue
         if title:
             shared[title, records] = path
@@ -80,9 +80,9 @@ def _lines(path: str, command: TyperCommand, shared: dict[Panel, str]) -> Iterat
 def _panels(command: TyperCommand, context: Context) -> Iterator[Panel]:
     """Yield the arguments and options of a command by panel, its own ones first."""
     panels: dict[str, list[tuple[str, str]]] = {"": []}
-    for each in command.get_params(context):
-        if each.name != "help" and (record := each.get_help_record(context)) is not None:
-            panels.setdefault(getattr(each, "rich_help_panel", None) or "", []).append(record)
+    for parameter in command.get_params(context):
+        if parameter.name != "help" and (record := parameter.get_help_record(context)) is not None:
+            panels.setdefault(getattr(parameter, "rich_help_panel", None) or "", []).append(record)
     yield from ((title, tuple(records)) for title, records in panels.items() if records)
 
 
@@ -105,5 +105,5 @@ def _cell(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that Markdown reads as it stands."""
+    """Return a text on one line, escaped for Markdown."""
     return " ".join(text.split()).replace("[", "\\[")

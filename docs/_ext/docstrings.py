@@ -1,4 +1,4 @@
-"""Docstrings as the house writes them, for Sphinx: indented formulas stand as written, no sign of a text is markup."""
+"""Docstrings of this project for Sphinx: indented formulas become literal blocks, and signs in text no markup."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _process(app: Sphinx, what: str, name: str, of: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
-    lines[:] = [*written(lines), ""]
+def _process(app: Sphinx, kind: str, name: str, documented: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
+    lines[:] = [*restructured_text(lines), ""]
 
 
-def written(lines: list[str]) -> Iterator[str]:
+def restructured_text(lines: list[str]) -> Iterator[str]:
     """Yield the lines of a docstring as reStructuredText that looks as they do."""
     section = formula = table = math = False
     for i, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""What pages are made of besides their text: classes of tables, pages beside the code, the notebook."""
+"""Sphinx extension: CSS classes of tables, pages outside of docs/, the notebook, and a list of external links."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from docutils.nodes import document
     from sphinx.application import Sphinx
 
-HERE = Path(__file__).parents[1]
-_ELSEWHERE = {
+DOCS = Path(__file__).parents[1]
+_SITE_PAGES = {
     "README.md": "index.md",
     "SECURITY.md": "security.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
     "data/README.md": "data-dictionary.md",
 }
-"""Pages that lie beside the code, and under which name the site has them."""
+"""Pages outside of docs/, with the name of each on the site."""
 
 _CLASSES = {KEY_TABLE: "{.keys .four}", OPTION_TABLE: "{.keys}", "| where |": "{.keys .erratum}"}
-"""How a table begins, and its classes in the site's style sheet; the pages themselves are plain Markdown."""
+"""First line of a table, and its classes in the site's style sheet; the pages themselves are plain Markdown."""
 _PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./]+)\) <!-- the page itself -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?P<to>[\w./-]+)")
-_BESIDE = re.compile(r"(?<=\]\()\.\./(?P<to>[\w./-]+)")
+_PARENT_LINK = re.compile(r"(?<=\]\()\.\./(?P<to>[\w./-]+)")
 _NAMED = re.compile(r"^(?:[^\n<`]+<)?([\w-]+)>?$", re.MULTILINE)
-_OTHERS = "... and every page that is named nowhere else"
-_OUTSIDE = re.compile(r"https?://(?!www\.w3\.org/)[^\s)>\"'`]+")  # names of XML's parts are no links
+_UNLISTED = "... and every page that is named nowhere else"
+_OUTSIDE = re.compile(r"https?://(?!www\.w3\.org/)[^\s)>\"'`]+")  # XML namespaces are no links
 
 
 class NotebookParser(MystParser):
-    """A notebook as a page: its texts, its code, and what the code said when it was run."""
+    """A notebook as a page: its texts, its code, and the output of its code."""
 
     supported = ("notebook",)
 
     def parse(self, inputstring: str, document: document) -> None:
-        """Parse the Markdown that a notebook amounts to."""
+        """Parse a notebook as Markdown."""
         super().parse("\n\n".join(_cell(cell) for cell in json.loads(inputstring)["cells"]), document)
 
 
@@ -48,11 +48,11 @@ def _cell(cell: dict[str, Any]) -> str:
     source = "".join(cell["source"])
     if cell["cell_type"] == "markdown":
         return source
-    return "\n\n".join([f"```python\n{source}\n```", *(_output(each) for each in cell["outputs"])])
+    return "\n\n".join([f"```python\n{source}\n```", *(_output(output) for output in cell["outputs"])])
 
 
-def _output(said: dict[str, Any]) -> str:
-    data = said.get("data", {"text/plain": said.get("text", [])})
+def _output(output: dict[str, Any]) -> str:
+    data = output.get("data", {"text/plain": output.get("text", [])})
     for kind in ("image/svg+xml", "text/html"):
         if kind in data:
             return f'```{{raw}} html\n<div class="frame">{"".join(data[kind])}</div>\n```'
@@ -60,7 +60,7 @@ def _output(said: dict[str, Any]) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register what pages are made of."""
+    """Register the parser of notebooks and the hooks for pages and links."""
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)
     app.connect("source-read", _make)
@@ -69,26 +69,26 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _make(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give tables their classes and links their pages, and list the pages that the index does not name."""
+    """Add the classes of tables, resolve links between pages, and list the pages that the index does not name."""
     for table, classes in _CLASSES.items():
         source[0] = source[0].replace(f"\n{table}", f"\n{classes}\n{table}")
     if name == app.config.root_doc:
-        named = set(_NAMED.findall(source[0])) | {name}
-        source[0] = source[0].replace(_OTHERS, "\n".join(sorted(app.env.found_docs - named)))
-    source[0] = _PAGE.sub(lambda found: _page(app, found["path"]), source[0])
-    source[0] = _BESIDE.sub(lambda found: _ELSEWHERE.get(found["to"], found[0]), source[0])
+        listed_pages = set(_NAMED.findall(source[0])) | {name}
+        source[0] = source[0].replace(_UNLISTED, "\n".join(sorted(app.env.found_docs - listed_pages)))
+    source[0] = _PAGE.sub(lambda match: _page(app, match["path"]), source[0])
+    source[0] = _PARENT_LINK.sub(lambda match: _SITE_PAGES.get(match["to"], match[0]), source[0])
 
 
 def _page(app: Sphinx, path: str) -> str:
-    """Return a page that lies beside the code, its links turned to where the site has what they name."""
-    app.env.note_dependency(str(HERE.parent / path))
-    text = (HERE.parent / path).read_text("utf-8")
-    return _LINK.sub(lambda found: _ELSEWHERE.get(found["to"], found["to"].removeprefix("docs/")), text)
+    """Return a page outside of docs/, with its links changed to the names on the site."""
+    app.env.note_dependency(str(DOCS.parent / path))
+    text = (DOCS.parent / path).read_text("utf-8")
+    return _LINK.sub(lambda match: _SITE_PAGES.get(match["to"], match["to"].removeprefix("docs/")), text)
 
 
 def _list_outside(app: Sphinx, error: Exception | None) -> None:
-    """List what the pages point to elsewhere; nothing asks there."""
+    """List the external links of all pages; none is requested."""
     if error is None:
         pages = (Path(app.env.doc2path(name)) for name in sorted(app.env.found_docs))
-        found = {link.rstrip(".,;") for page in pages for link in _OUTSIDE.findall(page.read_text("utf-8"))}
-        (Path(app.outdir) / "outside_links.txt").write_text("".join(f"{link}\n" for link in sorted(found)), "utf-8")
+        links = {link.rstrip(".,;") for page in pages for link in _OUTSIDE.findall(page.read_text("utf-8"))}
+        (Path(app.outdir) / "outside_links.txt").write_text("".join(f"{link}\n" for link in sorted(links)), "utf-8")

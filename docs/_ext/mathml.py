@@ -1,4 +1,4 @@
-"""Formulas as MathML, made when the site is built: no script, no font and no network when it is read."""
+"""Formulas as MathML, rendered when the site is built: readers need no script, no font and no network."""
 
 from __future__ import annotations
 

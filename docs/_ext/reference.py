@@ -1,8 +1,8 @@
-"""The generated parts of reference pages: written into the files, so that a clone has them without a build.
+"""The generated parts of reference pages, written into the files, so that a clone has them without a build.
 
-    python docs/_ext/reference.py    writes them anew; `make reference` does the same
+    python docs/_ext/reference.py    writes them; `make reference` does the same
 
-A generated part stands between two comments and is replaced as a whole; the text around it is written by hand.
+A generated part is the text between two comments and is replaced completely; the text around it is written by hand.
 `tests/documents` compares the files with the code.
 """
 
@@ -21,10 +21,10 @@ _PART = re.compile(r"^(<!-- generated: ([a-z-]+)[^\n]* -->\n).*?^(<!-- end of ge
 
 
 def regenerate(page: str) -> str:
-    """Return the text of a page with its generated part made anew from the code.
+    """Return the text of a page with its generated part renewed from the code.
 
     Raises:
-        LookupError: the page has no generated part of its own name.
+        LookupError: the page has no generated part with its name.
     """
     text = (DOCS / f"{page}.md").read_text("utf-8")
     if [part[2] for part in _PART.finditer(text)] != [page]:

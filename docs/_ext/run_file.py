@@ -1,4 +1,4 @@
-"""The keys of the run file as Markdown, read off the models that check it: a page that cannot drift."""
+"""The keys of the run file as Markdown, generated from the models that validate it."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ TABLES: dict[str, tuple[type[Section], ...]] = {
     "alerts": (AlertsSection,),
     "engine": (EngineSection,),
 }
-"""Every table of a run file, with the blocks of which it is one; a block is told by its first Literal."""
+"""Every table of a run file, with its section classes, one for each value of the first Literal."""
 
-_INTRODUCED = {
+_INTRODUCTIONS = {
     "input": "The input files. Each dataset has keys of its own; a key of another dataset is refused.",
     "input.columns": 'The columns of a table with one row per household and half-hour; for `dataset = "long"` only.',
     "output": "Folders, ledger and title.",
@@ -61,8 +61,8 @@ _INTRODUCED = {
     "alerts": "Warnings to the operator: confidential, and without effect on what is released.",
     "engine": "How the run is computed. Results are equal to the bit whatever is written here.",
 }
-_ALL_FREE = (OutputSection, CompareSection, AlertsSection, EngineSection)
-_WORDS = {
+_FREE_SECTIONS = (OutputSection, CompareSection, AlertsSection, EngineSection)
+_VALIDATOR_TEXTS = {
     "positive": "number above 0",
     "fraction": "number between 0 and 1",
     "_share": "number above 0, at most 1",
@@ -75,7 +75,7 @@ _WORDS = {
     "horizon": 'number of days, or `"unlimited"`',
     "day": "date",
     "_cron": "cron line",
-    "_place": "path or URL",
+    "_location": "path or URL",
     "_shared_folder": "path",
     "_pattern": "path, glob or URL",
     "_ledger": "`sqlite:///` or `postgresql://` URL",
@@ -94,14 +94,14 @@ _WORDS = {
 
 def run_file_page() -> str:
     """Return the tables of a run file, each with its keys."""
-    lines = [line for table, blocks in TABLES.items() for line in _table_lines(table, blocks)]
+    lines = [line for table, sections in TABLES.items() for line in _table_lines(table, sections)]
     return "\n".join([*_overview(), *lines])
 
 
 def _overview() -> Iterator[str]:
     """Yield a table of all tables of a run file, each with its content and a link to its section."""
     yield from ("| table | content |", "|---|---|")
-    yield from (f"| [`[{table}]`](#{_anchor(table)}) | {_INTRODUCED[table]} |" for table in TABLES)
+    yield from (f"| [`[{table}]`](#{_anchor(table)}) | {_INTRODUCTIONS[table]} |" for table in TABLES)
     yield ""
 
 
@@ -114,37 +114,41 @@ def _anchor(table: str) -> str:
     return table.replace(".", "").lower()
 
 
-def _table_lines(table: str, blocks: tuple[type[Section], ...]) -> Iterator[str]:
-    yield from (f"## [{table}]", "", _INTRODUCED[table], "")
-    shared = [key for key in blocks[0].model_fields if all(_same(key, each, blocks[0]) for each in blocks[1:])]
-    yield from _keys(blocks, shared)
-    for block in blocks if len(blocks) > 1 else ():
-        own = [key for key in block.model_fields if key not in shared]
-        told = next(key for key in own if get_origin(block.model_fields[key].annotation) is Literal)
-        value = get_args(block.model_fields[told].annotation)[0]
-        yield from (f'### {told} = "{value}"', "")
-        yield from list(_keys((block,), [key for key in own if key != told])) or ["No further keys.", ""]
+def _table_lines(table: str, sections: tuple[type[Section], ...]) -> Iterator[str]:
+    yield from (f"## [{table}]", "", _INTRODUCTIONS[table], "")
+    shared = [
+        key
+        for key in sections[0].model_fields
+        if all(_is_same_key(key, section, sections[0]) for section in sections[1:])
+    ]
+    yield from _keys(sections, shared)
+    for section in sections if len(sections) > 1 else ():
+        own_keys = [key for key in section.model_fields if key not in shared]
+        choice = next(key for key in own_keys if get_origin(section.model_fields[key].annotation) is Literal)
+        value = get_args(section.model_fields[choice].annotation)[0]
+        yield from (f'### {choice} = "{value}"', "")
+        yield from list(_keys((section,), [key for key in own_keys if key != choice])) or ["No further keys.", ""]
 
 
-def _same(key: str, block: type[Section], other: type[Section]) -> bool:
-    """Tell whether two blocks mean the same by a key, whether or not both must have it."""
-    if key not in block.model_fields:
+def _is_same_key(key: str, section: type[Section], reference: type[Section]) -> bool:
+    """Return whether a key has the same values and meaning in two sections, required or not."""
+    if key not in section.model_fields:
         return False
-    one, two = block.model_fields[key], other.model_fields[key]
-    return _values(one) == _values(two) and meaning(block, key) == meaning(other, key)
+    field, reference_field = section.model_fields[key], reference.model_fields[key]
+    return _values(field) == _values(reference_field) and key_meaning(section, key) == key_meaning(reference, key)
 
 
-def _keys(blocks: tuple[type[Section], ...], keys: Iterable[str]) -> Iterator[str]:
-    block = blocks[0]
-    named = [key for key in keys if not _is_table(block.model_fields[key])]
+def _keys(sections: tuple[type[Section], ...], keys: Iterable[str]) -> Iterator[str]:
+    first_section = sections[0]
+    named = [key for key in keys if not _is_table(first_section.model_fields[key])]
     if not named:
         return
     yield from (KEY_TABLE, "|---|---|---|---|")
     for key in named:
-        fields = [each.model_fields[key] for each in blocks]
+        fields = [section.model_fields[key] for section in sections]
         default = next((_default(field) for field in fields if not field.is_required()), "**must**")
-        free = " *Free.*" if FREE in fields[0].metadata or block in _ALL_FREE else ""
-        yield f"| `{key}` | {_values(fields[0])} | {default} | {meaning(block, key)}{free} |"
+        free = " *Free.*" if FREE in fields[0].metadata or first_section in _FREE_SECTIONS else ""
+        yield f"| `{key}` | {_values(fields[0])} | {default} | {key_meaning(first_section, key)}{free} |"
     yield ""
 
 
@@ -162,74 +166,74 @@ def _default(field: FieldInfo) -> str:
 
 def _written(value: object) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(_written(each) for each in value)}]"
+        return f"[{', '.join(_written(item) for item in value)}]"
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def _values(field: FieldInfo) -> str:
-    """Return what a key takes, in words."""
+    """Return the values of a key as text."""
     if get_origin(field.annotation) is Literal:
-        return ", ".join(f'`"{each}"`' for each in get_args(field.annotation))
-    return _worded(field.metadata) or _kind(field.annotation, _bounds(field.metadata))
+        return ", ".join(f'`"{item}"`' for item in get_args(field.annotation))
+    return _validator_text(field.metadata) or _annotation_text(field.annotation, _bounds(field.metadata))
 
 
-def _worded(notes: Iterable[Any]) -> str:
-    """Return what a validator takes, "" if there is none; one that has no words here is told by its name."""
-    names = [note.func.__name__ for note in notes if isinstance(note, PlainValidator)]
-    return _WORDS.get(names[0], names[0].strip("_").replace("_", " ")) if names else ""
+def _validator_text(metadata: Iterable[Any]) -> str:
+    """Return the values of a validator as text, "" without a validator; the default is the validator's name."""
+    names = [item.func.__name__ for item in metadata if isinstance(item, PlainValidator)]
+    return _VALIDATOR_TEXTS.get(names[0], names[0].strip("_").replace("_", " ")) if names else ""
 
 
-def _bounds(notes: Iterable[Any]) -> tuple[str, str]:
-    found = {name: str(getattr(note, name)) for note in notes for name in ("ge", "le") if hasattr(note, name)}
-    return found.get("ge", ""), found.get("le", "")
+def _bounds(metadata: Iterable[Any]) -> tuple[str, str]:
+    limits = {name: str(getattr(item, name)) for item in metadata for name in ("ge", "le") if hasattr(item, name)}
+    return limits.get("ge", ""), limits.get("le", "")
 
 
-def _kind(annotation: Any, bounds: tuple[str, str] = ("", "")) -> str:  # noqa: ANN401  (any annotation there is)
-    """Return an annotation in words."""
+def _annotation_text(annotation: Any, bounds: tuple[str, str] = ("", "")) -> str:  # noqa: ANN401  (any annotation there is)
+    """Return an annotation as text."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _kind_of_notes(parts)
+        return _annotated_text(parts)
     if origin in (Union, types.UnionType):
-        return ", or ".join(_kind(part, bounds) for part in parts if part is not type(None))
+        return ", or ".join(_annotation_text(part, bounds) for part in parts if part is not type(None))
     if origin is Literal:
         return ", ".join(f'`"{part}"`' for part in parts)
     if origin is tuple:
-        return f"list of {_kind(parts[0])}"
-    least, most = bounds
-    named = {int: "whole number", str: "text", date: "date", Decimal: "number"}[annotation]
-    return f"{named} from {least} to {int(most):,}" if most else f"{named} from {least}" if least else named
+        return f"list of {_annotation_text(parts[0])}"
+    low, high = bounds
+    type_name = {int: "whole number", str: "text", date: "date", Decimal: "number"}[annotation]
+    return f"{type_name} from {low} to {int(high):,}" if high else f"{type_name} from {low}" if low else type_name
 
 
-def _kind_of_notes(parts: tuple[Any, ...]) -> str:
-    if words := _worded(parts[1:]):
-        return words
-    deeper = [note for part in parts[1:] for note in (part.metadata if isinstance(part, FieldInfo) else [part])]
-    return _kind(parts[0], _bounds(deeper))
+def _annotated_text(parts: tuple[Any, ...]) -> str:
+    if text := _validator_text(parts[1:]):
+        return text
+    nested = [note for part in parts[1:] for note in (part.metadata if isinstance(part, FieldInfo) else [part])]
+    return _annotation_text(parts[0], _bounds(nested))
 
 
-def meaning(block: type[Section], key: str) -> str:
-    """Return what the text below a key's declaration says.
+def key_meaning(section: type[Section], key: str) -> str:
+    """Return the docstring below a key's declaration.
 
     Raises:
-        LookupError: a key without one.
+        LookupError: the key has no docstring.
     """
-    for each in block.__mro__:
-        if key in (said := _said(each)):
-            return said[key]
-    raise LookupError(f"{block.__name__}.{key} has no text below it that says what it means")
+    for ancestor in section.__mro__:
+        if key in (docstrings := _field_docstrings(ancestor)):
+            return docstrings[key]
+    raise LookupError(f"{section.__name__}.{key} has no text below it that says what it means")
 
 
 @cache
-def _said(block: type) -> dict[str, str]:
-    """Return the texts that stand below the declarations of a class."""
+def _field_docstrings(section: type) -> dict[str, str]:
+    """Return the docstrings below the declarations of a class, by key."""
     try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(block))).body[0].body  # type: ignore[attr-defined]
-    except (OSError, TypeError):  # made by `create_model`: its declarations stand in its bases
+        body = ast.parse(textwrap.dedent(inspect.getsource(section))).body[0].body  # type: ignore[attr-defined]
+    except (OSError, TypeError):  # made by `create_model`: its declarations are in its bases
         return {}
     return {
-        declared.target.id: " ".join(text.value.value.split())
-        for declared, text in pairwise(body)
-        if isinstance(declared, ast.AnnAssign)
+        declaration.target.id: " ".join(text.value.value.split())
+        for declaration, text in pairwise(body)
+        if isinstance(declaration, ast.AnnAssign)
         and isinstance(text, ast.Expr)
         and isinstance(text.value, ast.Constant)
         and isinstance(text.value.value, str)
@@ -239,7 +243,10 @@ def _said(block: type) -> dict[str, str]:
 def every_key() -> Iterator[tuple[type[Section], str]]:
     """Yield every key of every table, and of the file itself."""
     yield RunFile, "version"
-    for blocks in TABLES.values():
+    for sections in TABLES.values():
         yield from (
-            (block, key) for block in blocks for key in block.model_fields if not _is_table(block.model_fields[key])
+            (section, key)
+            for section in sections
+            for key in section.model_fields
+            if not _is_table(section.model_fields[key])
         )

@@ -1,1 +1,1 @@
-"""The commands, one file per group: what is asked for and how it is answered. Heavy imports happen inside them."""
+"""The commands, one file per group: arguments, options and output. Heavy imports happen inside the functions."""

@@ -1,4 +1,4 @@
-"""`agedp demo`, `sample` and `calibrate`: what is done once, before the first release."""
+"""`agedp demo`, `sample` and `calibrate`: commands that run once, before the first release."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, answer, say
+from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, print_answer, print_text
 
 if TYPE_CHECKING:
     from pipelines.blocks import ProgressReporter
@@ -33,19 +33,19 @@ def demo(
     """
     from flows.demonstration import DemoPage, Step, run_demonstration
     from flows.demonstration_lines import demonstration_json, step_lines, table_lines
-    from flows.progress import bars
+    from flows.progress import progress_bars
     from pipelines.demo.synthetic_datasets import Size
 
-    words, steps = not (as_json or quiet), list[Step]()
-    with bars(wanted=words) as progress:
+    is_verbose, steps = not (as_json or quiet), list[Step]()
+    with progress_bars(enabled=is_verbose) as progress:
         for step in run_demonstration(folder, Size(), progress=progress):
-            if words and isinstance(step, DemoPage):
-                say("\n".join(table_lines(steps)))
-            if words:
-                say("\n".join(step_lines(step, folder)))
+            if is_verbose and isinstance(step, DemoPage):
+                print_text("\n".join(table_lines(steps)))
+            if is_verbose:
+                print_text("\n".join(step_lines(step, folder)))
             steps.append(step)
     if as_json:
-        say(json.dumps(demonstration_json(steps)))
+        print_text(json.dumps(demonstration_json(steps)))
 
 
 @app.command(rich_help_panel=TO_BEGIN)
@@ -64,10 +64,15 @@ def sample(
 
     Example: agedp sample london out/london
     """
-    from pipelines.sample import sample as make
+    from pipelines.sample import sample as write_sample
 
-    made = make(dataset, folder, households=households, days=days, seed=seed)
-    answer({"run_file": str(made.run_file), "written": made.written}, made.words, as_json=as_json, quiet=quiet)
+    sample_files = write_sample(dataset, folder, households=households, days=days, seed=seed)
+    print_answer(
+        {"run_file": str(sample_files.run_file), "written": sample_files.written},
+        sample_files.words,
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 @app.command(rich_help_panel=TO_BEGIN)
@@ -82,23 +87,25 @@ def calibrate(
     Example: agedp calibrate london.toml --flow
     """
     from flows.calibration import calibration_lines
-    from flows.progress import bars
+    from flows.progress import progress_bars
 
-    with bars(wanted=not (as_json or quiet)) as told:
-        found = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, told)
-    answer({"model": found.model.id}, "\n".join(calibration_lines(found)), as_json=as_json, quiet=quiet)
-
-
-def _calibrate(run_file: Path, told: ProgressReporter) -> Calibration:
-    from pipelines.calibrate import calibrate as make
-
-    return make(run_file, progress=told)
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        calibration = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, progress)
+    print_answer(
+        {"model": calibration.model.id}, "\n".join(calibration_lines(calibration)), as_json=as_json, quiet=quiet
+    )
 
 
-def _calibrate_by_flow(run_file: Path, told: ProgressReporter) -> Calibration:
-    from flows.server import served_beside
+def _calibrate(run_file: Path, progress: ProgressReporter) -> Calibration:
+    from pipelines.calibrate import calibrate as calibrate_run_file
 
-    with served_beside(run_file):
+    return calibrate_run_file(run_file, progress=progress)
+
+
+def _calibrate_by_flow(run_file: Path, progress: ProgressReporter) -> Calibration:
+    from flows.server import server_for_run_file
+
+    with server_for_run_file(run_file):
         from flows.calibrate_flow import run_calibration
 
-        return run_calibration(str(run_file), told).calibration
+        return run_calibration(str(run_file), progress).calibration

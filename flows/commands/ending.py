@@ -1,4 +1,4 @@
-"""How a run ends on the terminal: the result, warnings to the operator, and the error that ended it, if one did."""
+"""Output of a run on the terminal: its result, warnings to the operator, and the error that ended it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.shown import escape_text
-from flows.commands.options import answer, say
+from flows.commands.options import print_answer, print_text
 from pipelines.internal_reports import format_report_warnings
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResultView:
-    """Who reads the result: a program, nobody (`quiet`) or people; `warns` if alerts go to standard error."""
+    """How the result is printed: as JSON, not at all (`quiet`) or as text; `warns` prints alerts on standard error."""
 
     as_json: bool
     quiet: bool
@@ -32,9 +32,9 @@ def end_run(
     error: AgedpError | None,
     result: Callable[[], tuple[dict[str, Any], Sequence[str]]],
 ) -> None:
-    """Print the result of a run if it released something, then warnings and alerts, then raise what ended it.
+    """Print the result of a run if it released something, then warnings and alerts, then raise its error.
 
-    A report that failed after publication is a warning: the run did what it is for.
+    A report that failed after publication is a warning, because the release was published.
 
     Raises:
         AgedpError: `error`. What was released before it stays released and is printed.
@@ -44,9 +44,9 @@ def end_run(
 
     if error is None or work.released:
         facts, lines = result()
-        answer(facts, "\n".join(lines), as_json=view.as_json, quiet=view.quiet)
+        print_answer(facts, "\n".join(lines), as_json=view.as_json, quiet=view.quiet)
     elif isinstance(error, PreflightFailed) and not (view.as_json or view.quiet):
-        say("\n".join(preflight_lines(work)))
+        print_text("\n".join(preflight_lines(work)))
     warnings = (*_unseen_findings(view, work), *format_alerts(work.alerts)) if view.warns else ()
     for line in (*format_report_warnings(work), *warnings):
         typer.echo(f"agedp: {escape_text(line, 1000)}", err=True)
@@ -55,7 +55,7 @@ def end_run(
 
 
 def _unseen_findings(view: ResultView, work: Work) -> list[str]:
-    """Return the remarkable findings before the first release for whoever does not see the table."""
+    """Return the warnings of the preflight before the first release, if the table is not printed."""
     if not (view.quiet and work.is_first):
         return []
-    return [f"warning: {each.check}: {each.result}" for each in work.findings if each.verdict == "warning"]
+    return [f"warning: {finding.check}: {finding.result}" for finding in work.findings if finding.verdict == "warning"]

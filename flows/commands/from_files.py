@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from agedp_data.shown import escape_text
 from flows.commands.ending import ResultView, end_run
 from flows.commands.option_parameters import with_run_file_options
-from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, answer
+from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, print_answer
 
 app = typer.Typer()
 
@@ -27,7 +28,7 @@ def init(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     *,
-    given: OptionTexts,
+    option_texts: OptionTexts,
 ) -> None:
     """Write a commented run file and a first roster, read off the files.
 
@@ -38,14 +39,14 @@ def init(
     Example: agedp init 'incoming/*.csv' --notion discounted --clamp-kwh 30
     """
     from flows.initial_text import initial_json, initial_lines
-    from flows.progress import bars
-    from pipelines.init import init as make
+    from flows.progress import progress_bars
+    from pipelines.init import init as write_initial_files
     from pipelines.run_file_options import toml_of
 
-    with bars(wanted=not (as_json or quiet)) as progress:
-        initial = make(files, folder=folder, given=toml_of(given), progress=progress)
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        initial = write_initial_files(files, folder=folder, given=toml_of(option_texts), progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
-    answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
+    print_answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=TO_BEGIN)
@@ -56,7 +57,7 @@ def sanitise(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     *,
-    given: OptionTexts,
+    option_texts: OptionTexts,
 ) -> None:
     r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
 
@@ -73,25 +74,24 @@ def sanitise(
     --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 --assume markov --period all --step day --states 12 \
     --edges quantile --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
-    from agedp_data.shown import escape_text
     from flows.calibration import calibration_lines
-    from flows.progress import bars
-    from flows.words import result, result_lines
+    from flows.progress import progress_bars
+    from flows.words import result_json, result_lines
     from pipelines.one_off import confidential_folder, release_files
     from pipelines.run_file_options import toml_of
 
-    with bars(wanted=not (as_json or quiet)) as progress:
-        done = release_files(files, out=out, given=toml_of(given), progress=progress)
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        result = release_files(files, out=out, given=toml_of(option_texts), progress=progress)
 
-    def released() -> tuple[dict[str, Any], list[str]]:
-        facts = result(done.work)
+    def output() -> tuple[dict[str, Any], list[str]]:
+        facts = result_json(result.work)
         confidential = confidential_folder(Path(out))
-        place = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
-        keep = f"run file, ledger and confidential folder: {escape_text(str(place))} (keep it)"
-        lines = [*result_lines(done.work), keep]
-        if done.work.model is not None:
-            facts["model"] = done.work.model.id
-        calibrated = [] if done.calibration is None else calibration_lines(done.calibration)
-        return facts, [*calibrated, *lines]
+        location = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
+        hint = f"run file, ledger and confidential folder: {escape_text(str(location))} (keep it)"
+        lines = [*result_lines(result.work), hint]
+        if result.work.model is not None:
+            facts["model"] = result.work.model.id
+        calibration_text = [] if result.calibration is None else calibration_lines(result.calibration)
+        return facts, [*calibration_text, *lines]
 
-    end_run(ResultView(as_json=as_json, quiet=quiet, warns=not as_json), done.work, done.error, released)
+    end_run(ResultView(as_json=as_json, quiet=quiet, warns=not as_json), result.work, result.error, output)

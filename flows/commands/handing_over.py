@@ -1,4 +1,4 @@
-"""`agedp publish`, `verify` and `audit`: the release folder again, and whether it is what it says."""
+"""`agedp publish`, `verify` and `audit`: write a release folder again, verify it, measure the privacy loss."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from flows.commands.options import (
     JsonOption,
     QuietOption,
     RunFileArgument,
-    answer,
-    day,
+    parse_day,
+    print_answer,
 )
 
 app = typer.Typer()
@@ -26,7 +26,7 @@ def publish(
     run_file: RunFileArgument,
     as_of: Annotated[
         date | None,
-        typer.Option("--as-of", metavar="DATE", parser=day, help="as the folder stood at the end of this day"),
+        typer.Option("--as-of", metavar="DATE", parser=parse_day, help="as the folder stood at the end of this day"),
     ] = None,
     statement: Annotated[
         int | None, typer.Option(metavar="SEQ", help="as this statement told of it; `ledger show` lists the numbers")
@@ -38,10 +38,10 @@ def publish(
 
     Example: agedp publish london.toml --as-of 2026-04-01
     """
-    from flows.publishing import published
+    from flows.publishing import publish_folder
 
-    machines, people = published(run_file, as_of, statement=statement)
-    answer(machines, people, as_json=as_json, quiet=quiet)
+    facts, text = publish_folder(run_file, as_of, statement=statement)
+    print_answer(facts, text, as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=TO_HAND_OVER)
@@ -55,19 +55,22 @@ def verify(
 
     Example: agedp verify out/release
     """
-    from flows.ledgers import verified_against
+    from flows.ledgers import verify_folder_against
     from pipelines.handover.received import open_release
 
-    found = open_release(folder)
-    found.verify()
-    chained = {} if ledger is None else {"chain": True}
+    release = open_release(folder)
+    release.verify()
+    chain_facts = {} if ledger is None else {"chain": True}
     if ledger is not None:
-        verified_against(found, ledger)
-    said = [f"{folder}: as it was published{', and the ledger says the same' if chained else ''}"]
-    if beside := found.beside():
-        said.append(f"not of the release, and not checked: {', '.join(map(escape_text, beside))}")
-    answer(
-        {"verified": True, **chained, "not_of_the_release": list(beside)}, "\n".join(said), as_json=as_json, quiet=quiet
+        verify_folder_against(release, ledger)
+    lines = [f"{folder}: as it was published{', and the ledger says the same' if chain_facts else ''}"]
+    if foreign_files := release.beside():
+        lines.append(f"not of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
+    print_answer(
+        {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files)},
+        "\n".join(lines),
+        as_json=as_json,
+        quiet=quiet,
     )
 
 
@@ -77,11 +80,11 @@ def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOp
 
     Example: agedp audit london.toml
     """
-    from flows.auditing import audit_json, audit_lines, require_kept
-    from flows.progress import bars
+    from flows.auditing import audit_json, audit_lines, require_no_violation
+    from flows.progress import progress_bars
     from pipelines.audit import audit as measure
 
-    with bars(wanted=not (as_json or quiet)) as told:
-        found = measure(run_file, progress=told)
-    answer(audit_json(found), "\n".join(audit_lines(found)), as_json=as_json, quiet=quiet)
-    require_kept(found)
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        audit_result = measure(run_file, progress=progress)
+    print_answer(audit_json(audit_result), "\n".join(audit_lines(audit_result)), as_json=as_json, quiet=quiet)
+    require_no_violation(audit_result)

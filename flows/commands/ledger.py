@@ -1,4 +1,4 @@
-"""`agedp ledger ...`: the promise itself."""
+"""`agedp ledger ...`: show, verify, amend and transfer the ledger."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from flows.commands.options import (
     QuietOption,
     RunFileArgument,
     ToOption,
-    answer,
-    say,
+    print_answer,
+    print_text,
 )
 
 app = typer.Typer()
@@ -28,7 +28,7 @@ app.add_typer(ledger, name="ledger", rich_help_panel=TO_HAND_OVER, no_args_is_he
 
 @ledger.command()
 def show(
-    place: LedgerArgument,
+    address: LedgerArgument,
     only_statements: Annotated[
         bool, typer.Option("--statements", help="only what was claimed, not what was drawn")
     ] = False,
@@ -40,25 +40,27 @@ def show(
 
     Example: agedp ledger show london.toml
     """
-    from flows.ledgers import show_lines, shown, statement_lines, statements
+    from flows.ledgers import release_lines, release_rows_json, statement_lines, statement_rows_json
 
     if as_json:
-        say(json.dumps(statements(place) if only_statements else shown(place), indent=1))
+        print_text(
+            json.dumps(statement_rows_json(address) if only_statements else release_rows_json(address), indent=1)
+        )
         return
-    drawn = [] if only_statements else [*show_lines(shown(place)), ""]
-    say("\n".join([*drawn, *statement_lines(statements(place))]))
+    release_text = [] if only_statements else [*release_lines(release_rows_json(address)), ""]
+    print_text("\n".join([*release_text, *statement_lines(statement_rows_json(address))]))
 
 
 @ledger.command()
-def verify(place: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def verify(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Recompute every row and hash of the ledger.
 
     Example: agedp ledger verify london.toml
     """
-    from flows.ledgers import verified
+    from flows.ledgers import verify_ledger
 
-    machines, people = verified(place)
-    answer(machines, people, as_json=as_json, quiet=quiet)
+    facts, text = verify_ledger(address)
+    print_answer(facts, text, as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
@@ -76,25 +78,25 @@ def amend(
     from pipelines.work import begin
 
     work = begin(run_file)
-    found = foresee_amendment(work)
-    require_allowed(found)
+    amendment = foresee_amendment(work)
+    require_allowed(amendment)
     if not as_json:
-        say("\n".join(amendment_lines(found)))
-    wanted = bool(found.changes) and (yes or (not as_json and _confirmed("record this in the ledger?")))
-    if wanted:
-        record(work, found)
+        print_text("\n".join(amendment_lines(amendment)))
+    is_accepted = bool(amendment.changes) and (yes or (not as_json and _confirm("record this in the ledger?")))
+    if is_accepted:
+        record(work, amendment)
     if as_json:
-        say(json.dumps(amendment_json(found, recorded=wanted), indent=1))
-    elif found.changes:
-        say("recorded" if wanted else "not recorded; nothing has changed")
+        print_text(json.dumps(amendment_json(amendment, recorded=is_accepted), indent=1))
+    elif amendment.changes:
+        print_text("recorded" if is_accepted else "not recorded; nothing has changed")
 
 
-def _confirmed(question: str) -> bool:
-    """Ask; nobody there to answer is a no, not a bug."""
+def _confirm(question: str) -> bool:
+    """Ask the user; without an answer, as in cron, return False."""
     try:
         return typer.confirm(question)
     except typer.Abort:
-        say()
+        print_text()
         return False
 
 
@@ -110,10 +112,10 @@ def export(
 
     Example: agedp ledger export london.toml ledger.jsonl --close
     """
-    from flows.ledgers import exported
+    from flows.ledgers import export_rows
 
-    machines, people = exported(run_file, file, close=close)
-    answer(machines, people, as_json=as_json, quiet=quiet)
+    facts, text = export_rows(run_file, file, close=close)
+    print_answer(facts, text, as_json=as_json, quiet=quiet)
 
 
 @ledger.command("import")
@@ -137,8 +139,8 @@ def import_(
     from pipelines.handover.ledger_moves import import_ledger
 
     rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
-    said = f"{rows} rows, every hash as it was written; name this ledger in [output] ledger"
-    answer({"rows": rows}, said, as_json=as_json, quiet=quiet)
+    text = f"{rows} rows, every hash as it was written; name this ledger in [output] ledger"
+    print_answer({"rows": rows}, text, as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
@@ -151,12 +153,12 @@ def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, q
     from pipelines.handover.ledger_moves import recover as restore
 
     rows = restore(folder, to, at=clock.today())
-    said = f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up"
-    answer({"releases": rows}, said, as_json=as_json, quiet=quiet)
+    text = f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up"
+    print_answer({"releases": rows}, text, as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
-def upgrade(place: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def upgrade(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Note in the ledger that its rows may have the newest form from here on; rewrites nothing.
 
     A series that runs needs no upgrade. Give it once every machine that uses the ledger has the newer agedp: older ones
@@ -164,7 +166,7 @@ def upgrade(place: LedgerArgument, as_json: JsonOption = False, quiet: QuietOpti
 
     Example: agedp ledger upgrade london.toml
     """
-    from flows.ledgers import upgraded
+    from flows.ledgers import upgrade_ledger
 
-    machines, people = upgraded(place)
-    answer(machines, people, as_json=as_json, quiet=quiet)
+    facts, text = upgrade_ledger(address)
+    print_answer(facts, text, as_json=as_json, quiet=quiet)

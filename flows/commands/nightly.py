@@ -1,4 +1,4 @@
-"""`agedp plan`, `run` and `serve`: what would be released, what is due, and when."""
+"""`agedp plan`, `run` and `serve`: show what is due, release it, or release it on a schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
 from flows.commands.ending import ResultView, end_run
-from flows.commands.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, say
+from flows.commands.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, print_text
 
 if TYPE_CHECKING:
     from pipelines.blocks import ProgressReporter
@@ -49,22 +49,22 @@ def plan(
     from flows.frontier import frontier_json, frontier_lines
     from flows.offers_json import promises_json
     from flows.planning import plan_json, plan_lines
-    from flows.progress import bars
-    from flows.promising import promises_lines, target_of
+    from flows.progress import progress_bars
+    from flows.promising import parse_target, promises_lines
     from pipelines.work import begin
 
-    target = target_of(risk, error_kwh)
+    target = parse_target(risk, error_kwh)
     if frontier and (notions or target.asked):
         raise RunFileError("--frontier stands alone; it has a target of its own")
-    with bars(wanted=not as_json) as progress:
+    with progress_bars(enabled=not as_json) as progress:
         work = begin(run_file, as_of=as_of, told=progress)
         if notions or target.asked:
-            found = promises_json(work, target) if as_json else promises_lines(work, target)
+            result = promises_json(work, target) if as_json else promises_lines(work, target)
         elif frontier:
-            found = frontier_json(work) if as_json else frontier_lines(work)
+            result = frontier_json(work) if as_json else frontier_lines(work)
         else:
-            found = plan_json(work) if as_json else plan_lines(work)
-    say(json.dumps(found, indent=1) if isinstance(found, dict) else "\n".join(found))
+            result = plan_json(work) if as_json else plan_lines(work)
+    print_text(json.dumps(result, indent=1) if isinstance(result, dict) else "\n".join(result))
 
 
 @app.command(rich_help_panel=NIGHTLY)
@@ -82,20 +82,20 @@ def run(
 
     Example: agedp run london.toml
     """
-    from flows.progress import bars
-    from flows.words import result, result_lines
+    from flows.progress import progress_bars
+    from flows.words import result_json, result_lines
 
-    with bars(wanted=not (as_json or quiet)) as told:
-        work, error = (_run_flow if through_prefect else _run_stages)(run_file, as_of, told)
-    show = ResultView(as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
-    end_run(show, work, error, lambda: (result(work), result_lines(work)))
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        work, error = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
+    view = ResultView(as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
+    end_run(view, work, error, lambda: (result_json(work), result_lines(work)))
 
 
-def _run_stages(run_file: Path, as_of: date | None, told: ProgressReporter) -> tuple[Work, AgedpError | None]:
+def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> tuple[Work, AgedpError | None]:
     from pipelines.sanitise import run_stages
     from pipelines.work import begin
 
-    work = begin(run_file, as_of=as_of, told=told)
+    work = begin(run_file, as_of=as_of, told=progress)
     try:
         run_stages(lambda _, stage: stage(work))
     except (Refused, PreflightFailed) as error:
@@ -103,13 +103,13 @@ def _run_stages(run_file: Path, as_of: date | None, told: ProgressReporter) -> t
     return work, None
 
 
-def _run_flow(run_file: Path, as_of: date | None, told: ProgressReporter) -> tuple[Work, AgedpError | None]:
-    from flows.server import served_beside
+def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter) -> tuple[Work, AgedpError | None]:
+    from flows.server import server_for_run_file
 
-    with served_beside(run_file):
+    with server_for_run_file(run_file):
         from flows.release_flow import run_release
 
-        return run_release(str(run_file), as_of, told)
+        return run_release(str(run_file), as_of, progress)
 
 
 @app.command(rich_help_panel=NIGHTLY)
@@ -125,7 +125,7 @@ def serve(
 
     Example: agedp serve london.toml ausgrid.toml
     """
-    from flows.serving import scheduled, serve_all, served_lines
+    from flows.serving import scheduled_runs, serve_runs, serving_lines
 
-    nights = scheduled(run_files)
-    serve_all(nights, ready=lambda server: None if quiet else say("\n".join(served_lines(nights, server))))
+    runs = scheduled_runs(run_files)
+    serve_runs(runs, ready=lambda server: None if quiet else print_text("\n".join(serving_lines(runs, server))))

@@ -24,19 +24,19 @@ PANELS: Final = {
 
 
 def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes the options as well and gets those that were given as `given`, by name."""
+    """Return a command that also accepts the options of a run file and receives their texts as `option_texts`."""
 
     @wraps(command)
-    def extended(**arguments: Any) -> None:  # noqa: ANN401  (whatever the options hold)
-        given = {option.name: arguments.pop(option.name) for option in OPTIONS}
-        command(**arguments, given=given)
+    def command_with_options(**arguments: Any) -> None:  # noqa: ANN401  (texts and flags)
+        option_texts = {option.name: arguments.pop(option.name) for option in OPTIONS}
+        command(**arguments, option_texts=option_texts)
 
     signature = inspect.signature(command, eval_str=True)
-    parameters = [parameter for name, parameter in signature.parameters.items() if name != "given"]
+    parameters = [parameter for name, parameter in signature.parameters.items() if name != "option_texts"]
     parameters += [_parameter(option) for option in OPTIONS]
-    extended.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    extended.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return extended
+    command_with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command_with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command_with_options
 
 
 def _parameter(option: RunFileOption) -> inspect.Parameter:
@@ -45,6 +45,6 @@ def _parameter(option: RunFileOption) -> inspect.Parameter:
         declared: Any = Annotated[bool, typer.Option(option.flag, help=option.help, rich_help_panel=panel)]
         default: Any = False
     else:
-        taken = typer.Option(option.flag, metavar=option.metavar, help=option.help, rich_help_panel=panel)
-        declared, default = Annotated[str | None, taken], None
+        option_info = typer.Option(option.flag, metavar=option.metavar, help=option.help, rich_help_panel=panel)
+        declared, default = Annotated[str | None, option_info], None
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)

@@ -1,7 +1,7 @@
-"""What commands have in common: arguments and options under one name each, and how an answer is given.
+"""Arguments and options that several commands share, and how a command prints its answer.
 
-Every command takes `--json`, and every command that does or checks something, rather than showing it, `--quiet`:
-then neither bars nor words, only the error if there is one, and the exit status.
+Every command has `--json`. Every command that does or checks something, rather than showing it, has `--quiet`: it then
+prints errors only, and sets the exit status.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ STATUSES = (
 )
 
 
-def day(text: str) -> date:
-    """Return a date that was written on the command line."""
+def parse_day(text: str) -> date:
+    """Return the date in an argument of the command line."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -43,19 +43,19 @@ JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for m
 QuietOption = Annotated[bool, typer.Option("--quiet", help="no bars and no words, errors only: for cron")]
 AsOfOption = Annotated[
     date | None,
-    typer.Option("--as-of", metavar="DATE", parser=day, help="in a rehearsal: the simulated date to go up to"),
+    typer.Option("--as-of", metavar="DATE", parser=parse_day, help="in a rehearsal: the simulated date to go up to"),
 ]
 ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty", show_default=False)]
 
 
-def say(text: str = "") -> None:
+def print_text(text: str = "") -> None:
     """Print a result."""
     typer.echo(text)
 
 
-def answer(machines: dict[str, Any], people: str, *, as_json: bool, quiet: bool = False) -> None:
-    """Give a result: to machines as one JSON object, to people in words, unless they want to hear of errors only."""
+def print_answer(facts: dict[str, Any], text: str, *, as_json: bool, quiet: bool = False) -> None:
+    """Print a result: `facts` as one JSON object, or `text`; with `quiet` nothing."""
     if as_json:
-        say(json.dumps(machines))
+        print_text(json.dumps(facts))
     elif not quiet:
-        say(people)
+        print_text(text)

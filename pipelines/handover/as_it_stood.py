@@ -54,7 +54,7 @@ def project_statement(work: Work, ledger: Ledger, seq: int) -> bool:
 def _project(work: Work, ledger: Ledger, kept: StatementRecord) -> bool:
     ledger.require_unchanged(work.promise, population=work.population)
     claim = json.loads(kept.claim)
-    newest = ledger.place(claim["ledger"]["head"]) or 0
+    newest = ledger.row_number(claim["ledger"]["head"]) or 0
     rows = [row for row in ledger.rows(work.population) if row.seq <= newest]
     contracts = [one for one in ledger.contracts(work.population) if one.seq <= newest]
     files = files_of(work, ledger, claim, rows, contracts)
@@ -81,7 +81,7 @@ def _require_sound(files: Mapping[str, bytes]) -> None:
 def _dated(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:
     """Yield the statements of a population with the dates by which all that they tell was there, oldest first."""
     newest = ""
-    for row in ledger.everything():
+    for row in ledger.all_rows():
         if not isinstance(row, StatementRecord):
             newest = max(newest, row.at)
         elif row.population == population:

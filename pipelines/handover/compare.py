@@ -20,14 +20,14 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         LedgerBehind: the ledger ends before the folder does, or went another way since.
         LedgerError: another ledger, other values, or files that the ledger keeps no statement of.
     """
-    place = ledger.place(_head(folder))
+    place = ledger.row_number(_head(folder))
     if place is None:
         raise _not_on_chain(folder, ledger)
     population = str(folder.statement["population"])
     rows = [row for row in ledger.rows(population) if row.seq <= place]
     require_same(told(folder), figures_in(rows, ledger.contracts(population)))
     files = tuple(sorted(folder.checksums.items()))
-    if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.former_files()}:
+    if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.earlier_folder_files()}:
         raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
 
 

@@ -16,8 +16,15 @@ from pathlib import Path
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
-from agedp_data.ledger.marks import RecoveryRecord, mark_of
-from agedp_data.ledger.moves import LedgerExport, lines, read_lines, recovered, taken_over, whole_of
+from agedp_data.ledger.marks import RecoveryRecord, read_lifecycle_record
+from agedp_data.ledger.moves import (
+    LedgerExport,
+    complete_export,
+    format_export,
+    parse_export,
+    recovered_rows,
+    takeover_rows,
+)
 from agedp_data.ledger.rows import Row
 from agedp_data.ledger.storage import database_at
 from agedp_data.nearest import suggest_file
@@ -51,10 +58,10 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
             raise taken
 
     with Ledger.open(url) as ledger:
-        if closed_at is None and not ledger.closed():
-            write(ledger.everything())
+        if closed_at is None and not ledger.is_closed():
+            write(ledger.all_rows())
         else:
-            ledger.hand_over(write, at=closed_at or clock.today())
+            ledger.export_and_close(write, at=closed_at or clock.today())
             ended = _exported(written, closed=True)
             if path.read_bytes() != ended:
                 folders.write(path, ended)
@@ -62,7 +69,7 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
 
 
 def _exported(rows: Sequence[Row], *, closed: bool) -> bytes:
-    return lines(whole_of(rows, closed=closed)).encode("ascii")
+    return format_export(complete_export(rows, is_closed=closed)).encode("ascii")
 
 
 def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
@@ -74,17 +81,17 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
         LedgerError: a file that is no export or was changed, one of a ledger that can still go on, or a ledger
             that is not empty.
     """
-    found = read_lines(_text(path))
-    if not found.whole:
+    found = parse_export(_text(path))
+    if not found.is_complete:
         raise LedgerError("these rows are a part of a ledger; `agedp ledger recover FOLDER` restores one from them")
-    if (found.ledger, found.head) != (whole_of(found.rows).ledger, whole_of(found.rows).head):
+    if (found.ledger, found.head) != (complete_export(found.rows).ledger, complete_export(found.rows).head):
         raise LedgerError("the file of ledger rows ends elsewhere than it says; take a good copy")
-    if not found.closed and lost_at is None:
+    if not found.is_closed and lost_at is None:
         raise LedgerError(
             "this was exported from a ledger that can still go on, and two would draw the same days twice; export it "
             "with --close, or say --lost if that ledger no longer exists"
         )
-    _fill(url, found.rows if found.closed or lost_at is None else taken_over(found, at=lost_at.isoformat()))
+    _fill(url, found.rows if found.is_closed or lost_at is None else takeover_rows(found, at=lost_at.isoformat()))
     return len(found.rows)
 
 
@@ -102,7 +109,7 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
     population, software = str(folder.statement["population"]), folder.statement["software"]
     files = tuple(sorted(folder.checksums.items()))
     statement = StatementRecord(population, claim, files, json.dumps(software, sort_keys=True), at=_newest(found))
-    _fill(url, recovered(found, statement, at=at.isoformat()))
+    _fill(url, recovered_rows(found, statement, at=at.isoformat()))
     return sum(isinstance(row, ReleaseRecord) for row in found.rows)
 
 
@@ -110,10 +117,10 @@ def _carried(folder: ReleaseFolder) -> LedgerExport:
     """Return the rows that a verified folder carries, if they are of the ledger that its statement names."""
     if ROWS not in folder.checksums:
         raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
-    found = read_lines(_text(folder.path / ROWS))
+    found = parse_export(_text(folder.path / ROWS))
     if {"id": found.ledger, "head": found.head} != folder.statement["ledger"]:
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
-    marks = [mark_of(row) for row in found.rows if isinstance(row, StatementRecord)]
+    marks = [read_lifecycle_record(row) for row in found.rows if isinstance(row, StatementRecord)]
     if not all(isinstance(mark, RecoveryRecord) for mark in marks):
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
     return found
@@ -124,8 +131,8 @@ def _newest(found: LedgerExport) -> str:
 
 
 def _fill(url: str, rows: tuple[Row, ...]) -> None:
-    with database_at(url).unmade(), Ledger.open(url, create=True) as ledger:
-        ledger.fill(rows)
+    with database_at(url).removed_on_error(), Ledger.open(url, create=True) as ledger:
+        ledger.import_rows(rows)
 
 
 def _text(path: Path) -> str:

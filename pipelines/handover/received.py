@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from agedp_data import datapackage, losses
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
-from agedp_data.ledger.moves import read_lines
+from agedp_data.ledger.moves import parse_export
 from agedp_data.nearest import suggest_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.readers import storage
@@ -152,7 +152,7 @@ class ReleaseFolder:
         if ROWS not in self.checksums:
             return
         try:
-            carried = read_lines((self.path / ROWS).read_text(encoding="utf-8")).rows
+            carried = parse_export((self.path / ROWS).read_text(encoding="utf-8")).rows
         except (LedgerError, UnicodeDecodeError) as error:
             raise InputError(f"{ROWS}: {error}") from None
         contracts = [row for row in carried if isinstance(row, ContractRecord)]

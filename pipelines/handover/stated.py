@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from agedp_data.config.meanings import meaning_of
-from agedp_data.config.model import EstimatedModel, states_in
+from agedp_data.config.model import EstimatedModel, contract_states
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.rows import differences
 from agedp_data.ledger.witness import names_witness
@@ -114,7 +114,7 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
     earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
     read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
     own = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
-    lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
+    lost = ((RECOVERED, ledger.recovery() is not None), (TAKEN_OVER, ledger.is_taken_over()))
     in_force = ledger.contracts(work.population)[-1].promise
     several = bool(others_of(ledger, work.population))
     unwitnessed = (UNWITNESSED, not names_witness(in_force))
@@ -153,7 +153,7 @@ def _cuts(terms: Mapping[str, Any]) -> str:
 
 def states_told(terms: Mapping[str, Any]) -> dict[str, Any]:
     """Return the states that series of a contract count, and as what they do, kWh as text."""
-    states = states_in(terms)
+    states = contract_states(terms)
     if states is None:
         return {}
     ends, middles = (

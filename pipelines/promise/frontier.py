@@ -104,7 +104,7 @@ class _Search:
             raise RunFileError("a frontier is of the error of a mean; the run file publishes none")
         self.run, self.envelope, (self.name, self.series) = run, envelope, means[0]
         promise = run.promise
-        self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.sharpest  # type: ignore[union-attr]
+        self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.tightest_method  # type: ignore[union-attr]
         self.homes = homes_of(self.series, roster, run.schedule.first_day)
         if self.homes < 1:
             raise RunFileError("no home is on the roster on [schedule] first_day; there is no error to compare")

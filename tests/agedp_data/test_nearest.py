@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agedp_data.config.messages import _KINDS
+from agedp_data.config.messages import _SECTIONS
 from agedp_data.nearest import suggest_name
 
 SIDES, UNITS = ["end", "start"], ["kWh", "Wh"]
@@ -54,7 +54,7 @@ def test_an_opposite_or_another_magnitude_is_never_proposed(written, known):
 def test_every_key_with_one_wrong_letter_is_proposed_or_left_alone():
     """Every key of every table, one letter left out or doubled: the key itself, or nothing; never another key."""
     proposed = 0
-    for kind in {kind for kinds in _KINDS.values() for kind in kinds}:
+    for kind in {kind for kinds in _SECTIONS.values() for kind in kinds}:
         keys = list(kind.model_fields)
         for key in keys:
             for at in range(len(key)):

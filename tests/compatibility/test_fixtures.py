@@ -163,7 +163,7 @@ def test_closed_and_recovered_ledgers_are_imported(population: RunningPopulation
         require_sound(population, moved)
         assert recorded_rows(moved, population.population) == rows
         with Ledger.open(moved) as ledger:
-            assert (ledger.seam() is not None, ledger.taken_over()) == (lost_at is not None, lost_at is not None)
+            assert (ledger.recovery() is not None, ledger.is_taken_over()) == (lost_at is not None, lost_at is not None)
 
 
 @every

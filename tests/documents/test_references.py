@@ -16,9 +16,11 @@ from tests.documents.pages import CONTINUED, ROOT, blocks, pages
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 from commands import every_command
-from docstrings import written
+from docstrings import restructured_text
 from reference import DOCS, GENERATED, regenerate
-from run_file import TABLES, every_key, meaning, run_file_page
+from run_file import TABLES, every_key, key_meaning, run_file_page
+
+from agedp_data.config.quoting import format_value
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<to>[^)\s]+)\)")
@@ -127,7 +129,7 @@ def test_a_page_without_its_generated_part_is_refused(tmp_path, monkeypatch):
 def test_every_key_of_a_run_file_has_a_meaning_and_stands_on_its_page():
     page = run_file_page()
     for block, key in every_key():
-        assert meaning(block, key).endswith((".", '"'))
+        assert key_meaning(block, key).endswith((".", '"'))
         assert key == "version" or f"`{key}`" in page or f"### {key} = " in page
 
 
@@ -145,12 +147,12 @@ def test_a_key_without_a_meaning_is_an_error():
         key: int
 
     with pytest.raises(LookupError, match=r"Bare\.key has no text"):
-        meaning(Bare, "key")
+        key_meaning(Bare, "key")
 
 
 def test_a_formula_of_a_docstring_stands_as_written_and_signs_are_no_markup():
     lines = ["Return |x|_1 of `a|b`:", "    x_1 = *y*", "and more.", "", "Args:", "    x: a value", "", ">>> f(1) * 2"]
-    assert list(written(lines)) == [
+    assert list(restructured_text(lines)) == [
         r"Return \|x\|_1 of `a|b`:",
         *["", "::", "", "    x_1 = *y*", ""],
         *["and more.", "", "Args:", "    x: a value", "", ">>> f(1) * 2"],
@@ -159,4 +161,4 @@ def test_a_formula_of_a_docstring_stands_as_written_and_signs_are_no_markup():
 
 def test_a_formula_in_latex_is_passed_on_unchanged():
     lines = ["Sum.", "", ".. math:: \\sum_{i} x_i * y", "    + z_i", "", "A * B"]
-    assert list(written(lines)) == [*lines[:5], "A \\* B"]
+    assert list(format_value(lines)) == [*lines[:5], "A \\* B"]

@@ -91,7 +91,7 @@ def break_at(place: str) -> None:
         "publish": (sanitise, "project"),
         "artifact": (flows.words, "markdown"),
         "estimate": (calibrate, "estimate"),
-        "announce": (flows.words, "result"),
+        "announce": (flows.words, "result_json"),
     }
     setattr(*where[place], boom)
 

@@ -108,5 +108,5 @@ def test_the_command_leaves_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
 
     set_to: list[tuple[int, tuple[int, int]]] = []
     monkeypatch.setattr(command.resource, "setrlimit", lambda what, limits: set_to.append((what, limits)))
-    command._without_core()
+    command._disable_core_dumps()
     assert [(what, limits[0]) for what, limits in set_to] == [(resource.RLIMIT_CORE, 0)]

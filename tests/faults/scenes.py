@@ -175,7 +175,7 @@ class Scene:
             return ()
         with Ledger.open(url) as ledger:
             assert ledger.verify() == ()
-            return ledger.everything()
+            return ledger.all_rows()
 
     def after_death(self) -> tuple[Row, ...]:
         """Return the rows that a killed run left: the beginning of what an undisturbed one leaves."""

@@ -37,7 +37,7 @@ def read_whole(path: Path, release: Path) -> tuple[Row, ...]:
         if ledger.verify():
             raise AgedpError("found")
         verify_against(open_release(release), ledger)
-        return ledger.everything()
+        return ledger.all_rows()
 
 
 def refused_by_all(trials: Scene, said: str = "", *, also_verify: bool = True) -> None:

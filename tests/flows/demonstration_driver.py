@@ -14,12 +14,12 @@ def main() -> None:
     """Run the command for people, then on London alone for machines; after each print the digests of all releases."""
     from flows import demonstration
     from flows.command import main as agedp
-    from flows.server import served
+    from flows.server import running_server
     from pipelines.demo import synthetic_datasets
 
     small = synthetic_datasets.Size(households=3, calibration_days=12, released_days=2, seed=3, min_visits=5)
     synthetic_datasets.Size = lambda: small
-    with served(Path("server")):
+    with running_server(Path("server")):
         for words, datasets in (([], synthetic_datasets.DATASETS), (["--json"], synthetic_datasets.DATASETS[:1])):
             demonstration.DATASETS = datasets
             sys.argv = ["agedp", "demo", "out", *words]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.moves import lines, published_rows
+from agedp_data.ledger.moves import export_population, format_export
 from tests.flows.in_process import agedp, refused
 from tests.flows.worlds import DECLARED, World, make
 
@@ -182,7 +182,7 @@ def test_a_lost_ledger_is_recovered_from_the_folder(
     release = world.folder / "out" / "release"
     with Ledger.open(LEDGER) as ledger:
         head = json.loads((release / "statement.json").read_text())["ledger"]["head"]
-        (release / "ledger_rows.jsonl").write_text(lines(published_rows(ledger, "homes", head=head)))
+        (release / "ledger_rows.jsonl").write_text(format_export(export_population(ledger, "homes", head=head)))
         values = [row.values for row in ledger.rows()]
     names = sorted(path.name for path in release.iterdir() if path.name != "SHA256SUMS")
     sums = {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in names}

@@ -97,7 +97,7 @@ def test_a_dashboard_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     text = io.StringIO()
     with Progress(console=Console(file=text, width=100)) as shown:
-        told = progress._told(shown)
+        told = progress._reporter(shown)
         assert told.dashboard is not None
         for _ in range(3):
             told.dashboard("http://127.0.0.1:8787/status")

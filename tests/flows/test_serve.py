@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 from agedp_data.errors import RunFileError
-from flows.serving import scheduled
+from flows.serving import scheduled_runs
 from tests.flows.serving import CRON, ROOT, ZONE, Serving, left, live_world, none_left, serving, wait_for
 from tests.flows.test_command import agedp, refused
 from tests.flows.worlds import DECLARED, ESTIMATED, World, make
@@ -158,12 +158,12 @@ def test_a_run_file_without_its_model_is_served_with_its_calibration(tmp_path: P
     text = (world.folder / "run.toml").read_text()
     estimated = ESTIMATED.replace("2013-02-01, 2013-02-08", "2013-01-01, 2013-02-01")
     (world.folder / "estimated.toml").write_text(text.replace(DECLARED, estimated))
-    [night] = scheduled([world.folder / "estimated.toml"])
+    [night] = scheduled_runs([world.folder / "estimated.toml"])
     assert night.is_calibrated
     (world.folder / "model").mkdir()
     (world.folder / "model" / "public.json").write_text("{}")
     with pytest.raises(RunFileError, match=r"public\.json"):  # a model that is there is looked at, as by `agedp plan`
-        scheduled([world.folder / "estimated.toml"])
+        scheduled_runs([world.folder / "estimated.toml"])
 
 
 def test_what_cannot_be_served_is_refused_before_anything_starts(

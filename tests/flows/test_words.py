@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.statement import figure_told
-from flows.words import noise_line, promised_lines, shown
+from flows.words import format_path, noise_line, promised_bound_lines
 from tests.laws.promises import Line, bounds, kept, models, promises
 
 
@@ -21,7 +21,7 @@ def test_what_a_promise_bounds_beside_day_and_total_is_said_with_its_bound(notio
     model, promise = data.draw(models(notion)), data.draw(promises(notion))
     own = {name: floor_nano(bound) for name, bound in bounds(promise).items() if name not in ("day", "total")}
     figures = promise.figures([Line("2013-01-01", 1, "2013-02-01")], model, None)
-    lines = promised_lines(promise, {figure.name: figure_told(figure, promise.limits) for figure in figures})
+    lines = promised_bound_lines(promise, {figure.name: figure_told(figure, promise.limits) for figure in figures})
     assert len(lines) == min(1, len(own))
     said = [
         f"of at most {format_epsilon(bound)} about {one.about}"
@@ -49,4 +49,4 @@ def test_the_noise_is_set_against_the_part_of_the_change_that_is_none(means, sai
 
 
 def test_a_release_by_its_url_is_told_without_user_and_query():
-    assert shown("s3://me@open-data/agedp?sig=aXz") == "s3://open-data/agedp"
+    assert format_path("s3://me@open-data/agedp?sig=aXz") == "s3://open-data/agedp"

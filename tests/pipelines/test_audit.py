@@ -10,7 +10,7 @@ import pytest
 
 from agedp_data import noise
 from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, choose_audit_datasets, undetectable_faults
-from flows.auditing import PromiseBroken, audit_json, audit_lines, require_kept
+from flows.auditing import PromiseBroken, audit_json, audit_lines, require_no_violation
 from pipelines import aggregate, audit, publish
 from pipelines.audit import AuditResult, MeasuredLoss
 from pipelines.blocks import ProgressReporter
@@ -53,7 +53,7 @@ def test_the_real_path_is_passed_and_the_bounds_are_near_what_is_promised(large)
     assert 1.8 < series.lower_bound <= 4.0
     assert (found.faults, found.undetectable, found.is_within_promise) == ((), (), True)
     assert not list(large.parent.glob("confidential/*"))
-    require_kept(found)
+    require_no_violation(found)
 
 
 def test_two_series_that_share_a_window_are_passed(house, large):
@@ -120,7 +120,7 @@ def test_each_fault_is_exposed_at_large_losses_and_at_small_ones(run_file, monke
     assert found.faults
     assert all(FAULTS[fault] in one for one in found.faults)
     with pytest.raises(PromiseBroken, match="the promise is broken"):
-        require_kept(found)
+        require_no_violation(found)
 
 
 @pytest.mark.parametrize(

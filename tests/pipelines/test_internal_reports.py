@@ -11,7 +11,7 @@ import pytest
 from agedp_data.errors import InputError
 from flows.command import main
 from flows.public_facts import report_text, warning_text
-from flows.words import result
+from flows.words import result_json
 from pipelines.sanitise import run_stages, sanitise
 from pipelines.work import begin
 
@@ -73,7 +73,7 @@ def test_a_failing_report_is_a_warning_and_made_up_for(homes, monkeypatch, place
     monkeypatch.setattr(place, error)
     work = run(homes, 3)
     monkeypatch.undo()
-    facts = result(work)
+    facts = result_json(work)
     assert [row.day for row in work.released] == ["2013-01-02"]
     assert "2013-01-02" in (homes.folder / "release" / "ledger_rows.jsonl").read_text()
     assert facts["reports"].startswith("published; internal report failed: ")
@@ -83,7 +83,7 @@ def test_a_failing_report_is_a_warning_and_made_up_for(homes, monkeypatch, place
     before = homes.files()
 
     again = run(homes, 3)
-    assert (again.released, result(again)["reports"], homes.files()) == ((), "written", before)
+    assert (again.released, result_json(again)["reports"], homes.files()) == ((), "written", before)
     means, coverage, alerts, report = records(homes)
     assert means == coverage == [FIRST, FIRST + timedelta(days=1)]
     assert alerts == [("2013-01-02", 2, 3)]

@@ -10,7 +10,7 @@ import pytest
 from agedp_data.config import RunFile, load
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model import DeclaredModel, EstimatedModel
-from agedp_data.config.reading import check
+from agedp_data.config.reading import validate_run_file
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.config.series import Distribution, Mean
 from agedp_data.config.surroundings import OutputSection, PopulationSection
@@ -74,7 +74,7 @@ def drafted(facts: FileFacts = FACTS, **options: str | bool) -> RunFileDraft:
 def loaded(facts: FileFacts = FACTS, **options: str | bool) -> RunFile:
     found = drafted(facts, **options)
     assert found.undecided == ()
-    run, problems = check(found.text(), base=Path("/srv"))
+    run, problems = validate_run_file(found.text(), base=Path("/srv"))
     assert run is not None, problems
     return run
 
@@ -121,7 +121,7 @@ def test_a_live_run_file_proposes_a_witness(options, proposes):
     assert ('# witness = "' in found.text()) is proposes
     assert ("output", "witness") not in found.undecided
     uncommented = found.text(proposals=True).replace("# witness", "witness")
-    run, problems = check(uncommented, base=Path("/srv"))
+    run, problems = validate_run_file(uncommented, base=Path("/srv"))
     assert run is not None, problems
     assert (run.output.witness is not None) is (proposes or "witness" in options)
 
@@ -199,7 +199,7 @@ def test_columns_of_a_long_table_are_what_their_options_say():
 def test_keys_of_a_publisher_are_what_their_options_say():
     ausgrid = FileFacts("ausgrid", ("*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
     run = loaded(ausgrid, **COMMON, epsilon_per_day="0.5", categories="GC,CL", missing_controlled_load="missing")
-    keys = run.input.own_keys
+    keys = run.input.dataset_keys
     assert keys is not None
     assert keys.model_dump() == {"categories": ("GC", "CL"), "missing_controlled_load": "missing"}
 
@@ -210,7 +210,7 @@ def test_proposals_go_together_whatever_the_notion(notion, mode, tmp_path):
     text = drafted(notion=notion, mode=mode).text()
     assert text.count(DECIDE) >= 5
     (tmp_path / "run.toml").write_text(text.replace(DECIDE, ""))
-    problems = check(text.replace(DECIDE, ""), base=tmp_path)[1]
+    problems = validate_run_file(text.replace(DECIDE, ""), base=tmp_path)[1]
     # a model of a live series is estimated from days before it begins, and only the readings show which
     assert problems == [] or (mode == "live" and "period" in problems[0].key), problems
     with pytest.raises(RunFileError, match="is missing"):

@@ -293,7 +293,7 @@ class Failing:
 
     def __init__(self, place: str, *, at: int, written: bool) -> None:
         self._witness, self._remaining, self._written = witness_at(place), at, written
-        self.place = place
+        self.address = place
 
     def read(self) -> WitnessState | None:
         if self._remaining < 1:

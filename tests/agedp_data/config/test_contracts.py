@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config import contract, load, parse
-from agedp_data.config.model import states_in
+from agedp_data.config.model import contract_states
 from agedp_data.errors import LedgerError
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -184,8 +184,8 @@ def test_what_a_dataset_adds_to_the_input_table_is_registered_as_ever(keys, regi
 )
 def test_states_of_a_contract_that_no_agedp_wrote_are_refused(model):
     with pytest.raises(LedgerError, match="holds states that this agedp does not know"):
-        states_in({"model": model})
+        contract_states({"model": model})
 
 
 def test_a_contract_whose_homes_have_cuts_of_their_own_has_no_public_states():
-    assert states_in({}) is states_in({"model": {"step": "day", "edges": "quantile"}}) is None
+    assert contract_states({}) is contract_states({"model": {"step": "day", "edges": "quantile"}}) is None

@@ -61,7 +61,7 @@ def test_a_declared_model_is_a_curve_or_a_kernel_and_a_curve_has_no_tight_figure
 def test_a_declared_curve_goes_with_total_variation_and_a_kernel_with_all_methods():
     text = without("london-live", "model") + DECLARED
     kernel = parse(text + 'kernel = "k.csv"', base=HOUSE, name="r.toml").model
-    assert (kernel.kernel, kernel.sharpest) == ("/house/k.csv", "tight")
+    assert (kernel.kernel, kernel.tightest_method) == ("/house/k.csv", "tight")
     text = text.replace('"tight" ', '"total_variation" ')
     curve = parse(text.replace('= "tight"', '= "total_variation"') + 'curve = "c.csv"', base=HOUSE, name="r.toml")
     assert curve.model.methods == ("total_variation",)

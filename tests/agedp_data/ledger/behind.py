@@ -42,4 +42,4 @@ def raw(server: PostgreSQL, book: Book, *statements: str, triggers: bool = False
 
 def faults(book: Book) -> list[str]:
     with book.open() as ledger:
-        return [f"{fault.seq} {fault.table} {fault.what}" for fault in ledger.verify()]
+        return [f"{fault.seq} {fault.table} {fault.problem}" for fault in ledger.verify()]

@@ -31,7 +31,7 @@ class Rows:
     def content_head(self) -> Any:
         return self.hashes[-1] if self.hashes else NO_HASH
 
-    def place(self, head: Any) -> int | None:
+    def row_number(self, head: Any) -> int | None:
         return self.hashes.index(head) + 1 if head in self.hashes else None
 
     def promise_to(self, population: str) -> str | None:
@@ -75,7 +75,7 @@ class Steps:
     """The side of the world that a run sees: answers from before, then the next question."""
 
     answers: tuple[Any, ...]
-    place: str = "here"
+    address: str = "here"
     count: int = field(default=0)
 
     def ask(self, *question: Any) -> Any:
@@ -95,7 +95,7 @@ class Steps:
 
 
 def _transaction(steps: Steps, witness: CommitWitness | None, drawn: Any) -> None:
-    """What `Ledger.together` does: lock, settle, draw unless drawn, announce, commit, confirm."""
+    """What `Ledger.in_one_transaction` does: lock, settle, draw unless drawn, announce, commit, confirm."""
     rows = Rows(steps.ask("begin"))
     record = witness.settle(rows) if witness else None
     after = rows if drawn is None or any(row[0] == DAY for row in rows.hashes) else Rows((*rows.hashes, (DAY, drawn)))

@@ -9,8 +9,14 @@ import pytest
 
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
-from agedp_data.ledger.marks import OF_LEDGER, ClosedLedger, RecoveryRecord, claim_of, mark_of
-from agedp_data.ledger.moves import lines, published_rows, read_lines, recovered, whole_of
+from agedp_data.ledger.marks import (
+    LEDGER_POPULATION,
+    ClosedLedger,
+    RecoveryRecord,
+    lifecycle_claim,
+    read_lifecycle_record,
+)
+from agedp_data.ledger.moves import complete_export, export_population, format_export, parse_export, recovered_rows
 from tests.agedp_data.ledger.texts import promise
 
 TIGHTER = promise(epsilon="0.4")
@@ -23,7 +29,7 @@ def statement(book, **changed):
 
 def into(tmp_path, rows, name="new.sqlite"):
     ledger = Ledger.open(f"sqlite:///{tmp_path / name}", create=True)
-    ledger.fill(rows)
+    ledger.import_rows(rows)
     return ledger
 
 
@@ -63,7 +69,7 @@ def test_of_two_amendments_of_one_contract_the_second_is_refused(full):
 
 def handed_over(ledger, book):
     found = []
-    ledger.hand_over(found.append, at=book.day(11))
+    ledger.export_and_close(found.append, at=book.day(11))
     return found[0]
 
 
@@ -75,7 +81,7 @@ def test_a_closed_ledger_takes_no_row_and_says_why(full):
         for attempt in (
             lambda: full.add(ledger, 9),
             lambda: ledger.amend(TIGHTER, population=full.homes, at=full.day(12)),
-            lambda: ledger.adopt("{}", at=full.day(12)),
+            lambda: ledger.register_model("{}", at=full.day(12)),
             lambda: ledger.record("x", population=full.homes, files={}, software="", at=full.day(12)),
         ):
             with pytest.raises(LedgerError, match="closed on 2025-01-12 after 7 rows and goes on elsewhere"):
@@ -104,16 +110,16 @@ def test_what_cannot_be_written_closes_nothing(full):
 
     with full.open() as ledger:
         with pytest.raises(OSError, match="disk full"):
-            ledger.hand_over(fail, at=full.day(11))
-        assert not ledger.closed()
+            ledger.export_and_close(fail, at=full.day(11))
+        assert not ledger.is_closed()
         full.add(ledger, 9)
 
 
 def test_a_copy_is_the_ledger_row_by_row_and_goes_on(full, tmp_path):
     with full.open() as ledger:
-        found = read_lines(lines(whole_of(handed_over(ledger, full))))
+        found = parse_export(format_export(complete_export(handed_over(ledger, full))))
         with into(tmp_path, found.rows) as copy:
-            assert copy.everything() == ledger.everything()[:-1]
+            assert copy.all_rows() == ledger.all_rows()[:-1]
             assert copy.id == ledger.id
             assert copy.verify() == ()
             full.add(copy, 9)
@@ -121,19 +127,19 @@ def test_a_copy_is_the_ledger_row_by_row_and_goes_on(full, tmp_path):
 
 def test_a_ledger_with_rows_is_not_filled(full, tmp_path):
     with full.open() as ledger, pytest.raises(LedgerError, match="holds rows already"):
-        ledger.fill(ledger.everything())
+        ledger.import_rows(ledger.all_rows())
     assert not (tmp_path / "new.sqlite").exists()
 
 
 def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
     with full.open() as ledger:
-        text = lines(whole_of(ledger.everything()))
+        text = format_export(complete_export(ledger.all_rows()))
     begin = text.index("\n") + 1
     empty = into(tmp_path, ())
     for place in range(begin, len(text), 37):
         spoilt = text[:place] + chr((ord(text[place]) + 1) % 128) + text[place + 1 :]
         with pytest.raises(LedgerError):
-            empty.fill(read_lines(spoilt).rows)
+            empty.import_rows(parse_export(spoilt).rows)
     assert empty.length() == 0
 
 
@@ -152,9 +158,9 @@ def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
 )
 def test_a_file_that_is_no_export_is_one_line(full, spoil, said):
     with full.open() as ledger:
-        text = lines(whole_of(ledger.everything()))
+        text = format_export(complete_export(ledger.all_rows()))
     with pytest.raises(LedgerError, match=said):
-        read_lines(spoil(text))
+        parse_export(spoil(text))
 
 
 def test_a_folder_carries_its_own_population_up_to_its_head(full):
@@ -163,24 +169,24 @@ def test_a_folder_carries_its_own_population_up_to_its_head(full):
         row = full.planned(1, population="others", contract=other.hash, published_on=full.day(9))
         ledger.release("others", row.series, row.day, draw=lambda _: [1, 2], admit=lambda _: row)
         rows = ledger.rows(full.homes)
-        found = published_rows(ledger, full.homes, head=rows[-1].hash)
+        found = export_population(ledger, full.homes, head=rows[-1].hash)
         assert [row.seq for row in found.rows] == [1, 2, 3, 4, 5]
-        assert not found.whole
-        assert [row.seq for row in published_rows(ledger, full.homes, head=rows[0].hash).rows] == [1, 3]
+        assert not found.is_complete
+        assert [row.seq for row in export_population(ledger, full.homes, head=rows[0].hash).rows] == [1, 3]
         with pytest.raises(LedgerError, match="no row of the ledger"):
-            published_rows(ledger, full.homes, head="f" * 64)
+            export_population(ledger, full.homes, head="f" * 64)
 
 
 def test_a_recovered_ledger_begins_with_its_seam_and_knows_the_old_heads(full, tmp_path):
     with full.open() as ledger:
         rows = ledger.rows()
-        found = published_rows(ledger, full.homes, head=rows[-1].hash)
+        found = export_population(ledger, full.homes, head=rows[-1].hash)
         lost_id = ledger.id
-        assert ledger.seam() is None
-    with into(tmp_path, recovered(found, statement(full), at=full.day(20))) as copy:
+        assert ledger.recovery() is None
+    with into(tmp_path, recovered_rows(found, statement(full), at=full.day(20))) as copy:
         assert copy.verify() == ()
-        assert copy.seam() == RecoveryRecord(lost_id, rows[-1].hash, tuple(row.hash for row in found.rows))
-        assert copy.everything()[0].files == (("a.parquet", full.digest),)
+        assert copy.recovery() == RecoveryRecord(lost_id, rows[-1].hash, tuple(row.hash for row in found.rows))
+        assert copy.all_rows()[0].files == (("a.parquet", full.digest),)
 
         def said(row: ReleaseRecord) -> ReleaseRecord:
             return replace(row, seq=0, hash="", contract="")
@@ -188,8 +194,8 @@ def test_a_recovered_ledger_begins_with_its_seam_and_knows_the_old_heads(full, t
         assert [said(row) for row in copy.rows()] == [said(row) for row in rows]
         assert {row.contract for row in copy.rows()} == {copy.contracts()[0].hash}
         for row in rows:
-            place = copy.place(row.hash)
-            assert copy.everything()[place - 1].day == row.day
+            place = copy.row_number(row.hash)
+            assert copy.all_rows()[place - 1].day == row.day
         assert not copy.contains("f" * 64)
         full.contract = copy.contracts()[0].hash
         assert full.add(copy, 0) == copy.rows()[0]  # drawn once for ever
@@ -199,10 +205,10 @@ def test_a_recovered_ledger_begins_with_its_seam_and_knows_the_old_heads(full, t
 
 def test_rows_with_a_loss_below_their_noise_are_not_recovered(full):
     with full.open() as ledger:
-        found = published_rows(ledger, full.homes, head=ledger.rows()[-1].hash)
+        found = export_population(ledger, full.homes, head=ledger.rows()[-1].hash)
     less = tuple(replace(row, loss=1) if isinstance(row, ReleaseRecord) and row.loss else row for row in found.rows)
     with pytest.raises(LedgerError, match="below sensitivity"):
-        recovered(replace(found, rows=less), statement(full), at=full.day(20))
+        recovered_rows(replace(found, rows=less), statement(full), at=full.day(20))
 
 
 @pytest.mark.parametrize(
@@ -214,15 +220,15 @@ def test_rows_with_a_loss_below_their_noise_are_not_recovered(full):
         '{"closed":{}}',
         '{"opened":{"head":"a","rows":1}}',
         json.dumps({"recovered": {"ledger": "a", "head": "b", "hashes": "c"}}),
-        claim_of(ClosedLedger("0" * 64, 0)),
-        claim_of(ClosedLedger("0" * 64, 7)),
-        claim_of(RecoveryRecord("", "0" * 64, ())),
+        lifecycle_claim(ClosedLedger("0" * 64, 0)),
+        lifecycle_claim(ClosedLedger("0" * 64, 7)),
+        lifecycle_claim(RecoveryRecord("", "0" * 64, ())),
     ],
 )
 def test_a_mark_that_is_none_or_comes_at_the_wrong_place_is_refused(full, claim):
     with full.open() as ledger, pytest.raises(LedgerError, match="cannot take this statement"):
-        ledger.record(claim, population=OF_LEDGER, files={}, software="", at=full.day(9))
+        ledger.record(claim, population=LEDGER_POPULATION, files={}, software="", at=full.day(9))
 
 
 def test_a_statement_to_people_is_no_mark(full):
-    assert mark_of(statement(full, claim=claim_of(ClosedLedger("0" * 64, 7)))) is None
+    assert read_lifecycle_record(statement(full, claim=lifecycle_claim(ClosedLedger("0" * 64, 7)))) is None

@@ -45,13 +45,13 @@ def test_the_forger_of_these_tests_knows_how_to_chain(full):
 )
 def test_a_forged_chain_is_found_where_its_meaning_is_impossible(full, seq, column, value, said):
     rechain(full, seq, column, value)
-    assert any(fault.seq == seq and said in fault.what for fault in faults(full)), faults(full)
+    assert any(fault.seq == seq and said in fault.problem for fault in faults(full)), faults(full)
 
 
 def test_a_fault_is_a_line_that_can_be_read_whatever_stands_in_the_row(full):
     rechain(full, 3, "published_on", "x" * 5000)
     rechain(full, 4, "series", "y" * 5000)
-    assert max(len(fault.what) for fault in faults(full)) < 300
+    assert max(len(fault.problem) for fault in faults(full)) < 300
 
 
 def other(text, change):
@@ -87,7 +87,7 @@ def other(text, change):
 )
 def test_a_promise_of_another_form_is_one_fault_of_its_row(full, change, said):
     rechain(full, 1, "promise", other(json.dumps(full.promise), change))
-    found = [fault.what for fault in faults(full) if fault.seq == 1]
+    found = [fault.problem for fault in faults(full) if fault.seq == 1]
     assert len(found) == 1
     assert said in found[0]
 
@@ -114,14 +114,14 @@ def test_a_claim_of_another_form_is_one_fault_of_its_row(full, change, said):
     rechain(full, 7, "claim", other(full.claim("claim 2"), change))
     [fault] = faults(full)
     assert fault.seq == 7
-    assert said in fault.what
+    assert said in fault.problem
 
 
 @pytest.mark.parametrize("claim", ["", "null", "[]", '"x"', "{}", "NaN", "[" * 5000, "1" * 5000, "{"])
 def test_a_claim_that_is_no_object_is_one_fault_of_its_row(full, claim):
     rechain(full, 7, "claim", claim)
     [fault] = faults(full)
-    assert (fault.seq, len(fault.what) < 300) == (7, True)
+    assert (fault.seq, len(fault.problem) < 300) == (7, True)
 
 
 @pytest.mark.parametrize(
@@ -142,4 +142,4 @@ def test_a_model_without_an_envelope_is_one_fault_of_its_row(full, change):
     envelope = other(full.envelope, change)
     rechain(full, 2, "envelope", envelope, model=hashlib.sha256(envelope.encode()).hexdigest())
     [fault] = [fault for fault in faults(full) if fault.seq == 2]
-    assert fault.what.startswith("the model ")
+    assert fault.problem.startswith("the model ")

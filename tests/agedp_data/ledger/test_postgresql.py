@@ -120,7 +120,7 @@ def test_what_another_serialisable_writer_undid_is_carried_out_again(
         def draw(_: object) -> list[int]:
             drawn.append(1)
             if len(drawn) == 1:
-                other.adopt(book.envelope, at=book.day(7))
+                other.register_model(book.envelope, at=book.day(7))
             return [len(drawn), 0]
 
         row = book.planned(0)
@@ -177,12 +177,12 @@ def test_whatever_is_written_survives_a_lost_commit(
     with far.open() as ledger:
         for change in (
             lambda: far.add(ledger, 0),
-            lambda: ledger.adopt(book.envelope, at=book.day(7)),
+            lambda: ledger.register_model(book.envelope, at=book.day(7)),
             lambda: ledger.record(book.claim("a"), population=book.homes, files={}, software="1", at=book.day(8)),
             lambda: ledger.amend(
                 {**book.promise, "tags": ["new"]}, population=book.homes, at=book.day(9), after=book.contract
             ),
-            lambda: ledger.hand_over(handed.append, at=book.day(10)),
+            lambda: ledger.export_and_close(handed.append, at=book.day(10)),
         ):
             length = ledger.length()
             network.fates.append(fate)
@@ -190,7 +190,7 @@ def test_whatever_is_written_survives_a_lost_commit(
             assert network.fates == []
             assert ledger.length() == length + 1
         assert ledger.verify() == ()
-        assert handed[-1] == ledger.everything()[:-1]
+        assert handed[-1] == ledger.all_rows()[:-1]
 
 
 @pytest.mark.parametrize("fate", [BEFORE, AFTER])
@@ -208,10 +208,10 @@ def test_a_ledger_is_filled_once_although_the_commit_was_lost(
         ) as copy,
     ):
         network.fates.append(fate)
-        copy.fill(ledger.everything())
-        assert copy.everything() == ledger.everything()
+        copy.import_rows(ledger.all_rows())
+        assert copy.all_rows() == ledger.all_rows()
         with pytest.raises(LedgerError, match="holds rows already"):
-            copy.fill(ledger.everything())
+            copy.import_rows(ledger.all_rows())
 
 
 def test_a_server_that_does_not_come_back_is_one_line_and_the_next_run_finds_what_was_stored(
@@ -248,7 +248,7 @@ def test_a_backend_killed_within_a_transaction_costs_time_alone(server: PostgreS
                 server.kill(own)
             return [book.add(ledger, number).seq for number in range(1, 4)]
 
-        assert ledger.together(days) == [3, 4, 5]
+        assert ledger.in_one_transaction(days) == [3, 4, 5]
         assert len(killed[0]) == 1
         assert [row.seq for row in ledger.rows()] == [2, 3, 4, 5]
         assert ledger.verify() == ()
@@ -268,7 +268,7 @@ def test_a_server_that_is_restarted_within_a_transaction_costs_time_alone(server
                 server.start()
             book.add(ledger, 1)
 
-        ledger.together(days)
+        ledger.in_one_transaction(days)
         assert [row.seq for row in ledger.rows()] == [2, 3]
 
 
@@ -494,17 +494,17 @@ def test_a_ledger_moves_from_a_file_to_a_server_and_back_with_the_same_heads(
 ) -> None:
     first, second = (f"sqlite:///{tmp_path / name}.sqlite" for name in ("first", "second"))
     with full.open() as ledger, Ledger.open(first, create=True) as copy:
-        copy.fill(ledger.everything())
+        copy.import_rows(ledger.all_rows())
     heads = []
     for number, (here, there) in enumerate([(first, server.url(own)), (server.url(own), second)]):
         with Ledger.open(here) as ledger:
             full.add(ledger, 10 + number)
-            head, rows = ledger.head(), ledger.everything()
+            head, rows = ledger.head(), ledger.all_rows()
         rows_read = export_ledger(here, tmp_path / f"{number}.jsonl", closed_at=date(2025, 2, 1))
         assert import_ledger(tmp_path / f"{number}.jsonl", there) == rows_read == len(rows)
         with Ledger.open(there) as ledger, Ledger.open(here) as old:
-            assert (ledger.head(), ledger.everything(), ledger.verify()) == (head, rows, ())
-            assert (old.closed(), ledger.closed()) == (True, False)
+            assert (ledger.head(), ledger.all_rows(), ledger.verify()) == (head, rows, ())
+            assert (old.is_closed(), ledger.is_closed()) == (True, False)
             assert ledger.contains(head)
             with pytest.raises(LedgerError, match="goes on elsewhere"):
                 full.add(old, 20)

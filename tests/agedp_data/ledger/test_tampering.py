@@ -156,7 +156,7 @@ def test_whatever_is_missing_changed_or_added_beside_the_rows_is_named_and_stops
     with closing(sqlite3.connect(full.path, isolation_level=None)) as connection:
         for statement in PARTS[said]:
             connection.execute(statement)
-    assert [f"{fault.table} {fault.what}" for fault in faults(full)] == [said]
+    assert [f"{fault.table} {fault.problem}" for fault in faults(full)] == [said]
     with full.open() as ledger:
         assert len(ledger.rows()) == 3  # what was drawn can be read
         row = full.planned(9)
@@ -188,7 +188,7 @@ def test_a_ledger_whose_spelling_of_its_parts_alone_differs_is_whole(full, name)
 def test_a_table_that_cannot_be_read_is_named_with_what_helps(full, table):
     with raw(full) as connection:
         connection.execute(f'ALTER TABLE "{table}" RENAME COLUMN at TO on_day')
-    said = [f"{fault.table} {fault.what}" for fault in faults(full) if fault.table == f"table {table}"]
+    said = [f"{fault.table} {fault.problem}" for fault in faults(full) if fault.table == f"table {table}"]
     assert said[0].startswith(f"table {table} cannot be read")
     assert "put back a good copy" in said[0]
     assert said[1] == f"table {table} was changed"

@@ -32,7 +32,7 @@ def test_what_is_released_together_is_read_inside_and_seen_by_others_at_its_end(
                 assert days(ledger) == [book.day(i) for i in range(number + 1)]
             assert days(other) == []
 
-        ledger.together(three_days)
+        ledger.in_one_transaction(three_days)
         assert days(ledger) == days(other) == [book.day(i) for i in range(3)]
         assert not other.verify()
 
@@ -48,7 +48,7 @@ def test_a_refusal_keeps_what_was_released_before_it(book: Book) -> None:
 
     with book.open() as ledger:
         with pytest.raises(Refused, match="no more"):
-            ledger.together(two_days)
+            ledger.in_one_transaction(two_days)
         assert days(ledger) == [book.day(0)]
         book.add(ledger, 1)
     with book.open() as ledger:
@@ -65,7 +65,7 @@ def test_of_an_interrupted_one_nothing_stays_neither_stored_nor_in_memory(book: 
     with book.open() as ledger:
         before = ledger.head()
         with pytest.raises(KeyboardInterrupt):
-            ledger.together(interrupted)
+            ledger.in_one_transaction(interrupted)
         assert (days(ledger), ledger.head()) == ([], before)
         book.add(ledger, 0)
         assert not ledger.verify()
@@ -90,7 +90,7 @@ def test_when_the_disk_fails_nothing_of_it_stays_and_the_next_one_goes_on(
     with book.open() as ledger:
         monkeypatch.setattr(kind, "require_writable", fails_late)
         with pytest.raises(LedgerError, match="refused"):
-            ledger.together(three_days)
+            ledger.in_one_transaction(three_days)
         monkeypatch.undo()
         assert days(ledger) == []
         book.add(ledger, 0)
@@ -100,6 +100,6 @@ def test_when_the_disk_fails_nothing_of_it_stays_and_the_next_one_goes_on(
 def test_a_second_one_inside_is_a_mistake_of_whoever_writes_it(book: Book) -> None:
     with book.open() as ledger:
         with pytest.raises(RuntimeError, match="held already"):
-            ledger.together(lambda: ledger.together(lambda: None))
-        ledger.together(lambda: book.add(ledger, 0))
+            ledger.in_one_transaction(lambda: ledger.in_one_transaction(lambda: None))
+        ledger.in_one_transaction(lambda: book.add(ledger, 0))
         assert days(ledger) == [book.day(0)]

@@ -86,7 +86,7 @@ def refused(witness: Witness) -> str:
         assert type(error.value) is LedgerError
         assert error.value.exit_status == 3
         lines.add(str(error.value))
-        assert witness.place not in str(error.value)
+        assert witness.address not in str(error.value)
     return " | ".join(sorted(lines))
 
 
@@ -120,7 +120,7 @@ def test_a_file_is_its_owners_alone_and_leaves_no_litter(tmp_path: Path) -> None
 def test_a_lock_that_is_not_released_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness_file, "LOCK_SECONDS", 0.05)
     held, waiting = FileWitness(tmp_path / "w"), FileWitness(tmp_path / "w")
-    with held._locked(), pytest.raises(LedgerError, match="held by another process"):
+    with held._exclusive_lock(), pytest.raises(LedgerError, match="held by another process"):
         waiting.compare_and_set(None, FIRST)
 
 

@@ -108,7 +108,7 @@ class InMemory:
     """A record that nothing else can change."""
 
     record: WitnessState | None
-    place: str = "in memory"
+    address: str = "in memory"
 
     def read(self) -> WitnessState | None:
         return self.record

@@ -189,7 +189,7 @@ def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, mon
     def others_try(facts):
         with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as other:
             try:
-                other.adopt("{}", at="2026-03-05")
+                other.register_model("{}", at="2026-03-05")
             except LedgerError as error:
                 refused.append(str(error))
         return stated(facts)

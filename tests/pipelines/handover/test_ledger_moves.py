@@ -11,7 +11,7 @@ import pytest
 
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.moves import lines, published_rows
+from agedp_data.ledger.moves import export_population, format_export
 from agedp_data.statement import TAKEN_OVER
 from pipelines.amend import amend
 from pipelines.handover.compare import verify_against
@@ -66,8 +66,8 @@ def carrying(homes):
     """The release folder with the ledger's rows in it, as `publish` writes it."""
     folder = homes.folder / "release"
     with Ledger.open(url(homes)) as ledger:
-        found = published_rows(ledger, "homes", head=open_release(folder).statement["ledger"]["head"])
-    (folder / ROWS).write_text(lines(found))
+        found = export_population(ledger, "homes", head=open_release(folder).statement["ledger"]["head"])
+    (folder / ROWS).write_text(format_export(found))
     reseal(folder)
     return folder
 
@@ -216,7 +216,7 @@ def test_an_import_that_fails_leaves_alone_what_was_there(homes):
 def test_an_import_that_is_interrupted_leaves_no_ledger_unless_another_process_filled_it(homes, monkeypatch):
     path = homes.folder / "rows.jsonl"
     export_ledger(url(homes), path, closed_at=FIRST)
-    fill = Ledger.fill
+    fill = Ledger.import_rows
 
     def interrupted(ledger, rows):
         raise KeyboardInterrupt
@@ -226,7 +226,7 @@ def test_an_import_that_is_interrupted_leaves_no_ledger_unless_another_process_f
         raise KeyboardInterrupt
 
     for stand_in, left in ((interrupted, False), (filled_and_interrupted, True)):
-        monkeypatch.setattr(Ledger, "fill", stand_in)
+        monkeypatch.setattr(Ledger, "import_rows", stand_in)
         with pytest.raises(KeyboardInterrupt):
             import_ledger(path, url(homes, "new.sqlite"))
         assert (homes.folder / "new.sqlite").exists() == left
@@ -291,7 +291,7 @@ def test_a_folder_of_the_first_ledger_is_known_after_any_number_of_recoveries(ho
                 verify_against(open_release(each), ledger)
                 head = open_release(each).statement["ledger"]["head"]
                 newest = max(row["day"] for row in open_release(each).table().to_dict("records"))
-                assert ledger.everything()[ledger.place(head) - 1].day == f"{newest:%Y-%m-%d}"
+                assert ledger.all_rows()[ledger.row_number(head) - 1].day == f"{newest:%Y-%m-%d}"
             assert not ledger.contains("e" * 64)
 
 

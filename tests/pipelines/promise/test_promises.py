@@ -17,7 +17,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
 from agedp_data.notions.candidate import Alternative
 from agedp_data.privacy.ageing import peak
-from flows.promising import promises_lines, target_of
+from flows.promising import parse_target, promises_lines
 from pipelines.promise.amounts import amount_at, least_amount
 from pipelines.promise.changes import DayToDayChange
 from pipelines.promise.offers import ComparisonTarget
@@ -384,8 +384,8 @@ def test_a_series_that_is_usable_on_the_whole_says_on_how_many_days_it_is_not(ho
 @pytest.mark.parametrize("written", ["1_000", "\u0663", " 1", "1e", "-1", "nan", ".", "1\n"])
 def test_a_target_is_a_number_in_plain_digits(written):
     with pytest.raises(RunFileError, match="must be a number"):
-        target_of(written, None)
-    assert target_of("1e3", None).risk == 1000
+        parse_target(written, None)
+    assert parse_target("1e3", None).risk == 1000
 
 
 class Doubled(Classical):
