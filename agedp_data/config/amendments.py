@@ -1,7 +1,8 @@
-"""What an amendment may change: one table of rules for the keys of a contract, and a verdict on each change.
+"""What an amendment may change: a rule for each key of a contract, and a verdict on each change.
 
-A promise may be tightened, never loosened. Whatever the table does not name is never changed: a new key of the
-run file is refused until somebody has decided which way it loosens.
+A promise may be tightened, never loosened. The rules of a notion's parameters are the notion's (`Promise.TIGHTENING`);
+`RULES` has those of the keys that all notions share and of the other tables. A key without a rule never changes: a new
+key of the run file is refused until somebody has decided which way it loosens.
 
 Decisions. A missing key that bounds something counts as no bound, so that writing one is allowed and removing
 one is not. A new model is allowed because it loosens nothing by itself: of the models that the
@@ -16,10 +17,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
+
+from agedp_data.notions import NOTIONS
 
 Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "witness", "never"]
 Verdict = Literal["allowed", "refused"]
@@ -43,15 +46,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "series.*.share": "share",
     "series.*.values": "coarser",
     "promise.age_days": "raise",
-    "promise.alpha": "lower",
-    "promise.epsilon": "lower",
-    "promise.epsilon_per_day": "lower",
-    "promise.epsilon_per_window": "lower",
     "promise.epsilon_total": "lower",
-    "promise.horizon_days": "lower",
     "promise.max_day_epsilon": "lower",
-    "promise.risk": "lower",
-    "promise.window_days": "raise",
     "model.*": "either",
 }
 """By dotted key; "series.*" is a series as a whole, "model.*" the model or any key of it."""
@@ -103,8 +99,9 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     whole = _on_one_side(old, new)
     before, after = _entries(old, whole), _entries(new, whole)
     fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}
+    notions = [_table(terms, "promise").get("notion") for terms in (old, new)]
     return tuple(
-        _judged(key, before.get(key, ABSENT), after.get(key, ABSENT), fits=fits)
+        _judged(key, rule_of(key, notions), before.get(key, ABSENT), after.get(key, ABSENT), fits=fits)
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key)
     )
@@ -146,8 +143,7 @@ def _has_total(new: Mapping[str, Any]) -> bool:
     return total is not None and total.is_finite()
 
 
-def _judged(key: str, old: str, new: str, *, fits: Mapping[Rule, bool]) -> ContractChange:
-    rule = rule_of(key)
+def _judged(key: str, rule: Rule, old: str, new: str, *, fits: Mapping[Rule, bool]) -> ContractChange:
     if rule in _UNBOUNDED:
         allowed = _tightens(rule, old, new)
     elif rule == "end" and _comes_earlier(old, new):
@@ -168,8 +164,10 @@ def _comes_earlier(old: str, new: str) -> bool:
     return bool(_DATE.fullmatch(new)) and (old == ABSENT or (bool(_DATE.fullmatch(old)) and new < old))
 
 
-def rule_of(key: str) -> Rule:
+def rule_of(key: str, notions: Collection[object] = ()) -> Rule:
     """Return the rule for a dotted key of a contract; "never" for a key that nobody has decided about.
+
+    `notions` are the names of the notions that the compared contracts promise; without a known one all notions count.
 
     >>> rule_of("series.daily_mean.clamp_kwh"), rule_of("promise.epsilon"), rule_of("promise.notion")
     ('either', 'lower', 'never')
@@ -179,7 +177,16 @@ def rule_of(key: str) -> Rule:
         return RULES["model.*"]
     if parts[0] == "series" and len(parts) > 1:
         parts[1] = "*"
+    if parts[0] == "promise" and len(parts) == 2 and key not in RULES:
+        return _rule_of_notions(parts[1], notions)
     return RULES.get(".".join(parts), "never")
+
+
+def _rule_of_notions(parameter: str, notions: Collection[object]) -> Rule:
+    """Return the rule of the notions that have this parameter, "never" where they differ."""
+    promised = [notion for notion in NOTIONS if notion.name in notions] or NOTIONS
+    rules = {notion.TIGHTENING[parameter] for notion in promised if parameter in notion.TIGHTENING}
+    return rules.pop() if len(rules) == 1 else "never"
 
 
 def _tightens(rule: Rule, old: str, new: str) -> bool:

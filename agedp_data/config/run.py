@@ -27,6 +27,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged import HALF_HOUR
+from agedp_data.notions.candidate import Comparison
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
 from agedp_data.notions.parameters import Section, exact_text, wrong
@@ -96,6 +97,21 @@ class RunFile(Section):
     def publication(self) -> Publication:
         """Return what is published under the promise, by this file and by the contracts that it follows."""
         return Publication(self.series, self._earlier, self.schedule.first_day, self.schedule.last_day)
+
+    @property
+    def comparison(self) -> Comparison:
+        """Return what the notions need of this file to be compared."""
+        compare = self.compare
+        return Comparison(
+            self.promise,
+            days=self.schedule.days,
+            methods=() if self.model is None else self.model.methods,
+            publication=self.publication,
+            window_days=compare.window_days,
+            exponential=compare.exponential,
+            hyperbolic=compare.hyperbolic,
+            delta_kwh=compare.delta_kwh,
+        )
 
     def following(self, earlier: Mapping[str, Mapping[str, AnySeries]]) -> Self:
         """Return the same file after contracts with these series, by hash: rows charged under them count by them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
 
@@ -12,7 +12,7 @@ from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
 from agedp_data.notions.allocated import largest
-from agedp_data.notions.candidate import Alternative, amount_in
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
@@ -21,14 +21,11 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
-    Method,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
-from agedp_data.notions.parameters import AgeDays, Epsilon, wrong
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
+from agedp_data.notions.parameters import AgeDays, Epsilon, Method, wrong
 
 
 class AgeDependent(EnforcedPromise):
@@ -41,6 +38,7 @@ class AgeDependent(EnforcedPromise):
 
     name: ClassVar[str] = "age-dependent"
     needs_model: ClassVar[bool] = True
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower", "risk": "lower"}
 
     notion: Literal["age-dependent"]
     age_days: AgeDays
@@ -118,11 +116,11 @@ class AgeDependent(EnforcedPromise):
         return [*spent_figures(day_losses(history)), *self._account.figures(history, envelope, at)]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the risk by every method of the model, at the age of the run file, or at the end of the day."""
-        own = run.promise if isinstance(run.promise, cls) else None
-        methods: tuple[Method, ...] = run.model.methods if run.model else ("tight",)
-        age, secret = run.promise.age_days or 0, own.secret if own else DAY
+        own = comparison.promise if isinstance(comparison.promise, cls) else None
+        methods: tuple[Method, ...] = comparison.methods or ("tight",)
+        age, secret = comparison.promise.age_days or 0, own.secret if own else DAY
         first = sorted(methods, key=lambda method: own is not None and method != own.method)
         return tuple(
             Alternative(
@@ -132,14 +130,14 @@ class AgeDependent(EnforcedPromise):
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the risk by every method that the model allows, the sharpest as "risk" where none is promised."""
-        if run.model is None:
+        if not comparison.methods:
             return ()
-        promise = run.promise
+        promise = comparison.promise
         own = promise._account if isinstance(promise, cls) else None
-        first = own or AgedLoss(promise.age_days or 0, run.model.sharpest, DAY)
-        others = (first.by(method) for method in run.model.methods if method != first.method)
+        first = own or AgedLoss(promise.age_days or 0, comparison.methods[0], DAY)
+        others = (first.by(method) for method in comparison.methods if method != first.method)
         return (*(() if own else (first,)), *others)
 
     @property

@@ -18,7 +18,8 @@ from typing import ClassVar, Final, Literal, SupportsFloat
 
 from agedp_data.chains.rounding import to_integers
 from agedp_data.losses import NANO, to_float
-from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, Method, day_losses
+from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, day_losses
+from agedp_data.notions.parameters import Method
 from agedp_data.notions.together import ComposedLoss
 
 Secret = Literal["day", "half-hour"]

@@ -1,14 +1,54 @@
-"""A way in which a notion could keep an amount for the people of a run file: what `agedp plan` sets side by side."""
+"""How a notion could keep a bound for a run file: what `agedp plan --notions` compares.
+
+A notion sees a run file through a `Comparison` alone, so that notions know nothing of the run file's form.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
+from typing import Protocol
 
-from agedp_data.notions.parameters import SMALLEST_EPSILON
+from agedp_data.notions.parameters import SMALLEST_EPSILON, Method, Unlimited
+from agedp_data.notions.publication import Publication
 
 Keys = Mapping[str, object]
+
+
+class CommonKeys(Protocol):
+    """The keys of [promise] that every notion has."""
+
+    @property
+    def age_days(self) -> int | None:
+        """Age of a day at its release [days]."""
+
+    @property
+    def max_day_epsilon(self) -> Decimal:
+        """Cap of a day [epsilon]."""
+
+    @property
+    def epsilon_total(self) -> Decimal | Unlimited:
+        """Cap of the sum over all days [epsilon]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The settings of a run file from which a notion makes its alternatives and accountants.
+
+    `promise` is the promise of the run file, `days` the length of its period (None without a last day), `methods` those
+    that its model allows, the sharpest first (none without a model), `publication` what is published. The rest is
+    [compare]: a window [days], two discount rates, and sizes of change [kWh].
+    """
+
+    promise: CommonKeys
+    days: int | None = None
+    methods: tuple[Method, ...] = ()
+    publication: Publication = field(default_factory=Publication, hash=False)
+    window_days: int | None = None
+    exponential: Decimal | None = None
+    hyperbolic: Decimal | None = None
+    delta_kwh: tuple[Decimal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative, Keys, part
+from agedp_data.notions.candidate import Alternative, Comparison, Keys, part
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
@@ -17,19 +17,18 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
 from agedp_data.notions.parameters import Epsilon, wrong
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 
 class Classical(EnforcedPromise):
     """Each day of the data spends at most `epsilon_per_day`; nothing is assumed about the households."""
 
     name: ClassVar[str] = "classical"
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower"}
 
     notion: Literal["classical"]
     epsilon_per_day: Epsilon
@@ -64,9 +63,9 @@ class Classical(EnforcedPromise):
         return spent_figures(day_losses(history))
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the amount spent by each day, and divided among all days of the period."""
-        caps, days = run.promise, run.schedule.days
+        caps, days = comparison.promise, comparison.days
 
         def each_day(amount: Decimal) -> Keys:
             return {"epsilon_per_day": min(amount, caps.max_day_epsilon)}

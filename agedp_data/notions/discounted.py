@@ -17,14 +17,14 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO, floor_nano
-from agedp_data.notions.candidate import Alternative, amount_in, unknown
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unknown
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, counted_as, fading_of
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
@@ -36,15 +36,13 @@ from agedp_data.notions.notion import (
     LeakageBoundLike,
     LossBound,
     ReleaseHistory,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
 from agedp_data.notions.parameters import Amount, Days, Epsilon, wrong
 from agedp_data.privacy.discounted import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
 from agedp_data.privacy.kernel import Floats
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 _Planned = tuple[int, ...]
 _Named = Exponential | Hyperbolic
@@ -79,6 +77,7 @@ class Discounted(EnforcedPromise):
     name: ClassVar[str] = "discounted"
     slides: ClassVar[bool] = True
     written_as: ClassVar[Mapping[str, str]] = {"alpha": "rate", "beta": "rate"}
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon": "lower", "horizon_days": "lower"}
 
     notion: Literal["discounted"]
     discount: DiscountName
@@ -198,15 +197,15 @@ class Discounted(EnforcedPromise):
         return [*spent_figures(day_losses(history)), *discounted]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the promised schedule, and for its discount and those of [compare] the two of least noise.
 
         A method names its horizon where that is not the period.
         """
-        own = run.promise if isinstance(run.promise, cls) else None
+        own = comparison.promise if isinstance(comparison.promise, cls) else None
         of_compare: tuple[tuple[DiscountName, Decimal | None], ...] = (
-            ("exponential", run.compare.exponential),
-            ("hyperbolic", run.compare.hyperbolic),
+            ("exponential", comparison.exponential),
+            ("hyperbolic", comparison.hyperbolic),
         )
         asked: list[tuple[DiscountName, Decimal, Clock]] = [
             *([(own.discount, own.rate, own.clock)] if own else []),
@@ -214,7 +213,7 @@ class Discounted(EnforcedPromise):
         ]
         if not asked:
             return (unknown("needs a rate; name one in [compare] exponential or hyperbolic"),)
-        days = run.schedule.days
+        days = comparison.days
         found = [_candidate(*asked[0], own.schedule, own.horizon_days)] if own else []
         if own and own.horizon_days not in (None, days):
             found = [replace(found[0], method=f"{found[0].method} of {own.horizon_days}")]
@@ -223,14 +222,14 @@ class Discounted(EnforcedPromise):
         return tuple({each.method: each for each in reversed(found)}.values())[::-1]
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the discounts of [compare], by days of the data, unless they are what is promised."""
         asked: list[tuple[DiscountName, Decimal | None]] = [
-            ("exponential", run.compare.exponential),
-            ("hyperbolic", run.compare.hyperbolic),
+            ("exponential", comparison.exponential),
+            ("hyperbolic", comparison.hyperbolic),
         ]
         found = [DiscountedLoss(name, rate, "data-day") for name, rate in asked if rate is not None]
-        promise = run.promise
+        promise = comparison.promise
         own = DiscountedLoss(promise.discount, promise.rate, promise.clock) if isinstance(promise, cls) else None
         return tuple(account for account in found if account != own)
 

@@ -18,13 +18,13 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.losses import NANO, floor_nano, format_epsilon
-from agedp_data.notions.candidate import Alternative, amount_in, unknown
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unknown
 from agedp_data.notions.changes import BoundedChangeLoss, BoundedChangeLosses
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -32,6 +32,7 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
@@ -47,9 +48,6 @@ from agedp_data.notions.parameters import (
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import fullest_window
 from agedp_data.privacy.windows import window_budgets
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 Spend = Literal["fraction", "per-request", "offline"]
 
@@ -68,6 +66,7 @@ class Neighbourhood(EnforcedPromise):
 
     name: ClassVar[str] = "neighbourhood"
     slides: ClassVar[bool] = True
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_window": "lower", "window_days": "raise"}
 
     notion: Literal["neighbourhood"]
     delta_kwh: PositiveKwh
@@ -213,11 +212,11 @@ class Neighbourhood(EnforcedPromise):
         return BoundedChangeLoss(self.delta_kwh, self._publication, self.window_days)
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return a window_days-th of the window's amount for each size of change, and what the run file promises."""
-        own = run.promise if isinstance(run.promise, cls) else None
-        days = own.window_days if own else run.compare.window_days or _WEEK
-        sizes = dict.fromkeys([own.delta_kwh] if own else []) | dict.fromkeys(run.compare.delta_kwh)
+        own = comparison.promise if isinstance(comparison.promise, cls) else None
+        days = own.window_days if own else comparison.window_days or _WEEK
+        sizes = dict.fromkeys([own.delta_kwh] if own else []) | dict.fromkeys(comparison.delta_kwh)
         if not sizes:
             return (unknown("needs a size of change; name some in [compare] delta_kwh"),)
         rules: list[dict[str, object]] = [{"spend": "per-request"}]
@@ -233,13 +232,13 @@ class Neighbourhood(EnforcedPromise):
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the loss of a change of each size in [compare]; under this promise of delta and twice that as well."""
-        promise = run.promise
-        sizes = set(run.compare.delta_kwh)
+        promise = comparison.promise
+        sizes = set(comparison.delta_kwh)
         if isinstance(promise, cls):
             sizes = (sizes | {2 * promise.delta_kwh}) - {promise.delta_kwh}
-        return tuple(BoundedChangeLoss(size, run.publication) for size in sorted(sizes))
+        return tuple(BoundedChangeLoss(size, comparison.publication) for size in sorted(sizes))
 
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over so many days by spend, its own first, as a multiple of the clamp."""

@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
 
 from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative
-from agedp_data.notions.parameters import AgeDays, Epsilon, Section, Total
+from agedp_data.notions.candidate import Alternative, Comparison
+from agedp_data.notions.parameters import AgeDays, Epsilon, Method, Section, Total
 from agedp_data.notions.publication import Publication
 
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
-
 Kind = Literal["assumption-free", "conditional"]
+TighteningRule = Literal["lower", "raise"]
+"""Direction in which an amendment may change a parameter: the one that tightens the promise."""
+
 ASSUMPTION_FREE: Final = "assumption-free"
 DAY_FIGURE: Final = "day"
 TOTAL_FIGURE: Final = "total"
-Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
 
 
 class HistoryRow(Protocol):
@@ -191,6 +190,8 @@ class Promise(Section):
     needs_model: ClassVar[bool] = False
     composes_ahead: ClassVar[bool] = False
     slides: ClassVar[bool] = False
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {}
+    """Keys of the notion that an amendment may change, each in one direction; any other key of it never changes."""
 
     notion: str
     """Which promise is made; one of six."""
@@ -253,18 +254,18 @@ class Promise(Section):
         return ""
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the accounts of this notion that the run file asks to see beside its promise."""
-        del run
+        del comparison
         return ()
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the ways in which this notion could keep an amount for this run file, its own first if it is this one.
 
         Parameters that the run file's promise does not imply are those of [compare].
         """
-        del run
+        del comparison
         return ()
 
     def alternatives(self, days: int) -> dict[str, float]:

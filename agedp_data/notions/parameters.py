@@ -17,6 +17,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from pydantic_core import PydanticCustomError
 
 Unlimited = Literal["unlimited"]
+Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
+"""How a leakage function is bounded: exactly, or by a total variation; `config.model` says which a model allows."""
 
 # Beyond these an amount is a slip of the pen, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)

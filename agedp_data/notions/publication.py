@@ -12,12 +12,21 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from agedp_data.privacy.sensitivity import Change, Move
 
-if TYPE_CHECKING:
-    from agedp_data.notions.notion import HistoryRow
+
+class ChargedRow(Protocol):
+    """A row of a history, as far as its share of a small change depends on it."""
+
+    @property
+    def series(self) -> str:
+        """The series; "" for a whole day, all series together."""
+
+    @property
+    def contract(self) -> str:
+        """Hash of the contract under which it was charged; "" for a planned one."""
 
 
 class Statistic(Protocol):
@@ -46,7 +55,7 @@ class Publication:
     first_day: date | None = None
     last_day: date | None = None
 
-    def part(self, row: HistoryRow, size_wh: int) -> Fraction:
+    def part(self, row: ChargedRow, size_wh: int) -> Fraction:
         """Return which part of its recorded loss a row says of a change of at most this size, Wh.
 
         A row of no series stands for a whole day, all series together.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import repeat
 from operator import le
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import PrivateAttr, model_validator
 
@@ -24,7 +24,7 @@ from agedp_data.errors import Refused
 from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.notions.aged import ASSUMED
 from agedp_data.notions.allocated import Budget, Plan, allocated, endless, largest
-from agedp_data.notions.candidate import Alternative, amount_in
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in
 from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.fading import by_number, number_of
 from agedp_data.notions.leaked import TemporalLosses
@@ -34,13 +34,11 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
 from agedp_data.notions.parameters import Epsilon, Horizon, wrong
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 _RESIDUE = 1000
 """What is left of a day is nothing if it is so many times less than the plan has for it."""
@@ -60,6 +58,7 @@ class Temporal(EnforcedPromise):
     needs_model: ClassVar[bool] = True
     composes_ahead: ClassVar[bool] = True
     slides: ClassVar[bool] = True
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"alpha": "lower", "horizon_days": "lower"}
 
     notion: Literal["temporal"]
     alpha: Epsilon
@@ -72,10 +71,10 @@ class Temporal(EnforcedPromise):
     _known: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return every budget that the period permits, over the promised horizon or the period's days."""
-        own = run.promise if isinstance(run.promise, cls) else None
-        horizon: int | Literal["unlimited"] = own.horizon_days if own else run.schedule.days or "unlimited"
+        own = comparison.promise if isinstance(comparison.promise, cls) else None
+        horizon: int | Literal["unlimited"] = own.horizon_days if own else comparison.days or "unlimited"
         budgets = [each for each in get_args(Budget) if horizon != "unlimited" or each not in _ENDING]
         return tuple(
             Alternative(budget, amount_in("alpha", horizon_days=horizon, budget=budget))
@@ -160,9 +159,9 @@ class Temporal(EnforcedPromise):
         return [*spent_figures(day_losses(history)), *TemporalLeakage().figures(history, envelope, at)]
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the temporal leakage under the model, unless it is what is promised."""
-        return () if run.model is None or isinstance(run.promise, cls) else (TemporalLeakage(),)
+        return () if not comparison.methods or isinstance(comparison.promise, cls) else (TemporalLeakage(),)
 
     def obstacle(self, envelope: LeakageBoundLike | None) -> str:
         """Return that the model lets too much through for any plan, and which plan it would leave."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, get_args
+from typing import ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
 from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative, amount_in
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -19,13 +19,11 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
 from agedp_data.notions.parameters import Days, Epsilon, wrong
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 Spend = Literal["even", "remaining"]
 _WEEK: Final = 7
@@ -36,6 +34,7 @@ class WEvent(EnforcedPromise):
 
     name: ClassVar[str] = "w-event"
     slides: ClassVar[bool] = True
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_window": "lower", "window_days": "raise"}
 
     notion: Literal["w-event"]
     window_days: Days
@@ -84,10 +83,10 @@ class WEvent(EnforcedPromise):
         return [*spent_figures(day_losses(history)), *windows]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return both ways to spend a window's amount, for the promised window or that of [compare], or a week."""
-        own = run.promise if isinstance(run.promise, cls) else None
-        days = own.window_days if own else run.compare.window_days or _WEEK
+        own = comparison.promise if isinstance(comparison.promise, cls) else None
+        days = own.window_days if own else comparison.window_days or _WEEK
         ways = sorted(get_args(Spend), key=lambda spend: own is not None and spend != own.spend)
         return tuple(
             Alternative(f"{days} days, {spend}", amount_in("epsilon_per_window", window_days=days, spend=spend))
@@ -95,10 +94,10 @@ class WEvent(EnforcedPromise):
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the window of [compare], a week if it asks for none, unless it is the one promised."""
-        days = run.compare.window_days or _WEEK
-        promised = run.promise.window_days if isinstance(run.promise, cls) else None
+        days = comparison.window_days or _WEEK
+        promised = comparison.promise.window_days if isinstance(comparison.promise, cls) else None
         return () if days == promised else (WindowLoss(days),)
 
 

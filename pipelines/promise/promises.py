@@ -57,7 +57,12 @@ class _PromiseSearch:
 
     def compared(self, asked: ComparisonTarget) -> NotionComparison:
         target = self._target(asked)
-        offers = [self._offer(notion, one, target) for notion in NOTIONS for one in notion.candidates(self.run)]
+        comparison = self.run.comparison
+        offers = [
+            self._offer(notion, alternative, target)
+            for notion in NOTIONS
+            for alternative in notion.candidates(comparison)
+        ]
         if not any(one.promised for one in offers):
             offers.insert(0, self._own(target))
         by = self.run.series[self.days.name].by or ""
@@ -92,7 +97,7 @@ class _PromiseSearch:
 
     def _first(self) -> Alternative:
         """Return the candidate that tells what the run file's own promise keeps."""
-        return next(iter(type(self.run.promise).candidates(self.run)), unknown(""))
+        return next(iter(type(self.run.promise).candidates(self.run.comparison)), unknown(""))
 
     def _offer(self, notion: type[Promise], candidate: Alternative, target: ComparisonTarget) -> NotionOffer:
         if candidate.lacking:

@@ -395,7 +395,7 @@ class Doubled(Classical):
     notion: Literal["doubled"]
 
     @classmethod
-    def candidates(cls, run):
+    def candidates(cls, comparison):
         return (Alternative("halves", lambda amount: {"epsilon_per_day": amount / 2}, "day"),)
 
 
