@@ -25,6 +25,7 @@ from agedp_data.notions.notion import (
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import AgeDays, Epsilon, Method, wrong
 
 
@@ -39,6 +40,17 @@ class AgeDependent(EnforcedPromise):
     name: ClassVar[str] = "age-dependent"
     needs_model: ClassVar[bool] = True
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower", "risk": "lower"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon_per_day",
+        own_bound=OwnBound(RISK, "risk at {age_days} days"),
+        examples=(
+            NoiseExample(
+                "epsilon {e} for each day; a model bounds what is left of it with age",
+                {"epsilon_per_day": "{e}", "age_days": "2", "method": '"total_variation"', "secret": '"day"'},
+            ),
+        ),
+        proposals={"secret": '"day"'},
+    )
 
     notion: Literal["age-dependent"]
     age_days: AgeDays

@@ -21,6 +21,7 @@ from agedp_data.notions.notion import (
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import Epsilon, wrong
 
 
@@ -29,6 +30,11 @@ class Classical(EnforcedPromise):
 
     name: ClassVar[str] = "classical"
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon_per_day",
+        own_bound=OwnBound("day", "day"),
+        examples=(NoiseExample("epsilon {e} for each day", {"epsilon_per_day": "{e}"}),),
+    )
 
     notion: Literal["classical"]
     epsilon_per_day: Epsilon

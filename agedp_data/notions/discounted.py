@@ -40,6 +40,7 @@ from agedp_data.notions.notion import (
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import Amount, Days, Epsilon, wrong
 from agedp_data.privacy.discounted import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
 from agedp_data.privacy.kernel import Floats
@@ -78,6 +79,24 @@ class Discounted(EnforcedPromise):
     slides: ClassVar[bool] = True
     written_as: ClassVar[Mapping[str, str]] = {"alpha": "rate", "beta": "rate"}
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon": "lower", "horizon_days": "lower"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon",
+        own_bound=OwnBound("discounted sum ({discount} {rate})", "discounted sum"),
+        examples=(
+            NoiseExample(
+                "epsilon {e} for the sum of all days, a day earlier counts 0.99 of it",
+                {
+                    "discount": '"exponential"',
+                    "rate": "0.99",
+                    "epsilon": "{e}",
+                    "schedule": '"optimal"',
+                    "horizon_days": "{days}",
+                    "clock": '"data-day"',
+                },
+            ),
+        ),
+        proposals={"discount": '"exponential"', "epsilon": "1", "schedule": '"optimal"', "clock": '"data-day"'},
+    )
 
     notion: Literal["discounted"]
     discount: DiscountName

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from agedp_data.errors import Refused
 from agedp_data.losses import format_epsilon
-from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, Promise, ReleaseHistory
+from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, Promise, ReleaseHistory
 
 _Answer = TypeVar("_Answer")
 
@@ -43,6 +43,12 @@ class EnforcedPromise(Promise, ABC):
     @abstractmethod
     def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if `next` after `history` breaks the rule of the notion (the caps hold already)."""
+
+    @abstractmethod
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the bounds of all released rows: the largest loss of a day, the total, and the notion's own."""
 
     def loss(
         self,

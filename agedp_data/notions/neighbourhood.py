@@ -36,6 +36,7 @@ from agedp_data.notions.notion import (
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import (
     Days,
     Epsilon,
@@ -67,6 +68,23 @@ class Neighbourhood(EnforcedPromise):
     name: ClassVar[str] = "neighbourhood"
     slides: ClassVar[bool] = True
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_window": "lower", "window_days": "raise"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon_per_window",
+        own_bound=OwnBound("change of {delta_kwh} kWh, window of {window_days} days", "change of {delta_kwh} kWh"),
+        examples=(
+            NoiseExample(
+                "epsilon {e} about changes up to 1 kWh in any 7 days together",
+                {"delta_kwh": "1", "window_days": "7", "epsilon_per_window": "{e}", "spend": '"per-request"'},
+            ),
+        ),
+        proposals={
+            "delta_kwh": "1",
+            "window_days": "7",
+            "epsilon_per_window": "1",
+            "spend": '"per-request"',
+            "fraction": "0.2",
+        },
+    )
 
     notion: Literal["neighbourhood"]
     delta_kwh: PositiveKwh

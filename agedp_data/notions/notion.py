@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
 
 from agedp_data.losses import floor_nano
 from agedp_data.notions.candidate import Alternative, Comparison
+from agedp_data.notions.notion_text import NotionText
 from agedp_data.notions.parameters import AgeDays, Epsilon, Method, Section, Total
 from agedp_data.notions.publication import Publication
 
@@ -192,6 +193,8 @@ class Promise(Section):
     slides: ClassVar[bool] = False
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {}
     """Keys of the notion that an amendment may change, each in one direction; any other key of it never changes."""
+    TEXT: ClassVar[NotionText]
+    """Its words and example values."""
 
     notion: str
     """Which promise is made; one of six."""

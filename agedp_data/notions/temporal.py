@@ -38,6 +38,7 @@ from agedp_data.notions.notion import (
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import Epsilon, Horizon, wrong
 
 _RESIDUE = 1000
@@ -59,6 +60,21 @@ class Temporal(EnforcedPromise):
     composes_ahead: ClassVar[bool] = True
     slides: ClassVar[bool] = True
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"alpha": "lower", "horizon_days": "lower"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="alpha",
+        own_bound=OwnBound(LEAKAGE, LEAKAGE),
+        examples=(
+            NoiseExample(
+                "epsilon {e} about any one day by all {days} days, however slowly households mix",
+                {"alpha": "{e}", "horizon_days": "{days}", "budget": '"even"'},
+            ),
+            NoiseExample(
+                "the same where every household mixes completely from day to day; a model lies between",
+                {"alpha": "{e}", "horizon_days": "{days}", "budget": '"best"'},
+            ),
+        ),
+        proposals={"alpha": "1"},
+    )
 
     notion: Literal["temporal"]
     alpha: Epsilon

@@ -23,6 +23,7 @@ from agedp_data.notions.notion import (
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import Days, Epsilon, wrong
 
 Spend = Literal["even", "remaining"]
@@ -35,6 +36,17 @@ class WEvent(EnforcedPromise):
     name: ClassVar[str] = "w-event"
     slides: ClassVar[bool] = True
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_window": "lower", "window_days": "raise"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon_per_window",
+        own_bound=OwnBound("window of {window_days} days", "window of {window_days} days"),
+        examples=(
+            NoiseExample(
+                "epsilon {e} for any 7 days together",
+                {"window_days": "7", "epsilon_per_window": "{e}", "spend": '"even"'},
+            ),
+        ),
+        proposals={"window_days": "7", "epsilon_per_window": "1"},
+    )
 
     notion: Literal["w-event"]
     window_days: Days

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from flows.commands.ending import ResultView, end_run
-from flows.commands.option_parameters import with_run_file_options
+from flows.commands.option_parameters import RunFileCommand, with_run_file_options
 from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, answer
 
 app = typer.Typer()
@@ -19,7 +19,7 @@ FilesArgument = Annotated[
 OptionTexts = dict[str, str | bool | None]
 
 
-@app.command(rich_help_panel=TO_BEGIN)
+@app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
 @with_run_file_options
 def init(
     files: FilesArgument,
@@ -48,7 +48,7 @@ def init(
     answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
 
 
-@app.command(rich_help_panel=TO_BEGIN)
+@app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
 @with_run_file_options
 def sanitise(
     files: FilesArgument,

@@ -1,15 +1,19 @@
-"""The options that write a run file, added to a command: one for each line of `pipelines.run_file_options`."""
+"""The options that write a run file, added to a command: one for each line of `pipelines.run_file_options`.
+
+The keys of notions that have no line there come in when the command itself is called, not when commands are listed.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
-from pipelines.run_file_options import OPTIONS, RunFileOption
+from pipelines.run_file_options import OPTIONS, RunFileOption, notion_options
 
 PANELS: Final = {
     "input": "What comes in",
@@ -23,12 +27,34 @@ PANELS: Final = {
 }
 
 
+class RunFileCommand(TyperCommand):
+    """A command with run-file options; it also takes the keys of notions that have no line among these."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  (typer does not export the type of a context)
+        """Return the parameters of the command and those of the notions' further keys."""
+        return [*super().get_params(ctx), *_parameters_of(notion_options())]
+
+
+def _parameters_of(options: Sequence[RunFileOption]) -> list[Any]:
+    """Return the command-line parameters of options, as typer makes them for a command that has just these."""
+
+    def command(**_: str | None) -> None: ...
+
+    parameters = [_parameter(option) for option in options]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    return list(typer.main.get_command(app).params)
+
+
 def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that takes the options as well and gets those that were given as `given`, by name."""
 
     @wraps(command)
     def extended(**arguments: Any) -> None:  # noqa: ANN401  (whatever the options hold)
-        given = {option.name: arguments.pop(option.name) for option in OPTIONS}
+        names = [option.name for option in (*OPTIONS, *notion_options())]
+        given = {name: arguments.pop(name) for name in names}
         command(**arguments, given=given)
 
     signature = inspect.signature(command, eval_str=True)
