@@ -6,8 +6,10 @@ The keys of notions that have no line there come in when the command itself is c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import wraps
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import typer
@@ -27,12 +29,24 @@ PANELS: Final = {
 }
 
 
+_FURTHER: Final[ContextVar[Mapping[str, str | None]]] = ContextVar("further options", default=MappingProxyType({}))
+"""Values of the options that come from notions, while a command runs."""
+
+
 class RunFileCommand(TyperCommand):
     """A command with run-file options; it also takes the keys of notions that have no line among these."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  (typer does not export the type of a context)
         """Return the parameters of the command and those of the notions' further keys."""
         return [*super().get_params(ctx), *_parameters_of(notion_options())]
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Call the command; typer passes on declared parameters alone, so that the others take a way of their own."""
+        further = _FURTHER.set({option.name: ctx.params.pop(option.name) for option in notion_options()})
+        try:
+            return super().invoke(ctx)
+        finally:
+            _FURTHER.reset(further)
 
 
 def _parameters_of(options: Sequence[RunFileOption]) -> list[Any]:
@@ -53,9 +67,8 @@ def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def extended(**arguments: Any) -> None:  # noqa: ANN401  (whatever the options hold)
-        names = [option.name for option in (*OPTIONS, *notion_options())]
-        given = {name: arguments.pop(name) for name in names}
-        command(**arguments, given=given)
+        given = {option.name: arguments.pop(option.name) for option in OPTIONS}
+        command(**arguments, given={**given, **_FURTHER.get()})
 
     signature = inspect.signature(command, eval_str=True)
     parameters = [parameter for name, parameter in signature.parameters.items() if name != "given"]
