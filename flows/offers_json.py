@@ -30,12 +30,12 @@ def promises_json(work: Work, target: ComparisonTarget) -> dict[str, Any]:
 
 def _target_json(target: ComparisonTarget) -> dict[str, Any]:
     kept = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
-    return {**kept, "from": "the run file's promise" if target.own else "asked for"}
+    return {**kept, "from": "the run file's promise" if target.from_run_file else "asked for"}
 
 
 def _offer_json(one: NotionOffer, found: NotionComparison) -> dict[str, Any]:
     if one.series is None or one.figure is None:
-        return {"notion": one.notion, "method": one.method, "lacking": one.lacking}
+        return {"notion": one.notion, "method": one.method, "lacking": one.reason}
     return {
         "notion": one.notion,
         "method": one.method,
@@ -47,7 +47,7 @@ def _offer_json(one: NotionOffer, found: NotionComparison) -> dict[str, Any]:
         **({"needs": _needs_json(one.needs)} if one.needs else {}),
         **({} if one.ahead is None else {"bounds_ahead": exact_text(one.ahead)}),
         "promised": one.promised,
-        "kept": one.kept,
+        "kept": one.meets_target,
         "cheapest": one.cheapest,
     }
 

@@ -76,7 +76,7 @@ def promises_lines(work: Work, target: ComparisonTarget) -> list[str]:
 def _head_lines(found: NotionComparison) -> list[str]:
     target = found.target
     kept = f"a figure of {_short(target.risk)}" if target.risk is not None else f"a noise of {target.error_kwh:g} kWh"
-    whence = ", which the run file promises" if target.own else ""
+    whence = ", which the run file promises" if target.from_run_file else ""
     group = f"the smallest group by {found.groups}, which decides" if found.groups else "all in one mean"
     asked = f"{len(found.days)} days from {found.days[0]}" + (" and on" if found.endless else f" to {found.days[-1]}")
     changes = change_words(found.change)
@@ -204,8 +204,8 @@ def _round(loss: int) -> str:
 def _lacking_lines(found: NotionComparison) -> Iterator[str]:
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in found.offers:
-        if one.lacking:
-            reasons.setdefault((one.notion, one.lacking), []).append(one.method)
+        if one.reason:
+            reasons.setdefault((one.notion, one.reason), []).append(one.method)
     if reasons:
         yield "cannot be had here:"
     for (notion, why), methods in reasons.items():

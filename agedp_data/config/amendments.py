@@ -96,14 +96,14 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     >>> change.key, change.old, change.new, change.verdict
     ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
     """
-    whole = _on_one_side(old, new)
-    before, after = _entries(old, whole), _entries(new, whole)
+    units = _on_one_side(old, new)
+    old_values, new_values = _entries(old, units), _entries(new, units)
     fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}
     notions = [_table(terms, "promise").get("notion") for terms in (old, new)]
     return tuple(
-        _judged(key, rule_of(key, notions), before.get(key, ABSENT), after.get(key, ABSENT), fits=fits)
-        for key in sorted(before.keys() | after.keys())
-        if before.get(key) != after.get(key)
+        _judged(key, rule_of(key, notions), old_values.get(key, ABSENT), new_values.get(key, ABSENT), fits=fits)
+        for key in sorted(old_values.keys() | new_values.keys())
+        if old_values.get(key) != new_values.get(key)
     )
 
 
@@ -115,25 +115,25 @@ def _on_one_side(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[st
 
 
 def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = contract.get(name)
-    return found if isinstance(found, Mapping) else {}
+    table = contract.get(name)
+    return table if isinstance(table, Mapping) else {}
 
 
-def _entries(value: Mapping[str, Any], whole: frozenset[str], above: str = "") -> dict[str, str]:
+def _entries(value: Mapping[str, Any], units: frozenset[str], above: str = "") -> dict[str, str]:
     """Return (dotted key, JSON text) of everything that is no table, or is taken as a whole."""
-    found: dict[str, str] = {}
-    for name, each in value.items():
+    entries: dict[str, str] = {}
+    for name, entry in value.items():
         key = f"{above}{name}"
-        if isinstance(each, Mapping) and key not in whole:
-            found |= _entries(each, whole, f"{key}.")
+        if isinstance(entry, Mapping) and key not in units:
+            entries |= _entries(entry, units, f"{key}.")
         else:
-            found[key] = json.dumps(each, sort_keys=True, ensure_ascii=True)
-    return found
+            entries[key] = json.dumps(entry, sort_keys=True, ensure_ascii=True)
+    return entries
 
 
 def _shares_fit(new: Mapping[str, Any]) -> bool:
     series = _table(new, "series").values()
-    sizes = [_size(json.dumps(each.get("share"))) if isinstance(each, Mapping) else None for each in series]
+    sizes = [_size(json.dumps(terms.get("share"))) if isinstance(terms, Mapping) else None for terms in series]
     shares = [size for size in sizes if size is not None and 0 < size <= 1]
     return len(shares) == len(sizes) and sum(shares, Decimal()) == 1
 
@@ -191,15 +191,15 @@ def _rule_of_notions(parameter: str, notions: Collection[object]) -> Rule:
 
 def _tightens(rule: Rule, old: str, new: str) -> bool:
     """Tell whether a bound moves the right way; what is no number cannot be compared and is refused."""
-    before, after = (_UNBOUNDED[rule] if each == ABSENT else _size(each) for each in (old, new))
-    if before is None or after is None:
+    old_size, new_size = (_UNBOUNDED[rule] if text == ABSENT else _size(text) for text in (old, new))
+    if old_size is None or new_size is None:
         return False
-    return after < before if rule == "lower" else after > before
+    return new_size < old_size if rule == "lower" else new_size > old_size
 
 
 def _size(text: str) -> Decimal | None:
     """Return a contract's number, a whole one or decimal text (never a float); "unlimited" is above all."""
     if text == '"unlimited"':
         return Decimal("Infinity")
-    found = _NUMBER.fullmatch(text)
-    return Decimal(text.strip('"')) if found else None
+    match = _NUMBER.fullmatch(text)
+    return Decimal(text.strip('"')) if match else None

@@ -11,7 +11,7 @@ from pydantic import PrivateAttr, model_validator
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
-from agedp_data.notions.allocated import largest
+from agedp_data.notions.allocated import largest_feasible
 from agedp_data.notions.candidate import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
@@ -85,39 +85,39 @@ class AgeDependent(EnforcedPromise):
         """Return `epsilon_per_day`, or the solved loss, or what `losses` leave of it under the bound."""
         if self.risk is None:
             return floor_nano(self.epsilon_per_day or 0)
-        constant, forgotten = self._constant(envelope)
-        bound, age = floor_nano(self.risk), self.age_days * forgotten.envelope.steps_per_day
+        constant, aged = self._constant(envelope)
+        bound, age = floor_nano(self.risk), self.age_days * aged.envelope.steps_per_day
 
-        risk = forgotten.of(losses).with_day(day)
+        risk = aged.of(losses).with_day(day)
 
         def fits(loss: int) -> bool:
             return risk(loss, age) <= bound
 
-        if forgotten.envelope.assume == "markov":
-            return largest(fits, constant)
+        if aged.envelope.assume == "markov":
+            return largest_feasible(fits, constant)
         return constant if fits(constant) else 0
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if `next` is younger than `age_days`, or a day or the risk exceeds its bound."""
-        self._refuse_young(next)
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Raise Refused if `new_row` is younger than `age_days`, or a day or the risk exceeds its bound."""
+        self._refuse_young(new_row)
         if self.epsilon_per_day is not None:
-            spent = self.losses_with(history, next)[next.day]
-            refuse_above(next.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
+            spent = self.losses_with(history, new_row)[new_row.day]
+            refuse_above(new_row.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
         if self.risk is not None:
-            rows = [row for row in (*history, next) if row.state == "released"]
-            _, forgotten = self._constant(envelope)
-            risk = self._account.risk_at(rows, forgotten, next.published_on)
-            refuse_above(next.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
+            rows = [row for row in (*history, new_row) if row.state == "released"]
+            _, aged = self._constant(envelope)
+            risk = self._account.risk_at(rows, aged, new_row.published_on)
+            refuse_above(new_row.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the released days exceed `risk` at any instant under this envelope."""
         if self.risk is None:
             return
-        found = self._account.figures(history, envelope, None)[0]
-        if found.value is None or found.value > floor_nano(self.risk):
-            known = "no finite risk" if found.value is None else f"a risk of {format_epsilon(found.value)}"
+        bound = self._account.figures(history, envelope, None)[0]
+        if bound.value is None or bound.value > floor_nano(self.risk):
+            description = "no finite risk" if bound.value is None else f"a risk of {format_epsilon(bound.value)}"
             raise Refused(
-                f"by a model that its contracts name what is released already carries {known}, more than risk = "
+                f"by a model that its contracts name what is released already carries {description}, more than risk = "
                 f"{format_epsilon(floor_nano(self.risk))}; releases stop, nothing is rewritten"
             )
 
@@ -130,15 +130,15 @@ class AgeDependent(EnforcedPromise):
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the risk by every method of the model, at the age of the run file, or at the end of the day."""
-        own = comparison.promise if isinstance(comparison.promise, cls) else None
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
         methods: tuple[Method, ...] = comparison.methods or ("tight",)
-        age, secret = comparison.promise.age_days or 0, own.secret if own else DAY
-        first = sorted(methods, key=lambda method: own is not None and method != own.method)
+        age, secret = comparison.promise.age_days or 0, promised.secret if promised else DAY
+        methods_by_preference = sorted(methods, key=lambda method: promised is not None and method != promised.method)
         return tuple(
             Alternative(
                 method.replace("_", " "), amount_in("risk", age_days=age, method=method, secret=secret), figure=RISK
             )
-            for method in first
+            for method in methods_by_preference
         )
 
     @classmethod
@@ -147,10 +147,10 @@ class AgeDependent(EnforcedPromise):
         if not comparison.methods:
             return ()
         promise = comparison.promise
-        own = promise._account if isinstance(promise, cls) else None
-        first = own or AgedLoss(promise.age_days or 0, comparison.methods[0], DAY)
-        others = (first.by(method) for method in comparison.methods if method != first.method)
-        return (*(() if own else (first,)), *others)
+        promised = promise._account if isinstance(promise, cls) else None
+        accountant = promised or AgedLoss(promise.age_days or 0, comparison.methods[0], DAY)
+        further = (accountant.by(method) for method in comparison.methods if method != accountant.method)
+        return (*(() if promised else (accountant,)), *further)
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -163,12 +163,12 @@ class AgeDependent(EnforcedPromise):
     def _account(self) -> AgedLoss:
         return AgedLoss(self.age_days, self.method, self.secret)
 
-    def _refuse_young(self, next: HistoryRow) -> None:
+    def _refuse_young(self, new_row: HistoryRow) -> None:
         # The date is all that is recorded, so its last instant must already be too early.
-        end_of_date = utc_midnight(next.published_on) + timedelta(days=1)
-        if end_of_date < datetime.fromisoformat(next.input_ended_at) + timedelta(days=self.age_days):
+        end_of_date = utc_midnight(new_row.published_on) + timedelta(days=1)
+        if end_of_date < datetime.fromisoformat(new_row.input_ended_at) + timedelta(days=self.age_days):
             raise Refused(
-                f"{next.day}: published on {next.published_on} it would be younger than "
+                f"{new_row.day}: published on {new_row.published_on} it would be younger than "
                 f"age_days = {self.age_days}; nothing was drawn"
             )
 
@@ -176,18 +176,18 @@ class AgeDependent(EnforcedPromise):
         if envelope is None:
             raise ChainError("a promise of risk needs a model; declare one, or run `agedp calibrate`")
         if id(envelope) not in self._solved:
-            forgotten = AgedLeakage(envelope, method=self.method)
-            self._solved[id(envelope)] = (envelope, self._solve(forgotten), forgotten)
+            aged = AgedLeakage(envelope, method=self.method)
+            self._solved[id(envelope)] = (envelope, self._solve(aged), aged)
         return self._solved[id(envelope)][1:]
 
-    def _solve(self, forgotten: AgedLeakage) -> int:
-        age = self.age_days * forgotten.envelope.steps_per_day
+    def _solve(self, aged: AgedLeakage) -> int:
+        age = self.age_days * aged.envelope.steps_per_day
         bound = floor_nano(self.risk or 0)
 
         def keeps(loss: int) -> bool:
-            if forgotten.envelope.assume != "markov":
-                return forgotten(age, loss) <= bound
-            peak = forgotten.peak(loss, age)
+            if aged.envelope.assume != "markov":
+                return aged(age, loss) <= bound
+            peak = aged.peak(loss, age)
             return peak is not None and peak <= bound
 
-        return largest(keeps, self.day_cap)
+        return largest_feasible(keeps, self.day_cap)

@@ -41,13 +41,13 @@ RISK: Final = "risk"
 _NOTHING_CREDITED: Final = 1000 * NANO
 
 
-def whole(loss: SupportsFloat) -> int | None:
+def float_to_nano(loss: SupportsFloat) -> int | None:
     """Return a float loss in whole 1e-9, rounded up; None if infinite.
 
     The float nearest to a whole number of 1e-9 stands for that number (`losses.ceil_nano` would take its
     binary value and go one further).
 
-    >>> whole(0.1), whole(0.1000000001), whole(float("inf"))
+    >>> float_to_nano(0.1), float_to_nano(0.1000000001), float_to_nano(float("inf"))
     (100000000, 100000001, None)
     """
     nano = to_integers([float(loss)])[0]
@@ -60,7 +60,7 @@ class AgedLeakage:
     def __init__(self, envelope: LeakageBoundLike, *, method: Method) -> None:
         self.envelope = envelope
         self.method = method
-        self._known: dict[tuple[int, int], int] = {}
+        self._cache: dict[tuple[int, int], int] = {}
         self._last: tuple[list[tuple[str, int]], ComposedLoss] = ([], ComposedLoss(self, {}))
 
     def __call__(self, age_steps: int, loss: int) -> int:
@@ -68,36 +68,37 @@ class AgedLeakage:
         if age_steps <= 0 or loss == 0 or loss >= _NOTHING_CREDITED:
             return loss
         key = (age_steps, loss)
-        if key not in self._known:
-            left = self.envelope(age_steps, to_float(loss), direction="backward", method=self.method)
-            rounded = whole(left)
-            self._known[key] = loss if rounded is None else min(rounded, loss)
-        return self._known[key]
+        if key not in self._cache:
+            remaining = self.envelope(age_steps, to_float(loss), direction="backward", method=self.method)
+            rounded = float_to_nano(remaining)
+            self._cache[key] = loss if rounded is None else min(rounded, loss)
+        return self._cache[key]
 
     def peak(self, loss: int, age_steps: int) -> int | None:
         """Return the largest risk if every day, for ever, spends `loss` and is published at `age_steps`."""
         composed = self.envelope.supremum(
             self.envelope.steps_per_day, to_float(loss), direction="backward", method=self.method
         )
-        at_age = whole(self.envelope(age_steps, composed, direction="backward", method=self.method))
-        return at_age if age_steps > 0 else whole(composed)
+        at_age = float_to_nano(self.envelope(age_steps, composed, direction="backward", method=self.method))
+        return at_age if age_steps > 0 else float_to_nano(composed)
 
     def of(self, losses: Mapping[str, int]) -> ComposedLoss:
         """Return days with these losses together, by what the envelope assumes; not to be added to.
 
         A series asks for the same days and one more, or for more loss of the last one: then only that is added.
         """
-        known, together = self._last
+        previous, composed = self._last
         days = list(losses.items())
-        same = len(known) - 1
-        more = days[same][1] - known[same][1] if 0 <= same < len(days) and days[same][0] == known[same][0] else -1
-        if more < 0 or days[:same] != known[:same]:
-            together = ComposedLoss(self, losses)
+        common = len(previous) - 1
+        same_last = 0 <= common < len(days) and days[common][0] == previous[common][0]
+        added = days[common][1] - previous[common][1] if same_last else -1
+        if added < 0 or days[:common] != previous[:common]:
+            composed = ComposedLoss(self, losses)
         else:
-            for day, loss in [(days[same][0], more), *days[same + 1 :]]:
-                together.add(day, loss)
-        self._last = (days, together)
-        return together
+            for day, loss in [(days[common][0], added), *days[common + 1 :]]:
+                composed.add(day, loss)
+        self._last = (days, composed)
+        return composed
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,28 +134,28 @@ class AgedLoss:
         """Return the same of another method, under a name of its own."""
         return replace(self, method=method, figure=f"{RISK} ({method.replace('_', ' ')})")
 
-    def _largest(self, history: Sequence[HistoryRow], forgotten: AgedLeakage, at: str | None) -> int:
+    def _largest(self, history: Sequence[HistoryRow], aged: AgedLeakage, at: str | None) -> int:
         # Between publications the risk only falls, so `at` and the publications behind it are all there is.
         rows = sorted((row for row in history if row.state == "released"), key=_published)
-        public, newest, largest = ComposedLoss(forgotten, {}), "", 0
+        composed, newest, largest = ComposedLoss(aged, {}), "", 0
         dates = {row.published_on: () for row in rows} | ({at: ()} if at is not None else {})
-        of_date = {on: list(found) for on, found in groupby(rows, key=_published)}
+        of_date = {on: list(released) for on, released in groupby(rows, key=_published)}
         for on in sorted(dates):
             for row in of_date.get(on, ()):
-                public.add(row.day, row.loss)
+                composed.add(row.day, row.loss)
                 newest = max(newest, f"{row.day} {row.input_ended_at}")
             if newest and (at is None or on >= at):
-                age = self.age_steps(newest.partition(" ")[2], on, forgotten.envelope.steps_per_day)
-                largest = max(largest, public.risk(age))
+                age = self.age_steps(newest.partition(" ")[2], on, aged.envelope.steps_per_day)
+                largest = max(largest, composed.risk(age))
         return largest
 
-    def risk_at(self, rows: Sequence[HistoryRow], forgotten: AgedLeakage, on: str) -> int:
+    def risk_at(self, rows: Sequence[HistoryRow], aged: AgedLeakage, on: str) -> int:
         """Return the risk of `rows`, all of them released and public on the date `on`."""
         if not rows:
             return 0
         newest = max(rows, key=attrgetter("day"))
-        age = self.age_steps(newest.input_ended_at, on, forgotten.envelope.steps_per_day)
-        return forgotten.of(day_losses(rows)).risk(age)
+        age = self.age_steps(newest.input_ended_at, on, aged.envelope.steps_per_day)
+        return aged.of(day_losses(rows)).risk(age)
 
     def age_steps(self, input_ended_at: str, on: str, steps_per_day: int) -> int:
         """Return the age of an input at 00:00 UTC of a date, rounded down, and at least `age_days`.

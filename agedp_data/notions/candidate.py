@@ -57,27 +57,27 @@ class Alternative:
 
     `keys` returns what [promise] would have to say, beside the notion, for a figure of at most so much epsilon; caps
     and age come from the run file unless it names them. `figure` is the figure that is kept, "" for the first one that
-    the promise bounds besides the day and the total. `lacking` says why there is no such promise for this run file.
+    the promise bounds besides the day and the total. `reason` says why there is no such promise for this run file.
     """
 
     method: str
     keys: Callable[[Decimal], Keys]
     figure: str = ""
-    lacking: str = ""
+    reason: str = ""
 
 
-def unknown(lacking: str) -> Alternative:
+def unavailable(reason: str) -> Alternative:
     """Return what stands for a notion whose parameters nobody named, and why."""
-    return Alternative("", amount_in(""), lacking=lacking)
+    return Alternative("", amount_in(""), reason=reason)
 
 
-def amount_in(key: str, **others: object) -> Callable[[Decimal], Keys]:
+def amount_in(key: str, **keys: object) -> Callable[[Decimal], Keys]:
     """Return the keys of a promise that takes its amount in one of them.
 
     >>> amount_in("epsilon_per_window", window_days=7)(Decimal(2))
     {'window_days': 7, 'epsilon_per_window': Decimal('2')}
     """
-    return lambda amount: {**others, key: amount}
+    return lambda amount: {**keys, key: amount}
 
 
 def part(amount: Decimal, days: int) -> Decimal:

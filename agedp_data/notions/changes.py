@@ -49,10 +49,10 @@ class BoundedChangeLosses:
         self._rows = tuple(history)
         return dict(self._losses)
 
-    def with_next(self, history: Sequence[HistoryRow], next: HistoryRow) -> dict[str, int]:
-        """Return the losses of each day if `next`, a released row, came to the history."""
+    def with_next(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
+        """Return the losses of each day if `new_row`, a released row, came to the history."""
         losses = self.of(history)
-        losses[next.day] = ceil(self._exact.get(next.day, Fraction(0)) + next.loss * self._part(next))
+        losses[new_row.day] = ceil(self._exact.get(new_row.day, Fraction(0)) + new_row.loss * self._part(new_row))
         return losses
 
     def _part(self, row: HistoryRow) -> Fraction:
@@ -87,12 +87,12 @@ class BoundedChangeLoss:
         """Return the largest loss of a day and, if asked for, of a window."""
         del envelope, at
         losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
-        what = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
-        found = [
-            LossBound(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{what}, on any one day")
+        change = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
+        bounds = [
+            LossBound(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{change}, on any one day")
         ]
         if self.window_days is not None:
             value = largest_window(losses, days=self.window_days)
-            about = f"{what} a day, on any {self.window_days} consecutive days"
-            found.append(LossBound(self.window_figure, value, ASSUMPTION_FREE, about))
-        return found
+            about = f"{change} a day, on any {self.window_days} consecutive days"
+            bounds.append(LossBound(self.window_figure, value, ASSUMPTION_FREE, about))
+        return bounds

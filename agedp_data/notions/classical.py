@@ -55,11 +55,11 @@ class Classical(EnforcedPromise):
         del losses, day, envelope
         return floor_nano(self.epsilon_per_day)
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the day would spend more than `epsilon_per_day`."""
         del envelope
-        spent = self.losses_with(history, next)[next.day]
-        refuse_above(next.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
+        spent = self.losses_with(history, new_row)[new_row.day]
+        refuse_above(new_row.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -80,10 +80,10 @@ class Classical(EnforcedPromise):
             total = amount if caps.epsilon_total == "unlimited" else min(amount, caps.epsilon_total)
             return {"epsilon_per_day": min(part(total, days or 1), caps.max_day_epsilon), "epsilon_total": total}
 
-        lacking = "" if days else "a sum over all days needs [schedule] last_day"
+        reason = "" if days else "a sum over all days needs [schedule] last_day"
         return (
             Alternative("each day", each_day, DAY_FIGURE),
-            Alternative("all days alike", divided, TOTAL_FIGURE, lacking),
+            Alternative("all days alike", divided, TOTAL_FIGURE, reason),
         )
 
 

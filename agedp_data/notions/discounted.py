@@ -24,11 +24,11 @@ from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO, floor_nano
-from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unknown
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unavailable
 from agedp_data.notions.classical import refuse_day_above_caps
-from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, counted_as, fading_of
+from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, discount_weights, format_weight
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
-from agedp_data.notions.fading import DiscountName, DiscountWeights, by_number, number_of
+from agedp_data.notions.fading import DiscountName, DiscountWeights, day_number, losses_by_day_number
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     Accountant,
@@ -121,8 +121,8 @@ class Discounted(EnforcedPromise):
         if self.horizon_days is None and self.schedule == "optimal":
             raise wrong('is missing; schedule = "optimal" needs the number of days', "horizon_days")
         if self.horizon_days is None and self.schedule == "constant" and self.discount == "hyperbolic":
-            what = "is missing; a constant loss under hyperbolic discounting needs the number of days"
-            raise wrong(what, "horizon_days")
+            reason = "is missing; a constant loss under hyperbolic discounting needs the number of days"
+            raise wrong(reason, "horizon_days")
         if self.horizon_days is not None and self.schedule not in _WITH_HORIZON:
             raise wrong('is used by schedule = "optimal", "constant" and "classical" only; remove it', "horizon_days")
         return self
@@ -136,14 +136,14 @@ class Discounted(EnforcedPromise):
                 raise wrong("is too little for the schedule: the first day's part rounds to nothing", "epsilon")
             refuse_day_above_caps(self, first, "epsilon")
         if self.schedule == "renewal" and self._second < _RESIDUE:
-            what = "the first day spends epsilon, which counts as good as in full on the second"
-            raise wrong(f'{what}, so that is left nothing; take schedule = "constant" or "optimal"', "rate")
+            reason = "the first day spends epsilon, which counts as good as in full on the second"
+            raise wrong(f'{reason}, so that is left nothing; take schedule = "constant" or "optimal"', "rate")
         return self
 
     @property
     def opening(self) -> str:
         """Return the first line of a statement: which clock old losses are told by."""
-        return _OPENING[self.clock].format(what=counted_as(self.discount, self.rate))
+        return _OPENING[self.clock].format(what=format_weight(self.discount, self.rate))
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -169,42 +169,42 @@ class Discounted(EnforcedPromise):
         ones leave more.
         """
         losses, ticks = self._day_losses.of(history), self._ticks(history)
-        spent, others = losses.pop(day, 0), ticks
+        spent, earlier = losses.pop(day, 0), ticks
         if spent:
-            others = dict(ticks)
+            earlier = dict(ticks)
             for row in history:
                 if row.day == day and row.state == "released":
-                    others[self._tick(row)] -= row.loss
-        bound, now = floor_nano(self.epsilon), number_of(day)
+                    earlier[self._tick(row)] -= row.loss
+        bound, now = floor_nano(self.epsilon), day_number(day)
         if self.clock == "publication-day":
-            now = max([*ticks, *([number_of(published_on)] if published_on else [])], default=now)
-        left = self._fading.left(others, now, bound)
-        wanted = min(self.day_cap, self.planned(losses, day, envelope))
-        regular = min(self._second, wanted) if self.schedule == "renewal" else wanted
-        if left * _RESIDUE < regular:  # what roundings left of a schedule is no release
+            now = max([*ticks, *([day_number(published_on)] if published_on else [])], default=now)
+        available = self._weights.available(earlier, now, bound)
+        planned = min(self.day_cap, self.planned(losses, day, envelope))
+        regular = min(self._second, planned) if self.schedule == "renewal" else planned
+        if available * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0
-        most = min(wanted, left)
-        if self.total_cap is not None and most > self.total_cap - sum(losses.values()):
+        allowed = min(planned, available)
+        if self.total_cap is not None and allowed > self.total_cap - sum(losses.values()):
             return 0
-        return max(0, min(most - spent, self._fading.left(ticks, now, bound) if spent else left))
+        return max(0, min(allowed - spent, self._weights.available(ticks, now, bound) if spent else available))
 
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return the loss that the schedule has for the next release after those of other days."""
         del day, envelope
         return self._wanted(sum(loss > 0 for loss in losses.values()))
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the discounted sum would exceed epsilon on any day, or if `horizon_days` are released."""
         del envelope
-        ticks, now = self._ticks(history), self._tick(next)
-        ticks[now] = ticks.get(now, 0) + next.loss
-        value = self._fading.largest(ticks, since=now)
-        refuse_above(next.day, "the discounted sum", value, ("epsilon", floor_nano(self.epsilon)))
-        if self.horizon_days is not None and next.loss > 0:
-            released = sum(loss > 0 for loss in self.losses_with(history, next).values())
+        ticks, now = self._ticks(history), self._tick(new_row)
+        ticks[now] = ticks.get(now, 0) + new_row.loss
+        value = self._weights.largest(ticks, since=now)
+        refuse_above(new_row.day, "the discounted sum", value, ("epsilon", floor_nano(self.epsilon)))
+        if self.horizon_days is not None and new_row.loss > 0:
+            released = sum(loss > 0 for loss in self.losses_with(history, new_row).values())
             if released > self.horizon_days:
                 raise Refused(
-                    f"{next.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
+                    f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
                     "nothing was drawn"
                 )
 
@@ -221,36 +221,39 @@ class Discounted(EnforcedPromise):
 
         A method names its horizon where that is not the period.
         """
-        own = comparison.promise if isinstance(comparison.promise, cls) else None
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
         of_compare: tuple[tuple[DiscountName, Decimal | None], ...] = (
             ("exponential", comparison.exponential),
             ("hyperbolic", comparison.hyperbolic),
         )
-        asked: list[tuple[DiscountName, Decimal, Clock]] = [
-            *([(own.discount, own.rate, own.clock)] if own else []),
+        discounts: list[tuple[DiscountName, Decimal, Clock]] = [
+            *([(promised.discount, promised.rate, promised.clock)] if promised else []),
             *((name, rate, "data-day") for name, rate in of_compare if rate is not None),
         ]
-        if not asked:
-            return (unknown("needs a rate; name one in [compare] exponential or hyperbolic"),)
+        if not discounts:
+            return (unavailable("needs a rate; name one in [compare] exponential or hyperbolic"),)
         days = comparison.days
-        found = [_candidate(*asked[0], own.schedule, own.horizon_days)] if own else []
-        if own and own.horizon_days not in (None, days):
-            found = [replace(found[0], method=f"{found[0].method} of {own.horizon_days}")]
-        for each in asked:
-            found += [_candidate(*each, "renewal", None), _candidate(*each, "optimal", days, _hard_to_solve(days))]
-        return tuple({each.method: each for each in reversed(found)}.values())[::-1]
+        alternatives = [_candidate(*discounts[0], promised.schedule, promised.horizon_days)] if promised else []
+        if promised and promised.horizon_days not in (None, days):
+            alternatives = [replace(alternatives[0], method=f"{alternatives[0].method} of {promised.horizon_days}")]
+        for discount in discounts:
+            alternatives += [
+                _candidate(*discount, "renewal", None),
+                _candidate(*discount, "optimal", days, _hard_to_solve(days)),
+            ]
+        return tuple({alternative.method: alternative for alternative in reversed(alternatives)}.values())[::-1]
 
     @classmethod
     def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the discounts of [compare], by days of the data, unless they are what is promised."""
-        asked: list[tuple[DiscountName, Decimal | None]] = [
+        discounts: list[tuple[DiscountName, Decimal | None]] = [
             ("exponential", comparison.exponential),
             ("hyperbolic", comparison.hyperbolic),
         ]
-        found = [DiscountedLoss(name, rate, "data-day") for name, rate in asked if rate is not None]
+        accountants = [DiscountedLoss(name, rate, "data-day") for name, rate in discounts if rate is not None]
         promise = comparison.promise
-        own = DiscountedLoss(promise.discount, promise.rate, promise.clock) if isinstance(promise, cls) else None
-        return tuple(account for account in found if account != own)
+        promised = DiscountedLoss(promise.discount, promise.rate, promise.clock) if isinstance(promise, cls) else None
+        return tuple(accountant for accountant in accountants if accountant != promised)
 
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over so many releases by schedule, its own first, as a multiple of the clamp.
@@ -263,14 +266,14 @@ class Discounted(EnforcedPromise):
             return {}
         count = self.horizon_days or days
         names = [self.schedule, *(name for name in _SHOWN if name != self.schedule)]
-        found: dict[str, float] = {}
+        mean_noise: dict[str, float] = {}
         for name in names:
             if name != "optimal" or name == self.schedule or count <= _SOON_SOLVED:
                 ended = name != self.schedule or name == "renewal" or self.horizon_days is not None
                 losses = (_closed if ended else _endless)(self._discounting, float(self.epsilon), count, name)
                 if losses[-1] > 0 and not self._cut(losses):
-                    found[name] = float(np.mean(NANO / np.array(losses)))
-        return found if self.schedule in found else {}
+                    mean_noise[name] = float(np.mean(NANO / np.array(losses)))
+        return mean_noise if self.schedule in mean_noise else {}
 
     def _cut(self, losses: _Planned) -> bool:
         """Tell whether a cap cuts a schedule."""
@@ -302,23 +305,23 @@ class Discounted(EnforcedPromise):
         return Exponential(float(self.rate)) if self.discount == "exponential" else Hyperbolic(float(self.rate))
 
     @property
-    def _fading(self) -> DiscountWeights:
-        return fading_of(self.discount, self.rate)
+    def _weights(self) -> DiscountWeights:
+        return discount_weights(self.discount, self.rate)
 
     def _ticks(self, history: Sequence[HistoryRow]) -> dict[int, int]:
-        return by_number((self._day_losses if self.clock == "data-day" else self._published).of(history))
+        return losses_by_day_number((self._day_losses if self.clock == "data-day" else self._published).of(history))
 
     def _tick(self, row: HistoryRow) -> int:
-        return number_of(row.day if self.clock == "data-day" else row.published_on)
+        return day_number(row.day if self.clock == "data-day" else row.published_on)
 
 
 def _candidate(
-    discount: DiscountName, rate: Decimal, clock: Clock, schedule: ScheduleName, horizon: int | None, lacking: str = ""
+    discount: DiscountName, rate: Decimal, clock: Clock, schedule: ScheduleName, horizon: int | None, reason: str = ""
 ) -> Alternative:
     keys: dict[str, object] = {"discount": discount, "rate": rate, "schedule": schedule, "clock": clock}
     if horizon is not None:
         keys["horizon_days"] = horizon
-    return Alternative(f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
+    return Alternative(f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), reason=reason)
 
 
 def _hard_to_solve(days: int | None) -> str:

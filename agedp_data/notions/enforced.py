@@ -30,10 +30,10 @@ class EnforcedPromise(Promise, ABC):
 
     _day_losses: ReleaseHistory = PrivateAttr(default_factory=ReleaseHistory)
 
-    def losses_with(self, history: Sequence[HistoryRow], next: HistoryRow) -> dict[str, int]:
-        """Return the loss of each day if `next`, a released row, came to the history."""
+    def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
+        """Return the loss of each day if `new_row`, a released row, came to the history."""
         losses = self._day_losses.of(history)
-        losses[next.day] = losses.get(next.day, 0) + next.loss
+        losses[new_row.day] = losses.get(new_row.day, 0) + new_row.loss
         return losses
 
     @abstractmethod
@@ -41,8 +41,8 @@ class EnforcedPromise(Promise, ABC):
         """Return what the notion wants the whole of `day` to spend, given the losses of all other days."""
 
     @abstractmethod
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if `next` after `history` breaks the rule of the notion (the caps hold already)."""
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Raise Refused if `new_row` after `history` breaks the rule of the notion (the caps hold already)."""
 
     @abstractmethod
     def figures(
@@ -75,17 +75,17 @@ class EnforcedPromise(Promise, ABC):
             return 0
         return max(0, planned - spent)
 
-    def admit(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if `next` breaks a cap or the rule of the notion; a skipped day spends nothing."""
-        if next.state != "released":
+    def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Raise Refused if `new_row` breaks a cap or the rule of the notion; a skipped day spends nothing."""
+        if new_row.state != "released":
             return
-        if next.loss < 0:
-            raise Refused(f"{next.day}: a loss cannot be negative; nothing was drawn")
-        losses = self.losses_with(history, next)
-        refuse_above(next.day, "the day", losses[next.day], ("max_day_epsilon", self.day_cap))
+        if new_row.loss < 0:
+            raise Refused(f"{new_row.day}: a loss cannot be negative; nothing was drawn")
+        losses = self.losses_with(history, new_row)
+        refuse_above(new_row.day, "the day", losses[new_row.day], ("max_day_epsilon", self.day_cap))
         if self.total_cap is not None:
-            refuse_above(next.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
-        self.check(history, next, envelope)
+            refuse_above(new_row.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
+        self.check(history, new_row, envelope)
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Do nothing: without a model in the promise, what was admitted stays within it."""

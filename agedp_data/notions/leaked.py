@@ -34,14 +34,14 @@ class DayLeakage(NamedTuple):
     """What is said about one day: by its own release, by those before it and by those behind it."""
 
     day: int
-    own: int
-    before: int
-    behind: int
+    day_loss: int
+    backward: int
+    forward: int
 
     @property
     def total(self) -> int:
         """Return what all of them say together."""
-        return self.own + self.before + self.behind
+        return self.day_loss + self.backward + self.forward
 
 
 class TemporalLosses:
@@ -53,14 +53,14 @@ class TemporalLosses:
     def __init__(self, envelope: LeakageBoundLike, *, leaping: bool = True) -> None:
         self._envelope = envelope
         self.steps_per_day = envelope.steps_per_day
-        self._known: dict[tuple[str, int], LossAtAge] = {}
+        self._cache: dict[tuple[str, int], LossAtAge] = {}
         # How many days behind a release a step to the whole of a day is last read off each tabulated age.
         self.lasting = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
         # An age of 1 + m (g - 1) steps is there for the beginning of a day, not for g - 1 whole ones.
         tabulated = {int(age) // self.steps_per_day for age in envelope.ages if age % self.steps_per_day == 0}
         furthest = _FURTHEST if leaping else 1
         self.leaps = {1, *(j for j in range(2, furthest + 1) if j in tabulated)}
-        self._before = _OneSidedLosses(self, BACKWARD)
+        self._backward_side = _OneSidedLosses(self, BACKWARD)
 
     def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:
         """Yield what all releases say about each day on which there is one, in the order of the days."""
@@ -79,21 +79,21 @@ class TemporalLosses:
             return None
         newest = max(losses, default=0)
         to_come = {newest + 1 + i: endless for i in range(max(self.leaps) if endless else 0)}
-        return max((limit, *(said for _, said in self._told({**losses, **to_come}, endless))))
+        return max((limit, *(value for _, value in self._day_leakages({**losses, **to_come}, endless))))
 
-    def told_most(self, losses: Mapping[int, int]) -> tuple[int, int]:
+    def day_of_largest_leakage(self, losses: Mapping[int, int]) -> tuple[int, int]:
         """Return a day about which most is said, with a release if possible, and how much; some loss is above 0."""
-        return max(self._told(losses, 0), key=lambda told: told[1])
+        return max(self._day_leakages(losses, 0), key=lambda day_and_leakage: day_and_leakage[1])
 
-    def _told(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:
+    def _day_leakages(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:
         """Yield (day, what is said about it) for the days with a release, then those between that may be told most."""
         days, back, ahead = self._sides(losses, endless)
         for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
             yield day, losses[day] + earlier + later
         for k, (day, gap) in enumerate((day, later - day) for day, later in pairwise(days)):
-            left = len(days) - 1 - k
+            releases_after = len(days) - 1 - k
             for i in back.lasting(gap, k + 1):
-                yield day + i, back.reaching(i, k + 1) + ahead.reaching(gap - i, left)
+                yield day + i, back.reaching(i, k + 1) + ahead.reaching(gap - i, releases_after)
 
     def limit(self, loss: int) -> int | None:
         """Return what days of this loss, one after the other for ever, come to; None if that is infinite."""
@@ -103,8 +103,8 @@ class TemporalLosses:
 
     def supremum(self, direction: str, loss: int) -> int | None:
         """Return what days of this loss build up to on one side, the newest included; None if that is infinite."""
-        found = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
-        return min((each for each in found if each is not None), default=None)
+        suprema = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
+        return min((value for value in suprema if value is not None), default=None)
 
     def carry(self, direction: str, days: int) -> LossAtAge:
         """Return how a loss passes on to the same end of a day so many days away."""
@@ -117,10 +117,10 @@ class TemporalLosses:
     def _sides(self, losses: Mapping[int, int], endless: int) -> tuple[list[int], _OneSidedLosses, _OneSidedLosses]:
         days = sorted(day for day, loss in losses.items() if loss > 0)
         spent = [losses[day] for day in days]
-        self._before.follow(days, spent)  # a series asks for the same days and one more
+        self._backward_side.follow(days, spent)  # a series asks for the same days and one more
         ahead = self._endless(FORWARD, endless)
         ahead.follow([-day for day in reversed(days)], spent[::-1])
-        return days, self._before, ahead
+        return days, self._backward_side, ahead
 
     def _endless(self, direction: str, loss: int) -> _OneSidedLosses:
         """Return the side of a day behind which there are days of this loss for ever."""
@@ -130,10 +130,10 @@ class TemporalLosses:
         return side
 
     def _at(self, direction: str, steps: int) -> LossAtAge:
-        found = self._known.get((direction, steps))
-        if found is None:
-            found = self._known[direction, steps] = self._envelope.whole(steps, direction=direction)
-        return found
+        leakage = self._cache.get((direction, steps))
+        if leakage is None:
+            leakage = self._cache[direction, steps] = self._envelope.whole(steps, direction=direction)
+        return leakage
 
 
 class _OneSidedLosses:
@@ -141,50 +141,51 @@ class _OneSidedLosses:
 
     Places are numbers of days that grow towards what is told about (forward, the negative ones). `reached` is what the
     releases before each one say about the whole of its day. Releases that are only imagined lie on the days directly
-    before the first one and stand first in `_places`, `_spent` and `_said`: so many entries more than in `reached`.
+    before the first one and come first in `_day_numbers`, `_spent` and `_composed`: so many entries more than in
+    `reached`.
     """
 
     def __init__(self, leaked: TemporalLosses, direction: str) -> None:
         self._leaked, self._direction = leaked, direction
         self._furthest, self._blocks = max(leaked.leaps), leaked.steps_per_day > 1
-        self._places: list[int] = []
+        self._day_numbers: list[int] = []
         self._spent: list[int] = []
-        self._said: list[int] = []  # c of each release
+        self._composed: list[int] = []  # c of each release
         self._imagined = 0
         self.reached: list[int] = []
 
     def imagine(self, loss: int, supremum: int, number: int) -> None:
         """Begin with days of this loss of which there were infinitely many before; the first release says where."""
-        self._said, self._spent, self._imagined = [supremum] * number, [loss] * number, number
-        self._places = list(range(-number, 0))
+        self._composed, self._spent, self._imagined = [supremum] * number, [loss] * number, number
+        self._day_numbers = list(range(-number, 0))
 
-    def follow(self, places: list[int], spent: list[int]) -> None:
+    def follow(self, day_numbers: list[int], spent: list[int]) -> None:
         """Tell of these releases, the furthest first, going on from those that were the same the last time."""
         first = self._imagined
-        if first and places and not self.reached:  # now it is known where they end
-            self._places = list(range(places[0] - first, places[0]))
+        if first and day_numbers and not self.reached:  # now it is known where they end
+            self._day_numbers = list(range(day_numbers[0] - first, day_numbers[0]))
         same = 0
         while (
-            same < min(len(places), len(self.reached))
-            and self._places[first + same] == places[same]
+            same < min(len(day_numbers), len(self.reached))
+            and self._day_numbers[first + same] == day_numbers[same]
             and self._spent[first + same] == spent[same]
         ):
             same += 1
-        for known in (self._places, self._spent, self._said):
-            del known[first + same :]
+        for entries in (self._day_numbers, self._spent, self._composed):
+            del entries[first + same :]
         del self.reached[same:]
-        for place, loss in zip(places[same:], spent[same:], strict=True):
-            reached = self._least(place, len(self._said), self._leaked.reach)
-            carried = self._least(place, len(self._said), self._leaked.carry) if self._blocks else reached
+        for day_number, loss in zip(day_numbers[same:], spent[same:], strict=True):
+            reached = self._least(day_number, len(self._composed), self._leaked.reach)
+            carried = self._least(day_number, len(self._composed), self._leaked.carry) if self._blocks else reached
             self.reached.append(reached)
-            self._places.append(place)
+            self._day_numbers.append(day_number)
             self._spent.append(loss)
-            self._said.append(loss + carried)
+            self._composed.append(loss + carried)
 
     def reaching(self, gap: int, number: int | None = None) -> int:
         """Return what the first so many releases (or all) say about the whole of a day so far from the last of them."""
-        count = len(self._said) if number is None else number + self._imagined
-        return self._least(self._places[count - 1] + gap, count, self._leaked.reach) if count else 0
+        count = len(self._composed) if number is None else number + self._imagined
+        return self._least(self._day_numbers[count - 1] + gap, count, self._leaked.reach) if count else 0
 
     def lasting(self, gap: int, number: int) -> set[int]:
         """Return the days of the gap behind the first so many releases that may be told most about.
@@ -195,20 +196,22 @@ class _OneSidedLosses:
         if gap == 1:
             return set()
         count = number + self._imagined
-        newest = self._places[count - 1]
-        past = [newest - self._places[count - j] for j in self._leaked.leaps if j <= count]
+        newest = self._day_numbers[count - 1]
+        past = [newest - self._day_numbers[count - j] for j in self._leaked.leaps if j <= count]
         return {last - far for last in self._leaked.lasting for far in past if 1 <= last - far < gap} | {gap - 1}
 
-    def _least(self, place: int, count: int, passing: Callable[[str, int], LossAtAge]) -> int:
+    def _least(self, day_number: int, count: int, passing: Callable[[str, int], LossAtAge]) -> int:
         if not count:
             return 0
-        newest, between = count - 1, 0
-        least = passing(self._direction, place - self._places[newest])(self._said[newest])
+        newest, losses_between = count - 1, 0
+        least = passing(self._direction, day_number - self._day_numbers[newest])(self._composed[newest])
         for j in range(2, min(self._furthest, count) + 1):
-            between += self._spent[count - j + 1]
-            if between >= least:
+            losses_between += self._spent[count - j + 1]
+            if losses_between >= least:
                 break
             if j in self._leaked.leaps:
-                from_there = passing(self._direction, place - self._places[count - j])(self._said[count - j])
-                least = min(least, between + from_there)
+                from_there = passing(self._direction, day_number - self._day_numbers[count - j])(
+                    self._composed[count - j]
+                )
+                least = min(least, losses_between + from_there)
         return least

@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.losses import NANO, floor_nano, format_epsilon
-from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unknown
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unavailable
 from agedp_data.notions.changes import BoundedChangeLoss, BoundedChangeLosses
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -108,9 +108,9 @@ class Neighbourhood(EnforcedPromise):
 
     def over(self, publication: Publication) -> Self:
         """Return this promise over what is published."""
-        found = self.model_copy()
-        found._publication, found._small = publication, BoundedChangeLosses(publication, self.delta_wh)
-        return found
+        promise = self.model_copy()
+        promise._publication, promise._small = publication, BoundedChangeLosses(publication, self.delta_wh)
+        return promise
 
     @property
     def delta_wh(self) -> int:
@@ -156,16 +156,16 @@ class Neighbourhood(EnforcedPromise):
     @property
     def remark(self) -> str:
         """Return which cap leaves small changes less than the window does, if one does."""
-        wanted = self._wanted("", floor_nano(self.epsilon_per_window))
-        any_size = int(wanted * self._publication.times(self.delta_wh))
+        planned = self._wanted("", floor_nano(self.epsilon_per_window))
+        any_size = int(planned * self._publication.times(self.delta_wh))
         if any_size <= self.day_cap:
             return ""
-        left = ceil(self.day_cap / self._publication.times(self.delta_wh))
+        small_loss = ceil(self.day_cap / self._publication.times(self.delta_wh))
         return (
-            f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {format_epsilon(wanted)} a day for changes of "
+            f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {format_epsilon(planned)} a day for changes of "
             f"{exact_text(self.delta_kwh)} kWh would be {format_epsilon(any_size)} for changes of any size; "
             f"small changes "
-            f"cost {format_epsilon(left)} instead, with more noise"
+            f"cost {format_epsilon(small_loss)} instead, with more noise"
         )
 
     @classmethod
@@ -194,30 +194,30 @@ class Neighbourhood(EnforcedPromise):
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return what `day` may spend about changes of any size, given what all days say about small ones."""
         del envelope
-        others = dict(losses)
-        others.pop(day, None)
+        other_days = dict(losses)
+        other_days.pop(day, None)
         window = floor_nano(self.epsilon_per_window)
-        left = max(0, window - fullest_window(others, day, days=self.window_days))
-        return int(self._wanted(day, left) * self._publication.times(self.delta_wh))
+        available = max(0, window - fullest_window(other_days, day, days=self.window_days))
+        return int(self._wanted(day, available) * self._publication.times(self.delta_wh))
 
-    def _wanted(self, day: str, left: int) -> int:
+    def _wanted(self, day: str, available: int) -> int:
         """Return what a day may say about small changes of what is left to it, rounded down."""
         window = floor_nano(self.epsilon_per_window)
         if self.fraction is not None:
-            return int(Fraction(self.fraction) * left)
+            return int(Fraction(self.fraction) * available)
         first, last = self._publication.first_day, self._publication.last_day
         if self.spend == "per-request" or first is None or last is None:
-            return min(left, window // self.window_days)
+            return min(available, window // self.window_days)
         plan = _plan((last - first).days + 1, self.window_days, self.epsilon_per_window)
-        place = (date.fromisoformat(day) - first).days if day else 0
-        return min(left, plan[place] if 0 <= place < len(plan) else min(plan))
+        index = (date.fromisoformat(day) - first).days if day else 0
+        return min(available, plan[index] if 0 <= index < len(plan) else min(plan))
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day would say too much about small changes."""
         del envelope
-        spent = fullest_window(self._small.with_next(history, next), next.day, days=self.window_days)
+        spent = fullest_window(self._small.with_next(history, new_row), new_row.day, days=self.window_days)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
-        refuse_above(next.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
+        refuse_above(new_row.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -232,14 +232,14 @@ class Neighbourhood(EnforcedPromise):
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return a window_days-th of the window's amount for each size of change, and what the run file promises."""
-        own = comparison.promise if isinstance(comparison.promise, cls) else None
-        days = own.window_days if own else comparison.window_days or _WEEK
-        sizes = dict.fromkeys([own.delta_kwh] if own else []) | dict.fromkeys(comparison.delta_kwh)
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
+        days = promised.window_days if promised else comparison.window_days or _WEEK
+        sizes = dict.fromkeys([promised.delta_kwh] if promised else []) | dict.fromkeys(comparison.delta_kwh)
         if not sizes:
-            return (unknown("needs a size of change; name some in [compare] delta_kwh"),)
+            return (unavailable("needs a size of change; name some in [compare] delta_kwh"),)
         rules: list[dict[str, object]] = [{"spend": "per-request"}]
-        if own and own.spend != "per-request":
-            rules.insert(0, {"spend": own.spend} | ({"fraction": own.fraction} if own.fraction else {}))
+        if promised and promised.spend != "per-request":
+            rules.insert(0, {"spend": promised.spend} | ({"fraction": promised.fraction} if promised.fraction else {}))
         return tuple(
             Alternative(
                 f"{size} kWh, {days} days, {rule['spend']}",
@@ -263,7 +263,7 @@ class Neighbourhood(EnforcedPromise):
         times, window = float(self._publication.times(self.delta_wh)), floor_nano(self.epsilon_per_window)
         names = [self.spend, *(name for name in _SPENDS if name != self.spend)]
         share = float(self.fraction or _FRACTION)
-        found = {}
+        mean_noise = {}
         for name in names:
             losses = window_budgets(
                 np.arange(days),
@@ -273,14 +273,14 @@ class Neighbourhood(EnforcedPromise):
                 fraction=share,
                 requests=self.window_days,
             )
-            told = f"{name} ({share:g})" if name == "fraction" else name
-            found[told] = float(np.mean(1 / losses)) / times
-        return found
+            label = f"{name} ({share:g})" if name == "fraction" else name
+            mean_noise[label] = float(np.mean(1 / losses)) / times
+        return mean_noise
 
 
 @lru_cache(maxsize=16)
 def _plan(days: int, window: int, epsilon: Decimal) -> tuple[int, ...]:
     """Return the offline plan of so many days, whole 1e-9 epsilon, rounded down."""
-    found = window_budgets(np.arange(days), window=window, epsilon=float(epsilon), method="offline")
-    most = floor_nano(epsilon)
-    return tuple(min(most, floor_nano(loss)) for loss in found.tolist())
+    losses = window_budgets(np.arange(days), window=window, epsilon=float(epsilon), method="offline")
+    window_loss = floor_nano(epsilon)
+    return tuple(min(window_loss, floor_nano(day_loss)) for day_loss in losses.tolist())

@@ -174,8 +174,8 @@ class Notion(Accountant, Protocol):
         `published_on` (ISO date) matters to promises that count days of publication; without it, the newest so far.
         """
 
-    def admit(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused, with the day, the bound and the excess, if `next` would break the promise."""
+    def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Raise Refused, with the day, the bound and the excess, if `new_row` would break the promise."""
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if what is released already breaks the promise under this envelope (a newer model's)."""

@@ -63,24 +63,24 @@ class Publication:
         if row.series == "":
             return 1 / self.times(size_wh)
         # a row that is only planned may have no contract yet: it will be charged under the series in force
-        known = self.earlier.get(row.contract, {}) if row.contract else self.series
-        statistic = known.get(row.series)
+        series = self.earlier.get(row.contract, {}) if row.contract else self.series
+        statistic = series.get(row.series)
         return Fraction(1) if statistic is None else 1 / _times(statistic, size_wh)
 
     def times(self, size_wh: int) -> Fraction:
         """Return how many times as much as of a change of this size a day says of any, shares being of the former."""
-        parts = [_share(one) * _times(one, size_wh) for one in self.series.values()]
+        parts = [_share(statistic) * _times(statistic, size_wh) for statistic in self.series.values()]
         return sum(parts, Fraction(0)) or Fraction(1)
 
-    def share(self, series: str, told: Fraction, size_wh: int) -> Fraction:
-        """Return which part of a day's loss about changes of any size a series gets with its share of small ones."""
-        one = self.series.get(series)
-        return told if one is None else told * _times(one, size_wh) / self.times(size_wh)
+    def share(self, series: str, share: Fraction, size_wh: int) -> Fraction:
+        """Return the part of a day's loss about changes of any size that a series gets with its share of small ones."""
+        statistic = self.series.get(series)
+        return share if statistic is None else share * _times(statistic, size_wh) / self.times(size_wh)
 
 
-def _share(one: Statistic) -> Fraction:
-    return Fraction(1 if one.share is None else one.share)
+def _share(statistic: Statistic) -> Fraction:
+    return Fraction(1 if statistic.share is None else statistic.share)
 
 
-def _times(one: Statistic, size_wh: int) -> Fraction:
-    return Fraction(one.sensitivity("replacement"), one.sensitivity(Move(size_wh)))
+def _times(statistic: Statistic, size_wh: int) -> Fraction:
+    return Fraction(statistic.sensitivity("replacement"), statistic.sensitivity(Move(size_wh)))

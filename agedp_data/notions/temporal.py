@@ -23,10 +23,10 @@ from pydantic import PrivateAttr, model_validator
 from agedp_data.errors import Refused
 from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.notions.aged import ASSUMED
-from agedp_data.notions.allocated import Budget, Plan, allocated, endless, largest
+from agedp_data.notions.allocated import Budget, Plan, infinite_horizon_loss, largest_feasible, temporal_allocation
 from agedp_data.notions.candidate import Alternative, Comparison, amount_in
 from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
-from agedp_data.notions.fading import by_number, number_of
+from agedp_data.notions.fading import day_number, losses_by_day_number
 from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.notions.notion import (
     DAY_FIGURE,
@@ -84,17 +84,17 @@ class Temporal(EnforcedPromise):
     budget: Budget
     """Allocation of alpha to the days; [the notions](notions.md) compare them."""
 
-    _known: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
+    _cache: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return every budget that the period permits, over the promised horizon or the period's days."""
-        own = comparison.promise if isinstance(comparison.promise, cls) else None
-        horizon: int | Literal["unlimited"] = own.horizon_days if own else comparison.days or "unlimited"
-        budgets = [each for each in get_args(Budget) if horizon != "unlimited" or each not in _ENDING]
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
+        horizon: int | Literal["unlimited"] = promised.horizon_days if promised else comparison.days or "unlimited"
+        budgets = [budget for budget in get_args(Budget) if horizon != "unlimited" or budget not in _ENDING]
         return tuple(
             Alternative(budget, amount_in("alpha", horizon_days=horizon, budget=budget))
-            for budget in sorted(budgets, key=lambda budget: own is not None and budget != own.budget)
+            for budget in sorted(budgets, key=lambda budget: promised is not None and budget != promised.budget)
         )
 
     @model_validator(mode="after")
@@ -123,50 +123,51 @@ class Temporal(EnforcedPromise):
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, or as much of it as days in another order or a larger past leave."""
         leaked, plan = self._under(envelope)
-        alpha, spent, now = floor_nano(self.alpha), by_number(losses), number_of(day)
-        wanted, later = self._next(plan, len(spent))
-        if wanted == 0 or self._as_planned(spent, now, plan):
-            return wanted
-        said = leaked.largest(spent)
-        if said is None or said > alpha:
+        alpha, spent, number = floor_nano(self.alpha), losses_by_day_number(losses), day_number(day)
+        planned, later = self._plan_rest(plan, len(spent))
+        if planned == 0 or self._as_planned(spent, number, plan):
+            return planned
+        bound = leaked.largest(spent)
+        if bound is None or bound > alpha:
             return 0  # whatever comes
-        newest = max([now, *spent])
+        newest = max([number, *spent])
 
         def fits(loss: int) -> bool:
-            to_come = {newest + 1 + i: each * loss // wanted for i, each in enumerate(later)}
-            found = leaked.largest({**spent, now: loss, **to_come}, endless=loss if self._endless else 0)
-            return found is not None and found <= alpha
+            to_come = {newest + 1 + i: plan_loss * loss // planned for i, plan_loss in enumerate(later)}
+            leakage = leaked.largest({**spent, number: loss, **to_come}, endless=loss if self._endless else 0)
+            return leakage is not None and leakage <= alpha
 
-        left = largest(fits, wanted)
-        return left if left * _RESIDUE >= wanted else 0
+        loss_left = largest_feasible(fits, planned)
+        return loss_left if loss_left * _RESIDUE >= planned else 0
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if all releases would say more than alpha about some day, or if the series is over."""
-        losses = self.losses_with(history, next)
+        losses = self.losses_with(history, new_row)
         released = sum(loss > 0 for loss in losses.values())
-        if self.horizon_days != "unlimited" and next.loss > 0 and released > self.horizon_days:
+        if self.horizon_days != "unlimited" and new_row.loss > 0 and released > self.horizon_days:
             raise Refused(
-                f"{next.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
+                f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
                 "nothing was drawn"
             )
-        said = self._under(envelope)[0].largest(by_number(losses))
-        refuse_above(next.day, "what all releases say about one day", said, ("alpha", floor_nano(self.alpha)))
+        bound = self._under(envelope)[0].largest(losses_by_day_number(losses))
+        refuse_above(new_row.day, "what all releases say about one day", bound, ("alpha", floor_nano(self.alpha)))
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if under this envelope what is released says more than alpha about some day."""
-        for said in self.broken(history, envelope).values():
-            raise Refused(f"{said}; releases stop, nothing is rewritten")
+        for reason in self.broken(history, envelope).values():
+            raise Refused(f"{reason}; releases stop, nothing is rewritten")
 
     def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return alpha if under this envelope what is released says more than it about some day."""
-        losses = by_number(self._day_losses.of(history))
+        losses = losses_by_day_number(self._day_losses.of(history))
         if not any(losses.values()):
             return {}
-        day, said = self._under(envelope)[0].told_most(losses)
-        if said <= floor_nano(self.alpha):
+        day, bound = self._under(envelope)[0].day_of_largest_leakage(losses)
+        if bound <= floor_nano(self.alpha):
             return {}
-        about = date.fromordinal(day).isoformat()
-        return {"alpha": f"alpha = {self.alpha:f} is below {format_epsilon(said)}, which is already said about {about}"}
+        date_text = date.fromordinal(day).isoformat()
+        reason = f"alpha = {self.alpha:f} is below {format_epsilon(bound)}, which is already said about {date_text}"
+        return {"alpha": reason}
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -204,7 +205,7 @@ class Temporal(EnforcedPromise):
     def _endless(self) -> bool:
         return self.horizon_days == "unlimited"
 
-    def _next(self, plan: Plan, released: int) -> tuple[int, Plan]:
+    def _plan_rest(self, plan: Plan, released: int) -> tuple[int, Plan]:
         """Return the loss of the release behind so many, and those of all further ones (none where that is endless)."""
         if self._endless:
             return (plan[0], ()) if plan else (0, ())
@@ -227,16 +228,16 @@ class Temporal(EnforcedPromise):
                 'notion = "temporal" needs a model that looks ahead, and this one was made without: calibrate again '
                 "under another [model] file, or declare a kernel"
             )
-        if id(envelope) not in self._known:
-            self._known[id(envelope)] = (envelope, TemporalLosses(envelope), self._plan(envelope))
-        return self._known[id(envelope)][1:]
+        if id(envelope) not in self._cache:
+            self._cache[id(envelope)] = (envelope, TemporalLosses(envelope), self._plan(envelope))
+        return self._cache[id(envelope)][1:]
 
     def _plan(self, envelope: LeakageBoundLike) -> Plan:
         alpha = floor_nano(self.alpha)
         if self.horizon_days == "unlimited":
-            constant = min(endless(envelope, alpha), self.day_cap)
+            constant = min(infinite_horizon_loss(envelope, alpha), self.day_cap)
             return (constant,) if constant else ()
-        return allocated(envelope, alpha, self.horizon_days, self.budget, self.day_cap)
+        return temporal_allocation(envelope, alpha, self.horizon_days, self.budget, self.day_cap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,5 +253,5 @@ class TemporalLeakage:
         del at
         if envelope is None or not envelope.looks_ahead:
             return []
-        said = TemporalLosses(envelope).largest(by_number(day_losses(history)))
-        return [LossBound(LEAKAGE, said, "conditional", _ABOUT, ASSUMED["markov"])]
+        value = TemporalLosses(envelope).largest(losses_by_day_number(day_losses(history)))
+        return [LossBound(LEAKAGE, value, "conditional", _ABOUT, ASSUMED["markov"])]

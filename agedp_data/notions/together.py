@@ -43,85 +43,85 @@ class ComposedLoss:
     of the joint law: min over j of L_(age_j)(e_j) + the other losses (MATHS 2b).
     """
 
-    def __init__(self, left: AgedLeakageLike, losses: Mapping[str, int]) -> None:
-        self._left = left
-        self._steps = left.envelope.steps_per_day
+    def __init__(self, leakage: AgedLeakageLike, losses: Mapping[str, int]) -> None:
+        self._leakage = leakage
+        self._steps = leakage.envelope.steps_per_day
         ordered = sorted((_number(day), loss) for day, loss in losses.items())
         self._days = [day for day, _ in ordered]
         self._losses = [loss for _, loss in ordered]
         self._total = sum(self._losses)
-        self._kept: list[int] = []  # z of the first days, or the largest loss up to each of them
+        self._composed: list[int] = []  # z of the first days, or the largest loss up to each of them
 
     def add(self, day: str, loss: int) -> None:
         """Add a loss about a day, which may be there already."""
         number = _number(day)
-        place = bisect_left(self._days, number)
-        if self._has(place, number):
-            self._losses[place] += loss
+        index = bisect_left(self._days, number)
+        if self._has(index, number):
+            self._losses[index] += loss
         else:
-            self._days.insert(place, number)
-            self._losses.insert(place, loss)
+            self._days.insert(index, number)
+            self._losses.insert(index, loss)
         self._total += loss
-        del self._kept[place:]
+        del self._composed[index:]
 
     def risk(self, age_steps: int) -> int:
         """Return what the days say about the present, the newest of them `age_steps` old."""
         if not self._days:
             return 0
-        if self._left.envelope.assume != "markov":
+        if self._leakage.envelope.assume != "markov":
             return self._total - self._gain(self._records(), age_steps + self._days[-1] * self._steps)
-        for place in range(len(self._kept), len(self._days)):
-            before = (self._days[place - 1], self._kept[-1]) if place else None
-            self._kept.append(self._next(before, self._days[place], self._losses[place]))
-        return self._left(age_steps, self._kept[-1])
+        for index in range(len(self._composed), len(self._days)):
+            previous = (self._days[index - 1], self._composed[-1]) if index else None
+            self._composed.append(self._compose(previous, self._days[index], self._losses[index]))
+        return self._leakage(age_steps, self._composed[-1])
 
     def with_day(self, day: str) -> Callable[[int, int], int]:
         """Return (loss, age in steps of the newest day) -> the risk if `day` had so much more loss."""
-        number, place = _number(day), bisect_left(self._days, _number(day))
-        there = self._has(place, number)
-        spent = self._losses[place] if there else 0
+        number, index = _number(day), bisect_left(self._days, _number(day))
+        has_day = self._has(index, number)
+        spent = self._losses[index] if has_day else 0
         newest = max([number, *self._days[-1:]])
-        if self._left.envelope.assume != "markov":
+        if self._leakage.envelope.assume != "markov":
             # a day that this one hides stays hidden when its loss grows
-            others = [(each, loss) for each, loss in self._records() if each != number]
-            now = newest * self._steps
+            other_days = [(other_day, loss) for other_day, loss in self._records() if other_day != number]
+            today = newest * self._steps
             return lambda loss, age: (
-                self._total + loss - self._gain(sorted([*others, (number, spent + loss)]), age + now)
+                self._total + loss - self._gain(sorted([*other_days, (number, spent + loss)]), age + today)
             )
         self.risk(0)
-        before = (self._days[place - 1], self._kept[place - 1]) if place else None
-        behind = list(zip(self._days[place + there :], self._losses[place + there :], strict=True))
+        previous = (self._days[index - 1], self._composed[index - 1]) if index else None
+        later_days = list(zip(self._days[index + has_day :], self._losses[index + has_day :], strict=True))
 
         def risk(loss: int, age_steps: int) -> int:
-            known = (number, self._next(before, number, spent + loss))
-            for later, its_loss in behind:
-                known = (later, self._next(known, later, its_loss))
-            return self._left(age_steps, known[1])
+            composed = (number, self._compose(previous, number, spent + loss))
+            for later, its_loss in later_days:
+                composed = (later, self._compose(composed, later, its_loss))
+            return self._leakage(age_steps, composed[1])
 
         return risk
 
-    def _has(self, place: int, number: int) -> bool:
-        return place < len(self._days) and self._days[place] == number
+    def _has(self, index: int, number: int) -> bool:
+        return index < len(self._days) and self._days[index] == number
 
-    def _next(self, before: tuple[int, int] | None, day: int, loss: int) -> int:
-        return loss if before is None else loss + self._left((day - before[0]) * self._steps, before[1])
+    def _compose(self, previous: tuple[int, int] | None, day: int, loss: int) -> int:
+        return loss if previous is None else loss + self._leakage((day - previous[0]) * self._steps, previous[1])
 
     def _records(self) -> Iterator[tuple[int, int]]:
         """Yield the days whose loss is above all older ones; kept is the largest loss up to each day."""
-        for place in range(len(self._kept), len(self._days)):
-            self._kept.append(max(self._losses[place], self._kept[-1] if place else 0))
-        place = bisect_left(self._kept, 1)
-        while place < len(self._kept):
-            yield self._days[place], self._losses[place]
-            place = bisect_left(self._kept, self._kept[place] + 1, lo=place)
+        for index in range(len(self._composed), len(self._days)):
+            self._composed.append(max(self._losses[index], self._composed[-1] if index else 0))
+        index = bisect_left(self._composed, 1)
+        while index < len(self._composed):
+            yield self._days[index], self._losses[index]
+            index = bisect_left(self._composed, self._composed[index] + 1, lo=index)
 
-    def _gain(self, candidates: Iterable[tuple[int, int]], now: int) -> int:
+    def _gain(self, candidates: Iterable[tuple[int, int]], today: int) -> int:
         # loss - L(loss) grows with the loss and with the age: only a loss above all older ones can win.
         gain = largest = 0
         for day, loss in candidates:
             if loss > largest:
                 largest = loss
-                gain = max(gain, loss - self._left(now - day * self._steps, loss))
+                gain = max(gain, loss - self._leakage(today - day * self._steps, loss))
         return gain
 
 

@@ -75,17 +75,17 @@ class WEvent(EnforcedPromise):
         """Return a window_days-th of the window's amount, or half of what the fullest window has left."""
         del envelope
         window = floor_nano(self.epsilon_per_window)
-        left = max(0, window - fullest_window(losses, day, days=self.window_days))
+        available = max(0, window - fullest_window(losses, day, days=self.window_days))
         if self.spend == "remaining":
-            return left // 2
-        return min(left, window // self.window_days)
+            return available // 2
+        return min(available, window // self.window_days)
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del envelope
-        spent = fullest_window(self.losses_with(history, next), next.day, days=self.window_days)
+        spent = fullest_window(self.losses_with(history, new_row), new_row.day, days=self.window_days)
         bound = ("epsilon_per_window", floor_nano(self.epsilon_per_window))
-        refuse_above(next.day, f"a window of {self.window_days} days", spent, bound)
+        refuse_above(new_row.day, f"a window of {self.window_days} days", spent, bound)
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -97,12 +97,12 @@ class WEvent(EnforcedPromise):
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return both ways to spend a window's amount, for the promised window or that of [compare], or a week."""
-        own = comparison.promise if isinstance(comparison.promise, cls) else None
-        days = own.window_days if own else comparison.window_days or _WEEK
-        ways = sorted(get_args(Spend), key=lambda spend: own is not None and spend != own.spend)
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
+        days = promised.window_days if promised else comparison.window_days or _WEEK
+        spends = sorted(get_args(Spend), key=lambda spend: promised is not None and spend != promised.spend)
         return tuple(
             Alternative(f"{days} days, {spend}", amount_in("epsilon_per_window", window_days=days, spend=spend))
-            for spend in ways
+            for spend in spends
         )
 
     @classmethod
@@ -145,9 +145,9 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
     first, last = _text(middle, -reach), _text(middle, reach)
     if len(losses) > 2 * days:
         around = (_text(middle, timedelta(days=shift)) for shift in range(1 - days, days))
-        return largest_window({other: losses[other] for other in around if other in losses}, days=days)
-    near = {other: loss for other, loss in losses.items() if first <= other <= last}
-    return largest_window(near, days=days)
+        return largest_window({shifted: losses[shifted] for shifted in around if shifted in losses}, days=days)
+    nearby = {shifted: loss for shifted, loss in losses.items() if first <= shifted <= last}
+    return largest_window(nearby, days=days)
 
 
 def largest_window(losses: Mapping[str, int], *, days: int) -> int:
@@ -156,12 +156,12 @@ def largest_window(losses: Mapping[str, int], *, days: int) -> int:
     >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=3)
     7
     """
-    kept = sorted((date.fromisoformat(day).toordinal(), loss) for day, loss in losses.items())
+    ordered = sorted((date.fromisoformat(day).toordinal(), loss) for day, loss in losses.items())
     largest = total = start = 0
-    for ordinal, loss in kept:
+    for ordinal, loss in ordered:
         total += loss
-        while kept[start][0] <= ordinal - days:
-            total -= kept[start][1]
+        while ordered[start][0] <= ordinal - days:
+            total -= ordered[start][1]
             start += 1
         largest = max(largest, total)
     return largest

@@ -176,7 +176,7 @@ class TestKept:
         for late in range(1, 6):  # every other day has taken all that was left, to 1e-9
             rows = released(made, [day for day in range(7) if day != late])
             day = FIRST + timedelta(days=late)
-            assert DiscountWeights(name, rate).left(numbered(rows), day.toordinal(), NANO) < 20
+            assert DiscountWeights(name, rate).available(numbered(rows), day.toordinal(), NANO) < 20
             assert made.loss(rows, str(day), None, str(FIRST + timedelta(days=9))) == 0
 
     def test_the_caps_bind_first_and_what_they_leave_stays_for_later_days(self):
