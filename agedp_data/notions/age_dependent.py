@@ -1,4 +1,7 @@
-"""Age-dependent privacy: what old data reveal about the present (Zhang, Wei, Berry and Huang, IEEE TIT 2024: [A])."""
+"""Age-dependent privacy: a bound on what aged releases reveal about a household's present state ([A]).
+
+Example: with risk = 0.1 and age_days = 2, a chain that mixes fast lets each day spend up to `max_day_epsilon`.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,22 @@ from agedp_data.notions.parameters import AgeDays, Epsilon, Method, wrong
 
 
 class AgeDependent(EnforcedPromise):
-    """Days are published `age_days` old; a constant loss a day, or the largest one that keeps `risk`.
+    r"""Days are released `age_days` old, with a constant loss, or with the largest one that keeps `risk`.
 
-    With `risk` and assume = "markov" the day's loss is the largest constant e whose periodic schedule peaks
-    at or below it: L_A(z*) <= risk, z* the supremum of z -> e + L_1day(z) ([A] Theorem 3). With "curve"
-    it is the largest e of a single release, spent until the sum rule (`aged.Forgotten`) is exhausted.
+    .. math:: \varepsilon(t) = L_{\hat P^t}(\varepsilon_C), \qquad
+        z_1 = e_1,\; z_k = e_k + L_{\hat P^{g_k}}(z_{k-1}),\; \varepsilon(t) = L_{\hat P^{t - u_n}}(z_n)
+
+    with the reversed chain, g_k the gaps between the inputs. Source: [A] Definition 4, Theorems 1 and 3. Errata: A3,
+    the forward kernel of eq. 12 understates the risk of non-reversible chains; eq. 25 taken literally is wrong where an
+    input is older than the previous publication, so releases are sorted by input time (MATHS.md, section 3).
+
+    With `risk` and assume = "markov" the day's loss is the largest constant e with L_A(z*) <= risk, z* the supremum of
+    z -> e + L_1day(z). With assume = "curve" it is the largest e of a single release, spent until the sum rule
+    (`together.ComposedLoss`) is exhausted.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
     """
 
     name: ClassVar[str] = "age-dependent"

@@ -1,10 +1,10 @@
-"""What released days say about the present under a frozen envelope: age-dependent figures of ledger rows.
+"""Age-dependent loss of released rows under a leakage bound, in nano-epsilon ([A], MATHS.md, section 3).
 
-Everything is integer arithmetic on whole 1e-9 epsilon, rounded up at each use of the envelope, so that what
-is planned, what is admitted and what is stated are the same numbers.
+All arithmetic is on integers, rounded up at each use of the leakage bound, so that the planned, the admitted and the
+stated numbers are the same.
 
-Gaps between inputs are gaps between days of the data: a day counts as one day of the chain also when the
-clock changes. Days that are released out of order take their place by the time of their input.
+Decisions. A gap between inputs is a gap between days of the data: a day counts as one day of the chain also when the
+clock changes. Days that are released out of order are composed by the time of their input.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _NOTHING_CREDITED: Final = 1000 * NANO
 
 
 def float_to_nano(loss: SupportsFloat) -> int | None:
-    """Return a float loss in whole 1e-9, rounded up; None if infinite.
+    """Return a float loss [epsilon] in nano-epsilon, rounded up; None if infinite.
 
-    The float nearest to a whole number of 1e-9 stands for that number (`losses.ceil_nano` would take its
-    binary value and go one further).
+    The float nearest to a whole number of nano-epsilon counts as that number (`losses.ceil_nano` would take its binary
+    value and go one further).
 
     >>> float_to_nano(0.1), float_to_nano(0.1000000001), float_to_nano(float("inf"))
     (100000000, 100000001, None)
@@ -55,7 +55,7 @@ def float_to_nano(loss: SupportsFloat) -> int | None:
 
 
 class AgedLeakage:
-    """L at an age in steps, on whole losses, each value computed once."""
+    """The leakage function L at an age in steps, in nano-epsilon; each value is computed once."""
 
     def __init__(self, envelope: LeakageBoundLike, *, method: Method) -> None:
         self.envelope = envelope
@@ -64,7 +64,12 @@ class AgedLeakage:
         self._last: tuple[list[tuple[str, int]], ComposedLoss] = ([], ComposedLoss(self, {}))
 
     def __call__(self, age_steps: int, loss: int) -> int:
-        """Return what is left of a whole loss at an age, rounded up and never above it."""
+        r"""Leakage L_{\hat P^t}(a) of a loss at an age t [nano-epsilon], rounded up and never above `loss`.
+
+        Args:
+            age_steps: age [steps of the chain].
+            loss: privacy loss about the input [nano-epsilon].
+        """
         if age_steps <= 0 or loss == 0 or loss >= _NOTHING_CREDITED:
             return loss
         key = (age_steps, loss)
@@ -75,7 +80,12 @@ class AgedLeakage:
         return self._cache[key]
 
     def peak(self, loss: int, age_steps: int) -> int | None:
-        """Return the largest risk if every day, for ever, spends `loss` and is published at `age_steps`."""
+        r"""Largest risk of a daily series without end, each day with `loss`, released at `age_steps` [nano-epsilon].
+
+        .. math:: L_{\hat P^A}(z^*), \qquad z^* = \sup_z \; e + L_{\hat P^{1\,day}}(z)
+
+        Source: [A] Theorem 3 and eq. 30, with the tight L. None if the risk is infinite.
+        """
         composed = self.envelope.supremum(
             self.envelope.steps_per_day, to_float(loss), direction="backward", method=self.method
         )
@@ -83,9 +93,9 @@ class AgedLeakage:
         return at_age if age_steps > 0 else float_to_nano(composed)
 
     def of(self, losses: Mapping[str, int]) -> ComposedLoss:
-        """Return days with these losses together, by what the envelope assumes; not to be added to.
+        """Return the composed loss of days with these losses; the caller must not change it.
 
-        A series asks for the same days and one more, or for more loss of the last one: then only that is added.
+        A series asks for the same days and one more, or for a larger loss of the last one: then only that is added.
         """
         previous, composed = self._last
         days = list(losses.items())
@@ -103,12 +113,12 @@ class AgedLeakage:
 
 @dataclass(frozen=True, slots=True)
 class AgedLoss:
-    """The largest risk at any instant, of the current day or half-hour of a household.
+    """Accountant of the age-dependent loss: the largest risk at any instant, about the current day or half-hour.
 
-    `age_days` is the age below which nothing is published; where the publication date alone proves a larger
-    age, that one counts. For the secret "day" ages are rounded down to whole days: the day began then. A model
-    that has no figures by `method` (an earlier curve beside a newer kernel) is read by its total variations; a
-    figure that stands beside RISK for its method alone is then left out.
+    `age_days` is the age below which nothing is released; where the publication date alone proves a larger age, that
+    one counts. For the secret "day" ages are rounded down to whole days, since the current day began then. A model
+    without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
+    reported for its method alone is then left out.
     """
 
     age_days: int

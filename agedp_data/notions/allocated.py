@@ -1,8 +1,8 @@
-"""Which losses releases may have so that temporal leakage stays within alpha: budgets of a frozen envelope (MATHS 4).
+"""Losses of releases whose temporal leakage stays within alpha: plans under a leakage bound (MATHS.md, section 4).
 
-Every plan is one for which the envelope itself, in whole 1e-9, says at most alpha about every day, releases following
-day by day; a local optimum is looked for on a smooth reading of it (straight lines between its grid points).
-Days between them only let less through, so that a plan is good for days that lie further apart, too.
+For every plan the leakage bound itself, in nano-epsilon, gives at most alpha about every day, releases following day by
+day; a local optimum is searched on a smooth reading of it (straight lines between its grid points). Further days
+between releases only lower the leakage, so that a plan holds for days that lie further apart, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,15 @@ envelope with all its leaps, so that fewer of them cost accuracy alone."""
 
 @lru_cache(maxsize=16)
 def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bool = True) -> int:
-    """Return the largest loss that every day may have for ever, whole 1e-9; 0 if there is none."""
+    """Largest loss that every day may have without end [nano-epsilon]; 0 if there is none.
+
+    Source: [T] Algorithm 7: the constant whose supremum meets alpha, here under the leakage bound itself.
+
+    Args:
+        envelope: leakage bound in both directions.
+        alpha: bound on the temporal leakage [nano-epsilon].
+        leaping: whether the recursion may leap over releases (`leaked`).
+    """
     leaked = TemporalLosses(envelope, leaping=leaping)
 
     def keeps(loss: int) -> bool:
@@ -51,13 +59,26 @@ def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bo
 
 @lru_cache(maxsize=16)
 def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, budget: Budget, day_cap: int) -> Plan:
-    """Return the losses of so many releases, whole 1e-9, none above the cap of a day; none at all if none will do.
+    """Losses of `horizon` daily releases whose temporal leakage stays within alpha [nano-epsilon]; () if none exist.
 
-    "best" is the least mean noise scale of "even", "exact", the largest constant and, up to 100 releases, a local
-    optimum near the best of these: never worse than [T] Algorithms 7 and 8 and alpha/T under this envelope. One that
-    has the pieces of a declared kernel says what the kernel does, so that they are the paper's own for it, but for a
-    few whole 1e-9. One that has a grid alone, of a model that is estimated, says some per cent too much (losses lie
-    about 6 % apart), so that the papers' plans for its chains may be up to 4 % better.
+    "even": alpha/T. "exact": [T] Algorithm 8. "supremum": [T] Algorithm 7. "best": the least mean noise scale of
+    "even", "exact", the largest constant and, up to 100 releases, a local optimum near the best of these; never worse
+    than Algorithms 7 and 8 and alpha/T under this leakage bound. Erratum: Algorithm 8 is not optimal and loses to
+    alpha/T under strong correlation.
+
+    For a declared kernel, whose pieces are known, plans are the paper's own but for a few nano-epsilon. An estimated
+    model has a grid alone (losses about 6 % apart), so that the paper's plans for its chains may be up to 4 % better.
+
+    Args:
+        envelope: leakage bound in both directions.
+        alpha: bound on the temporal leakage [nano-epsilon].
+        horizon: number of releases.
+        budget: the plan.
+        day_cap: largest loss of a day [nano-epsilon].
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
     """
     leaked = TemporalLosses(envelope)
     constant = infinite_horizon_loss(envelope, alpha)
@@ -79,7 +100,11 @@ def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, bu
 
 
 def largest_feasible(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest whole loss up to `most` that `holds`, which is true up to some loss; or 0."""
+    """Largest whole loss up to `most` for which `holds`, which is true up to some loss; 0 if there is none.
+
+    >>> largest_feasible(lambda loss: 3 * loss <= 10, 8)
+    3
+    """
     if holds(most):
         return most
     low, high = 0, most

@@ -53,11 +53,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One rule of a notion, `method` its name in few words.
+    """One rule of a notion; `method` is its name in few words.
 
-    `keys` returns what [promise] would have to say, beside the notion, for a figure of at most so much epsilon; caps
-    and age come from the run file unless it names them. `figure` is the figure that is kept, "" for the first one that
-    the promise bounds besides the day and the total. `reason` says why there is no such promise for this run file.
+    `keys` returns the keys of [promise], beside the notion, for a bound of so much epsilon; caps and age come from the
+    run file unless they are among the keys. `figure` is the name of the bound that is kept, "" for the first one that
+    the promise limits besides the day and the total. `reason` tells why no such promise exists for this run file.
     """
 
     method: str
@@ -67,7 +67,7 @@ class Alternative:
 
 
 def unavailable(reason: str) -> Alternative:
-    """Return what stands for a notion whose parameters nobody named, and why."""
+    """Return the alternative of a notion without parameters for this run file, with the reason."""
     return Alternative("", amount_in(""), reason=reason)
 
 
@@ -81,7 +81,7 @@ def amount_in(key: str, **keys: object) -> Callable[[Decimal], Keys]:
 
 
 def part(amount: Decimal, days: int) -> Decimal:
-    """Return one day's part of an amount, in whole 1e-9 epsilon, rounded down.
+    """Return the share of one day of an amount [epsilon], rounded down to nano-epsilon.
 
     >>> part(Decimal(1), 3)
     Decimal('0.333333333')

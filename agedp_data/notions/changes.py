@@ -1,4 +1,4 @@
-"""What released rows say of a change of a household's use of a day by at most so much (MATHS 6); always true."""
+"""Loss of released rows about a bounded change of a household's use of a day (MATHS.md, section 6); assumption-free."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agedp_data.notions.w_event import largest_window
 
 
 class BoundedChangeLosses:
-    """What each day of a history that grows says of changes of at most `size_wh`: rows seen before are not seen again.
+    """Loss of each day of a growing history about changes of at most `size_wh`; earlier rows are not read again.
 
     The parts of a day's rows add up exactly, and the day is rounded up.
     """
@@ -64,7 +64,7 @@ class BoundedChangeLosses:
 
 @dataclass(frozen=True, slots=True)
 class BoundedChangeLoss:
-    """What rows say of a change by at most `size_kwh` of a household's use of a day, and of a window of such days."""
+    """Accountant of the loss about a change by at most `size_kwh` of a household's day, and of a window of days."""
 
     size_kwh: Decimal
     publication: Publication = field(hash=False)

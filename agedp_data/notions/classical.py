@@ -1,4 +1,7 @@
-"""Classical differential privacy: every day spends its amount and the amounts add up (Dwork et al. 2006)."""
+"""Classical differential privacy: a constant loss a day, and sequential composition over the days.
+
+Example: epsilon_per_day = 0.5 and epsilon_total = 9 permit 18 released days.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,16 @@ from agedp_data.notions.parameters import Epsilon, wrong
 
 
 class Classical(EnforcedPromise):
-    """Each day of the data spends at most `epsilon_per_day`; nothing is assumed about the households."""
+    r"""Each day of the data spends at most `epsilon_per_day`; nothing is assumed about the households.
+
+    .. math:: \Pr[M(x) \in S] \le e^{\varepsilon} \Pr[M(x') \in S]
+
+    for datasets that differ in one household's day; the losses of several days add up (sequential composition).
+
+    References:
+        Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC, 2006.
+        https://doi.org/10.1007/11681878_14
+    """
 
     name: ClassVar[str] = "classical"
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower"}
@@ -88,7 +100,16 @@ class Classical(EnforcedPromise):
 
 
 def refuse_day_above_caps(promise: EnforcedPromise, day: int, key: str = "epsilon_per_day") -> None:
-    """Refuse parameters under which one day's amount exceeds a cap: the series would never begin."""
+    """Refuse parameters under which one day's loss exceeds a cap: the series would never begin.
+
+    Args:
+        promise: the promise with its caps.
+        day: loss of the first day [nano-epsilon].
+        key: key of [promise] that the message names.
+
+    Raises:
+        PydanticCustomError: the loss exceeds `max_day_epsilon` or `epsilon_total`.
+    """
     if day > promise.day_cap:
         raise wrong("is more than max_day_epsilon permits; lower it or raise the cap", key)
     if promise.total_cap is not None and day > promise.total_cap:

@@ -1,13 +1,12 @@
-"""Discounted differential privacy: losses that count less as they age (Farokhi, ICCPS 2020: [F]).
+"""Discounted differential privacy: losses whose weight falls with their age (Farokhi, ICCPS 2020: [F]).
 
-Decisions. The schedule is gone through release by release: the k-th day that is released gets its k-th loss, whatever
-days were skipped between, and a series with `horizon_days` closes after that many. Days that come in another order, an
-amended epsilon or a backlog leave less than the schedule says; then a day gets what is left, and "renewal" is what
-is left and nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no
-other, and `agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified
-constant; its own constant breaks the promise for some rates and cannot be asked for. Under clock = "publication-day" a
-day that finds nothing left is skipped as well: on another date there might be something, but a backlog would hold up
-the series for ever.
+Decisions. The schedule goes release by release: the k-th released day gets its k-th loss, whatever days were skipped
+between, and a series with `horizon_days` closes after that many. Days that come in another order, an amended epsilon or
+a backlog leave less than the schedule has; then a day gets the remaining loss, and "renewal" is the remaining loss and
+nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no other day, and
+`agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified constant; the
+paper's constant breaks the promise for some rates and is not offered. Under clock = "publication-day" a day without a
+remaining loss is skipped as well: on another date there might be some, but a backlog would hold up the series for ever.
 """
 
 from __future__ import annotations
@@ -70,9 +69,19 @@ _OPENING: dict[Clock, str] = {
 
 
 class Discounted(EnforcedPromise):
-    """The discounted sum of the losses is at most `epsilon` at every day ([F] Definitions 10 and 14).
+    r"""The discounted sum of the losses is at most `epsilon` on every day.
 
-    A loss j days old counts rate^j ("exponential") or 1/(1 + rate j) ("hyperbolic"); `clock` says of which days.
+    .. math:: \sum_{k \le t} a(t-k)\, \varepsilon_k \le \varepsilon \;\; \text{for every } t, \qquad
+        a(j) = \alpha^j \text{ or } \frac{1}{1 + \beta j}
+
+    Source: [F] Definitions 10 ("exponential") and 14 ("hyperbolic"). Errata: the definitions need "for every t"; after
+    Definition 13 the factor is 1/(1 + beta (t-k)); Corollary 16's constant is too small for some beta, so that "paper"
+    takes the certified one (MATHS.md, section 5). `clock` decides from which day the age j counts.
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS,
+        2020.
+        https://doi.org/10.48550/arXiv.1908.03995
     """
 
     name: ClassVar[str] = "discounted"
@@ -142,7 +151,7 @@ class Discounted(EnforcedPromise):
 
     @property
     def opening(self) -> str:
-        """Return the first line of a statement: which clock old losses are told by."""
+        """Return the first line of a statement: the clock of the discount."""
         return _OPENING[self.clock].format(what=format_weight(self.discount, self.rate))
 
     @property

@@ -1,4 +1,4 @@
-"""What discounted losses of a ledger's rows come to: the figures of a discount, whatever was promised ([F], MATHS 5).
+"""Bounds on the discounted loss of released rows, whatever the promise is ([F], MATHS.md, section 5).
 
 [F] is F. Farokhi, Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon, ICCPS 2020.
 """
@@ -28,7 +28,7 @@ _OF_CLOCK: Final[dict[Clock, str]] = {"data-day": "days of the data", "publicati
 
 @dataclass(frozen=True, slots=True)
 class DiscountedLoss:
-    """What the losses of all days come to when older ones count less; needs no assumption, whatever was promised."""
+    """Accountant of the discounted loss: the discounted sum of all days' losses, free of assumptions."""
 
     discount: DiscountName
     rate: Decimal
@@ -63,11 +63,15 @@ class DiscountedLoss:
 
 
 def format_weight(discount: DiscountName, rate: Decimal) -> str:
-    """Return the weight of a loss j days old as people write it."""
+    """Return the weight of a loss j days old as people write it.
+
+    >>> format_weight("exponential", Decimal("0.99")), format_weight("hyperbolic", Decimal(3))
+    ('0.99^j', '1/(1 + 3 j)')
+    """
     return f"{rate}^j" if discount == "exponential" else f"1/(1 + {rate} j)"
 
 
 @lru_cache(maxsize=64)
 def discount_weights(discount: DiscountName, rate: Decimal) -> DiscountWeights:
-    """Return the sums of a discount in whole 1e-9, one for equal ones."""
+    """Return the weights of a discount, one object for equal ones."""
     return DiscountWeights(discount, rate)

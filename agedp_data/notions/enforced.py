@@ -1,4 +1,4 @@
-"""How a promise is kept, for every notion alike: caps first, then the rule of the notion."""
+"""Enforcement of a promise, the same for every notion: the caps first, then the notion's own rule."""
 
 from __future__ import annotations
 
@@ -38,11 +38,15 @@ class EnforcedPromise(Promise, ABC):
 
     @abstractmethod
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
-        """Return what the notion wants the whole of `day` to spend, given the losses of all other days."""
+        """Return the loss that the notion plans for `day` as a whole [nano-epsilon], given the losses of other days."""
 
     @abstractmethod
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if `new_row` after `history` breaks the rule of the notion (the caps hold already)."""
+        """Refuse `new_row` if with it the history breaks the rule of the notion; the caps hold already.
+
+        Raises:
+            Refused: the rule would be broken; the message has day, bound and excess.
+        """
 
     @abstractmethod
     def figures(
@@ -97,7 +101,17 @@ class EnforcedPromise(Promise, ABC):
 
 
 def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int]) -> None:
-    """Raise Refused if `what` would come to more than the bound (its key and amount); None is infinite."""
+    """Refuse a value above a bound.
+
+    Args:
+        day: ISO date of the release.
+        what: subject of the message.
+        value: loss that the release would reach [nano-epsilon]; None is infinite.
+        bound: key of [promise] and its value [nano-epsilon].
+
+    Raises:
+        Refused: the value exceeds the bound.
+    """
     key, limit = bound
     if value is None:
         raise Refused(f"{day}: {what} would be infinite, {key} = {format_epsilon(limit)}; nothing was drawn")

@@ -1,7 +1,7 @@
-"""Discounted sums of whole losses, exact: weights are whole numbers of 2^-64, rounded up, losses stay whole.
+"""Discounted sums of losses in nano-epsilon, exact: weights are integers in units of 2^-64, rounded up.
 
-A sum is at its largest on a day with a loss, for weights do not increase. So a promise is kept for ever if it is kept
-on these days, and one more loss of x on day n is permitted if x w(t-n) fits on every such day t from n on.
+A sum is largest on a day with a loss, since weights do not increase with age. So a promise holds for ever if it holds
+on these days, and a further loss x on day n is permitted if x w(t-n) fits on every such day t from n on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
 
 
 class DiscountWeights:
-    """What losses count by their age in days: rate^age, or 1/(1 + rate age)."""
+    r"""Weights of losses by their age in days, exact to 2^-64 and rounded up.
+
+    .. math:: a(j) = \alpha^j \text{ ("exponential")} \qquad a(j) = \frac{1}{1 + \beta j} \text{ ("hyperbolic")}
+
+    Source: [F] Definitions 9 and 13. Erratum: after Definition 13 the factor is 1/(1 + beta (t-k)).
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS,
+        2020.
+        https://doi.org/10.48550/arXiv.1908.03995
+    """
 
     def __init__(self, discount: DiscountName, rate: Decimal) -> None:
         self._discount = discount
@@ -75,7 +85,13 @@ class DiscountWeights:
         return weighted_sum_to_nano(max((self.total(losses, day) for day in days), default=0))
 
     def available(self, losses: Mapping[int, int], day: int, bound: int) -> int:
-        """Return how much more about a day keeps the discounted sum within `bound` on every day; below 0 if none."""
+        """Largest further loss on a day that keeps the discounted sum within `bound` on every day [nano-epsilon].
+
+        It is below 0 if the sum exceeds the bound already.
+
+        >>> DiscountWeights("exponential", Decimal("0.5")).available({1: 8}, 2, 10)  # 8 counts as 4 on day 2
+        6
+        """
         days = [day, *(loss_day for loss_day in losses if loss_day > day)]
         return min(
             ((bound << _BITS) - self.total(losses, later_day)) // self.weight(later_day - day) for later_day in days
@@ -94,7 +110,11 @@ class DiscountWeights:
 
 
 def weighted_sum_to_nano(total: int) -> int:
-    """Return a sum in 2^-64 in whole losses, rounded up."""
+    """Return a weighted sum, in nano-epsilon times 2^-64, in nano-epsilon, rounded up.
+
+    >>> weighted_sum_to_nano(3 << 64), weighted_sum_to_nano((3 << 64) + 1)
+    (3, 4)
+    """
     return -(-total >> _BITS)
 
 

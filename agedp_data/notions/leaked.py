@@ -1,20 +1,20 @@
-"""What released days say about any one day under a frozen envelope: temporal leakage of ledger rows (MATHS 4).
+"""Temporal leakage of released rows about any one day, under a leakage bound, in nano-epsilon ([T], MATHS.md 4).
 
-Everything is integer arithmetic on whole 1e-9 epsilon, so that what is planned, admitted and stated are the same
-numbers. With m steps a day, e_k the loss of day k and g days between one day that was released and the next,
+All arithmetic is on integers, so that the planned, the admitted and the stated numbers are the same. With m steps a
+day, e_k the loss of day k and g days between one released day and the next,
 
     c_k = e_k + L_back(m g)(c_(k-1)),   C_k = e_k + L_ahead(m g)(C_(k+1)),
     TPL_k = e_k + L_back(1 + m (g_before - 1))(c_(k-1)) + L_ahead(1 + m (g_after - 1))(C_(k+1)).
 
-It may LEAP over releases, which then say no more than the sum of their losses (`privacy.longer_memory`): instead of
-L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day forgets
-nothing (two values are never mistaken for each other, or its states are pairs of days) may forget in two. Of half-hours
-as of days: P(y | x) = P(y_far | x) P(y_near | y_far, x) for what releases y show of a day x, where another x changes
-the first factor by e^L(c_(k-j)) at most, and the second, whatever lies between, by e to the losses of y_near.
+The recursion may LEAP over releases, which then count by the sum of their losses (`privacy.longer_memory`): instead of
+L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day gives
+no mixing (two values are never confused, or its states are pairs of days) may mix in two. This holds for half-hours as
+for days: P(y | x) = P(y_far | x) P(y_near | y_far, x) for the outputs y about a day x, where another x changes the
+first factor by e^L(c_(k-j)) at most, and the second, whatever lies between, by e to the losses of y_near.
 
-Decisions. "Any one day" is a day without a release, too: between two days that were released it has e = 0, and before
-the first or behind the last one it never comes to more than that one does. A gap counts as so many days of the chain,
-also when the clock changes. Days enter by their own place in time, whatever the order in which they were released.
+Decisions. "Any one day" includes days without a release: between two released days such a day has e = 0, and before the
+first or after the last one its leakage never exceeds that day's. A gap counts as so many days of the chain, also when
+the clock changes. Days are composed by their own time, whatever the order in which they were released.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FURTHEST: Final = 7
 
 
 class DayLeakage(NamedTuple):
-    """What is said about one day: by its own release, by those before it and by those behind it."""
+    """Leakage about one day [nano-epsilon]: its own loss, the backward and the forward part."""
 
     day: int
     day_loss: int
@@ -40,14 +40,21 @@ class DayLeakage(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return what all of them say together."""
+        """Total temporal leakage, BPL + FPL - e = own loss + backward part + forward part ([T] eq. 10)."""
         return self.day_loss + self.backward + self.forward
 
 
 class TemporalLosses:
-    """Temporal leakage under an envelope; `losses` are by the number of the day.
+    """Temporal leakage of losses by the number of the day, under a leakage bound.
 
-    With `leaping` = False no release is leapt over, as in [T]: the figures are never below, and their plans others.
+    Source: [T] Definitions 5 to 8, eqs. 5, 10 and 11, with L for daily releases as in the head of this module. Erratum:
+    in eqs. 5, 10 and 11 "=" must read "<=".
+
+    With `leaping` = False no release is leapt over, as in [T]: the bounds are never below, and the plans differ.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
     """
 
     def __init__(self, envelope: LeakageBoundLike, *, leaping: bool = True) -> None:
@@ -63,16 +70,16 @@ class TemporalLosses:
         self._backward_side = _OneSidedLosses(self, BACKWARD)
 
     def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:
-        """Yield what all releases say about each day on which there is one, in the order of the days."""
+        """Yield the leakage about each day with a release, in the order of the days."""
         days, back, ahead = self._sides(losses, 0)
         for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
             yield DayLeakage(day, losses[day], earlier, later)
 
     def largest(self, losses: Mapping[int, int], *, endless: int = 0) -> int | None:
-        """Return the most that is said about any one day, None if that is infinite.
+        """Largest leakage about any one day [nano-epsilon], None if that is infinite.
 
-        `endless` is the loss of every day behind the newest, for ever. As many of these days are looked at as a leap
-        is long: further ones can leap over them, so that nothing builds up any more but towards the limit.
+        `endless` is the loss of every day after the newest, for ever. As many of these days are examined as a leap is
+        long: further ones can leap over them, so that nothing builds up any more but towards the limit.
         """
         limit = self.limit(endless)
         if limit is None:
@@ -82,11 +89,11 @@ class TemporalLosses:
         return max((limit, *(value for _, value in self._day_leakages({**losses, **to_come}, endless))))
 
     def day_of_largest_leakage(self, losses: Mapping[int, int]) -> tuple[int, int]:
-        """Return a day about which most is said, with a release if possible, and how much; some loss is above 0."""
+        """Return a day with the largest leakage, with a release if possible, and the leakage; some loss is above 0."""
         return max(self._day_leakages(losses, 0), key=lambda day_and_leakage: day_and_leakage[1])
 
     def _day_leakages(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:
-        """Yield (day, what is said about it) for the days with a release, then those between that may be told most."""
+        """Yield (day, leakage) for the days with a release, then for the days between at which it may be largest."""
         days, back, ahead = self._sides(losses, endless)
         for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
             yield day, losses[day] + earlier + later
@@ -96,22 +103,28 @@ class TemporalLosses:
                 yield day + i, back.reaching(i, k + 1) + ahead.reaching(gap - i, releases_after)
 
     def limit(self, loss: int) -> int | None:
-        """Return what days of this loss, one after the other for ever, come to; None if that is infinite."""
+        """Leakage of days with this loss without end [nano-epsilon]; None if that is infinite."""
         if self.supremum(BACKWARD, loss) is None or self.supremum(FORWARD, loss) is None:
             return None
         return loss + self._endless(BACKWARD, loss).reaching(1) + self._endless(FORWARD, loss).reaching(1)
 
     def supremum(self, direction: str, loss: int) -> int | None:
-        """Return what days of this loss build up to on one side, the newest included; None if that is infinite."""
+        r"""Supremum of the leakage of daily releases with this loss on one side, the newest included [nano-epsilon].
+
+        .. math:: c^* = \sup_c \; e + L(c)
+
+        Source: [T] Theorem 11. Erratum: the supremum is over all pairs of rows and prefixes, not the maximising pair of
+        one loss. None if it is infinite.
+        """
         suprema = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
         return min((value for value in suprema if value is not None), default=None)
 
     def carry(self, direction: str, days: int) -> LossAtAge:
-        """Return how a loss passes on to the same end of a day so many days away."""
+        """Return L from one end of a day to the same end of a day so many days away."""
         return self._at(direction, self.steps_per_day * days)
 
     def reach(self, direction: str, days: int) -> LossAtAge:
-        """Return how a loss passes on to the whole of a day so many days away."""
+        """Return L from one end of a day to the whole of a day so many days away."""
         return self._at(direction, 1 + self.steps_per_day * (days - 1))
 
     def _sides(self, losses: Mapping[int, int], endless: int) -> tuple[list[int], _OneSidedLosses, _OneSidedLosses]:
@@ -137,12 +150,11 @@ class TemporalLosses:
 
 
 class _OneSidedLosses:
-    """Releases in the order in which they come nearer, and what they say together from one side.
+    """Releases in the order in which they come nearer, and their composed loss from one side.
 
-    Places are numbers of days that grow towards what is told about (forward, the negative ones). `reached` is what the
-    releases before each one say about the whole of its day. Releases that are only imagined lie on the days directly
-    before the first one and come first in `_day_numbers`, `_spent` and `_composed`: so many entries more than in
-    `reached`.
+    Day numbers grow towards the protected day (forward, the negative ones). `reached` is the leakage of the releases
+    before each one about the whole of its day. Releases that are only imagined lie on the days directly before the
+    first one and come first in `_day_numbers`, `_spent` and `_composed`: so many entries more than in `reached`.
     """
 
     def __init__(self, leaked: TemporalLosses, direction: str) -> None:
@@ -183,15 +195,16 @@ class _OneSidedLosses:
             self._composed.append(loss + carried)
 
     def reaching(self, gap: int, number: int | None = None) -> int:
-        """Return what the first so many releases (or all) say about the whole of a day so far from the last of them."""
+        """Return the leakage of the first `number` releases about the whole of a day, `gap` days from the last."""
         count = len(self._composed) if number is None else number + self._imagined
         return self._least(self._day_numbers[count - 1] + gap, count, self._leaked.reach) if count else 0
 
     def lasting(self, gap: int, number: int) -> set[int]:
-        """Return the days of the gap behind the first so many releases that may be told most about.
+        """Return the days of the gap after the first so many releases at which the leakage may be largest.
 
-        What these say drops where any release that may be leapt to comes to the next tabulated age. What the other side
-        says only grows on the way there, so the last day before each drop is told as much about as those before it.
+        The leakage of these releases drops where any release that may be leapt to comes to the next tabulated age. That
+        of the other side only grows on the way there, so the last day before each drop has at least the leakage of
+        those before it.
         """
         if gap == 1:
             return set()

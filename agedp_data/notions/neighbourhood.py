@@ -1,13 +1,13 @@
-"""delta-neighbourhood privacy: small changes of a day are protected well, larger ones in proportion ([D], MATHS 6).
+"""delta-neighbourhood privacy: small changes of a day have a small loss, larger ones in proportion ([D], MATHS.md 6).
 
-[D] is Fang and Chang, 2014. The loss of a change by at most delta sets the noise, bounded over sliding windows of days
-of the data. What is recorded, capped and fed to every other notion is the loss of a change of any size: for a mean
-clamp/delta times as much, so that max_day_epsilon often binds; then small changes cost less than was asked for.
+[D] is Fang and Chang, 2014. The loss of a change by at most delta sets the noise, bounded over windows of days of the
+data. The recorded loss, which the caps bound and every other notion composes, is that of a change of any size: for a
+mean clamp/delta times as much, so that max_day_epsilon often binds; then small changes lose less than the bound.
 
-Decisions. Several series share what is granted about small changes; each then has its own ratio to the full range. A
-histogram says of a small change as much as of any (it may cross an edge), so nothing is gained on it. "per-request" is
-a window_days-th, since a window has at most so many days; "offline" plans every day of a known period, given up or
-skipped ones too, and never spends more than the days near have left. A day beyond such a plan would get its least.
+Decisions. Several series share the loss about small changes; each then has its own ratio to the full range. A histogram
+has the same loss for a small change as for any (it may cross an edge), so nothing is gained on it. "per-request" is a
+window_days-th, since a window has at most so many days; "offline" plans every day of a known period, skipped ones too,
+and never spends more than the days near have left. A day beyond such a plan would get its least.
 """
 
 from __future__ import annotations
@@ -59,10 +59,19 @@ _UNBOUND: Final = Publication()
 
 
 class Neighbourhood(EnforcedPromise):
-    """Changes by at most `delta_kwh` of a household's days cost at most `epsilon_per_window` in any window ([D]).
+    r"""Changes by at most `delta_kwh` of a household's days lose at most `epsilon_per_window` in any window of days.
 
-    `spend`: "fraction" of what is left in the window, "per-request" a window_days-th, "offline" the plan with the least
-    noise over the period.
+    .. math:: \sum_{k=t}^{t+w-1} \varepsilon_k(\delta) \le \varepsilon, \qquad
+        \varepsilon_k(x) = \varepsilon_k \frac{\Delta f(x)}{\Delta f}
+
+    with the sensitivity to a change of size x over that to any change: for a mean x/clamp. Source: [D] (MATHS.md,
+    section 6). Errata: the labels bounded and unbounded are swapped; "sensitivity is still 2" holds for moves below
+    delta only. `spend`: "fraction" of the window's remaining loss, "per-request" 1/w of the bound, "offline" the plan
+    with the least noise over the period.
+
+    References:
+        [D] Fang, Chang: Differential privacy with delta-neighbourhood for spatial and dynamic datasets. ASIACCS, 2014.
+        https://doi.org/10.1145/2590296.2590320
     """
 
     name: ClassVar[str] = "neighbourhood"
@@ -177,7 +186,7 @@ class Neighbourhood(EnforcedPromise):
         )
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:
-        """Return the part of a day's loss that gives a series its share of what is said about small changes."""
+        """Return the part of a day's loss that gives a series its share of the loss about small changes."""
         return self._publication.share(series, share, self.delta_wh)
 
     def loss(
@@ -213,7 +222,11 @@ class Neighbourhood(EnforcedPromise):
         return min(available, plan[index] if 0 <= index < len(plan) else min(plan))
 
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if a window that contains the day would say too much about small changes."""
+        """Refuse a release with which a window that contains the day loses too much about small changes.
+
+        Raises:
+            Refused: it does.
+        """
         del envelope
         spent = fullest_window(self._small.with_next(history, new_row), new_row.day, days=self.window_days)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"

@@ -1,7 +1,7 @@
-"""What a notion of privacy is: a promise's parameters, what a day may spend, what rows come to under it.
+"""What a notion of privacy is: parameters of a promise, the budget of a day, and bounds of released rows.
 
-Losses are whole numbers of 1e-9 epsilon (`losses`); a day's loss is the sum over its released rows, whatever
-their series: all releases of a population enter every figure. Days are ISO text, as in the ledger.
+Losses are integers in nano-epsilon (`losses`). A day's loss is the sum over its released rows, whatever their series:
+all releases of a population enter every bound. Days are ISO text, as in the ledger.
 """
 
 from __future__ import annotations
@@ -114,10 +114,10 @@ class LeakageBoundLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LossBound:
-    """What a set of releases comes to: `value` in whole 1e-9 epsilon, None if infinite or not to be had.
+    """One row of a statement: an upper bound on a loss, `value` in nano-epsilon, None if infinite or not available.
 
-    `kind` says whether it is always true or holds under `assumption`; `about` names what is protected; `odds` whether
-    e^value bounds by how much the odds of a guess about it change, which a sum of discounted losses does not.
+    `kind` is its class, assumption-free or conditional on `assumption`; `about` is its scope; `odds` tells whether
+    e^value bounds a change of odds, which a sum of discounted losses does not.
     """
 
     name: str
@@ -278,7 +278,7 @@ class Promise(Section):
 
 
 def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
-    """Return the loss of each day of the data: the sum over its released rows."""
+    """Return the loss of each day of the data [nano-epsilon]: the sum over its released rows."""
     losses: dict[str, int] = {}
     for row in history:
         if row.state == "released":
@@ -317,9 +317,12 @@ class ReleaseHistory:
 
 
 def spent_figures(losses: dict[str, int]) -> list[LossBound]:
-    """Return the two figures that are always true: the largest loss of a day, and the sum.
+    """Return the two assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
 
-    >>> [figure.value for figure in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
+    Args:
+        losses: loss of each day [nano-epsilon].
+
+    >>> [bound.value for bound in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
     """
     day = LossBound(DAY_FIGURE, max(losses.values(), default=0), "assumption-free", "any one day of one household")

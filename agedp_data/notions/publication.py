@@ -1,8 +1,8 @@
-"""What is published under a promise: its series and how far a small change moves them, and the days of its schedule.
+"""What is published under a promise: its series with their sensitivities, and the days of its schedule.
 
-A notion that protects small changes better than large ones must know what a change of a size does to each released row.
-A row's recorded loss is that of a change of any size, sensitivity/scale; of a smaller change it is the part
-sensitivity(change)/sensitivity of that, by the terms under which the row was charged.
+A notion that protects small changes better than large ones needs the loss of a change of a given size about each row.
+A row's recorded loss is that of a change of any size, sensitivity/scale; a smaller change has the part
+sensitivity(change)/sensitivity of it, by the series under which the row was charged.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Temporal privacy: what all releases say about any one day (Cao, Yoshikawa, Xiao and Xiong, IEEE TKDE 2018: [T]).
+"""Temporal privacy: a bound on the leakage of all releases about any one day ([T]).
 
-Decisions. The k-th day that is released gets the k-th loss of a plan made for days in a row. Where days came in another
-order, under an amended alpha or a newer model, what is left of the plan is lowered as far as it takes, all of its
-losses alike, so that the days still to come keep theirs. Every release is weighed against alpha on every day, past
-ones and days without a release among them; so alpha holds whatever is released later on. A day may thus be left
-nothing near days that were released before (or next to nothing, which would buy noise alone), and is then skipped.
-What was said about a past day stays said. An alpha below it would end the series, so an amendment to one is refused; a
-newer model under which what is released says more than alpha does end it.
+Decisions. The k-th released day gets the k-th loss of a plan made for days in a row. Where days came in another order,
+under an amended alpha or a newer model, the rest of the plan is lowered as far as necessary, all of its losses alike,
+so that later days keep theirs. Every release is checked against alpha on every day, past ones and days without a
+release among them; so alpha holds whatever is released later on. A day may thus have no budget near days that were
+released before (or next to none, which would buy noise alone), and is then skipped. Leakage about a past day stays. An
+alpha below it would end the series, so an amendment to one is refused; a newer model under which the released days
+exceed alpha does end it.
 """
 
 from __future__ import annotations
@@ -50,9 +50,16 @@ _ABOUT = "any one day of one household, released or not, by all days released so
 
 
 class Temporal(EnforcedPromise):
-    """All releases together say at most `alpha` about any one day, past or future ([T] Definition 8).
+    r"""The total temporal leakage of all releases about any one day, past or future, is at most `alpha`.
 
-    `horizon_days = N` closes the series after N releases; without end each day gets the loss whose supremum is alpha.
+    .. math:: \max_k TPL_k \le \alpha, \qquad TPL_k = BPL_k + FPL_k - e_k
+
+    Source: [T] Definition 8. `horizon_days` = N closes the series after N releases; without end each day has the loss
+    whose supremum is alpha ([T] Algorithm 7). Plans: `allocated.temporal_allocation`.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
     """
 
     name: ClassVar[str] = "temporal"
@@ -141,7 +148,11 @@ class Temporal(EnforcedPromise):
         return loss_left if loss_left * _RESIDUE >= planned else 0
 
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if all releases would say more than alpha about some day, or if the series is over."""
+        """Refuse a release with which the leakage about some day exceeds alpha, or after `horizon_days` releases.
+
+        Raises:
+            Refused: either is the case.
+        """
         losses = self.losses_with(history, new_row)
         released = sum(loss > 0 for loss in losses.values())
         if self.horizon_days != "unlimited" and new_row.loss > 0 and released > self.horizon_days:
@@ -153,12 +164,16 @@ class Temporal(EnforcedPromise):
         refuse_above(new_row.day, "what all releases say about one day", bound, ("alpha", floor_nano(self.alpha)))
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if under this envelope what is released says more than alpha about some day."""
+        """Refuse if under this leakage bound the leakage of the released days exceeds alpha about some day.
+
+        Raises:
+            Refused: it does; releases stop.
+        """
         for reason in self.broken(history, envelope).values():
             raise Refused(f"{reason}; releases stop, nothing is rewritten")
 
     def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
-        """Return alpha if under this envelope what is released says more than it about some day."""
+        """Return alpha, with the reason, if the released days exceed it about some day under this leakage bound."""
         losses = losses_by_day_number(self._day_losses.of(history))
         if not any(losses.values()):
             return {}
@@ -172,7 +187,7 @@ class Temporal(EnforcedPromise):
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
-        """Return the largest loss of a day, the total, and the most that is said about any one day so far."""
+        """Return the largest loss of a day, the total, and the largest leakage about any one day so far."""
         return [*spent_figures(day_losses(history)), *TemporalLeakage().figures(history, envelope, at)]
 
     @classmethod
@@ -242,14 +257,14 @@ class Temporal(EnforcedPromise):
 
 @dataclass(frozen=True, slots=True)
 class TemporalLeakage:
-    """What all days released so far say about any one day, whatever was promised."""
+    """Accountant of the temporal leakage about any one day by all days released so far, whatever the promise is."""
 
     name: ClassVar[str] = "temporal"
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
-        """Return the most that is said about any one day; nothing under a model that has no losses ahead."""
+        """Return the largest leakage about any one day; nothing under a model without forward leakage."""
         del at
         if envelope is None or not envelope.looks_ahead:
             return []

@@ -1,7 +1,7 @@
-"""Losses of several days put together under a model, in whole 1e-9 epsilon: integers only, kept as days are added.
+"""Composition of the losses of several days under a model, incremental, in nano-epsilon ([A] eq. 25, MATHS.md 3).
 
-Adding the newest day costs one step, whatever lies before it; adding an older one repeats the steps behind it,
-once, when the risk is next asked for. So the figures of a series take one pass, not one for each publication.
+A further newest day costs one step; an older one repeats the steps after it, once, when the risk is next computed. So
+the bounds of a series take one pass, not one for each publication.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class AgedLeakageLike(Protocol):
-    """What is left of a whole loss at an age in steps: `aged.Forgotten`."""
+    """The leakage function at an age in steps: `aged.AgedLeakage`."""
 
     @property
     def envelope(self) -> ComposableModel:
@@ -36,11 +36,20 @@ class ComposableModel(Protocol):
 
 
 class ComposedLoss:
-    """Days and their losses; `risk` says what they come to about the present.
+    r"""Days and their losses [nano-epsilon]; `risk` is their composed loss about the present.
 
-    With assume = "markov" releases compose through the gaps between their inputs, z_k = e_k + L_gap(z_(k-1)) ([A]
-    eq. 25 in its corrected form: sort by input time), and the present sees L_age(z_n). With "curve" nothing is known
-    of the joint law: min over j of L_(age_j)(e_j) + the other losses (MATHS 2b).
+    With assume = "markov", over the gaps between the inputs:
+
+    .. math:: z_1 = e_1, \qquad z_k = e_k + L_{g_k}(z_{k-1}), \qquad \varepsilon(t) = L_{age}(z_n)
+
+    Source: [A] eq. 25. Erratum: its bracket is misplaced and its lookup is wrong for overlapping ages; releases are
+    sorted by the time of their input. With assume = "curve" the joint distribution is unknown (MATHS.md, section 2b):
+
+    .. math:: \varepsilon(t) \le \min_j \; L_{age_j}(e_j) + \sum_{k \ne j} e_k
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
     """
 
     def __init__(self, leakage: AgedLeakageLike, losses: Mapping[str, int]) -> None:

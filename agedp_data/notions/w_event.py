@@ -1,4 +1,8 @@
-"""w-event privacy: what any window of consecutive days says together (Kellaris et al., VLDB 2014)."""
+"""w-event privacy: a bound on the loss of any window of consecutive days.
+
+Decisions. A day without a release counts as loss 0, so that a window never skips it. A day that is released late is
+checked in all windows that contain it, those of later days among them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,18 @@ _WEEK: Final = 7
 
 
 class WEvent(EnforcedPromise):
-    """Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window`."""
+    r"""Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window`.
+
+    .. math:: \sum_{k=t}^{t+w-1} \varepsilon_k \le \varepsilon \quad \text{for every day } t
+
+    Source: Kellaris et al., Theorem 3. `spend` = "even" gives each day 1/w of the bound, "remaining" half of the loss
+    that its fullest window has left (the budget distribution of the paper).
+
+    References:
+        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. VLDB,
+        2014.
+        https://doi.org/10.14778/2732977.2732989
+    """
 
     name: ClassVar[str] = "w-event"
     slides: ClassVar[bool] = True
@@ -115,7 +130,7 @@ class WEvent(EnforcedPromise):
 
 @dataclass(frozen=True, slots=True)
 class WindowLoss:
-    """What any `window_days` consecutive days of the data come to."""
+    """Accountant of the w-event loss: the largest sum over `window_days` consecutive days of the data."""
 
     window_days: int
     name: ClassVar[str] = "w-event"
@@ -136,7 +151,14 @@ class WindowLoss:
 
 
 def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
-    """Return the largest sum over the windows of so many days that contain `day`.
+    """Largest loss of a window of `days` consecutive days that contains `day` [nano-epsilon].
+
+    Use it to find how much of a window's bound a further release on `day` may spend.
+
+    Args:
+        losses: loss of each released day [nano-epsilon]; a day that is missing counts as 0.
+        day: ISO date.
+        days: length of the window.
 
     >>> fullest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, "2013-01-03", days=2)
     5
@@ -151,7 +173,9 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
 
 
 def largest_window(losses: Mapping[str, int], *, days: int) -> int:
-    """Return the largest sum over any so many consecutive days; a day without a release counts 0.
+    r"""Largest loss of any `days` consecutive days [nano-epsilon]; a day without a release counts as 0.
+
+    .. math:: \max_t \sum_{k=t}^{t+w-1} \varepsilon_k
 
     >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=3)
     7
