@@ -30,12 +30,12 @@ def promises_json(work: Work, target: ComparisonTarget) -> dict[str, Any]:
 
 def _target_json(target: ComparisonTarget) -> dict[str, Any]:
     value = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
-    return {**value, "from": "the run file's promise" if target.own else "asked for"}
+    return {**value, "from": "the run file's promise" if target.from_run_file else "asked for"}
 
 
 def _offer_json(offer: NotionOffer, comparison: NotionComparison) -> dict[str, Any]:
     if offer.series is None or offer.figure is None:
-        return {"notion": offer.notion, "method": offer.method, "lacking": offer.lacking}
+        return {"notion": offer.notion, "method": offer.method, "lacking": offer.reason}
     return {
         "notion": offer.notion,
         "method": offer.method,
@@ -47,7 +47,7 @@ def _offer_json(offer: NotionOffer, comparison: NotionComparison) -> dict[str, A
         **({"needs": _needs_json(offer.needs)} if offer.needs else {}),
         **({} if offer.ahead is None else {"bounds_ahead": exact_text(offer.ahead)}),
         "promised": offer.promised,
-        "kept": offer.kept,
+        "kept": offer.meets_target,
         "cheapest": offer.cheapest,
     }
 

@@ -80,7 +80,7 @@ def _head_lines(comparison: NotionComparison) -> list[str]:
         if target.risk is not None
         else f"a noise of {target.error_kwh:g} kWh"
     )
-    origin = ", which the run file promises" if target.own else ""
+    origin = ", which the run file promises" if target.from_run_file else ""
     group = f"the smallest group by {comparison.groups}, which decides" if comparison.groups else "all in one mean"
     period = f"{len(comparison.days)} days from {comparison.days[0]}" + (
         " and on" if comparison.endless else f" to {comparison.days[-1]}"
@@ -217,8 +217,8 @@ def _loss_text(loss: int) -> str:
 def _impossible_lines(comparison: NotionComparison) -> Iterator[str]:
     reasons: dict[tuple[str, str], list[str]] = {}
     for offer in comparison.offers:
-        if offer.lacking:
-            reasons.setdefault((offer.notion, offer.lacking), []).append(offer.method)
+        if offer.reason:
+            reasons.setdefault((offer.notion, offer.reason), []).append(offer.method)
     if reasons:
         yield "cannot be had here:"
     for (notion, reason), methods in reasons.items():

@@ -7,7 +7,6 @@ only who is on the roster on which day. The examples decide nothing; keys that w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
@@ -21,6 +20,7 @@ from agedp_data.config.reading import validate_run_file
 from agedp_data.errors import AgedpError
 from agedp_data.model import Model, kernel_leakage_bound, public_text
 from agedp_data.notions import NOTIONS
+from agedp_data.notions.notion_text import NoiseExample
 from agedp_data.roster import Roster
 from pipelines.promise.promised_days import SimulatedDays
 from pipelines.run_file_draft import DraftPaths, draft
@@ -31,59 +31,9 @@ from pipelines.work import Work, engine_of
 _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
 """Pairs of epsilon and clamp_kwh; what is given takes their place."""
 
-_AMOUNTS: Final = ("epsilon_per_day", "epsilon_per_window", "alpha", "epsilon")
-"""The keys in which notions take their epsilon."""
-
 _NO_CAP: Final = "1000"
 _NOWHERE: Final = Path("/nowhere")
 """The folder of a run file that is never written: there is no ledger and no release in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One way to use a notion, and the words for it; `{e}` stands for the epsilon, `{days}` for the period."""
-
-    notion: str
-    words: str
-    keys: Mapping[str, str]
-
-
-_SETTINGS: Final = (
-    Setting("classical", "epsilon {e} for each day", {"epsilon_per_day": "{e}"}),
-    Setting(
-        "w-event",
-        "epsilon {e} for any 7 days together",
-        {"window_days": "7", "epsilon_per_window": "{e}", "spend": '"even"'},
-    ),
-    Setting(
-        "age-dependent",
-        "epsilon {e} for each day; a model bounds what is left of it with age",
-        {"epsilon_per_day": "{e}", "age_days": "2", "method": '"total_variation"', "secret": '"day"'},
-    ),
-    Setting(
-        "temporal",
-        "epsilon {e} about any one day by all {days} days, however slowly households mix",
-        {"alpha": "{e}", "horizon_days": "{days}", "budget": '"even"'},
-    ),
-    Setting(
-        "temporal",
-        "the same where every household mixes completely from day to day; a model lies between",
-        {"alpha": "{e}", "horizon_days": "{days}", "budget": '"best"'},
-    ),
-    Setting(
-        "discounted",
-        "epsilon {e} for the sum of all days, a day earlier counts 0.99 of it",
-        {
-            "discount": '"exponential"', "rate": "0.99", "epsilon": "{e}", "schedule": '"optimal"',
-            "horizon_days": "{days}", "clock": '"data-day"',
-        },
-    ),
-    Setting(
-        "neighbourhood",
-        "epsilon {e} about changes up to 1 kWh in any 7 days together",
-        {"delta_kwh": "1", "window_days": "7", "epsilon_per_window": "{e}", "spend": '"per-request"'},
-    ),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +66,12 @@ def noise_table(facts: FileFacts, given: OptionValues, roster: Roster) -> NoiseT
     model = _complete_mixing()
     rows = tuple(
         NoiseRow(
-            setting.notion,
-            setting.words.format(e="e", days=facts.days),
-            tuple(_noise(facts, given, setting, pair, roster, model) for pair in pairs),
+            notion.name,
+            example.description.format(e="e", days=facts.days),
+            tuple(_noise(facts, given, (notion.name, example), pair, roster, model) for pair in pairs),
         )
-        for setting in _settings()
+        for notion in NOTIONS
+        for example in notion.TEXT.examples
     )
     counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
     return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(own_epsilon and own_clamp), rows)
@@ -132,17 +83,10 @@ def _complete_mixing() -> Model:
     return Model(public_text({"source": "declared", "assume": "markov", "given": "kernel"}, envelope), envelope)
 
 
-def _settings() -> Iterator[Setting]:
-    """Yield the settings of all notions in their order."""
-    for notion in NOTIONS:
-        yield from (setting for setting in _SETTINGS if setting.notion == notion.name)
-
-
 def _amount(given: OptionValues) -> Decimal | None:
     """Return the epsilon that the options give the notion that they name."""
     notion = notion_of(given)
-    keys = [] if notion is None else [key for key in _AMOUNTS if key in notion.model_fields]
-    return next(filter(None, (_number(given, ("promise", key)) for key in keys)), None)
+    return None if notion is None else _number(given, ("promise", notion.TEXT.epsilon_key))
 
 
 def _number(given: OptionValues, key: Key) -> Decimal | None:
@@ -154,16 +98,21 @@ def _number(given: OptionValues, key: Key) -> Decimal | None:
 
 
 def _noise(
-    facts: FileFacts, given: OptionValues, setting: Setting, pair: tuple[Decimal, Decimal], roster: Roster, model: Model
+    facts: FileFacts,
+    given: OptionValues,
+    setting: tuple[str, NoiseExample],
+    pair: tuple[Decimal, Decimal],
+    roster: Roster,
+    model: Model,
 ) -> float | None:
-    """Return the noise of a setting [kWh per household], None if it releases no day."""
-    epsilon, clamp = pair
-    keys = {("promise", key): toml.format(e=f"{epsilon:f}", days=facts.days) for key, toml in setting.keys.items()}
+    """Return the noise of an example of a notion [kWh per household], None if it releases no day."""
+    (notion, example), (epsilon, clamp) = setting, pair
+    keys = {("promise", key): toml for key, toml in example.toml(e=f"{epsilon:f}", days=facts.days).items()}
     caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): quoted("unlimited")}
-    same = given.get(("promise", "notion")) == quoted(setting.notion)
+    same = given.get(("promise", "notion")) == quoted(notion)
     options = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
     filled = {
-        **caps, **keys, **options, ("promise", "notion"): quoted(setting.notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
+        **caps, **keys, **options, ("promise", "notion"): quoted(notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
         ("population", "min_households"): "1", ("model", "kernel"): quoted("example.csv"),
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip

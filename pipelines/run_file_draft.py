@@ -17,6 +17,7 @@ from agedp_data.config.messages import Problem
 from agedp_data.config.reading import validate_run_file
 from agedp_data.config.run import RunFile
 from agedp_data.errors import RunFileError
+from agedp_data.notions import NOTIONS
 from agedp_data.notions.parameters import Section
 from agedp_data.readers.layout import INTERVAL_MINUTES
 from pipelines.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, quoted
@@ -35,6 +36,8 @@ _TABLES: Final = ("input", "input.columns", "output", "population", "schedule", 
 _LAST: Final = ("max_day_epsilon", "epsilon_total")
 _COMMENTED: Final = 40
 _DISTRIBUTION: Final = quoted("distribution")
+_FURTHER: Final = {5: "five", 6: "six", 7: "seven"}.get(len(NOTIONS) - 1, str(len(NOTIONS) - 1))
+_ABOUT_CLASSICAL: Final = f"nothing is assumed about the households; `--notion` has {_FURTHER} more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: Dr
         "schedule": _schedule(facts, given),
         SERIES: [KeyLine("statistic", '"mean"')],
         "promise": [
-            KeyLine("notion", quoted(CLASSICAL), "nothing is assumed about the households; `--notion` has five more")
+            KeyLine("notion", quoted(CLASSICAL), _ABOUT_CLASSICAL),
         ],
     }
     if facts.dataset == "long":

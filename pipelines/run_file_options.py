@@ -2,7 +2,8 @@
 
 An option is written into the run file under its key, and the loader of run files checks it there: an option has no
 rule of its own. The table imports nothing, so that the list of options costs nothing. A test compares it with the
-models of the run file: a key that a new notion adds needs a line here, and the test names it.
+models of the run file. A key that only a new notion has needs no line: `notion_options` takes it from the notion, as
+soon as a command needs it.
 """
 
 from __future__ import annotations
@@ -193,6 +194,20 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
 FLAGS: Final[Mapping[Key, str]] = {option.key: option.flag for option in OPTIONS}
 _BY_NAME: Final[Mapping[str, RunFileOption]] = {option.name: option for option in OPTIONS}
 
+
+def notion_options() -> tuple[RunFileOption, ...]:
+    """Return the options of those keys of [promise] that have no line in `OPTIONS`; this imports the notions."""
+    from agedp_data.notions import NOTIONS  # noqa: PLC0415  (the list of commands must not wait for the notions)
+
+    options: dict[str, RunFileOption] = {}
+    for notion in NOTIONS:
+        for key in notion.model_fields:
+            if ("promise", key) not in FLAGS:
+                text = notion.TEXT.option_help.get(key, "key of this notion")
+                options.setdefault(key, _promise(key, "VALUE", f"{notion.name}: {text}"))
+    return tuple(options.values())
+
+
 OptionValues = Mapping[Key, str]
 """What options say: the TOML text of each key."""
 
@@ -206,7 +221,7 @@ def toml_of(given: Mapping[str, str | bool | None]) -> dict[Key, str]:
     texts: dict[Key, str] = {}
     for name, value in given.items():
         if value is not None and value is not False:
-            option = _BY_NAME[name]
+            option = _BY_NAME.get(name) or next(option for option in notion_options() if option.name == name)
             texts[option.key] = _toml(str(value), option.form)
     return texts
 

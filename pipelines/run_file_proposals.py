@@ -1,7 +1,8 @@
 """Proposals for the keys of a run file that nobody has decided yet, and the comments beside all of them.
 
-A proposal follows what is given, so that the proposals of one run file go together. A key that is not listed here, of a
-new notion, is proposed by its type: its first choice, or 1. A proposal is never taken without a decision.
+A proposal follows what is given, so that the proposals of one run file go together. A notion proposes values for its
+own keys (`NotionText.proposals`); any other key is proposed by its type: its first choice, or 1. A proposal is never
+taken without a decision.
 """
 
 from __future__ import annotations
@@ -73,8 +74,12 @@ class Proposals:
         """Return the proposal for a key."""
         if (table, key) in self._given:
             return self._given[table, key]
-        proposal = getattr(self, f"_{key}", None)
-        return str(proposal()) if proposal is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
+        notion = notion_of(self._given) if table == "promise" else None
+        if notion is not None and key in notion.TEXT.proposals:
+            return notion.TEXT.proposals[key]
+        if key in _COMPUTED:
+            return str(getattr(self, f"_{key}")())
+        return _PROPOSED.get((table, key)) or self._of_field(table, key)
 
     def comment(self, table: str, key: str) -> str:
         """Return what stands beside a key."""
@@ -136,15 +141,8 @@ class Proposals:
     def _rate(self) -> str:
         return "1" if self._given.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
 
-    def _schedule(self) -> str:
-        return quoted("optimal")
-
     def _spend(self) -> str:
-        return quoted("per-request" if ("promise", "delta_kwh") in self._given or self._is("neighbourhood") else "even")
-
-    def _is(self, name: str) -> bool:
-        notion = notion_of(self._given)
-        return notion is not None and notion.name == name
+        return quoted("per-request" if ("promise", "delta_kwh") in self._given else "even")
 
     def _method(self) -> str:
         return quoted("total_variation" if ("model", "curve") in self._given else "tight")
@@ -159,17 +157,16 @@ class Proposals:
         return f"[{self._facts.first}, {self._facts.last}]"
 
 
+_COMPUTED: Final[frozenset[str]] = frozenset(
+    (
+        "min_households", "epsilon_per_day", "max_day_epsilon", "epsilon_total", "clamp_kwh", "bins_kwh",
+        "horizon_days", "budget", "rate", "spend", "method", "assume", "step", "period",
+    )
+)  # fmt: skip
+"""Keys whose proposal follows from other keys or from the files."""
+
 _PROPOSED: Final[Mapping[Key, str]] = {
     ("promise", "age_days"): "2",
-    ("promise", "secret"): quoted("day"),
-    ("promise", "alpha"): "1",
-    ("promise", "discount"): quoted("exponential"),
-    ("promise", "epsilon"): "1",
-    ("promise", "clock"): quoted("data-day"),
-    ("promise", "window_days"): "7",
-    ("promise", "epsilon_per_window"): "1",
-    ("promise", "fraction"): "0.2",
-    ("promise", "delta_kwh"): "1",
     ("model", "states"): "12",
     ("model", "edges"): quoted("quantile"),
     ("model", "chain"): quoted("homogeneous"),

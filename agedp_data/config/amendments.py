@@ -1,7 +1,8 @@
-"""What an amendment may change: one table of rules for the keys of a contract, and a verdict on each change.
+"""What an amendment may change: a rule for each key of a contract, and a verdict on each change.
 
-A promise may be tightened, never loosened. Whatever the table does not name is never changed: a new key of the
-run file is refused until somebody has decided which way it loosens.
+A promise may be tightened, never loosened. The rules of a notion's parameters are the notion's (`Promise.TIGHTENING`);
+`RULES` has those of the keys that all notions share and of the other tables. A key without a rule never changes: a new
+key of the run file is refused until somebody has decided which way it loosens.
 
 Decisions. A missing key that bounds something counts as no bound, so that writing one is allowed and removing
 one is not. A new model is allowed because it loosens nothing by itself: of the models that the
@@ -16,10 +17,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
+
+from agedp_data.notions import NOTIONS
 
 Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "witness", "never"]
 Verdict = Literal["allowed", "refused"]
@@ -43,15 +46,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "series.*.share": "share",
     "series.*.values": "coarser",
     "promise.age_days": "raise",
-    "promise.alpha": "lower",
-    "promise.epsilon": "lower",
-    "promise.epsilon_per_day": "lower",
-    "promise.epsilon_per_window": "lower",
     "promise.epsilon_total": "lower",
-    "promise.horizon_days": "lower",
     "promise.max_day_epsilon": "lower",
-    "promise.risk": "lower",
-    "promise.window_days": "raise",
     "model.*": "either",
 }
 """By dotted key; "series.*" is a series as a whole, "model.*" the model or any key of it."""
@@ -100,13 +96,14 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     >>> change.key, change.old, change.new, change.verdict
     ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
     """
-    whole = _on_one_side(old, new)
-    before, after = _entries(old, whole), _entries(new, whole)
+    units = _on_one_side(old, new)
+    old_values, new_values = _entries(old, units), _entries(new, units)
     fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}
+    notions = [_table(terms, "promise").get("notion") for terms in (old, new)]
     return tuple(
-        _judged(key, before.get(key, ABSENT), after.get(key, ABSENT), fits=fits)
-        for key in sorted(before.keys() | after.keys())
-        if before.get(key) != after.get(key)
+        _judged(key, rule_of(key, notions), old_values.get(key, ABSENT), new_values.get(key, ABSENT), fits=fits)
+        for key in sorted(old_values.keys() | new_values.keys())
+        if old_values.get(key) != new_values.get(key)
     )
 
 
@@ -118,25 +115,25 @@ def _on_one_side(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[st
 
 
 def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = contract.get(name)
-    return found if isinstance(found, Mapping) else {}
+    table = contract.get(name)
+    return table if isinstance(table, Mapping) else {}
 
 
-def _entries(value: Mapping[str, Any], whole: frozenset[str], above: str = "") -> dict[str, str]:
+def _entries(value: Mapping[str, Any], units: frozenset[str], above: str = "") -> dict[str, str]:
     """Return (dotted key, JSON text) of everything that is no table, or is taken as a whole."""
-    found: dict[str, str] = {}
-    for name, each in value.items():
+    entries: dict[str, str] = {}
+    for name, entry in value.items():
         key = f"{above}{name}"
-        if isinstance(each, Mapping) and key not in whole:
-            found |= _entries(each, whole, f"{key}.")
+        if isinstance(entry, Mapping) and key not in units:
+            entries |= _entries(entry, units, f"{key}.")
         else:
-            found[key] = json.dumps(each, sort_keys=True, ensure_ascii=True)
-    return found
+            entries[key] = json.dumps(entry, sort_keys=True, ensure_ascii=True)
+    return entries
 
 
 def _shares_fit(new: Mapping[str, Any]) -> bool:
     series = _table(new, "series").values()
-    sizes = [_size(json.dumps(each.get("share"))) if isinstance(each, Mapping) else None for each in series]
+    sizes = [_size(json.dumps(terms.get("share"))) if isinstance(terms, Mapping) else None for terms in series]
     shares = [size for size in sizes if size is not None and 0 < size <= 1]
     return len(shares) == len(sizes) and sum(shares, Decimal()) == 1
 
@@ -146,8 +143,7 @@ def _has_total(new: Mapping[str, Any]) -> bool:
     return total is not None and total.is_finite()
 
 
-def _judged(key: str, old: str, new: str, *, fits: Mapping[Rule, bool]) -> ContractChange:
-    rule = rule_of(key)
+def _judged(key: str, rule: Rule, old: str, new: str, *, fits: Mapping[Rule, bool]) -> ContractChange:
     if rule in _UNBOUNDED:
         allowed = _tightens(rule, old, new)
     elif rule == "end" and _comes_earlier(old, new):
@@ -168,8 +164,10 @@ def _comes_earlier(old: str, new: str) -> bool:
     return bool(_DATE.fullmatch(new)) and (old == ABSENT or (bool(_DATE.fullmatch(old)) and new < old))
 
 
-def rule_of(key: str) -> Rule:
+def rule_of(key: str, notions: Collection[object] = ()) -> Rule:
     """Return the rule for a dotted key of a contract; "never" for a key that nobody has decided about.
+
+    `notions` are the names of the notions that the compared contracts promise; without a known one all notions count.
 
     >>> rule_of("series.daily_mean.clamp_kwh"), rule_of("promise.epsilon"), rule_of("promise.notion")
     ('either', 'lower', 'never')
@@ -179,20 +177,29 @@ def rule_of(key: str) -> Rule:
         return RULES["model.*"]
     if parts[0] == "series" and len(parts) > 1:
         parts[1] = "*"
+    if parts[0] == "promise" and len(parts) == 2 and key not in RULES:
+        return _rule_of_notions(parts[1], notions)
     return RULES.get(".".join(parts), "never")
+
+
+def _rule_of_notions(parameter: str, notions: Collection[object]) -> Rule:
+    """Return the rule of the notions that have this parameter, "never" where they differ."""
+    promised = [notion for notion in NOTIONS if notion.name in notions] or NOTIONS
+    rules = {notion.TIGHTENING[parameter] for notion in promised if parameter in notion.TIGHTENING}
+    return rules.pop() if len(rules) == 1 else "never"
 
 
 def _tightens(rule: Rule, old: str, new: str) -> bool:
     """Tell whether a bound moves the right way; what is no number cannot be compared and is refused."""
-    before, after = (_UNBOUNDED[rule] if each == ABSENT else _size(each) for each in (old, new))
-    if before is None or after is None:
+    old_size, new_size = (_UNBOUNDED[rule] if text == ABSENT else _size(text) for text in (old, new))
+    if old_size is None or new_size is None:
         return False
-    return after < before if rule == "lower" else after > before
+    return new_size < old_size if rule == "lower" else new_size > old_size
 
 
 def _size(text: str) -> Decimal | None:
     """Return a contract's number, a whole one or decimal text (never a float); "unlimited" is above all."""
     if text == '"unlimited"':
         return Decimal("Infinity")
-    found = _NUMBER.fullmatch(text)
-    return Decimal(text.strip('"')) if found else None
+    match = _NUMBER.fullmatch(text)
+    return Decimal(text.strip('"')) if match else None

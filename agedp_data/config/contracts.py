@@ -39,7 +39,7 @@ def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
     registered |= {name: contract_value(getattr(run, name)) for name in _TABLES if getattr(run, name) is not None}
     shares = run.shares
     registered["series"] = {
-        name: {**contract_value(each), "share": contract_value(shares[name])} for name, each in run.series.items()
+        name: {**contract_value(series), "share": contract_value(shares[name])} for name, series in run.series.items()
     }
     zone = run.input.layout.day_zone
     if zone not in FIXED_ZONES:
@@ -63,7 +63,7 @@ def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None 
     """
     try:
         terms = meaning_of(text)
-        promise = _PROMISE.validate_python({key: _read(each) for key, each in terms["promise"].items()})
+        promise = _PROMISE.validate_python({key: _read(value) for key, value in terms["promise"].items()})
         series, schedule = series_of({"series": {}} | terms), terms.get("schedule", {})
         first, last = (
             date.fromisoformat(schedule[key]) if key in schedule else None for key in ("first_day", "last_day")

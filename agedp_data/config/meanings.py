@@ -55,14 +55,14 @@ def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
     form = contract.get("form", 1)
     if form not in NEEDS:
         raise LedgerError(format_unknown_version("a contract in the ledger", form, contract.get("needs")))
-    tables = {key: each for key, each in _renamed(contract).items() if key not in ("form", "needs")}
-    found: dict[str, Any] = {}
+    tables = {key: table for key, table in _renamed(contract).items() if key not in ("form", "needs")}
+    filled: dict[str, Any] = {}
     for name, table in tables.items():
         if name == "series" and isinstance(table, Mapping):
-            found[name] = {series: _filled("series", terms) for series, terms in table.items()}
+            filled[name] = {series: _filled("series", terms) for series, terms in table.items()}
         else:
-            found[name] = _filled(name, table)
-    return found
+            filled[name] = _filled(name, table)
+    return filled
 
 
 def meaning_of(text: str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str
         LedgerError: as `meaning`.
     """
     meanings = meaning(old), meaning(new)
-    if any(ZONE_CHANGES not in each.get("schedule", {}) for each in meanings):
+    if any(ZONE_CHANGES not in terms.get("schedule", {}) for terms in meanings):
         meanings = without_zone_changes(meanings[0]), without_zone_changes(meanings[1])
     return meanings
 
@@ -91,20 +91,21 @@ def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
     schedule = contract.get("schedule")
     if not isinstance(schedule, Mapping):
         return dict(contract)
-    return {**contract, "schedule": {key: each for key, each in schedule.items() if key != ZONE_CHANGES}}
+    return {**contract, "schedule": {key: value for key, value in schedule.items() if key != ZONE_CHANGES}}
 
 
 def contract_value(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
     """Return a value, or a whole table, of a run file as a contract writes it: without free keys and silent ones."""
     if isinstance(value, Section):
         fields = type(value).model_fields
-        kept = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
-        silent = {key for key in kept if LATER in fields[key].metadata and kept[key] == fields[key].default}
-        return {key: contract_value(each) for key, each in kept.items() if each is not None and key not in silent}
+        written = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
+        silent = {key for key in written if LATER in fields[key].metadata and written[key] == fields[key].default}
+        spoken = {key: element for key, element in written.items() if element is not None and key not in silent}
+        return {key: contract_value(element) for key, element in spoken.items()}
     if isinstance(value, Mapping):
-        return {key: contract_value(each) for key, each in value.items()}
+        return {key: contract_value(element) for key, element in value.items()}
     if isinstance(value, tuple | list):
-        return [contract_value(each) for each in value]
+        return [contract_value(element) for element in value]
     if isinstance(value, Decimal):
         return exact_text(value)
     return value.isoformat() if isinstance(value, date) else value
@@ -133,9 +134,9 @@ def _later_defaults(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, 
     for kind in kinds:
         if choice and table.get(choice) not in get_args(kind.model_fields[choice].annotation):
             continue
-        for key, about in kind.model_fields.items():
-            if LATER in about.metadata and FREE not in about.metadata:
-                yield key, contract_value(about.default)
+        for key, field in kind.model_fields.items():
+            if LATER in field.metadata and FREE not in field.metadata:
+                yield key, contract_value(field.default)
         return
 
 
@@ -144,10 +145,10 @@ def _renamed(contract: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_names(table: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for name, value in table.items():
         path = (*above, "*" if above == ("series",) else name)
         new = RENAMED.get(".".join(path), name)
         if new is not None:
-            found[new] = _with_names(value, path) if isinstance(value, Mapping) else value
-    return found
+            renamed[new] = _with_names(value, path) if isinstance(value, Mapping) else value
+    return renamed

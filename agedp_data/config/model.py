@@ -13,10 +13,10 @@ from agedp_data.chains.represented import RepresentativeValues, representative_v
 from agedp_data.config.places import OptionalLocation, SharedFolder
 from agedp_data.config.schedule import day
 from agedp_data.errors import ChainError, LedgerError
-from agedp_data.notions.notion import Method
 from agedp_data.notions.parameters import (
     MANY_DAYS,
     Fraction01,
+    Method,
     Section,
     Text,
     ascending,

@@ -27,6 +27,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged import HALF_HOUR
+from agedp_data.notions.candidate import Comparison
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
 from agedp_data.notions.parameters import Section, exact_text, wrong
@@ -88,7 +89,7 @@ class RunFile(Section):
     def notion(self) -> Notion:
         """Return the promise as it is enforced."""
         of = (self.promise, self.series, self.schedule, self._earlier)
-        if self._over is None or any(one is not other for one, other in zip(self._over[0], of, strict=True)):
+        if self._over is None or any(old is not new for old, new in zip(self._over[0], of, strict=True)):
             self._over = of, self.promise.over(self.publication)
         return self._over[1]
 
@@ -97,11 +98,26 @@ class RunFile(Section):
         """Return what is published under the promise, by this file and by the contracts that it follows."""
         return Publication(self.series, self._earlier, self.schedule.first_day, self.schedule.last_day)
 
+    @property
+    def comparison(self) -> Comparison:
+        """Return what the notions need of this file to be compared."""
+        compare = self.compare
+        return Comparison(
+            self.promise,
+            days=self.schedule.days,
+            methods=() if self.model is None else self.model.methods,
+            publication=self.publication,
+            window_days=compare.window_days,
+            exponential=compare.exponential,
+            hyperbolic=compare.hyperbolic,
+            delta_kwh=compare.delta_kwh,
+        )
+
     def following(self, earlier: Mapping[str, Mapping[str, AnySeries]]) -> Self:
         """Return the same file after contracts with these series, by hash: rows charged under them count by them."""
-        found = self.model_copy()
-        found._earlier = earlier
-        return found
+        copy = self.model_copy()
+        copy._earlier = earlier
+        return copy
 
     @property
     def public_states(self) -> RepresentativeValues | None:
@@ -111,12 +127,12 @@ class RunFile(Section):
     @property
     def counted_states(self) -> RepresentativeValues | None:
         """Return the states that a series counts instead of readings, None if none does."""
-        return self.public_states if any(one.values == "states" for one in self.series.values()) else None
+        return self.public_states if any(series.values == "states" for series in self.series.values()) else None
 
     @property
     def shares(self) -> dict[str, Decimal]:
         """Return each series' part of a day's epsilon; they add up to exactly 1."""
-        return {name: Decimal(1) if each.share is None else each.share for name, each in self.series.items()}
+        return {name: Decimal(1) if series.share is None else series.share for name, series in self.series.items()}
 
     def promising(self, promise: Promise) -> Self:
         """Return the same run file with another promise.
@@ -124,11 +140,11 @@ class RunFile(Section):
         Raises:
             RunFileError: the promise does not go with the other tables, in few words.
         """
-        found = self.model_copy(update={"promise": promise})
+        copy = self.model_copy(update={"promise": promise})
         for rule in _RULES:
-            for table, key, what in rule(found):
-                raise RunFileError(f"[{table}] {key} {what}")
-        return found
+            for table, key, reason in rule(copy):
+                raise RunFileError(f"[{table}] {key} {reason}")
+        return copy
 
     @model_validator(mode="after")
     def _tables_agree(self, info: ValidationInfo) -> Self:
@@ -155,7 +171,7 @@ def _period_known(run: RunFile) -> Iterator[Problem]:
 
 
 def _shares(run: RunFile) -> Iterator[Problem]:
-    unsaid = [name for name, each in run.series.items() if each.share is None]
+    unsaid = [name for name, series in run.series.items() if series.share is None]
     if len(run.series) > 1 and unsaid:
         for name in unsaid:
             yield f"series.{name}", "share", "is missing; several series divide each day's epsilon"
@@ -221,14 +237,14 @@ def _half_hours_there(run: RunFile) -> Iterator[Problem]:
     if isinstance(run.promise, AgeDependent) and run.promise.secret == HALF_HOUR:
         yield "promise", "secret", f'must be "day" {files}: the files hold no half-hours'
     most = SLOTS // slot_step(minutes) - 2
-    for name, each in run.series.items():
-        if each.max_missing > most:
+    for name, series in run.series.items():
+        if series.max_missing > most:
             yield f"series.{name}", "max_missing", f"must be at most {most} {files}: a day has half as many readings"
 
 
 def _small_moves(run: RunFile) -> Iterator[Problem]:
-    for name, each in run.series.items():
-        if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > each.clamp_kwh:
+    for name, series in run.series.items():
+        if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > series.clamp_kwh:
             yield "promise", "delta_kwh", f"exceeds clamp_kwh of [series.{name}]; no day can move that far"
 
 

@@ -227,7 +227,7 @@ def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
         LedgerError: a contract that does not say what agedp writes of a series.
     """
     try:
-        return {name: series_in(each) for name, each in terms["series"].items()}
+        return {name: series_in(table) for name, table in terms["series"].items()}
     except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
         raise LedgerError(
             "a contract in the ledger holds a series that this agedp does not know; update agedp"
@@ -244,8 +244,8 @@ def series_in(terms: Mapping[str, Any]) -> AnySeries:
         ValueError: it is none.
     """
     kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
-    known = {key: each for key, each in terms.items() if key in kind.model_fields}
-    return kind.model_validate({key: _amounts(each) if key in _AMOUNTS else each for key, each in known.items()})
+    fields = {key: value for key, value in terms.items() if key in kind.model_fields}
+    return kind.model_validate({key: _amounts(value) if key in _AMOUNTS else value for key, value in fields.items()})
 
 
 def _amounts(value: object) -> object:

@@ -1,24 +1,36 @@
-"""The six notions of privacy; whoever needs them goes over `NOTIONS` and knows none by name."""
+"""The six notions of privacy; callers go over `NOTIONS` and know none by name.
+
+A further notion is one file in this package and its line in `NOTIONS` (with the import).
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Discriminator
 
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.classical import Classical
 from agedp_data.notions.discounted import Discounted
+from agedp_data.notions.enforced import EnforcedPromise
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.temporal import Temporal
 from agedp_data.notions.w_event import WEvent
 
-NOTIONS: tuple[type[Promise], ...] = (Classical, WEvent, AgeDependent, Temporal, Discounted, Neighbourhood)
+NOTIONS: tuple[type[EnforcedPromise], ...] = (
+    Classical,
+    WEvent,
+    AgeDependent,
+    Temporal,
+    Discounted,
+    Neighbourhood,
+)
 
-AnyPromise = Annotated[
-    Classical | WEvent | AgeDependent | Temporal | Discounted | Neighbourhood, Discriminator("notion")
-]
+if TYPE_CHECKING:
+    AnyPromise = EnforcedPromise
+else:
+    AnyPromise = Annotated[Union[NOTIONS], Discriminator("notion")]  # noqa: UP007  (a tuple, not two types)
 
 __all__ = [
     "NOTIONS",
@@ -26,6 +38,7 @@ __all__ = [
     "AnyPromise",
     "Classical",
     "Discounted",
+    "EnforcedPromise",
     "Neighbourhood",
     "Promise",
     "Temporal",

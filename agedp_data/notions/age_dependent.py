@@ -1,18 +1,21 @@
-"""Age-dependent privacy: what old data reveal about the present (Zhang, Wei, Berry and Huang, IEEE TIT 2024: [A])."""
+"""Age-dependent privacy: a bound on what aged releases reveal about a household's present state ([A]).
+
+Example: with risk = 0.1 and age_days = 2, a chain that mixes fast lets each day spend up to `max_day_epsilon`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
-from agedp_data.notions.allocated import largest
-from agedp_data.notions.candidate import Alternative, amount_in
+from agedp_data.notions.allocated import largest_feasible
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
@@ -21,26 +24,47 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
-    Method,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
-from agedp_data.notions.parameters import AgeDays, Epsilon, wrong
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.parameters import AgeDays, Epsilon, Method, wrong
 
 
 class AgeDependent(EnforcedPromise):
-    """Days are published `age_days` old; a constant loss a day, or the largest one that keeps `risk`.
+    r"""Days are released `age_days` old, with a constant loss, or with the largest one that keeps `risk`.
 
-    With `risk` and assume = "markov" the day's loss is the largest constant e whose periodic schedule peaks
-    at or below it: L_A(z*) <= risk, z* the supremum of z -> e + L_1day(z) ([A] Theorem 3). With "curve"
-    it is the largest e of a single release, spent until the sum rule (`aged.Forgotten`) is exhausted.
+    .. math:: \varepsilon(t) = L_{\hat P^t}(\varepsilon_C), \qquad
+        z_1 = e_1,\; z_k = e_k + L_{\hat P^{g_k}}(z_{k-1}),\; \varepsilon(t) = L_{\hat P^{t - u_n}}(z_n)
+
+    with the reversed chain, g_k the gaps between the inputs. Source: [A] Definition 4, Theorems 1 and 3. Errata: A3,
+    the forward kernel of eq. 12 understates the risk of non-reversible chains; eq. 25 taken literally is wrong where an
+    input is older than the previous publication, so releases are sorted by input time (MATHS.md, section 3).
+
+    With `risk` and assume = "markov" the day's loss is the largest constant e with L_A(z*) <= risk, z* the supremum of
+    z -> e + L_1day(z). With assume = "curve" it is the largest e of a single release, spent until the sum rule
+    (`together.ComposedLoss`) is exhausted.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
     """
 
     name: ClassVar[str] = "age-dependent"
     needs_model: ClassVar[bool] = True
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower", "risk": "lower"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon_per_day",
+        own_bound=OwnBound(RISK, "risk at {age_days} days"),
+        examples=(
+            NoiseExample(
+                "epsilon {e} for each day; a model bounds what is left of it with age",
+                {"epsilon_per_day": "{e}", "age_days": "2", "method": '"total_variation"', "secret": '"day"'},
+            ),
+        ),
+        proposals={"secret": '"day"'},
+    )
 
     notion: Literal["age-dependent"]
     age_days: AgeDays
@@ -75,39 +99,39 @@ class AgeDependent(EnforcedPromise):
         """Return `epsilon_per_day`, or the solved loss, or what `losses` leave of it under the bound."""
         if self.risk is None:
             return floor_nano(self.epsilon_per_day or 0)
-        constant, forgotten = self._constant(envelope)
-        bound, age = floor_nano(self.risk), self.age_days * forgotten.envelope.steps_per_day
+        constant, aged = self._constant(envelope)
+        bound, age = floor_nano(self.risk), self.age_days * aged.envelope.steps_per_day
 
-        risk = forgotten.of(losses).with_day(day)
+        risk = aged.of(losses).with_day(day)
 
         def fits(loss: int) -> bool:
             return risk(loss, age) <= bound
 
-        if forgotten.envelope.assume == "markov":
-            return largest(fits, constant)
+        if aged.envelope.assume == "markov":
+            return largest_feasible(fits, constant)
         return constant if fits(constant) else 0
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if `next` is younger than `age_days`, or a day or the risk exceeds its bound."""
-        self._refuse_young(next)
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Raise Refused if `new_row` is younger than `age_days`, or a day or the risk exceeds its bound."""
+        self._refuse_young(new_row)
         if self.epsilon_per_day is not None:
-            spent = self.losses_with(history, next)[next.day]
-            refuse_above(next.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
+            spent = self.losses_with(history, new_row)[new_row.day]
+            refuse_above(new_row.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
         if self.risk is not None:
-            rows = [row for row in (*history, next) if row.state == "released"]
-            _, forgotten = self._constant(envelope)
-            risk = self._account.risk_at(rows, forgotten, next.published_on)
-            refuse_above(next.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
+            rows = [row for row in (*history, new_row) if row.state == "released"]
+            _, aged = self._constant(envelope)
+            risk = self._account.risk_at(rows, aged, new_row.published_on)
+            refuse_above(new_row.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the released days exceed `risk` at any instant under this envelope."""
         if self.risk is None:
             return
-        found = self._account.figures(history, envelope, None)[0]
-        if found.value is None or found.value > floor_nano(self.risk):
-            known = "no finite risk" if found.value is None else f"a risk of {format_epsilon(found.value)}"
+        bound = self._account.figures(history, envelope, None)[0]
+        if bound.value is None or bound.value > floor_nano(self.risk):
+            description = "no finite risk" if bound.value is None else f"a risk of {format_epsilon(bound.value)}"
             raise Refused(
-                f"by a model that its contracts name what is released already carries {known}, more than risk = "
+                f"by a model that its contracts name what is released already carries {description}, more than risk = "
                 f"{format_epsilon(floor_nano(self.risk))}; releases stop, nothing is rewritten"
             )
 
@@ -118,29 +142,29 @@ class AgeDependent(EnforcedPromise):
         return [*spent_figures(day_losses(history)), *self._account.figures(history, envelope, at)]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the risk by every method of the model, at the age of the run file, or at the end of the day."""
-        own = run.promise if isinstance(run.promise, cls) else None
-        methods: tuple[Method, ...] = run.model.methods if run.model else ("tight",)
-        age, secret = run.promise.age_days or 0, own.secret if own else DAY
-        first = sorted(methods, key=lambda method: own is not None and method != own.method)
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
+        methods: tuple[Method, ...] = comparison.methods or ("tight",)
+        age, secret = comparison.promise.age_days or 0, promised.secret if promised else DAY
+        methods_by_preference = sorted(methods, key=lambda method: promised is not None and method != promised.method)
         return tuple(
             Alternative(
                 method.replace("_", " "), amount_in("risk", age_days=age, method=method, secret=secret), figure=RISK
             )
-            for method in first
+            for method in methods_by_preference
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the risk by every method that the model allows, the sharpest as "risk" where none is promised."""
-        if run.model is None:
+        if not comparison.methods:
             return ()
-        promise = run.promise
-        own = promise._account if isinstance(promise, cls) else None
-        first = own or AgedLoss(promise.age_days or 0, run.model.tightest_method, DAY)
-        others = (first.by(method) for method in run.model.methods if method != first.method)
-        return (*(() if own else (first,)), *others)
+        promise = comparison.promise
+        promised = promise._account if isinstance(promise, cls) else None
+        accountant = promised or AgedLoss(promise.age_days or 0, comparison.methods[0], DAY)
+        further = (accountant.by(method) for method in comparison.methods if method != accountant.method)
+        return (*(() if promised else (accountant,)), *further)
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -153,12 +177,12 @@ class AgeDependent(EnforcedPromise):
     def _account(self) -> AgedLoss:
         return AgedLoss(self.age_days, self.method, self.secret)
 
-    def _refuse_young(self, next: HistoryRow) -> None:
+    def _refuse_young(self, new_row: HistoryRow) -> None:
         # The date is all that is recorded, so its last instant must already be too early.
-        end_of_date = utc_midnight(next.published_on) + timedelta(days=1)
-        if end_of_date < datetime.fromisoformat(next.input_ended_at) + timedelta(days=self.age_days):
+        end_of_date = utc_midnight(new_row.published_on) + timedelta(days=1)
+        if end_of_date < datetime.fromisoformat(new_row.input_ended_at) + timedelta(days=self.age_days):
             raise Refused(
-                f"{next.day}: published on {next.published_on} it would be younger than "
+                f"{new_row.day}: published on {new_row.published_on} it would be younger than "
                 f"age_days = {self.age_days}; nothing was drawn"
             )
 
@@ -166,18 +190,18 @@ class AgeDependent(EnforcedPromise):
         if envelope is None:
             raise ChainError("a promise of risk needs a model; declare one, or run `agedp calibrate`")
         if id(envelope) not in self._solved:
-            forgotten = AgedLeakage(envelope, method=self.method)
-            self._solved[id(envelope)] = (envelope, self._solve(forgotten), forgotten)
+            aged = AgedLeakage(envelope, method=self.method)
+            self._solved[id(envelope)] = (envelope, self._solve(aged), aged)
         return self._solved[id(envelope)][1:]
 
-    def _solve(self, forgotten: AgedLeakage) -> int:
-        age = self.age_days * forgotten.envelope.steps_per_day
+    def _solve(self, aged: AgedLeakage) -> int:
+        age = self.age_days * aged.envelope.steps_per_day
         bound = floor_nano(self.risk or 0)
 
         def keeps(loss: int) -> bool:
-            if forgotten.envelope.assume != "markov":
-                return forgotten(age, loss) <= bound
-            peak = forgotten.peak(loss, age)
+            if aged.envelope.assume != "markov":
+                return aged(age, loss) <= bound
+            peak = aged.peak(loss, age)
             return peak is not None and peak <= bound
 
-        return largest(keeps, self.day_cap)
+        return largest_feasible(keeps, self.day_cap)

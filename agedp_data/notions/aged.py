@@ -1,10 +1,10 @@
-"""What released days say about the present under a frozen envelope: age-dependent figures of ledger rows.
+"""Age-dependent loss of released rows under a leakage bound, in nano-epsilon ([A], MATHS.md, section 3).
 
-Everything is integer arithmetic on whole 1e-9 epsilon, rounded up at each use of the envelope, so that what
-is planned, what is admitted and what is stated are the same numbers.
+All arithmetic is on integers, rounded up at each use of the leakage bound, so that the planned, the admitted and the
+stated numbers are the same.
 
-Gaps between inputs are gaps between days of the data: a day counts as one day of the chain also when the
-clock changes. Days that are released out of order take their place by the time of their input.
+Decisions. A gap between inputs is a gap between days of the data: a day counts as one day of the chain also when the
+clock changes. Days that are released out of order are composed by the time of their input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import ClassVar, Final, Literal, SupportsFloat
 
 from agedp_data.chains.rounding import to_integers
 from agedp_data.losses import NANO, to_float
-from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, Method, day_losses
+from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, day_losses
+from agedp_data.notions.parameters import Method
 from agedp_data.notions.together import ComposedLoss
 
 Secret = Literal["day", "half-hour"]
@@ -40,13 +41,13 @@ RISK: Final = "risk"
 _NOTHING_CREDITED: Final = 1000 * NANO
 
 
-def whole(loss: SupportsFloat) -> int | None:
-    """Return a float loss in whole 1e-9, rounded up; None if infinite.
+def float_to_nano(loss: SupportsFloat) -> int | None:
+    """Return a float loss [epsilon] in nano-epsilon, rounded up; None if infinite.
 
-    The float nearest to a whole number of 1e-9 stands for that number (`losses.ceil_nano` would take its
-    binary value and go one further).
+    The float nearest to a whole number of nano-epsilon counts as that number (`losses.ceil_nano` would take its binary
+    value and go one further).
 
-    >>> whole(0.1), whole(0.1000000001), whole(float("inf"))
+    >>> float_to_nano(0.1), float_to_nano(0.1000000001), float_to_nano(float("inf"))
     (100000000, 100000001, None)
     """
     nano = to_integers([float(loss)])[0]
@@ -54,59 +55,70 @@ def whole(loss: SupportsFloat) -> int | None:
 
 
 class AgedLeakage:
-    """L at an age in steps, on whole losses, each value computed once."""
+    """The leakage function L at an age in steps, in nano-epsilon; each value is computed once."""
 
     def __init__(self, envelope: LeakageBoundLike, *, method: Method) -> None:
         self.envelope = envelope
         self.method = method
-        self._known: dict[tuple[int, int], int] = {}
+        self._cache: dict[tuple[int, int], int] = {}
         self._last: tuple[list[tuple[str, int]], ComposedLoss] = ([], ComposedLoss(self, {}))
 
     def __call__(self, age_steps: int, loss: int) -> int:
-        """Return what is left of a whole loss at an age, rounded up and never above it."""
+        r"""Leakage L_{\hat P^t}(a) of a loss at an age t [nano-epsilon], rounded up and never above `loss`.
+
+        Args:
+            age_steps: age [steps of the chain].
+            loss: privacy loss about the input [nano-epsilon].
+        """
         if age_steps <= 0 or loss == 0 or loss >= _NOTHING_CREDITED:
             return loss
         key = (age_steps, loss)
-        if key not in self._known:
-            left = self.envelope(age_steps, to_float(loss), direction="backward", method=self.method)
-            rounded = whole(left)
-            self._known[key] = loss if rounded is None else min(rounded, loss)
-        return self._known[key]
+        if key not in self._cache:
+            remaining = self.envelope(age_steps, to_float(loss), direction="backward", method=self.method)
+            rounded = float_to_nano(remaining)
+            self._cache[key] = loss if rounded is None else min(rounded, loss)
+        return self._cache[key]
 
     def peak(self, loss: int, age_steps: int) -> int | None:
-        """Return the largest risk if every day, for ever, spends `loss` and is published at `age_steps`."""
+        r"""Largest risk of a daily series without end, each day with `loss`, released at `age_steps` [nano-epsilon].
+
+        .. math:: L_{\hat P^A}(z^*), \qquad z^* = \sup_z \; e + L_{\hat P^{1\,day}}(z)
+
+        Source: [A] Theorem 3 and eq. 30, with the tight L. None if the risk is infinite.
+        """
         composed = self.envelope.supremum(
             self.envelope.steps_per_day, to_float(loss), direction="backward", method=self.method
         )
-        at_age = whole(self.envelope(age_steps, composed, direction="backward", method=self.method))
-        return at_age if age_steps > 0 else whole(composed)
+        at_age = float_to_nano(self.envelope(age_steps, composed, direction="backward", method=self.method))
+        return at_age if age_steps > 0 else float_to_nano(composed)
 
     def of(self, losses: Mapping[str, int]) -> ComposedLoss:
-        """Return days with these losses together, by what the envelope assumes; not to be added to.
+        """Return the composed loss of days with these losses; the caller must not change it.
 
-        A series asks for the same days and one more, or for more loss of the last one: then only that is added.
+        A series asks for the same days and one more, or for a larger loss of the last one: then only that is added.
         """
-        known, together = self._last
+        previous, composed = self._last
         days = list(losses.items())
-        same = len(known) - 1
-        more = days[same][1] - known[same][1] if 0 <= same < len(days) and days[same][0] == known[same][0] else -1
-        if more < 0 or days[:same] != known[:same]:
-            together = ComposedLoss(self, losses)
+        common = len(previous) - 1
+        same_last = 0 <= common < len(days) and days[common][0] == previous[common][0]
+        added = days[common][1] - previous[common][1] if same_last else -1
+        if added < 0 or days[:common] != previous[:common]:
+            composed = ComposedLoss(self, losses)
         else:
-            for day, loss in [(days[same][0], more), *days[same + 1 :]]:
-                together.add(day, loss)
-        self._last = (days, together)
-        return together
+            for day, loss in [(days[common][0], added), *days[common + 1 :]]:
+                composed.add(day, loss)
+        self._last = (days, composed)
+        return composed
 
 
 @dataclass(frozen=True, slots=True)
 class AgedLoss:
-    """The largest risk at any instant, of the current day or half-hour of a household.
+    """Accountant of the age-dependent loss: the largest risk at any instant, about the current day or half-hour.
 
-    `age_days` is the age below which nothing is published; where the publication date alone proves a larger
-    age, that one counts. For the secret "day" ages are rounded down to whole days: the day began then. A model
-    that has no figures by `method` (an earlier curve beside a newer kernel) is read by its total variations; a
-    figure that stands beside RISK for its method alone is then left out.
+    `age_days` is the age below which nothing is released; where the publication date alone proves a larger age, that
+    one counts. For the secret "day" ages are rounded down to whole days, since the current day began then. A model
+    without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
+    reported for its method alone is then left out.
     """
 
     age_days: int
@@ -132,28 +144,28 @@ class AgedLoss:
         """Return the same of another method, under a name of its own."""
         return replace(self, method=method, figure=f"{RISK} ({method.replace('_', ' ')})")
 
-    def _largest(self, history: Sequence[HistoryRow], forgotten: AgedLeakage, at: str | None) -> int:
+    def _largest(self, history: Sequence[HistoryRow], aged: AgedLeakage, at: str | None) -> int:
         # Between publications the risk only falls, so `at` and the publications behind it are all there is.
         rows = sorted((row for row in history if row.state == "released"), key=_published)
-        public, newest, largest = ComposedLoss(forgotten, {}), "", 0
+        composed, newest, largest = ComposedLoss(aged, {}), "", 0
         dates = {row.published_on: () for row in rows} | ({at: ()} if at is not None else {})
-        of_date = {on: list(found) for on, found in groupby(rows, key=_published)}
+        of_date = {on: list(released) for on, released in groupby(rows, key=_published)}
         for on in sorted(dates):
             for row in of_date.get(on, ()):
-                public.add(row.day, row.loss)
+                composed.add(row.day, row.loss)
                 newest = max(newest, f"{row.day} {row.input_ended_at}")
             if newest and (at is None or on >= at):
-                age = self.age_steps(newest.partition(" ")[2], on, forgotten.envelope.steps_per_day)
-                largest = max(largest, public.risk(age))
+                age = self.age_steps(newest.partition(" ")[2], on, aged.envelope.steps_per_day)
+                largest = max(largest, composed.risk(age))
         return largest
 
-    def risk_at(self, rows: Sequence[HistoryRow], forgotten: AgedLeakage, on: str) -> int:
+    def risk_at(self, rows: Sequence[HistoryRow], aged: AgedLeakage, on: str) -> int:
         """Return the risk of `rows`, all of them released and public on the date `on`."""
         if not rows:
             return 0
         newest = max(rows, key=attrgetter("day"))
-        age = self.age_steps(newest.input_ended_at, on, forgotten.envelope.steps_per_day)
-        return forgotten.of(day_losses(rows)).risk(age)
+        age = self.age_steps(newest.input_ended_at, on, aged.envelope.steps_per_day)
+        return aged.of(day_losses(rows)).risk(age)
 
     def age_steps(self, input_ended_at: str, on: str, steps_per_day: int) -> int:
         """Return the age of an input at 00:00 UTC of a date, rounded down, and at least `age_days`.

@@ -1,8 +1,8 @@
-"""Which losses releases may have so that temporal leakage stays within alpha: budgets of a frozen envelope (MATHS 4).
+"""Losses of releases whose temporal leakage stays within alpha: plans under a leakage bound (MATHS.md, section 4).
 
-Every plan is one for which the envelope itself, in whole 1e-9, says at most alpha about every day, releases following
-day by day; a local optimum is looked for on a smooth reading of it (straight lines between its grid points).
-Days between them only let less through, so that a plan is good for days that lie further apart, too.
+For every plan the leakage bound itself, in nano-epsilon, gives at most alpha about every day, releases following day by
+day; a local optimum is searched on a smooth reading of it (straight lines between its grid points). Further days
+between releases only lower the leakage, so that a plan holds for days that lie further apart, too.
 """
 
 from __future__ import annotations
@@ -38,48 +38,73 @@ envelope with all its leaps, so that fewer of them cost accuracy alone."""
 
 
 @lru_cache(maxsize=16)
-def endless(envelope: LeakageBoundLike, alpha: int, *, leaping: bool = True) -> int:
-    """Return the largest loss that every day may have for ever, whole 1e-9; 0 if there is none."""
+def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bool = True) -> int:
+    """Largest loss that every day may have without end [nano-epsilon]; 0 if there is none.
+
+    Source: [T] Algorithm 7: the constant whose supremum meets alpha, here under the leakage bound itself.
+
+    Args:
+        envelope: leakage bound in both directions.
+        alpha: bound on the temporal leakage [nano-epsilon].
+        leaping: whether the recursion may leap over releases (`leaked`).
+    """
     leaked = TemporalLosses(envelope, leaping=leaping)
 
     def keeps(loss: int) -> bool:
         limit = leaked.limit(loss)
         return limit is not None and limit <= alpha
 
-    return largest(keeps, alpha)
+    return largest_feasible(keeps, alpha)
 
 
 @lru_cache(maxsize=16)
-def allocated(envelope: LeakageBoundLike, alpha: int, horizon: int, budget: Budget, day_cap: int) -> Plan:
-    """Return the losses of so many releases, whole 1e-9, none above the cap of a day; none at all if none will do.
+def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, budget: Budget, day_cap: int) -> Plan:
+    """Losses of `horizon` daily releases whose temporal leakage stays within alpha [nano-epsilon]; () if none exist.
 
-    "best" is the least mean noise scale of "even", "exact", the largest constant and, up to 100 releases, a local
-    optimum near the best of these: never worse than [T] Algorithms 7 and 8 and alpha/T under this envelope. One that
-    has the pieces of a declared kernel says what the kernel does, so that they are the paper's own for it, but for a
-    few whole 1e-9. One that has a grid alone, of a model that is estimated, says some per cent too much (losses lie
-    about 6 % apart), so that the papers' plans for its chains may be up to 4 % better.
+    "even": alpha/T. "exact": [T] Algorithm 8. "supremum": [T] Algorithm 7. "best": the least mean noise scale of
+    "even", "exact", the largest constant and, up to 100 releases, a local optimum near the best of these; never worse
+    than Algorithms 7 and 8 and alpha/T under this leakage bound. Erratum: Algorithm 8 is not optimal and loses to
+    alpha/T under strong correlation.
+
+    For a declared kernel, whose pieces are known, plans are the paper's own but for a few nano-epsilon. An estimated
+    model has a grid alone (losses about 6 % apart), so that the paper's plans for its chains may be up to 4 % better.
+
+    Args:
+        envelope: leakage bound in both directions.
+        alpha: bound on the temporal leakage [nano-epsilon].
+        horizon: number of releases.
+        budget: the plan.
+        day_cap: largest loss of a day [nano-epsilon].
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
     """
     leaked = TemporalLosses(envelope)
-    constant = endless(envelope, alpha)
-    found: list[Plan] = []
+    constant = infinite_horizon_loss(envelope, alpha)
+    plans: list[Plan] = []
     if budget == "supremum":
-        found.append((constant,) * horizon)
+        plans.append((constant,) * horizon)
     if budget in ("best", "even"):
-        found.append((alpha // horizon,) * horizon)
+        plans.append((alpha // horizon,) * horizon)
     if budget in ("best", "exact"):
         # a leap raises the constant in the middle, and may lower what the last release builds up to
-        found += [_raised(envelope, horizon, alpha, leaping=leaping) for leaping in (True, False)]
+        plans += [_raised(envelope, horizon, alpha, leaping=leaping) for leaping in (True, False)]
     if budget == "best":
-        found.append((largest(lambda loss: _keeps(leaked, (loss,) * horizon, alpha), alpha),) * horizon)
-        best = min(found, key=_noise)
+        plans.append((largest_feasible(lambda loss: _keeps(leaked, (loss,) * horizon, alpha), alpha),) * horizon)
+        best = min(plans, key=_noise)
         if 1 < horizon <= _SOON_IMPROVED and min(best) > 0:
-            found.append(_improved(leaked, best, alpha))
-    usable: list[Plan] = [tuple(min(loss, day_cap) for loss in plan) for plan in found if min(plan) > 0]
+            plans.append(_improved(leaked, best, alpha))
+    usable: list[Plan] = [tuple(min(loss, day_cap) for loss in plan) for plan in plans if min(plan) > 0]
     return min(usable, key=_noise) if usable else ()
 
 
-def largest(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest whole loss up to `most` that `holds`, which is true up to some loss; or 0."""
+def largest_feasible(holds: Callable[[int], bool], most: int) -> int:
+    """Largest whole loss up to `most` for which `holds`, which is true up to some loss; 0 if there is none.
+
+    >>> largest_feasible(lambda loss: 3 * loss <= 10, 8)
+    3
+    """
     if holds(most):
         return most
     low, high = 0, most
@@ -95,15 +120,18 @@ def _noise(plan: Plan) -> float:
 
 
 def _keeps(leaked: TemporalLosses, plan: Plan, alpha: int) -> bool:
-    found = leaked.largest(dict(enumerate(plan)))
-    return found is not None and found <= alpha
+    bound = leaked.largest(dict(enumerate(plan)))
+    return bound is not None and bound <= alpha
 
 
 def _raised(envelope: LeakageBoundLike, horizon: int, alpha: int, *, leaping: bool) -> Plan:
     """Return [T] Algorithm 8: the first and the last release have what endless ones would have built up to."""
     if horizon == 1:
         return (alpha,)
-    constant, leaked = endless(envelope, alpha, leaping=leaping), TemporalLosses(envelope, leaping=leaping)
+    constant, leaked = (
+        infinite_horizon_loss(envelope, alpha, leaping=leaping),
+        TemporalLosses(envelope, leaping=leaping),
+    )
     first, last = (leaked.supremum(direction, constant) or constant for direction in (BACKWARD, FORWARD))
     return _fitted(
         TemporalLosses(envelope), np.array([first, *[constant] * (horizon - 2), last], dtype=np.float64), alpha
@@ -155,25 +183,25 @@ def _smooth(leaked: TemporalLosses, loss: int) -> BudgetRecursion:
 class _UpperLines:
     """L at one age by straight lines between the grid points of an envelope, with slope one beyond the last."""
 
-    def __init__(self, left: LossAtAge) -> None:
-        grid, values = left.sample_points
+    def __init__(self, leakage: LossAtAge) -> None:
+        grid, values = leakage.sample_points
         pairs = [(loss / NANO, value / NANO) for loss, value in zip(grid, values, strict=True) if loss < math.inf]
         self._losses = np.array([0.0, *(loss for loss, _ in pairs)])
-        self._left = np.array([0.0, *(value for _, value in pairs)])
+        self._values = np.array([0.0, *(value for _, value in pairs)])
 
     def __call__(self, loss: Floats) -> Floats:
         beyond = np.maximum(loss - self._losses[-1], 0.0)
-        return np.asarray(np.interp(loss, self._losses, self._left) + beyond)
+        return np.asarray(np.interp(loss, self._losses, self._values) + beyond)
 
     def supremum(self, loss: ArrayLike) -> Floats:
         """Return the smallest x with loss + L(x) = x, infinite if there is none."""
         return np.asarray(np.vectorize(self._supremum, otypes=[np.float64])(loss), dtype=np.float64)
 
     def _supremum(self, loss: float) -> float:
-        missing = loss + self._left - self._losses
-        at = int((missing <= 0).argmax())
-        if loss == 0 or missing[at] > 0:
+        shortfall = loss + self._values - self._losses
+        index = int((shortfall <= 0).argmax())
+        if loss == 0 or shortfall[index] > 0:
             return 0.0 if loss == 0 else math.inf
         # Between two grid points what is missing falls in a straight line.
-        share = missing[at - 1] / (missing[at - 1] - missing[at])
-        return float(self._losses[at - 1] + share * (self._losses[at] - self._losses[at - 1]))
+        share = shortfall[index - 1] / (shortfall[index - 1] - shortfall[index])
+        return float(self._losses[index - 1] + share * (self._losses[index] - self._losses[index - 1]))

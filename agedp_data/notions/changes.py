@@ -1,4 +1,4 @@
-"""What released rows say of a change of a household's use of a day by at most so much (MATHS 6); always true."""
+"""Loss of released rows about a bounded change of a household's use of a day (MATHS.md, section 6); assumption-free."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agedp_data.notions.w_event import largest_window
 
 
 class BoundedChangeLosses:
-    """What each day of a history that grows says of changes of at most `size_wh`: rows seen before are not seen again.
+    """Loss of each day of a growing history about changes of at most `size_wh`; earlier rows are not read again.
 
     The parts of a day's rows add up exactly, and the day is rounded up.
     """
@@ -49,10 +49,10 @@ class BoundedChangeLosses:
         self._rows = tuple(history)
         return dict(self._losses)
 
-    def with_next(self, history: Sequence[HistoryRow], next: HistoryRow) -> dict[str, int]:
-        """Return the losses of each day if `next`, a released row, came to the history."""
+    def with_next(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
+        """Return the losses of each day if `new_row`, a released row, came to the history."""
         losses = self.of(history)
-        losses[next.day] = ceil(self._exact.get(next.day, Fraction(0)) + next.loss * self._part(next))
+        losses[new_row.day] = ceil(self._exact.get(new_row.day, Fraction(0)) + new_row.loss * self._part(new_row))
         return losses
 
     def _part(self, row: HistoryRow) -> Fraction:
@@ -64,7 +64,7 @@ class BoundedChangeLosses:
 
 @dataclass(frozen=True, slots=True)
 class BoundedChangeLoss:
-    """What rows say of a change by at most `size_kwh` of a household's use of a day, and of a window of such days."""
+    """Accountant of the loss about a change by at most `size_kwh` of a household's day, and of a window of days."""
 
     size_kwh: Decimal
     publication: Publication = field(hash=False)
@@ -87,12 +87,12 @@ class BoundedChangeLoss:
         """Return the largest loss of a day and, if asked for, of a window."""
         del envelope, at
         losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
-        what = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
-        found = [
-            LossBound(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{what}, on any one day")
+        change = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
+        bounds = [
+            LossBound(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{change}, on any one day")
         ]
         if self.window_days is not None:
             value = largest_window(losses, days=self.window_days)
-            about = f"{what} a day, on any {self.window_days} consecutive days"
-            found.append(LossBound(self.window_figure, value, ASSUMPTION_FREE, about))
-        return found
+            about = f"{change} a day, on any {self.window_days} consecutive days"
+            bounds.append(LossBound(self.window_figure, value, ASSUMPTION_FREE, about))
+        return bounds

@@ -1,15 +1,18 @@
-"""Classical differential privacy: every day spends its amount and the amounts add up (Dwork et al. 2006)."""
+"""Classical differential privacy: a constant loss a day, and sequential composition over the days.
+
+Example: epsilon_per_day = 0.5 and epsilon_total = 9 permit 18 released days.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative, Keys, part
+from agedp_data.notions.candidate import Alternative, Comparison, Keys, part
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
@@ -17,19 +20,33 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import Epsilon, wrong
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 
 class Classical(EnforcedPromise):
-    """Each day of the data spends at most `epsilon_per_day`; nothing is assumed about the households."""
+    r"""Each day of the data spends at most `epsilon_per_day`; nothing is assumed about the households.
+
+    .. math:: \Pr[M(x) \in S] \le e^{\varepsilon} \Pr[M(x') \in S]
+
+    for datasets that differ in one household's day; the losses of several days add up (sequential composition).
+
+    References:
+        Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC, 2006.
+        https://doi.org/10.1007/11681878_14
+    """
 
     name: ClassVar[str] = "classical"
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon_per_day",
+        own_bound=OwnBound("day", "day"),
+        examples=(NoiseExample("epsilon {e} for each day", {"epsilon_per_day": "{e}"}),),
+    )
 
     notion: Literal["classical"]
     epsilon_per_day: Epsilon
@@ -50,11 +67,11 @@ class Classical(EnforcedPromise):
         del losses, day, envelope
         return floor_nano(self.epsilon_per_day)
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the day would spend more than `epsilon_per_day`."""
         del envelope
-        spent = self.losses_with(history, next)[next.day]
-        refuse_above(next.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
+        spent = self.losses_with(history, new_row)[new_row.day]
+        refuse_above(new_row.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -64,9 +81,9 @@ class Classical(EnforcedPromise):
         return spent_figures(day_losses(history))
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the amount spent by each day, and divided among all days of the period."""
-        caps, days = run.promise, run.schedule.days
+        caps, days = comparison.promise, comparison.days
 
         def each_day(amount: Decimal) -> Keys:
             return {"epsilon_per_day": min(amount, caps.max_day_epsilon)}
@@ -75,15 +92,24 @@ class Classical(EnforcedPromise):
             total = amount if caps.epsilon_total == "unlimited" else min(amount, caps.epsilon_total)
             return {"epsilon_per_day": min(part(total, days or 1), caps.max_day_epsilon), "epsilon_total": total}
 
-        lacking = "" if days else "a sum over all days needs [schedule] last_day"
+        reason = "" if days else "a sum over all days needs [schedule] last_day"
         return (
             Alternative("each day", each_day, DAY_FIGURE),
-            Alternative("all days alike", divided, TOTAL_FIGURE, lacking),
+            Alternative("all days alike", divided, TOTAL_FIGURE, reason),
         )
 
 
 def refuse_day_above_caps(promise: EnforcedPromise, day: int, key: str = "epsilon_per_day") -> None:
-    """Refuse parameters under which one day's amount exceeds a cap: the series would never begin."""
+    """Refuse parameters under which one day's loss exceeds a cap: the series would never begin.
+
+    Args:
+        promise: the promise with its caps.
+        day: loss of the first day [nano-epsilon].
+        key: key of [promise] that the message names.
+
+    Raises:
+        PydanticCustomError: the loss exceeds `max_day_epsilon` or `epsilon_total`.
+    """
     if day > promise.day_cap:
         raise wrong("is more than max_day_epsilon permits; lower it or raise the cap", key)
     if promise.total_cap is not None and day > promise.total_cap:

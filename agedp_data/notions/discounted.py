@@ -1,13 +1,12 @@
-"""Discounted differential privacy: losses that count less as they age (Farokhi, ICCPS 2020: [F]).
+"""Discounted differential privacy: losses whose weight falls with their age (Farokhi, ICCPS 2020: [F]).
 
-Decisions. The schedule is gone through release by release: the k-th day that is released gets its k-th loss, whatever
-days were skipped between, and a series with `horizon_days` closes after that many. Days that come in another order, an
-amended epsilon or a backlog leave less than the schedule says; then a day gets what is left, and "renewal" is what
-is left and nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no
-other, and `agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified
-constant; its own constant breaks the promise for some rates and cannot be asked for. Under clock = "publication-day" a
-day that finds nothing left is skipped as well: on another date there might be something, but a backlog would hold up
-the series for ever.
+Decisions. The schedule goes release by release: the k-th released day gets its k-th loss, whatever days were skipped
+between, and a series with `horizon_days` closes after that many. Days that come in another order, an amended epsilon or
+a backlog leave less than the schedule has; then a day gets the remaining loss, and "renewal" is the remaining loss and
+nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no other day, and
+`agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified constant; the
+paper's constant breaks the promise for some rates and is not offered. Under clock = "publication-day" a day without a
+remaining loss is skipped as well: on another date there might be some, but a backlog would hold up the series for ever.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import Refused
 from agedp_data.losses import NANO, floor_nano
-from agedp_data.notions.candidate import Alternative, amount_in, unknown
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unavailable
 from agedp_data.notions.classical import refuse_day_above_caps
-from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, counted_as, fading_of
+from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, discount_weights, format_weight
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
-from agedp_data.notions.fading import DiscountName, DiscountWeights, by_number, number_of
+from agedp_data.notions.fading import DiscountName, DiscountWeights, day_number, losses_by_day_number
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     Accountant,
@@ -36,15 +35,14 @@ from agedp_data.notions.notion import (
     LeakageBoundLike,
     LossBound,
     ReleaseHistory,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import Amount, Days, Epsilon, wrong
 from agedp_data.privacy.discounted import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
 from agedp_data.privacy.kernel import Floats
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 _Planned = tuple[int, ...]
 _Named = Exponential | Hyperbolic
@@ -71,14 +69,43 @@ _OPENING: dict[Clock, str] = {
 
 
 class Discounted(EnforcedPromise):
-    """The discounted sum of the losses is at most `epsilon` at every day ([F] Definitions 10 and 14).
+    r"""The discounted sum of the losses is at most `epsilon` on every day.
 
-    A loss j days old counts rate^j ("exponential") or 1/(1 + rate j) ("hyperbolic"); `clock` says of which days.
+    .. math:: \sum_{k \le t} a(t-k)\, \varepsilon_k \le \varepsilon \;\; \text{for every } t, \qquad
+        a(j) = \alpha^j \text{ or } \frac{1}{1 + \beta j}
+
+    Source: [F] Definitions 10 ("exponential") and 14 ("hyperbolic"). Errata: the definitions need "for every t"; after
+    Definition 13 the factor is 1/(1 + beta (t-k)); Corollary 16's constant is too small for some beta, so that "paper"
+    takes the certified one (MATHS.md, section 5). `clock` decides from which day the age j counts.
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS,
+        2020.
+        https://doi.org/10.48550/arXiv.1908.03995
     """
 
     name: ClassVar[str] = "discounted"
     slides: ClassVar[bool] = True
     written_as: ClassVar[Mapping[str, str]] = {"alpha": "rate", "beta": "rate"}
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon": "lower", "horizon_days": "lower"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon",
+        own_bound=OwnBound("discounted sum ({discount} {rate})", "discounted sum"),
+        examples=(
+            NoiseExample(
+                "epsilon {e} for the sum of all days, a day earlier counts 0.99 of it",
+                {
+                    "discount": '"exponential"',
+                    "rate": "0.99",
+                    "epsilon": "{e}",
+                    "schedule": '"optimal"',
+                    "horizon_days": "{days}",
+                    "clock": '"data-day"',
+                },
+            ),
+        ),
+        proposals={"discount": '"exponential"', "epsilon": "1", "schedule": '"optimal"', "clock": '"data-day"'},
+    )
 
     notion: Literal["discounted"]
     discount: DiscountName
@@ -103,8 +130,8 @@ class Discounted(EnforcedPromise):
         if self.horizon_days is None and self.schedule == "optimal":
             raise wrong('is missing; schedule = "optimal" needs the number of days', "horizon_days")
         if self.horizon_days is None and self.schedule == "constant" and self.discount == "hyperbolic":
-            what = "is missing; a constant loss under hyperbolic discounting needs the number of days"
-            raise wrong(what, "horizon_days")
+            reason = "is missing; a constant loss under hyperbolic discounting needs the number of days"
+            raise wrong(reason, "horizon_days")
         if self.horizon_days is not None and self.schedule not in _WITH_HORIZON:
             raise wrong('is used by schedule = "optimal", "constant" and "classical" only; remove it', "horizon_days")
         return self
@@ -118,14 +145,14 @@ class Discounted(EnforcedPromise):
                 raise wrong("is too little for the schedule: the first day's part rounds to nothing", "epsilon")
             refuse_day_above_caps(self, first, "epsilon")
         if self.schedule == "renewal" and self._second < _RESIDUE:
-            what = "the first day spends epsilon, which counts as good as in full on the second"
-            raise wrong(f'{what}, so that is left nothing; take schedule = "constant" or "optimal"', "rate")
+            reason = "the first day spends epsilon, which counts as good as in full on the second"
+            raise wrong(f'{reason}, so that is left nothing; take schedule = "constant" or "optimal"', "rate")
         return self
 
     @property
     def opening(self) -> str:
-        """Return the first line of a statement: which clock old losses are told by."""
-        return _OPENING[self.clock].format(what=counted_as(self.discount, self.rate))
+        """Return the first line of a statement: the clock of the discount."""
+        return _OPENING[self.clock].format(what=format_weight(self.discount, self.rate))
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -151,42 +178,42 @@ class Discounted(EnforcedPromise):
         ones leave more.
         """
         losses, ticks = self._day_losses.of(history), self._ticks(history)
-        spent, others = losses.pop(day, 0), ticks
+        spent, earlier = losses.pop(day, 0), ticks
         if spent:
-            others = dict(ticks)
+            earlier = dict(ticks)
             for row in history:
                 if row.day == day and row.state == "released":
-                    others[self._tick(row)] -= row.loss
-        bound, now = floor_nano(self.epsilon), number_of(day)
+                    earlier[self._tick(row)] -= row.loss
+        bound, now = floor_nano(self.epsilon), day_number(day)
         if self.clock == "publication-day":
-            now = max([*ticks, *([number_of(published_on)] if published_on else [])], default=now)
-        left = self._fading.left(others, now, bound)
-        wanted = min(self.day_cap, self.planned(losses, day, envelope))
-        regular = min(self._second, wanted) if self.schedule == "renewal" else wanted
-        if left * _RESIDUE < regular:  # what roundings left of a schedule is no release
+            now = max([*ticks, *([day_number(published_on)] if published_on else [])], default=now)
+        available = self._weights.available(earlier, now, bound)
+        planned = min(self.day_cap, self.planned(losses, day, envelope))
+        regular = min(self._second, planned) if self.schedule == "renewal" else planned
+        if available * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0
-        most = min(wanted, left)
-        if self.total_cap is not None and most > self.total_cap - sum(losses.values()):
+        allowed = min(planned, available)
+        if self.total_cap is not None and allowed > self.total_cap - sum(losses.values()):
             return 0
-        return max(0, min(most - spent, self._fading.left(ticks, now, bound) if spent else left))
+        return max(0, min(allowed - spent, self._weights.available(ticks, now, bound) if spent else available))
 
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return the loss that the schedule has for the next release after those of other days."""
         del day, envelope
         return self._wanted(sum(loss > 0 for loss in losses.values()))
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if the discounted sum would exceed epsilon on any day, or if `horizon_days` are released."""
         del envelope
-        ticks, now = self._ticks(history), self._tick(next)
-        ticks[now] = ticks.get(now, 0) + next.loss
-        value = self._fading.largest(ticks, since=now)
-        refuse_above(next.day, "the discounted sum", value, ("epsilon", floor_nano(self.epsilon)))
-        if self.horizon_days is not None and next.loss > 0:
-            released = sum(loss > 0 for loss in self.losses_with(history, next).values())
+        ticks, now = self._ticks(history), self._tick(new_row)
+        ticks[now] = ticks.get(now, 0) + new_row.loss
+        value = self._weights.largest(ticks, since=now)
+        refuse_above(new_row.day, "the discounted sum", value, ("epsilon", floor_nano(self.epsilon)))
+        if self.horizon_days is not None and new_row.loss > 0:
+            released = sum(loss > 0 for loss in self.losses_with(history, new_row).values())
             if released > self.horizon_days:
                 raise Refused(
-                    f"{next.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
+                    f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
                     "nothing was drawn"
                 )
 
@@ -198,41 +225,44 @@ class Discounted(EnforcedPromise):
         return [*spent_figures(day_losses(history)), *discounted]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the promised schedule, and for its discount and those of [compare] the two of least noise.
 
         A method names its horizon where that is not the period.
         """
-        own = run.promise if isinstance(run.promise, cls) else None
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
         of_compare: tuple[tuple[DiscountName, Decimal | None], ...] = (
-            ("exponential", run.compare.exponential),
-            ("hyperbolic", run.compare.hyperbolic),
+            ("exponential", comparison.exponential),
+            ("hyperbolic", comparison.hyperbolic),
         )
-        asked: list[tuple[DiscountName, Decimal, Clock]] = [
-            *([(own.discount, own.rate, own.clock)] if own else []),
+        discounts: list[tuple[DiscountName, Decimal, Clock]] = [
+            *([(promised.discount, promised.rate, promised.clock)] if promised else []),
             *((name, rate, "data-day") for name, rate in of_compare if rate is not None),
         ]
-        if not asked:
-            return (unknown("needs a rate; name one in [compare] exponential or hyperbolic"),)
-        days = run.schedule.days
-        found = [_candidate(*asked[0], own.schedule, own.horizon_days)] if own else []
-        if own and own.horizon_days not in (None, days):
-            found = [replace(found[0], method=f"{found[0].method} of {own.horizon_days}")]
-        for each in asked:
-            found += [_candidate(*each, "renewal", None), _candidate(*each, "optimal", days, _hard_to_solve(days))]
-        return tuple({each.method: each for each in reversed(found)}.values())[::-1]
+        if not discounts:
+            return (unavailable("needs a rate; name one in [compare] exponential or hyperbolic"),)
+        days = comparison.days
+        alternatives = [_candidate(*discounts[0], promised.schedule, promised.horizon_days)] if promised else []
+        if promised and promised.horizon_days not in (None, days):
+            alternatives = [replace(alternatives[0], method=f"{alternatives[0].method} of {promised.horizon_days}")]
+        for discount in discounts:
+            alternatives += [
+                _candidate(*discount, "renewal", None),
+                _candidate(*discount, "optimal", days, _hard_to_solve(days)),
+            ]
+        return tuple({alternative.method: alternative for alternative in reversed(alternatives)}.values())[::-1]
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the discounts of [compare], by days of the data, unless they are what is promised."""
-        asked: list[tuple[DiscountName, Decimal | None]] = [
-            ("exponential", run.compare.exponential),
-            ("hyperbolic", run.compare.hyperbolic),
+        discounts: list[tuple[DiscountName, Decimal | None]] = [
+            ("exponential", comparison.exponential),
+            ("hyperbolic", comparison.hyperbolic),
         ]
-        found = [DiscountedLoss(name, rate, "data-day") for name, rate in asked if rate is not None]
-        promise = run.promise
-        own = DiscountedLoss(promise.discount, promise.rate, promise.clock) if isinstance(promise, cls) else None
-        return tuple(account for account in found if account != own)
+        accountants = [DiscountedLoss(name, rate, "data-day") for name, rate in discounts if rate is not None]
+        promise = comparison.promise
+        promised = DiscountedLoss(promise.discount, promise.rate, promise.clock) if isinstance(promise, cls) else None
+        return tuple(accountant for accountant in accountants if accountant != promised)
 
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over so many releases by schedule, its own first, as a multiple of the clamp.
@@ -245,14 +275,14 @@ class Discounted(EnforcedPromise):
             return {}
         count = self.horizon_days or days
         names = [self.schedule, *(name for name in _SHOWN if name != self.schedule)]
-        found: dict[str, float] = {}
+        mean_noise: dict[str, float] = {}
         for name in names:
             if name != "optimal" or name == self.schedule or count <= _SOON_SOLVED:
                 ended = name != self.schedule or name == "renewal" or self.horizon_days is not None
                 losses = (_closed if ended else _endless)(self._discounting, float(self.epsilon), count, name)
                 if losses[-1] > 0 and not self._cut(losses):
-                    found[name] = float(np.mean(NANO / np.array(losses)))
-        return found if self.schedule in found else {}
+                    mean_noise[name] = float(np.mean(NANO / np.array(losses)))
+        return mean_noise if self.schedule in mean_noise else {}
 
     def _cut(self, losses: _Planned) -> bool:
         """Tell whether a cap cuts a schedule."""
@@ -284,23 +314,23 @@ class Discounted(EnforcedPromise):
         return Exponential(float(self.rate)) if self.discount == "exponential" else Hyperbolic(float(self.rate))
 
     @property
-    def _fading(self) -> DiscountWeights:
-        return fading_of(self.discount, self.rate)
+    def _weights(self) -> DiscountWeights:
+        return discount_weights(self.discount, self.rate)
 
     def _ticks(self, history: Sequence[HistoryRow]) -> dict[int, int]:
-        return by_number((self._day_losses if self.clock == "data-day" else self._published).of(history))
+        return losses_by_day_number((self._day_losses if self.clock == "data-day" else self._published).of(history))
 
     def _tick(self, row: HistoryRow) -> int:
-        return number_of(row.day if self.clock == "data-day" else row.published_on)
+        return day_number(row.day if self.clock == "data-day" else row.published_on)
 
 
 def _candidate(
-    discount: DiscountName, rate: Decimal, clock: Clock, schedule: ScheduleName, horizon: int | None, lacking: str = ""
+    discount: DiscountName, rate: Decimal, clock: Clock, schedule: ScheduleName, horizon: int | None, reason: str = ""
 ) -> Alternative:
     keys: dict[str, object] = {"discount": discount, "rate": rate, "schedule": schedule, "clock": clock}
     if horizon is not None:
         keys["horizon_days"] = horizon
-    return Alternative(f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), lacking=lacking)
+    return Alternative(f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), reason=reason)
 
 
 def _hard_to_solve(days: int | None) -> str:

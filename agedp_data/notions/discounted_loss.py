@@ -1,4 +1,4 @@
-"""What discounted losses of a ledger's rows come to: the figures of a discount, whatever was promised ([F], MATHS 5).
+"""Bounds on the discounted loss of released rows, whatever the promise is ([F], MATHS.md, section 5).
 
 [F] is F. Farokhi, Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon, ICCPS 2020.
 """
@@ -11,7 +11,13 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import ClassVar, Final, Literal
 
-from agedp_data.notions.fading import DiscountName, DiscountWeights, by_number, number_of, whole
+from agedp_data.notions.fading import (
+    DiscountName,
+    DiscountWeights,
+    day_number,
+    losses_by_day_number,
+    weighted_sum_to_nano,
+)
 from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound
 
 Clock = Literal["data-day", "publication-day"]
@@ -22,7 +28,7 @@ _OF_CLOCK: Final[dict[Clock, str]] = {"data-day": "days of the data", "publicati
 
 @dataclass(frozen=True, slots=True)
 class DiscountedLoss:
-    """What the losses of all days come to when older ones count less; needs no assumption, whatever was promised."""
+    """Accountant of the discounted loss: the discounted sum of all days' losses, free of assumptions."""
 
     discount: DiscountName
     rate: Decimal
@@ -39,14 +45,14 @@ class DiscountedLoss:
             if row.state == "released":
                 tick = row.day if self.clock == "data-day" else row.published_on
                 losses[tick] = losses.get(tick, 0) + row.loss
-        ticks, fading = by_number(losses), fading_of(self.discount, self.rate)
-        newest = max([*ticks, *([number_of(at)] if at else [])], default=0)
-        counted = counted_as(self.discount, self.rate)
-        about = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
+        ticks, weights = losses_by_day_number(losses), discount_weights(self.discount, self.rate)
+        newest = max([*ticks, *([day_number(at)] if at else [])], default=0)
+        counted = format_weight(self.discount, self.rate)
+        scope = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
         worst, now = self.names
         return [
-            LossBound(worst, fading.largest(ticks), "assumption-free", f"{about}, on the worst day", odds=False),
-            LossBound(now, whole(fading.total(ticks, newest)), "assumption-free", about, odds=False),
+            LossBound(worst, weights.largest(ticks), "assumption-free", f"{scope}, on the worst day", odds=False),
+            LossBound(now, weighted_sum_to_nano(weights.total(ticks, newest)), "assumption-free", scope, odds=False),
         ]
 
     @property
@@ -56,12 +62,16 @@ class DiscountedLoss:
         return worst, f"{worst} on the newest day"
 
 
-def counted_as(discount: DiscountName, rate: Decimal) -> str:
-    """Return the weight of a loss j days old as people write it."""
+def format_weight(discount: DiscountName, rate: Decimal) -> str:
+    """Return the weight of a loss j days old as people write it.
+
+    >>> format_weight("exponential", Decimal("0.99")), format_weight("hyperbolic", Decimal(3))
+    ('0.99^j', '1/(1 + 3 j)')
+    """
     return f"{rate}^j" if discount == "exponential" else f"1/(1 + {rate} j)"
 
 
 @lru_cache(maxsize=64)
-def fading_of(discount: DiscountName, rate: Decimal) -> DiscountWeights:
-    """Return the sums of a discount in whole 1e-9, one for equal ones."""
+def discount_weights(discount: DiscountName, rate: Decimal) -> DiscountWeights:
+    """Return the weights of a discount, one object for equal ones."""
     return DiscountWeights(discount, rate)

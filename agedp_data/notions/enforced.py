@@ -1,4 +1,4 @@
-"""How a promise is kept, for every notion alike: caps first, then the rule of the notion."""
+"""Enforcement of a promise, the same for every notion: the caps first, then the notion's own rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from agedp_data.errors import Refused
 from agedp_data.losses import format_epsilon
-from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, Promise, ReleaseHistory
+from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, Promise, ReleaseHistory
 
 _Answer = TypeVar("_Answer")
 
@@ -30,19 +30,29 @@ class EnforcedPromise(Promise, ABC):
 
     _day_losses: ReleaseHistory = PrivateAttr(default_factory=ReleaseHistory)
 
-    def losses_with(self, history: Sequence[HistoryRow], next: HistoryRow) -> dict[str, int]:
-        """Return the loss of each day if `next`, a released row, came to the history."""
+    def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
+        """Return the loss of each day if `new_row`, a released row, came to the history."""
         losses = self._day_losses.of(history)
-        losses[next.day] = losses.get(next.day, 0) + next.loss
+        losses[new_row.day] = losses.get(new_row.day, 0) + new_row.loss
         return losses
 
     @abstractmethod
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
-        """Return what the notion wants the whole of `day` to spend, given the losses of all other days."""
+        """Return the loss that the notion plans for `day` as a whole [nano-epsilon], given the losses of other days."""
 
     @abstractmethod
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if `next` after `history` breaks the rule of the notion (the caps hold already)."""
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Refuse `new_row` if with it the history breaks the rule of the notion; the caps hold already.
+
+        Raises:
+            Refused: the rule would be broken; the message has day, bound and excess.
+        """
+
+    @abstractmethod
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the bounds of all released rows: the largest loss of a day, the total, and the notion's own."""
 
     def loss(
         self,
@@ -69,17 +79,17 @@ class EnforcedPromise(Promise, ABC):
             return 0
         return max(0, planned - spent)
 
-    def admit(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if `next` breaks a cap or the rule of the notion; a skipped day spends nothing."""
-        if next.state != "released":
+    def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Raise Refused if `new_row` breaks a cap or the rule of the notion; a skipped day spends nothing."""
+        if new_row.state != "released":
             return
-        if next.loss < 0:
-            raise Refused(f"{next.day}: a loss cannot be negative; nothing was drawn")
-        losses = self.losses_with(history, next)
-        refuse_above(next.day, "the day", losses[next.day], ("max_day_epsilon", self.day_cap))
+        if new_row.loss < 0:
+            raise Refused(f"{new_row.day}: a loss cannot be negative; nothing was drawn")
+        losses = self.losses_with(history, new_row)
+        refuse_above(new_row.day, "the day", losses[new_row.day], ("max_day_epsilon", self.day_cap))
         if self.total_cap is not None:
-            refuse_above(next.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
-        self.check(history, next, envelope)
+            refuse_above(new_row.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
+        self.check(history, new_row, envelope)
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Do nothing: without a model in the promise, what was admitted stays within it."""
@@ -91,7 +101,17 @@ class EnforcedPromise(Promise, ABC):
 
 
 def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int]) -> None:
-    """Raise Refused if `what` would come to more than the bound (its key and amount); None is infinite."""
+    """Refuse a value above a bound.
+
+    Args:
+        day: ISO date of the release.
+        what: subject of the message.
+        value: loss that the release would reach [nano-epsilon]; None is infinite.
+        bound: key of [promise] and its value [nano-epsilon].
+
+    Raises:
+        Refused: the value exceeds the bound.
+    """
     key, limit = bound
     if value is None:
         raise Refused(f"{day}: {what} would be infinite, {key} = {format_epsilon(limit)}; nothing was drawn")

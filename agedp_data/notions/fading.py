@@ -1,7 +1,7 @@
-"""Discounted sums of whole losses, exact: weights are whole numbers of 2^-64, rounded up, losses stay whole.
+"""Discounted sums of losses in nano-epsilon, exact: weights are integers in units of 2^-64, rounded up.
 
-A sum is at its largest on a day with a loss, for weights do not increase. So a promise is kept for ever if it is kept
-on these days, and one more loss of x on day n is permitted if x w(t-n) fits on every such day t from n on.
+A sum is largest on a day with a loss, since weights do not increase with age. So a promise holds for ever if it holds
+on these days, and a further loss x on day n is permitted if x w(t-n) fits on every such day t from n on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
 
 
 class DiscountWeights:
-    """What losses count by their age in days: rate^age, or 1/(1 + rate age)."""
+    r"""Weights of losses by their age in days, exact to 2^-64 and rounded up.
+
+    .. math:: a(j) = \alpha^j \text{ ("exponential")} \qquad a(j) = \frac{1}{1 + \beta j} \text{ ("hyperbolic")}
+
+    Source: [F] Definitions 9 and 13. Erratum: after Definition 13 the factor is 1/(1 + beta (t-k)).
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS,
+        2020.
+        https://doi.org/10.48550/arXiv.1908.03995
+    """
 
     def __init__(self, discount: DiscountName, rate: Decimal) -> None:
         self._discount = discount
@@ -48,18 +58,19 @@ class DiscountWeights:
     def _next(self) -> int:
         if self._discount == "hyperbolic":
             return _up(Fraction(1 << _BITS) / (1 + self._rate * len(self._weights)))
-        found = -(-self._power >> (_FINE_BITS - _BITS))
+        weight = -(-self._power >> (_FINE_BITS - _BITS))
         self._power = _up(self._power * self._rate)
-        return found
+        return weight
 
     def total(self, losses: Mapping[int, int], day: int) -> int:
         """Return the discounted sum on a day of losses by day number, in 2^-64."""
         oldest = day - min(losses, default=day)
         self.weight(max(oldest, 0))
-        known = self._weights
+        weights = self._weights
         if oldest <= _OLDEST:
-            return sum([loss * known[day - before] for before, loss in losses.items() if before <= day])
-        return sum([loss * known[min(day - before, _OLDEST)] for before, loss in losses.items() if before <= day])
+            return sum([loss * weights[day - loss_day] for loss_day, loss in losses.items() if loss_day <= day])
+        earlier = ((day - loss_day, loss) for loss_day, loss in losses.items() if loss_day <= day)
+        return sum([loss * weights[min(age, _OLDEST)] for age, loss in earlier])
 
     def largest(self, losses: Mapping[int, int], *, since: int = 0) -> int:
         """Return the largest discounted sum on any day from `since` on, whole losses, rounded up.
@@ -70,13 +81,21 @@ class DiscountWeights:
         days = [day for day in losses if day >= since]
         if len(days) > _FEW and len(days) * len(losses) > 20 * (max(losses) - min(losses)):
             sums = self._everywhere(losses)
-            return whole(max(sums[day] for day in days))
-        return whole(max((self.total(losses, day) for day in days), default=0))
+            return weighted_sum_to_nano(max(sums[day] for day in days))
+        return weighted_sum_to_nano(max((self.total(losses, day) for day in days), default=0))
 
-    def left(self, losses: Mapping[int, int], day: int, bound: int) -> int:
-        """Return how much more about a day keeps the discounted sum within `bound` on every day; below 0 if none."""
-        days = [day, *(other for other in losses if other > day)]
-        return min(((bound << _BITS) - self.total(losses, then)) // self.weight(then - day) for then in days)
+    def available(self, losses: Mapping[int, int], day: int, bound: int) -> int:
+        """Largest further loss on a day that keeps the discounted sum within `bound` on every day [nano-epsilon].
+
+        It is below 0 if the sum exceeds the bound already.
+
+        >>> DiscountWeights("exponential", Decimal("0.5")).available({1: 8}, 2, 10)  # 8 counts as 4 on day 2
+        6
+        """
+        days = [day, *(loss_day for loss_day in losses if loss_day > day)]
+        return min(
+            ((bound << _BITS) - self.total(losses, later_day)) // self.weight(later_day - day) for later_day in days
+        )
 
     def _everywhere(self, losses: Mapping[int, int]) -> dict[int, int]:
         """Return the sum on every day, by one multiplication of two long numbers with a sum in each group of digits."""
@@ -84,24 +103,28 @@ class DiscountWeights:
         digits = len(str(sum(losses.values()) << _BITS))
         ages = range(last - first, -1, -1)  # the highest group first
         weights = Decimal("".join(f"{self.weight(age):0{digits}d}" for age in ages))
-        spent = Decimal("".join(f"{losses.get(first + place, 0):0{digits}d}" for place in ages))
+        spent = Decimal("".join(f"{losses.get(first + offset, 0):0{digits}d}" for offset in ages))
         product = str(_EXACT.multiply(weights, spent)).zfill(2 * digits * len(ages))
         ends = range(len(product), len(product) - digits * len(ages), -digits)
-        return {first + place: int(product[end - digits : end]) for place, end in enumerate(ends)}
+        return {first + offset: int(product[end - digits : end]) for offset, end in enumerate(ends)}
 
 
-def whole(total: int) -> int:
-    """Return a sum in 2^-64 in whole losses, rounded up."""
+def weighted_sum_to_nano(total: int) -> int:
+    """Return a weighted sum, in nano-epsilon times 2^-64, in nano-epsilon, rounded up.
+
+    >>> weighted_sum_to_nano(3 << 64), weighted_sum_to_nano((3 << 64) + 1)
+    (3, 4)
+    """
     return -(-total >> _BITS)
 
 
-def by_number(losses: Mapping[str, int]) -> dict[int, int]:
+def losses_by_day_number(losses: Mapping[str, int]) -> dict[int, int]:
     """Return losses by the number of the day instead of its ISO text."""
-    return {number_of(day): loss for day, loss in losses.items()}
+    return {day_number(day): loss for day, loss in losses.items()}
 
 
 @lru_cache(maxsize=2**16)
-def number_of(day: str) -> int:
+def day_number(day: str) -> int:
     """Return the number of a day from its ISO text."""
     return date.fromisoformat(day).toordinal()
 

@@ -1,20 +1,20 @@
-"""What released days say about any one day under a frozen envelope: temporal leakage of ledger rows (MATHS 4).
+"""Temporal leakage of released rows about any one day, under a leakage bound, in nano-epsilon ([T], MATHS.md 4).
 
-Everything is integer arithmetic on whole 1e-9 epsilon, so that what is planned, admitted and stated are the same
-numbers. With m steps a day, e_k the loss of day k and g days between one day that was released and the next,
+All arithmetic is on integers, so that the planned, the admitted and the stated numbers are the same. With m steps a
+day, e_k the loss of day k and g days between one released day and the next,
 
     c_k = e_k + L_back(m g)(c_(k-1)),   C_k = e_k + L_ahead(m g)(C_(k+1)),
     TPL_k = e_k + L_back(1 + m (g_before - 1))(c_(k-1)) + L_ahead(1 + m (g_after - 1))(C_(k+1)).
 
-It may LEAP over releases, which then say no more than the sum of their losses (`privacy.longer_memory`): instead of
-L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day forgets
-nothing (two values are never mistaken for each other, or its states are pairs of days) may forget in two. Of half-hours
-as of days: P(y | x) = P(y_far | x) P(y_near | y_far, x) for what releases y show of a day x, where another x changes
-the first factor by e^L(c_(k-j)) at most, and the second, whatever lies between, by e to the losses of y_near.
+The recursion may LEAP over releases, which then count by the sum of their losses (`privacy.longer_memory`): instead of
+L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day gives
+no mixing (two values are never confused, or its states are pairs of days) may mix in two. This holds for half-hours as
+for days: P(y | x) = P(y_far | x) P(y_near | y_far, x) for the outputs y about a day x, where another x changes the
+first factor by e^L(c_(k-j)) at most, and the second, whatever lies between, by e to the losses of y_near.
 
-Decisions. "Any one day" is a day without a release, too: between two days that were released it has e = 0, and before
-the first or behind the last one it never comes to more than that one does. A gap counts as so many days of the chain,
-also when the clock changes. Days enter by their own place in time, whatever the order in which they were released.
+Decisions. "Any one day" includes days without a release: between two released days such a day has e = 0, and before the
+first or after the last one its leakage never exceeds that day's. A gap counts as so many days of the chain, also when
+the clock changes. Days are composed by their own time, whatever the order in which they were released.
 """
 
 from __future__ import annotations
@@ -31,96 +31,109 @@ _FURTHEST: Final = 7
 
 
 class DayLeakage(NamedTuple):
-    """What is said about one day: by its own release, by those before it and by those behind it."""
+    """Leakage about one day [nano-epsilon]: its own loss, the backward and the forward part."""
 
     day: int
-    own: int
-    before: int
-    behind: int
+    day_loss: int
+    backward: int
+    forward: int
 
     @property
     def total(self) -> int:
-        """Return what all of them say together."""
-        return self.own + self.before + self.behind
+        """Total temporal leakage, BPL + FPL - e = own loss + backward part + forward part ([T] eq. 10)."""
+        return self.day_loss + self.backward + self.forward
 
 
 class TemporalLosses:
-    """Temporal leakage under an envelope; `losses` are by the number of the day.
+    """Temporal leakage of losses by the number of the day, under a leakage bound.
 
-    With `leaping` = False no release is leapt over, as in [T]: the figures are never below, and their plans others.
+    Source: [T] Definitions 5 to 8, eqs. 5, 10 and 11, with L for daily releases as in the head of this module. Erratum:
+    in eqs. 5, 10 and 11 "=" must read "<=".
+
+    With `leaping` = False no release is leapt over, as in [T]: the bounds are never below, and the plans differ.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
     """
 
     def __init__(self, envelope: LeakageBoundLike, *, leaping: bool = True) -> None:
         self._envelope = envelope
         self.steps_per_day = envelope.steps_per_day
-        self._known: dict[tuple[str, int], LossAtAge] = {}
+        self._cache: dict[tuple[str, int], LossAtAge] = {}
         # How many days behind a release a step to the whole of a day is last read off each tabulated age.
         self.lasting = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
         # An age of 1 + m (g - 1) steps is there for the beginning of a day, not for g - 1 whole ones.
         tabulated = {int(age) // self.steps_per_day for age in envelope.ages if age % self.steps_per_day == 0}
         furthest = _FURTHEST if leaping else 1
         self.leaps = {1, *(j for j in range(2, furthest + 1) if j in tabulated)}
-        self._before = _OneSidedLosses(self, BACKWARD)
+        self._backward_side = _OneSidedLosses(self, BACKWARD)
 
     def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:
-        """Yield what all releases say about each day on which there is one, in the order of the days."""
+        """Yield the leakage about each day with a release, in the order of the days."""
         days, back, ahead = self._sides(losses, 0)
         for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
             yield DayLeakage(day, losses[day], earlier, later)
 
     def largest(self, losses: Mapping[int, int], *, endless: int = 0) -> int | None:
-        """Return the most that is said about any one day, None if that is infinite.
+        """Largest leakage about any one day [nano-epsilon], None if that is infinite.
 
-        `endless` is the loss of every day behind the newest, for ever. As many of these days are looked at as a leap
-        is long: further ones can leap over them, so that nothing builds up any more but towards the limit.
+        `endless` is the loss of every day after the newest, for ever. As many of these days are examined as a leap is
+        long: further ones can leap over them, so that nothing builds up any more but towards the limit.
         """
         limit = self.limit(endless)
         if limit is None:
             return None
         newest = max(losses, default=0)
         to_come = {newest + 1 + i: endless for i in range(max(self.leaps) if endless else 0)}
-        return max((limit, *(said for _, said in self._told({**losses, **to_come}, endless))))
+        return max((limit, *(value for _, value in self._day_leakages({**losses, **to_come}, endless))))
 
-    def told_most(self, losses: Mapping[int, int]) -> tuple[int, int]:
-        """Return a day about which most is said, with a release if possible, and how much; some loss is above 0."""
-        return max(self._told(losses, 0), key=lambda told: told[1])
+    def day_of_largest_leakage(self, losses: Mapping[int, int]) -> tuple[int, int]:
+        """Return a day with the largest leakage, with a release if possible, and the leakage; some loss is above 0."""
+        return max(self._day_leakages(losses, 0), key=lambda day_and_leakage: day_and_leakage[1])
 
-    def _told(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:
-        """Yield (day, what is said about it) for the days with a release, then those between that may be told most."""
+    def _day_leakages(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:
+        """Yield (day, leakage) for the days with a release, then for the days between at which it may be largest."""
         days, back, ahead = self._sides(losses, endless)
         for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
             yield day, losses[day] + earlier + later
         for k, (day, gap) in enumerate((day, later - day) for day, later in pairwise(days)):
-            left = len(days) - 1 - k
+            releases_after = len(days) - 1 - k
             for i in back.lasting(gap, k + 1):
-                yield day + i, back.reaching(i, k + 1) + ahead.reaching(gap - i, left)
+                yield day + i, back.reaching(i, k + 1) + ahead.reaching(gap - i, releases_after)
 
     def limit(self, loss: int) -> int | None:
-        """Return what days of this loss, one after the other for ever, come to; None if that is infinite."""
+        """Leakage of days with this loss without end [nano-epsilon]; None if that is infinite."""
         if self.supremum(BACKWARD, loss) is None or self.supremum(FORWARD, loss) is None:
             return None
         return loss + self._endless(BACKWARD, loss).reaching(1) + self._endless(FORWARD, loss).reaching(1)
 
     def supremum(self, direction: str, loss: int) -> int | None:
-        """Return what days of this loss build up to on one side, the newest included; None if that is infinite."""
-        found = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
-        return min((each for each in found if each is not None), default=None)
+        r"""Supremum of the leakage of daily releases with this loss on one side, the newest included [nano-epsilon].
+
+        .. math:: c^* = \sup_c \; e + L(c)
+
+        Source: [T] Theorem 11. Erratum: the supremum is over all pairs of rows and prefixes, not the maximising pair of
+        one loss. None if it is infinite.
+        """
+        suprema = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
+        return min((value for value in suprema if value is not None), default=None)
 
     def carry(self, direction: str, days: int) -> LossAtAge:
-        """Return how a loss passes on to the same end of a day so many days away."""
+        """Return L from one end of a day to the same end of a day so many days away."""
         return self._at(direction, self.steps_per_day * days)
 
     def reach(self, direction: str, days: int) -> LossAtAge:
-        """Return how a loss passes on to the whole of a day so many days away."""
+        """Return L from one end of a day to the whole of a day so many days away."""
         return self._at(direction, 1 + self.steps_per_day * (days - 1))
 
     def _sides(self, losses: Mapping[int, int], endless: int) -> tuple[list[int], _OneSidedLosses, _OneSidedLosses]:
         days = sorted(day for day, loss in losses.items() if loss > 0)
         spent = [losses[day] for day in days]
-        self._before.follow(days, spent)  # a series asks for the same days and one more
+        self._backward_side.follow(days, spent)  # a series asks for the same days and one more
         ahead = self._endless(FORWARD, endless)
         ahead.follow([-day for day in reversed(days)], spent[::-1])
-        return days, self._before, ahead
+        return days, self._backward_side, ahead
 
     def _endless(self, direction: str, loss: int) -> _OneSidedLosses:
         """Return the side of a day behind which there are days of this loss for ever."""
@@ -130,85 +143,88 @@ class TemporalLosses:
         return side
 
     def _at(self, direction: str, steps: int) -> LossAtAge:
-        found = self._known.get((direction, steps))
-        if found is None:
-            found = self._known[direction, steps] = self._envelope.exact_leakage(steps, direction=direction)
-        return found
+        leakage = self._cache.get((direction, steps))
+        if leakage is None:
+            leakage = self._cache[direction, steps] = self._envelope.exact_leakage(steps, direction=direction)
+        return leakage
 
 
 class _OneSidedLosses:
-    """Releases in the order in which they come nearer, and what they say together from one side.
+    """Releases in the order in which they come nearer, and their composed loss from one side.
 
-    Places are numbers of days that grow towards what is told about (forward, the negative ones). `reached` is what the
-    releases before each one say about the whole of its day. Releases that are only imagined lie on the days directly
-    before the first one and stand first in `_places`, `_spent` and `_said`: so many entries more than in `reached`.
+    Day numbers grow towards the protected day (forward, the negative ones). `reached` is the leakage of the releases
+    before each one about the whole of its day. Releases that are only imagined lie on the days directly before the
+    first one and come first in `_day_numbers`, `_spent` and `_composed`: so many entries more than in `reached`.
     """
 
     def __init__(self, leaked: TemporalLosses, direction: str) -> None:
         self._leaked, self._direction = leaked, direction
         self._furthest, self._blocks = max(leaked.leaps), leaked.steps_per_day > 1
-        self._places: list[int] = []
+        self._day_numbers: list[int] = []
         self._spent: list[int] = []
-        self._said: list[int] = []  # c of each release
+        self._composed: list[int] = []  # c of each release
         self._imagined = 0
         self.reached: list[int] = []
 
     def imagine(self, loss: int, supremum: int, number: int) -> None:
         """Begin with days of this loss of which there were infinitely many before; the first release says where."""
-        self._said, self._spent, self._imagined = [supremum] * number, [loss] * number, number
-        self._places = list(range(-number, 0))
+        self._composed, self._spent, self._imagined = [supremum] * number, [loss] * number, number
+        self._day_numbers = list(range(-number, 0))
 
-    def follow(self, places: list[int], spent: list[int]) -> None:
+    def follow(self, day_numbers: list[int], spent: list[int]) -> None:
         """Tell of these releases, the furthest first, going on from those that were the same the last time."""
         first = self._imagined
-        if first and places and not self.reached:  # now it is known where they end
-            self._places = list(range(places[0] - first, places[0]))
+        if first and day_numbers and not self.reached:  # now it is known where they end
+            self._day_numbers = list(range(day_numbers[0] - first, day_numbers[0]))
         same = 0
         while (
-            same < min(len(places), len(self.reached))
-            and self._places[first + same] == places[same]
+            same < min(len(day_numbers), len(self.reached))
+            and self._day_numbers[first + same] == day_numbers[same]
             and self._spent[first + same] == spent[same]
         ):
             same += 1
-        for known in (self._places, self._spent, self._said):
-            del known[first + same :]
+        for entries in (self._day_numbers, self._spent, self._composed):
+            del entries[first + same :]
         del self.reached[same:]
-        for place, loss in zip(places[same:], spent[same:], strict=True):
-            reached = self._least(place, len(self._said), self._leaked.reach)
-            carried = self._least(place, len(self._said), self._leaked.carry) if self._blocks else reached
+        for day_number, loss in zip(day_numbers[same:], spent[same:], strict=True):
+            reached = self._least(day_number, len(self._composed), self._leaked.reach)
+            carried = self._least(day_number, len(self._composed), self._leaked.carry) if self._blocks else reached
             self.reached.append(reached)
-            self._places.append(place)
+            self._day_numbers.append(day_number)
             self._spent.append(loss)
-            self._said.append(loss + carried)
+            self._composed.append(loss + carried)
 
     def reaching(self, gap: int, number: int | None = None) -> int:
-        """Return what the first so many releases (or all) say about the whole of a day so far from the last of them."""
-        count = len(self._said) if number is None else number + self._imagined
-        return self._least(self._places[count - 1] + gap, count, self._leaked.reach) if count else 0
+        """Return the leakage of the first `number` releases about the whole of a day, `gap` days from the last."""
+        count = len(self._composed) if number is None else number + self._imagined
+        return self._least(self._day_numbers[count - 1] + gap, count, self._leaked.reach) if count else 0
 
     def lasting(self, gap: int, number: int) -> set[int]:
-        """Return the days of the gap behind the first so many releases that may be told most about.
+        """Return the days of the gap after the first so many releases at which the leakage may be largest.
 
-        What these say drops where any release that may be leapt to comes to the next tabulated age. What the other side
-        says only grows on the way there, so the last day before each drop is told as much about as those before it.
+        The leakage of these releases drops where any release that may be leapt to comes to the next tabulated age. That
+        of the other side only grows on the way there, so the last day before each drop has at least the leakage of
+        those before it.
         """
         if gap == 1:
             return set()
         count = number + self._imagined
-        newest = self._places[count - 1]
-        past = [newest - self._places[count - j] for j in self._leaked.leaps if j <= count]
+        newest = self._day_numbers[count - 1]
+        past = [newest - self._day_numbers[count - j] for j in self._leaked.leaps if j <= count]
         return {last - far for last in self._leaked.lasting for far in past if 1 <= last - far < gap} | {gap - 1}
 
-    def _least(self, place: int, count: int, passing: Callable[[str, int], LossAtAge]) -> int:
+    def _least(self, day_number: int, count: int, passing: Callable[[str, int], LossAtAge]) -> int:
         if not count:
             return 0
-        newest, between = count - 1, 0
-        least = passing(self._direction, place - self._places[newest])(self._said[newest])
+        newest, losses_between = count - 1, 0
+        least = passing(self._direction, day_number - self._day_numbers[newest])(self._composed[newest])
         for j in range(2, min(self._furthest, count) + 1):
-            between += self._spent[count - j + 1]
-            if between >= least:
+            losses_between += self._spent[count - j + 1]
+            if losses_between >= least:
                 break
             if j in self._leaked.leaps:
-                from_there = passing(self._direction, place - self._places[count - j])(self._said[count - j])
-                least = min(least, between + from_there)
+                from_there = passing(self._direction, day_number - self._day_numbers[count - j])(
+                    self._composed[count - j]
+                )
+                least = min(least, losses_between + from_there)
         return least

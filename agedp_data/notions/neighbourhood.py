@@ -1,13 +1,13 @@
-"""delta-neighbourhood privacy: small changes of a day are protected well, larger ones in proportion ([D], MATHS 6).
+"""delta-neighbourhood privacy: small changes of a day have a small loss, larger ones in proportion ([D], MATHS.md 6).
 
-[D] is Fang and Chang, 2014. The loss of a change by at most delta sets the noise, bounded over sliding windows of days
-of the data. What is recorded, capped and fed to every other notion is the loss of a change of any size: for a mean
-clamp/delta times as much, so that max_day_epsilon often binds; then small changes cost less than was asked for.
+[D] is Fang and Chang, 2014. The loss of a change by at most delta sets the noise, bounded over windows of days of the
+data. The recorded loss, which the caps bound and every other notion composes, is that of a change of any size: for a
+mean clamp/delta times as much, so that max_day_epsilon often binds; then small changes lose less than the bound.
 
-Decisions. Several series share what is granted about small changes; each then has its own ratio to the full range. A
-histogram says of a small change as much as of any (it may cross an edge), so nothing is gained on it. "per-request" is
-a window_days-th, since a window has at most so many days; "offline" plans every day of a known period, given up or
-skipped ones too, and never spends more than the days near have left. A day beyond such a plan would get its least.
+Decisions. Several series share the loss about small changes; each then has its own ratio to the full range. A histogram
+has the same loss for a small change as for any (it may cross an edge), so nothing is gained on it. "per-request" is a
+window_days-th, since a window has at most so many days; "offline" plans every day of a known period, skipped ones too,
+and never spends more than the days near have left. A day beyond such a plan would get its least.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.losses import NANO, floor_nano, format_epsilon
-from agedp_data.notions.candidate import Alternative, amount_in, unknown
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unavailable
 from agedp_data.notions.changes import BoundedChangeLoss, BoundedChangeLosses
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -32,9 +32,11 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import (
     Days,
     Epsilon,
@@ -48,9 +50,6 @@ from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import fullest_window
 from agedp_data.privacy.windows import window_budgets
 
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
-
 Spend = Literal["fraction", "per-request", "offline"]
 
 _SPENDS: Final[tuple[Spend, ...]] = ("fraction", "per-request", "offline")
@@ -60,14 +59,41 @@ _UNBOUND: Final = Publication()
 
 
 class Neighbourhood(EnforcedPromise):
-    """Changes by at most `delta_kwh` of a household's days cost at most `epsilon_per_window` in any window ([D]).
+    r"""Changes by at most `delta_kwh` of a household's days lose at most `epsilon_per_window` in any window of days.
 
-    `spend`: "fraction" of what is left in the window, "per-request" a window_days-th, "offline" the plan with the least
-    noise over the period.
+    .. math:: \sum_{k=t}^{t+w-1} \varepsilon_k(\delta) \le \varepsilon, \qquad
+        \varepsilon_k(x) = \varepsilon_k \frac{\Delta f(x)}{\Delta f}
+
+    with the sensitivity to a change of size x over that to any change: for a mean x/clamp. Source: [D] (MATHS.md,
+    section 6). Errata: the labels bounded and unbounded are swapped; "sensitivity is still 2" holds for moves below
+    delta only. `spend`: "fraction" of the window's remaining loss, "per-request" 1/w of the bound, "offline" the plan
+    with the least noise over the period.
+
+    References:
+        [D] Fang, Chang: Differential privacy with delta-neighbourhood for spatial and dynamic datasets. ASIACCS, 2014.
+        https://doi.org/10.1145/2590296.2590320
     """
 
     name: ClassVar[str] = "neighbourhood"
     slides: ClassVar[bool] = True
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_window": "lower", "window_days": "raise"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon_per_window",
+        own_bound=OwnBound("change of {delta_kwh} kWh, window of {window_days} days", "change of {delta_kwh} kWh"),
+        examples=(
+            NoiseExample(
+                "epsilon {e} about changes up to 1 kWh in any 7 days together",
+                {"delta_kwh": "1", "window_days": "7", "epsilon_per_window": "{e}", "spend": '"per-request"'},
+            ),
+        ),
+        proposals={
+            "delta_kwh": "1",
+            "window_days": "7",
+            "epsilon_per_window": "1",
+            "spend": '"per-request"',
+            "fraction": "0.2",
+        },
+    )
 
     notion: Literal["neighbourhood"]
     delta_kwh: PositiveKwh
@@ -91,9 +117,9 @@ class Neighbourhood(EnforcedPromise):
 
     def over(self, publication: Publication) -> Self:
         """Return this promise over what is published."""
-        found = self.model_copy()
-        found._publication, found._small = publication, BoundedChangeLosses(publication, self.delta_wh)
-        return found
+        promise = self.model_copy()
+        promise._publication, promise._small = publication, BoundedChangeLosses(publication, self.delta_wh)
+        return promise
 
     @property
     def delta_wh(self) -> int:
@@ -139,16 +165,16 @@ class Neighbourhood(EnforcedPromise):
     @property
     def remark(self) -> str:
         """Return which cap leaves small changes less than the window does, if one does."""
-        wanted = self._wanted("", floor_nano(self.epsilon_per_window))
-        any_size = int(wanted * self._publication.times(self.delta_wh))
+        planned = self._wanted("", floor_nano(self.epsilon_per_window))
+        any_size = int(planned * self._publication.times(self.delta_wh))
         if any_size <= self.day_cap:
             return ""
-        left = ceil(self.day_cap / self._publication.times(self.delta_wh))
+        small_loss = ceil(self.day_cap / self._publication.times(self.delta_wh))
         return (
-            f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {format_epsilon(wanted)} a day for changes of "
+            f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {format_epsilon(planned)} a day for changes of "
             f"{exact_text(self.delta_kwh)} kWh would be {format_epsilon(any_size)} for changes of any size; "
             f"small changes "
-            f"cost {format_epsilon(left)} instead, with more noise"
+            f"cost {format_epsilon(small_loss)} instead, with more noise"
         )
 
     @classmethod
@@ -160,7 +186,7 @@ class Neighbourhood(EnforcedPromise):
         )
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:
-        """Return the part of a day's loss that gives a series its share of what is said about small changes."""
+        """Return the part of a day's loss that gives a series its share of the loss about small changes."""
         return self._publication.share(series, share, self.delta_wh)
 
     def loss(
@@ -177,30 +203,34 @@ class Neighbourhood(EnforcedPromise):
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return what `day` may spend about changes of any size, given what all days say about small ones."""
         del envelope
-        others = dict(losses)
-        others.pop(day, None)
+        other_days = dict(losses)
+        other_days.pop(day, None)
         window = floor_nano(self.epsilon_per_window)
-        left = max(0, window - fullest_window(others, day, days=self.window_days))
-        return int(self._wanted(day, left) * self._publication.times(self.delta_wh))
+        available = max(0, window - fullest_window(other_days, day, days=self.window_days))
+        return int(self._wanted(day, available) * self._publication.times(self.delta_wh))
 
-    def _wanted(self, day: str, left: int) -> int:
+    def _wanted(self, day: str, available: int) -> int:
         """Return what a day may say about small changes of what is left to it, rounded down."""
         window = floor_nano(self.epsilon_per_window)
         if self.fraction is not None:
-            return int(Fraction(self.fraction) * left)
+            return int(Fraction(self.fraction) * available)
         first, last = self._publication.first_day, self._publication.last_day
         if self.spend == "per-request" or first is None or last is None:
-            return min(left, window // self.window_days)
+            return min(available, window // self.window_days)
         plan = _plan((last - first).days + 1, self.window_days, self.epsilon_per_window)
-        place = (date.fromisoformat(day) - first).days if day else 0
-        return min(left, plan[place] if 0 <= place < len(plan) else min(plan))
+        index = (date.fromisoformat(day) - first).days if day else 0
+        return min(available, plan[index] if 0 <= index < len(plan) else min(plan))
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if a window that contains the day would say too much about small changes."""
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Refuse a release with which a window that contains the day loses too much about small changes.
+
+        Raises:
+            Refused: it does.
+        """
         del envelope
-        spent = fullest_window(self._small.with_next(history, next), next.day, days=self.window_days)
+        spent = fullest_window(self._small.with_next(history, new_row), new_row.day, days=self.window_days)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
-        refuse_above(next.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
+        refuse_above(new_row.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -213,16 +243,16 @@ class Neighbourhood(EnforcedPromise):
         return BoundedChangeLoss(self.delta_kwh, self._publication, self.window_days)
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return a window_days-th of the window's amount for each size of change, and what the run file promises."""
-        own = run.promise if isinstance(run.promise, cls) else None
-        days = own.window_days if own else run.compare.window_days or _WEEK
-        sizes = dict.fromkeys([own.delta_kwh] if own else []) | dict.fromkeys(run.compare.delta_kwh)
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
+        days = promised.window_days if promised else comparison.window_days or _WEEK
+        sizes = dict.fromkeys([promised.delta_kwh] if promised else []) | dict.fromkeys(comparison.delta_kwh)
         if not sizes:
-            return (unknown("needs a size of change; name some in [compare] delta_kwh"),)
+            return (unavailable("needs a size of change; name some in [compare] delta_kwh"),)
         rules: list[dict[str, object]] = [{"spend": "per-request"}]
-        if own and own.spend != "per-request":
-            rules.insert(0, {"spend": own.spend} | ({"fraction": own.fraction} if own.fraction else {}))
+        if promised and promised.spend != "per-request":
+            rules.insert(0, {"spend": promised.spend} | ({"fraction": promised.fraction} if promised.fraction else {}))
         return tuple(
             Alternative(
                 f"{size} kWh, {days} days, {rule['spend']}",
@@ -233,20 +263,20 @@ class Neighbourhood(EnforcedPromise):
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the loss of a change of each size in [compare]; under this promise of delta and twice that as well."""
-        promise = run.promise
-        sizes = set(run.compare.delta_kwh)
+        promise = comparison.promise
+        sizes = set(comparison.delta_kwh)
         if isinstance(promise, cls):
             sizes = (sizes | {2 * promise.delta_kwh}) - {promise.delta_kwh}
-        return tuple(BoundedChangeLoss(size, run.publication) for size in sorted(sizes))
+        return tuple(BoundedChangeLoss(size, comparison.publication) for size in sorted(sizes))
 
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over so many days by spend, its own first, as a multiple of the clamp."""
         times, window = float(self._publication.times(self.delta_wh)), floor_nano(self.epsilon_per_window)
         names = [self.spend, *(name for name in _SPENDS if name != self.spend)]
         share = float(self.fraction or _FRACTION)
-        found = {}
+        mean_noise = {}
         for name in names:
             losses = window_budgets(
                 np.arange(days),
@@ -256,14 +286,14 @@ class Neighbourhood(EnforcedPromise):
                 fraction=share,
                 requests=self.window_days,
             )
-            told = f"{name} ({share:g})" if name == "fraction" else name
-            found[told] = float(np.mean(1 / losses)) / times
-        return found
+            label = f"{name} ({share:g})" if name == "fraction" else name
+            mean_noise[label] = float(np.mean(1 / losses)) / times
+        return mean_noise
 
 
 @lru_cache(maxsize=16)
 def _plan(days: int, window: int, epsilon: Decimal) -> tuple[int, ...]:
     """Return the offline plan of so many days, whole 1e-9 epsilon, rounded down."""
-    found = window_budgets(np.arange(days), window=window, epsilon=float(epsilon), method="offline")
-    most = floor_nano(epsilon)
-    return tuple(min(most, floor_nano(loss)) for loss in found.tolist())
+    losses = window_budgets(np.arange(days), window=window, epsilon=float(epsilon), method="offline")
+    window_loss = floor_nano(epsilon)
+    return tuple(min(window_loss, floor_nano(day_loss)) for day_loss in losses.tolist())

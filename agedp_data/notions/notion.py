@@ -1,7 +1,7 @@
-"""What a notion of privacy is: a promise's parameters, what a day may spend, what rows come to under it.
+"""What a notion of privacy is: parameters of a promise, the budget of a day, and bounds of released rows.
 
-Losses are whole numbers of 1e-9 epsilon (`losses`); a day's loss is the sum over its released rows, whatever
-their series: all releases of a population enter every figure. Days are ISO text, as in the ledger.
+Losses are integers in nano-epsilon (`losses`). A day's loss is the sum over its released rows, whatever their series:
+all releases of a population enter every bound. Days are ISO text, as in the ledger.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
 
 from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative
-from agedp_data.notions.parameters import AgeDays, Epsilon, Section, Total
+from agedp_data.notions.candidate import Alternative, Comparison
+from agedp_data.notions.notion_text import NotionText
+from agedp_data.notions.parameters import AgeDays, Epsilon, Method, Section, Total
 from agedp_data.notions.publication import Publication
 
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
-
 Kind = Literal["assumption-free", "conditional"]
+TighteningRule = Literal["lower", "raise"]
+"""Direction in which an amendment may change a parameter: the one that tightens the promise."""
+
 ASSUMPTION_FREE: Final = "assumption-free"
 DAY_FIGURE: Final = "day"
 TOTAL_FIGURE: Final = "total"
-Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
 
 
 class HistoryRow(Protocol):
@@ -114,10 +114,10 @@ class LeakageBoundLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LossBound:
-    """What a set of releases comes to: `value` in whole 1e-9 epsilon, None if infinite or not to be had.
+    """One row of a statement: an upper bound on a loss, `value` in nano-epsilon, None if infinite or not available.
 
-    `kind` says whether it is always true or holds under `assumption`; `about` names what is protected; `odds` whether
-    e^value bounds by how much the odds of a guess about it change, which a sum of discounted losses does not.
+    `kind` is its class, assumption-free or conditional on `assumption`; `about` is its scope; `odds` tells whether
+    e^value bounds a change of odds, which a sum of discounted losses does not.
     """
 
     name: str
@@ -174,8 +174,8 @@ class Notion(Accountant, Protocol):
         `published_on` (ISO date) matters to promises that count days of publication; without it, the newest so far.
         """
 
-    def admit(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused, with the day, the bound and the excess, if `next` would break the promise."""
+    def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Raise Refused, with the day, the bound and the excess, if `new_row` would break the promise."""
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if what is released already breaks the promise under this envelope (a newer model's)."""
@@ -191,6 +191,10 @@ class Promise(Section):
     needs_model: ClassVar[bool] = False
     composes_ahead: ClassVar[bool] = False
     slides: ClassVar[bool] = False
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {}
+    """Keys of the notion that an amendment may change, each in one direction; any other key of it never changes."""
+    TEXT: ClassVar[NotionText]
+    """Its words and example values."""
 
     notion: str
     """Which promise is made; one of six."""
@@ -253,18 +257,18 @@ class Promise(Section):
         return ""
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the accounts of this notion that the run file asks to see beside its promise."""
-        del run
+        del comparison
         return ()
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the ways in which this notion could keep an amount for this run file, its own first if it is this one.
 
         Parameters that the run file's promise does not imply are those of [compare].
         """
-        del run
+        del comparison
         return ()
 
     def alternatives(self, days: int) -> dict[str, float]:
@@ -274,7 +278,7 @@ class Promise(Section):
 
 
 def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
-    """Return the loss of each day of the data: the sum over its released rows."""
+    """Return the loss of each day of the data [nano-epsilon]: the sum over its released rows."""
     losses: dict[str, int] = {}
     for row in history:
         if row.state == "released":
@@ -313,9 +317,12 @@ class ReleaseHistory:
 
 
 def spent_figures(losses: dict[str, int]) -> list[LossBound]:
-    """Return the two figures that are always true: the largest loss of a day, and the sum.
+    """Return the two assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
 
-    >>> [figure.value for figure in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
+    Args:
+        losses: loss of each day [nano-epsilon].
+
+    >>> [bound.value for bound in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
     """
     day = LossBound(DAY_FIGURE, max(losses.values(), default=0), "assumption-free", "any one day of one household")

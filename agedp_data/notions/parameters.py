@@ -17,6 +17,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from pydantic_core import PydanticCustomError
 
 Unlimited = Literal["unlimited"]
+Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
+"""How a leakage function is bounded: exactly, or by a total variation; `config.model` says which a model allows."""
 
 # Beyond these an amount is a slip of the pen, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)
@@ -177,11 +179,11 @@ def _zone(value: object) -> str:
     try:
         ZoneInfo(name)
     except (OSError, ValueError, KeyError):
-        named = (each for each in available_timezones() if not any(char.isdigit() for char in each))
-        zones = {each.casefold(): each for each in named}  # the sign of "Etc/GMT-1" is not what people take it for
-        near = [zones[each] for each in get_close_matches(name[:64].casefold(), zones, n=1)]
-        such = f'did you mean "{near[0]}"?' if near else 'write one such as "UTC" or "Europe/London"'
-        raise wrong(f"is not a known time zone; {such}") from None
+        named = (zone for zone in available_timezones() if not any(char.isdigit() for char in zone))
+        zones = {zone.casefold(): zone for zone in named}  # the sign of "Etc/GMT-1" is not what people take it for
+        nearest = [zones[zone] for zone in get_close_matches(name[:64].casefold(), zones, n=1)]
+        advice = f'did you mean "{nearest[0]}"?' if nearest else 'write one such as "UTC" or "Europe/London"'
+        raise wrong(f"is not a known time zone; {advice}") from None
     return name
 
 

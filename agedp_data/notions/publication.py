@@ -1,8 +1,8 @@
-"""What is published under a promise: its series and how far a small change moves them, and the days of its schedule.
+"""What is published under a promise: its series with their sensitivities, and the days of its schedule.
 
-A notion that protects small changes better than large ones must know what a change of a size does to each released row.
-A row's recorded loss is that of a change of any size, sensitivity/scale; of a smaller change it is the part
-sensitivity(change)/sensitivity of that, by the terms under which the row was charged.
+A notion that protects small changes better than large ones needs the loss of a change of a given size about each row.
+A row's recorded loss is that of a change of any size, sensitivity/scale; a smaller change has the part
+sensitivity(change)/sensitivity of it, by the series under which the row was charged.
 """
 
 from __future__ import annotations
@@ -12,12 +12,21 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from agedp_data.privacy.sensitivity import Change, Move
 
-if TYPE_CHECKING:
-    from agedp_data.notions.notion import HistoryRow
+
+class ChargedRow(Protocol):
+    """A row of a history, as far as its share of a small change depends on it."""
+
+    @property
+    def series(self) -> str:
+        """The series; "" for a whole day, all series together."""
+
+    @property
+    def contract(self) -> str:
+        """Hash of the contract under which it was charged; "" for a planned one."""
 
 
 class Statistic(Protocol):
@@ -46,7 +55,7 @@ class Publication:
     first_day: date | None = None
     last_day: date | None = None
 
-    def part(self, row: HistoryRow, size_wh: int) -> Fraction:
+    def part(self, row: ChargedRow, size_wh: int) -> Fraction:
         """Return which part of its recorded loss a row says of a change of at most this size, Wh.
 
         A row of no series stands for a whole day, all series together.
@@ -54,24 +63,24 @@ class Publication:
         if row.series == "":
             return 1 / self.times(size_wh)
         # a row that is only planned may have no contract yet: it will be charged under the series in force
-        known = self.earlier.get(row.contract, {}) if row.contract else self.series
-        statistic = known.get(row.series)
+        series = self.earlier.get(row.contract, {}) if row.contract else self.series
+        statistic = series.get(row.series)
         return Fraction(1) if statistic is None else 1 / _times(statistic, size_wh)
 
     def times(self, size_wh: int) -> Fraction:
         """Return how many times as much as of a change of this size a day says of any, shares being of the former."""
-        parts = [_share(one) * _times(one, size_wh) for one in self.series.values()]
+        parts = [_share(statistic) * _times(statistic, size_wh) for statistic in self.series.values()]
         return sum(parts, Fraction(0)) or Fraction(1)
 
-    def share(self, series: str, told: Fraction, size_wh: int) -> Fraction:
-        """Return which part of a day's loss about changes of any size a series gets with its share of small ones."""
-        one = self.series.get(series)
-        return told if one is None else told * _times(one, size_wh) / self.times(size_wh)
+    def share(self, series: str, share: Fraction, size_wh: int) -> Fraction:
+        """Return the part of a day's loss about changes of any size that a series gets with its share of small ones."""
+        statistic = self.series.get(series)
+        return share if statistic is None else share * _times(statistic, size_wh) / self.times(size_wh)
 
 
-def _share(one: Statistic) -> Fraction:
-    return Fraction(1 if one.share is None else one.share)
+def _share(statistic: Statistic) -> Fraction:
+    return Fraction(1 if statistic.share is None else statistic.share)
 
 
-def _times(one: Statistic, size_wh: int) -> Fraction:
-    return Fraction(one.sensitivity("replacement"), one.sensitivity(Move(size_wh)))
+def _times(statistic: Statistic, size_wh: int) -> Fraction:
+    return Fraction(statistic.sensitivity("replacement"), statistic.sensitivity(Move(size_wh)))

@@ -1,12 +1,12 @@
-"""Temporal privacy: what all releases say about any one day (Cao, Yoshikawa, Xiao and Xiong, IEEE TKDE 2018: [T]).
+"""Temporal privacy: a bound on the leakage of all releases about any one day ([T]).
 
-Decisions. The k-th day that is released gets the k-th loss of a plan made for days in a row. Where days came in another
-order, under an amended alpha or a newer model, what is left of the plan is lowered as far as it takes, all of its
-losses alike, so that the days still to come keep theirs. Every release is weighed against alpha on every day, past
-ones and days without a release among them; so alpha holds whatever is released later on. A day may thus be left
-nothing near days that were released before (or next to nothing, which would buy noise alone), and is then skipped.
-What was said about a past day stays said. An alpha below it would end the series, so an amendment to one is refused; a
-newer model under which what is released says more than alpha does end it.
+Decisions. The k-th released day gets the k-th loss of a plan made for days in a row. Where days came in another order,
+under an amended alpha or a newer model, the rest of the plan is lowered as far as necessary, all of its losses alike,
+so that later days keep theirs. Every release is checked against alpha on every day, past ones and days without a
+release among them; so alpha holds whatever is released later on. A day may thus have no budget near days that were
+released before (or next to none, which would buy noise alone), and is then skipped. Leakage about a past day stays. An
+alpha below it would end the series, so an amendment to one is refused; a newer model under which the released days
+exceed alpha does end it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import repeat
 from operator import le
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.errors import Refused
 from agedp_data.losses import floor_nano, format_epsilon
 from agedp_data.notions.aged import ASSUMED
-from agedp_data.notions.allocated import Budget, Plan, allocated, endless, largest
-from agedp_data.notions.candidate import Alternative, amount_in
+from agedp_data.notions.allocated import Budget, Plan, infinite_horizon_loss, largest_feasible, temporal_allocation
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in
 from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
-from agedp_data.notions.fading import by_number, number_of
+from agedp_data.notions.fading import day_number, losses_by_day_number
 from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.notions.notion import (
     DAY_FIGURE,
@@ -34,13 +34,12 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import Epsilon, Horizon, wrong
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 _RESIDUE = 1000
 """What is left of a day is nothing if it is so many times less than the plan has for it."""
@@ -51,15 +50,38 @@ _ABOUT = "any one day of one household, released or not, by all days released so
 
 
 class Temporal(EnforcedPromise):
-    """All releases together say at most `alpha` about any one day, past or future ([T] Definition 8).
+    r"""The total temporal leakage of all releases about any one day, past or future, is at most `alpha`.
 
-    `horizon_days = N` closes the series after N releases; without end each day gets the loss whose supremum is alpha.
+    .. math:: \max_k TPL_k \le \alpha, \qquad TPL_k = BPL_k + FPL_k - e_k
+
+    Source: [T] Definition 8. `horizon_days` = N closes the series after N releases; without end each day has the loss
+    whose supremum is alpha ([T] Algorithm 7). Plans: `allocated.temporal_allocation`.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
     """
 
     name: ClassVar[str] = "temporal"
     needs_model: ClassVar[bool] = True
     composes_ahead: ClassVar[bool] = True
     slides: ClassVar[bool] = True
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"alpha": "lower", "horizon_days": "lower"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="alpha",
+        own_bound=OwnBound(LEAKAGE, LEAKAGE),
+        examples=(
+            NoiseExample(
+                "epsilon {e} about any one day by all {days} days, however slowly households mix",
+                {"alpha": "{e}", "horizon_days": "{days}", "budget": '"even"'},
+            ),
+            NoiseExample(
+                "the same where every household mixes completely from day to day; a model lies between",
+                {"alpha": "{e}", "horizon_days": "{days}", "budget": '"best"'},
+            ),
+        ),
+        proposals={"alpha": "1"},
+    )
 
     notion: Literal["temporal"]
     alpha: Epsilon
@@ -69,17 +91,17 @@ class Temporal(EnforcedPromise):
     budget: Budget
     """Allocation of alpha to the days; [the notions](notions.md) compare them."""
 
-    _known: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
+    _cache: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return every budget that the period permits, over the promised horizon or the period's days."""
-        own = run.promise if isinstance(run.promise, cls) else None
-        horizon: int | Literal["unlimited"] = own.horizon_days if own else run.schedule.days or "unlimited"
-        budgets = [each for each in get_args(Budget) if horizon != "unlimited" or each not in _ENDING]
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
+        horizon: int | Literal["unlimited"] = promised.horizon_days if promised else comparison.days or "unlimited"
+        budgets = [budget for budget in get_args(Budget) if horizon != "unlimited" or budget not in _ENDING]
         return tuple(
             Alternative(budget, amount_in("alpha", horizon_days=horizon, budget=budget))
-            for budget in sorted(budgets, key=lambda budget: own is not None and budget != own.budget)
+            for budget in sorted(budgets, key=lambda budget: promised is not None and budget != promised.budget)
         )
 
     @model_validator(mode="after")
@@ -108,61 +130,70 @@ class Temporal(EnforcedPromise):
     def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, or as much of it as days in another order or a larger past leave."""
         leaked, plan = self._under(envelope)
-        alpha, spent, now = floor_nano(self.alpha), by_number(losses), number_of(day)
-        wanted, later = self._next(plan, len(spent))
-        if wanted == 0 or self._as_planned(spent, now, plan):
-            return wanted
-        said = leaked.largest(spent)
-        if said is None or said > alpha:
+        alpha, spent, number = floor_nano(self.alpha), losses_by_day_number(losses), day_number(day)
+        planned, later = self._plan_rest(plan, len(spent))
+        if planned == 0 or self._as_planned(spent, number, plan):
+            return planned
+        bound = leaked.largest(spent)
+        if bound is None or bound > alpha:
             return 0  # whatever comes
-        newest = max([now, *spent])
+        newest = max([number, *spent])
 
         def fits(loss: int) -> bool:
-            to_come = {newest + 1 + i: each * loss // wanted for i, each in enumerate(later)}
-            found = leaked.largest({**spent, now: loss, **to_come}, endless=loss if self._endless else 0)
-            return found is not None and found <= alpha
+            to_come = {newest + 1 + i: plan_loss * loss // planned for i, plan_loss in enumerate(later)}
+            leakage = leaked.largest({**spent, number: loss, **to_come}, endless=loss if self._endless else 0)
+            return leakage is not None and leakage <= alpha
 
-        left = largest(fits, wanted)
-        return left if left * _RESIDUE >= wanted else 0
+        loss_left = largest_feasible(fits, planned)
+        return loss_left if loss_left * _RESIDUE >= planned else 0
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if all releases would say more than alpha about some day, or if the series is over."""
-        losses = self.losses_with(history, next)
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+        """Refuse a release with which the leakage about some day exceeds alpha, or after `horizon_days` releases.
+
+        Raises:
+            Refused: either is the case.
+        """
+        losses = self.losses_with(history, new_row)
         released = sum(loss > 0 for loss in losses.values())
-        if self.horizon_days != "unlimited" and next.loss > 0 and released > self.horizon_days:
+        if self.horizon_days != "unlimited" and new_row.loss > 0 and released > self.horizon_days:
             raise Refused(
-                f"{next.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
+                f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
                 "nothing was drawn"
             )
-        said = self._under(envelope)[0].largest(by_number(losses))
-        refuse_above(next.day, "what all releases say about one day", said, ("alpha", floor_nano(self.alpha)))
+        bound = self._under(envelope)[0].largest(losses_by_day_number(losses))
+        refuse_above(new_row.day, "what all releases say about one day", bound, ("alpha", floor_nano(self.alpha)))
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
-        """Raise Refused if under this envelope what is released says more than alpha about some day."""
-        for said in self.broken(history, envelope).values():
-            raise Refused(f"{said}; releases stop, nothing is rewritten")
+        """Refuse if under this leakage bound the leakage of the released days exceeds alpha about some day.
+
+        Raises:
+            Refused: it does; releases stop.
+        """
+        for reason in self.broken(history, envelope).values():
+            raise Refused(f"{reason}; releases stop, nothing is rewritten")
 
     def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
-        """Return alpha if under this envelope what is released says more than it about some day."""
-        losses = by_number(self._day_losses.of(history))
+        """Return alpha, with the reason, if the released days exceed it about some day under this leakage bound."""
+        losses = losses_by_day_number(self._day_losses.of(history))
         if not any(losses.values()):
             return {}
-        day, said = self._under(envelope)[0].told_most(losses)
-        if said <= floor_nano(self.alpha):
+        day, bound = self._under(envelope)[0].day_of_largest_leakage(losses)
+        if bound <= floor_nano(self.alpha):
             return {}
-        about = date.fromordinal(day).isoformat()
-        return {"alpha": f"alpha = {self.alpha:f} is below {format_epsilon(said)}, which is already said about {about}"}
+        date_text = date.fromordinal(day).isoformat()
+        reason = f"alpha = {self.alpha:f} is below {format_epsilon(bound)}, which is already said about {date_text}"
+        return {"alpha": reason}
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
-        """Return the largest loss of a day, the total, and the most that is said about any one day so far."""
+        """Return the largest loss of a day, the total, and the largest leakage about any one day so far."""
         return [*spent_figures(day_losses(history)), *TemporalLeakage().figures(history, envelope, at)]
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the temporal leakage under the model, unless it is what is promised."""
-        return () if run.model is None or isinstance(run.promise, cls) else (TemporalLeakage(),)
+        return () if not comparison.methods or isinstance(comparison.promise, cls) else (TemporalLeakage(),)
 
     def obstacle(self, envelope: LeakageBoundLike | None) -> str:
         """Return that the model lets too much through for any plan, and which plan it would leave."""
@@ -189,7 +220,7 @@ class Temporal(EnforcedPromise):
     def _endless(self) -> bool:
         return self.horizon_days == "unlimited"
 
-    def _next(self, plan: Plan, released: int) -> tuple[int, Plan]:
+    def _plan_rest(self, plan: Plan, released: int) -> tuple[int, Plan]:
         """Return the loss of the release behind so many, and those of all further ones (none where that is endless)."""
         if self._endless:
             return (plan[0], ()) if plan else (0, ())
@@ -212,30 +243,30 @@ class Temporal(EnforcedPromise):
                 'notion = "temporal" needs a model that looks ahead, and this one was made without: calibrate again '
                 "under another [model] file, or declare a kernel"
             )
-        if id(envelope) not in self._known:
-            self._known[id(envelope)] = (envelope, TemporalLosses(envelope), self._plan(envelope))
-        return self._known[id(envelope)][1:]
+        if id(envelope) not in self._cache:
+            self._cache[id(envelope)] = (envelope, TemporalLosses(envelope), self._plan(envelope))
+        return self._cache[id(envelope)][1:]
 
     def _plan(self, envelope: LeakageBoundLike) -> Plan:
         alpha = floor_nano(self.alpha)
         if self.horizon_days == "unlimited":
-            constant = min(endless(envelope, alpha), self.day_cap)
+            constant = min(infinite_horizon_loss(envelope, alpha), self.day_cap)
             return (constant,) if constant else ()
-        return allocated(envelope, alpha, self.horizon_days, self.budget, self.day_cap)
+        return temporal_allocation(envelope, alpha, self.horizon_days, self.budget, self.day_cap)
 
 
 @dataclass(frozen=True, slots=True)
 class TemporalLeakage:
-    """What all days released so far say about any one day, whatever was promised."""
+    """Accountant of the temporal leakage about any one day by all days released so far, whatever the promise is."""
 
     name: ClassVar[str] = "temporal"
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
-        """Return the most that is said about any one day; nothing under a model that has no losses ahead."""
+        """Return the largest leakage about any one day; nothing under a model without forward leakage."""
         del at
         if envelope is None or not envelope.has_both_directions:
             return []
-        said = TemporalLosses(envelope).largest(by_number(day_losses(history)))
-        return [LossBound(LEAKAGE, said, "conditional", _ABOUT, ASSUMED["markov"])]
+        value = TemporalLosses(envelope).largest(losses_by_day_number(day_losses(history)))
+        return [LossBound(LEAKAGE, value, "conditional", _ABOUT, ASSUMED["markov"])]

@@ -1,7 +1,7 @@
-"""Losses of several days put together under a model, in whole 1e-9 epsilon: integers only, kept as days are added.
+"""Composition of the losses of several days under a model, incremental, in nano-epsilon ([A] eq. 25, MATHS.md 3).
 
-Adding the newest day costs one step, whatever lies before it; adding an older one repeats the steps behind it,
-once, when the risk is next asked for. So the figures of a series take one pass, not one for each publication.
+A further newest day costs one step; an older one repeats the steps after it, once, when the risk is next computed. So
+the bounds of a series take one pass, not one for each publication.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class AgedLeakageLike(Protocol):
-    """What is left of a whole loss at an age in steps: `aged.Forgotten`."""
+    """The leakage function at an age in steps: `aged.AgedLeakage`."""
 
     @property
     def envelope(self) -> ComposableModel:
@@ -36,92 +36,101 @@ class ComposableModel(Protocol):
 
 
 class ComposedLoss:
-    """Days and their losses; `risk` says what they come to about the present.
+    r"""Days and their losses [nano-epsilon]; `risk` is their composed loss about the present.
 
-    With assume = "markov" releases compose through the gaps between their inputs, z_k = e_k + L_gap(z_(k-1)) ([A]
-    eq. 25 in its corrected form: sort by input time), and the present sees L_age(z_n). With "curve" nothing is known
-    of the joint law: min over j of L_(age_j)(e_j) + the other losses (MATHS 2b).
+    With assume = "markov", over the gaps between the inputs:
+
+    .. math:: z_1 = e_1, \qquad z_k = e_k + L_{g_k}(z_{k-1}), \qquad \varepsilon(t) = L_{age}(z_n)
+
+    Source: [A] eq. 25. Erratum: its bracket is misplaced and its lookup is wrong for overlapping ages; releases are
+    sorted by the time of their input. With assume = "curve" the joint distribution is unknown (MATHS.md, section 2b):
+
+    .. math:: \varepsilon(t) \le \min_j \; L_{age_j}(e_j) + \sum_{k \ne j} e_k
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
     """
 
-    def __init__(self, left: AgedLeakageLike, losses: Mapping[str, int]) -> None:
-        self._left = left
-        self._steps = left.envelope.steps_per_day
+    def __init__(self, leakage: AgedLeakageLike, losses: Mapping[str, int]) -> None:
+        self._leakage = leakage
+        self._steps = leakage.envelope.steps_per_day
         ordered = sorted((_number(day), loss) for day, loss in losses.items())
         self._days = [day for day, _ in ordered]
         self._losses = [loss for _, loss in ordered]
         self._total = sum(self._losses)
-        self._kept: list[int] = []  # z of the first days, or the largest loss up to each of them
+        self._composed: list[int] = []  # z of the first days, or the largest loss up to each of them
 
     def add(self, day: str, loss: int) -> None:
         """Add a loss about a day, which may be there already."""
         number = _number(day)
-        place = bisect_left(self._days, number)
-        if self._has(place, number):
-            self._losses[place] += loss
+        index = bisect_left(self._days, number)
+        if self._has(index, number):
+            self._losses[index] += loss
         else:
-            self._days.insert(place, number)
-            self._losses.insert(place, loss)
+            self._days.insert(index, number)
+            self._losses.insert(index, loss)
         self._total += loss
-        del self._kept[place:]
+        del self._composed[index:]
 
     def risk(self, age_steps: int) -> int:
         """Return what the days say about the present, the newest of them `age_steps` old."""
         if not self._days:
             return 0
-        if self._left.envelope.assume != "markov":
+        if self._leakage.envelope.assume != "markov":
             return self._total - self._gain(self._records(), age_steps + self._days[-1] * self._steps)
-        for place in range(len(self._kept), len(self._days)):
-            before = (self._days[place - 1], self._kept[-1]) if place else None
-            self._kept.append(self._next(before, self._days[place], self._losses[place]))
-        return self._left(age_steps, self._kept[-1])
+        for index in range(len(self._composed), len(self._days)):
+            previous = (self._days[index - 1], self._composed[-1]) if index else None
+            self._composed.append(self._compose(previous, self._days[index], self._losses[index]))
+        return self._leakage(age_steps, self._composed[-1])
 
     def with_day(self, day: str) -> Callable[[int, int], int]:
         """Return (loss, age in steps of the newest day) -> the risk if `day` had so much more loss."""
-        number, place = _number(day), bisect_left(self._days, _number(day))
-        there = self._has(place, number)
-        spent = self._losses[place] if there else 0
+        number, index = _number(day), bisect_left(self._days, _number(day))
+        has_day = self._has(index, number)
+        spent = self._losses[index] if has_day else 0
         newest = max([number, *self._days[-1:]])
-        if self._left.envelope.assume != "markov":
+        if self._leakage.envelope.assume != "markov":
             # a day that this one hides stays hidden when its loss grows
-            others = [(each, loss) for each, loss in self._records() if each != number]
-            now = newest * self._steps
+            other_days = [(other_day, loss) for other_day, loss in self._records() if other_day != number]
+            today = newest * self._steps
             return lambda loss, age: (
-                self._total + loss - self._gain(sorted([*others, (number, spent + loss)]), age + now)
+                self._total + loss - self._gain(sorted([*other_days, (number, spent + loss)]), age + today)
             )
         self.risk(0)
-        before = (self._days[place - 1], self._kept[place - 1]) if place else None
-        behind = list(zip(self._days[place + there :], self._losses[place + there :], strict=True))
+        previous = (self._days[index - 1], self._composed[index - 1]) if index else None
+        later_days = list(zip(self._days[index + has_day :], self._losses[index + has_day :], strict=True))
 
         def risk(loss: int, age_steps: int) -> int:
-            known = (number, self._next(before, number, spent + loss))
-            for later, its_loss in behind:
-                known = (later, self._next(known, later, its_loss))
-            return self._left(age_steps, known[1])
+            composed = (number, self._compose(previous, number, spent + loss))
+            for later, its_loss in later_days:
+                composed = (later, self._compose(composed, later, its_loss))
+            return self._leakage(age_steps, composed[1])
 
         return risk
 
-    def _has(self, place: int, number: int) -> bool:
-        return place < len(self._days) and self._days[place] == number
+    def _has(self, index: int, number: int) -> bool:
+        return index < len(self._days) and self._days[index] == number
 
-    def _next(self, before: tuple[int, int] | None, day: int, loss: int) -> int:
-        return loss if before is None else loss + self._left((day - before[0]) * self._steps, before[1])
+    def _compose(self, previous: tuple[int, int] | None, day: int, loss: int) -> int:
+        return loss if previous is None else loss + self._leakage((day - previous[0]) * self._steps, previous[1])
 
     def _records(self) -> Iterator[tuple[int, int]]:
         """Yield the days whose loss is above all older ones; kept is the largest loss up to each day."""
-        for place in range(len(self._kept), len(self._days)):
-            self._kept.append(max(self._losses[place], self._kept[-1] if place else 0))
-        place = bisect_left(self._kept, 1)
-        while place < len(self._kept):
-            yield self._days[place], self._losses[place]
-            place = bisect_left(self._kept, self._kept[place] + 1, lo=place)
+        for index in range(len(self._composed), len(self._days)):
+            self._composed.append(max(self._losses[index], self._composed[-1] if index else 0))
+        index = bisect_left(self._composed, 1)
+        while index < len(self._composed):
+            yield self._days[index], self._losses[index]
+            index = bisect_left(self._composed, self._composed[index] + 1, lo=index)
 
-    def _gain(self, candidates: Iterable[tuple[int, int]], now: int) -> int:
+    def _gain(self, candidates: Iterable[tuple[int, int]], today: int) -> int:
         # loss - L(loss) grows with the loss and with the age: only a loss above all older ones can win.
         gain = largest = 0
         for day, loss in candidates:
             if loss > largest:
                 largest = loss
-                gain = max(gain, loss - self._left(now - day * self._steps, loss))
+                gain = max(gain, loss - self._leakage(today - day * self._steps, loss))
         return gain
 
 

@@ -1,16 +1,20 @@
-"""w-event privacy: what any window of consecutive days says together (Kellaris et al., VLDB 2014)."""
+"""w-event privacy: a bound on the loss of any window of consecutive days.
+
+Decisions. A day without a release counts as loss 0, so that a window never skips it. A day that is released late is
+checked in all windows that contain it, those of later days among them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, get_args
+from typing import ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
 from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative, amount_in
+from agedp_data.notions.candidate import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforced import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -19,23 +23,45 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LeakageBoundLike,
     LossBound,
+    TighteningRule,
     day_losses,
     spent_figures,
 )
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.parameters import Days, Epsilon, wrong
-
-if TYPE_CHECKING:
-    from agedp_data.config.run import RunFile
 
 Spend = Literal["even", "remaining"]
 _WEEK: Final = 7
 
 
 class WEvent(EnforcedPromise):
-    """Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window`."""
+    r"""Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window`.
+
+    .. math:: \sum_{k=t}^{t+w-1} \varepsilon_k \le \varepsilon \quad \text{for every day } t
+
+    Source: Kellaris et al., Theorem 3. `spend` = "even" gives each day 1/w of the bound, "remaining" half of the loss
+    that its fullest window has left (the budget distribution of the paper).
+
+    References:
+        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. VLDB,
+        2014.
+        https://doi.org/10.14778/2732977.2732989
+    """
 
     name: ClassVar[str] = "w-event"
     slides: ClassVar[bool] = True
+    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_window": "lower", "window_days": "raise"}
+    TEXT: ClassVar[NotionText] = NotionText(
+        epsilon_key="epsilon_per_window",
+        own_bound=OwnBound("window of {window_days} days", "window of {window_days} days"),
+        examples=(
+            NoiseExample(
+                "epsilon {e} for any 7 days together",
+                {"window_days": "7", "epsilon_per_window": "{e}", "spend": '"even"'},
+            ),
+        ),
+        proposals={"window_days": "7", "epsilon_per_window": "1"},
+    )
 
     notion: Literal["w-event"]
     window_days: Days
@@ -64,17 +90,17 @@ class WEvent(EnforcedPromise):
         """Return a window_days-th of the window's amount, or half of what the fullest window has left."""
         del envelope
         window = floor_nano(self.epsilon_per_window)
-        left = max(0, window - fullest_window(losses, day, days=self.window_days))
+        available = max(0, window - fullest_window(losses, day, days=self.window_days))
         if self.spend == "remaining":
-            return left // 2
-        return min(left, window // self.window_days)
+            return available // 2
+        return min(available, window // self.window_days)
 
-    def check(self, history: Sequence[HistoryRow], next: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del envelope
-        spent = fullest_window(self.losses_with(history, next), next.day, days=self.window_days)
+        spent = fullest_window(self.losses_with(history, new_row), new_row.day, days=self.window_days)
         bound = ("epsilon_per_window", floor_nano(self.epsilon_per_window))
-        refuse_above(next.day, f"a window of {self.window_days} days", spent, bound)
+        refuse_above(new_row.day, f"a window of {self.window_days} days", spent, bound)
 
     def figures(
         self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
@@ -84,27 +110,27 @@ class WEvent(EnforcedPromise):
         return [*spent_figures(day_losses(history)), *windows]
 
     @classmethod
-    def candidates(cls, run: RunFile) -> tuple[Alternative, ...]:
+    def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return both ways to spend a window's amount, for the promised window or that of [compare], or a week."""
-        own = run.promise if isinstance(run.promise, cls) else None
-        days = own.window_days if own else run.compare.window_days or _WEEK
-        ways = sorted(get_args(Spend), key=lambda spend: own is not None and spend != own.spend)
+        promised = comparison.promise if isinstance(comparison.promise, cls) else None
+        days = promised.window_days if promised else comparison.window_days or _WEEK
+        spends = sorted(get_args(Spend), key=lambda spend: promised is not None and spend != promised.spend)
         return tuple(
             Alternative(f"{days} days, {spend}", amount_in("epsilon_per_window", window_days=days, spend=spend))
-            for spend in ways
+            for spend in spends
         )
 
     @classmethod
-    def compared(cls, run: RunFile) -> tuple[Accountant, ...]:
+    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the window of [compare], a week if it asks for none, unless it is the one promised."""
-        days = run.compare.window_days or _WEEK
-        promised = run.promise.window_days if isinstance(run.promise, cls) else None
+        days = comparison.window_days or _WEEK
+        promised = comparison.promise.window_days if isinstance(comparison.promise, cls) else None
         return () if days == promised else (WindowLoss(days),)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowLoss:
-    """What any `window_days` consecutive days of the data come to."""
+    """Accountant of the w-event loss: the largest sum over `window_days` consecutive days of the data."""
 
     window_days: int
     name: ClassVar[str] = "w-event"
@@ -125,7 +151,14 @@ class WindowLoss:
 
 
 def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
-    """Return the largest sum over the windows of so many days that contain `day`.
+    """Largest loss of a window of `days` consecutive days that contains `day` [nano-epsilon].
+
+    Use it to find how much of a window's bound a further release on `day` may spend.
+
+    Args:
+        losses: loss of each released day [nano-epsilon]; a day that is missing counts as 0.
+        day: ISO date.
+        days: length of the window.
 
     >>> fullest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, "2013-01-03", days=2)
     5
@@ -134,23 +167,25 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
     first, last = _text(middle, -reach), _text(middle, reach)
     if len(losses) > 2 * days:
         around = (_text(middle, timedelta(days=shift)) for shift in range(1 - days, days))
-        return largest_window({other: losses[other] for other in around if other in losses}, days=days)
-    near = {other: loss for other, loss in losses.items() if first <= other <= last}
-    return largest_window(near, days=days)
+        return largest_window({shifted: losses[shifted] for shifted in around if shifted in losses}, days=days)
+    nearby = {shifted: loss for shifted, loss in losses.items() if first <= shifted <= last}
+    return largest_window(nearby, days=days)
 
 
 def largest_window(losses: Mapping[str, int], *, days: int) -> int:
-    """Return the largest sum over any so many consecutive days; a day without a release counts 0.
+    r"""Largest loss of any `days` consecutive days [nano-epsilon]; a day without a release counts as 0.
+
+    .. math:: \max_t \sum_{k=t}^{t+w-1} \varepsilon_k
 
     >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=3)
     7
     """
-    kept = sorted((date.fromisoformat(day).toordinal(), loss) for day, loss in losses.items())
+    ordered = sorted((date.fromisoformat(day).toordinal(), loss) for day, loss in losses.items())
     largest = total = start = 0
-    for ordinal, loss in kept:
+    for ordinal, loss in ordered:
         total += loss
-        while kept[start][0] <= ordinal - days:
-            total -= kept[start][1]
+        while ordered[start][0] <= ordinal - days:
+            total -= ordered[start][1]
             start += 1
         largest = max(largest, total)
     return largest

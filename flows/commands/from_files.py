@@ -9,7 +9,7 @@ import typer
 
 from agedp_data.shown import escape_text
 from flows.commands.ending import ResultView, end_run
-from flows.commands.option_parameters import with_run_file_options
+from flows.commands.option_parameters import RunFileCommand, with_run_file_options
 from flows.commands.options import TO_BEGIN, JsonOption, QuietOption, print_answer
 
 app = typer.Typer()
@@ -20,7 +20,7 @@ FilesArgument = Annotated[
 OptionTexts = dict[str, str | bool | None]
 
 
-@app.command(rich_help_panel=TO_BEGIN)
+@app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
 @with_run_file_options
 def init(
     files: FilesArgument,
@@ -49,7 +49,7 @@ def init(
     print_answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
 
 
-@app.command(rich_help_panel=TO_BEGIN)
+@app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
 @with_run_file_options
 def sanitise(
     files: FilesArgument,

@@ -54,11 +54,11 @@ def plan(
     from pipelines.work import begin
 
     target = parse_target(risk, error_kwh)
-    if frontier and (notions or target.asked):
+    if frontier and (notions or target.is_requested):
         raise RunFileError("--frontier stands alone; it has a target of its own")
     with progress_bars(enabled=not as_json) as progress:
         work = begin(run_file, as_of=as_of, told=progress)
-        if notions or target.asked:
+        if notions or target.is_requested:
             result = promises_json(work, target) if as_json else promises_lines(work, target)
         elif frontier:
             result = frontier_json(work) if as_json else frontier_lines(work)

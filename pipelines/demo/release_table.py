@@ -16,8 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from agedp_data.notions.aged import RISK
-from agedp_data.notions.temporal import LEAKAGE
+from agedp_data.notions import NOTIONS
 from pipelines.handover.received import AVERAGES, ReleaseFolder
 
 _DAY, _TOTAL = "day", "total"
@@ -117,14 +116,7 @@ def _root_mean_square(values: Sequence[float]) -> float:
 def _own_bound(statement: Mapping[str, Any]) -> NotionBound:
     """Return the bound that the statement's promise is about."""
     promise = statement["contract"]["promise"]
-    names = {
-        "age-dependent": (RISK, f"risk at {promise.get('age_days')} days"),
-        "temporal": (LEAKAGE, LEAKAGE),
-        "discounted": (
-            f"discounted sum ({promise.get('discount')} {promise.get('rate')})",
-            "discounted sum",
-        ),
-    }
-    key, shown = names[promise["notion"]]
+    notion = next(notion for notion in NOTIONS if notion.name == promise["notion"])
+    key, shown = notion.TEXT.own_bound.of(promise)
     figure = next(figure for figure in statement["figures"] if figure["name"] == key)
     return NotionBound(shown, figure["epsilon"], figure["limit"])

@@ -41,7 +41,7 @@ _DAYS_AHEAD: Final = 366
 
 def figures_of(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
     """Return what these releases come to under the promise and under every other notion that applies."""
-    accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
+    accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run.comparison))]
     found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelopes[0], None)]
     return [*found, *_as_promised(work, rows, accounts)]
 

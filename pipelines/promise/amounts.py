@@ -27,19 +27,19 @@ def least_amount(noise: Callable[[Decimal], float | None], target: float, *, gue
     >>> least_amount(lambda amount: 2 / float(amount), 0.3, guess=1.0)
     Decimal('6.667')
     """
-    at, low, high = _place(guess), -1, _LAST + 1
+    tried_at, low, high = _place(guess), -1, _LAST + 1
     tried: list[_TriedEpsilon] = []
     while high - low > 1:
-        now = _TriedEpsilon(at, noise(amount_at(at)))
-        if now.noise is not None and now.noise <= target:
-            high = at
-        elif high > _LAST and tried and _cap_binds(tried[-1], now):
+        latest = _TriedEpsilon(tried_at, noise(amount_at(tried_at)))
+        if latest.noise is not None and latest.noise <= target:
+            high = tried_at
+        elif high > _LAST and tried and _cap_binds(tried[-1], latest):
             return None
         else:
-            low = at
-        tried.append(now)
-        wanted = _wanted(tried[-2:], target) if len(tried) < _GUESSES or high > _LAST else (low + high) // 2
-        at = min(max(wanted, low + 1), high - 1)
+            low = tried_at
+        tried.append(latest)
+        index = _wanted(tried[-2:], target) if len(tried) < _GUESSES or high > _LAST else (low + high) // 2
+        tried_at = min(max(index, low + 1), high - 1)
     return None if high > _LAST else amount_at(high)
 
 

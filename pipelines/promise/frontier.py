@@ -27,7 +27,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import floor_nano, to_float
 from agedp_data.notions.age_dependent import AgeDependent
-from agedp_data.notions.notion import Method
+from agedp_data.notions.parameters import Method
 from agedp_data.privacy.planner import AgePlan, frontier, plan_least_penalty
 from agedp_data.roster import Roster
 from pipelines.promise.changes import DayToDayChange, change_of

@@ -14,16 +14,19 @@ from pipelines.promise.changes import DayToDayChange
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTarget:
-    """What is to be kept: a risk [epsilon] or an error [kWh a home]; `own` if the run file's promise says which."""
+    """A bound that alternatives are to keep, a risk [epsilon] or an error [kWh per household].
+
+    `from_run_file` tells that the promise of the run file has set it.
+    """
 
     risk: Decimal | None = None
     error_kwh: float | None = None
-    own: bool = False
+    from_run_file: bool = False
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Tell whether somebody asked for it, beside the run file."""
-        return not self.own and (self.risk is not None or self.error_kwh is not None)
+        return not self.from_run_file and (self.risk is not None or self.error_kwh is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +71,23 @@ class SeriesCost:
 
 @dataclass(frozen=True, slots=True)
 class NotionOffer:
-    """A notion and a method, and what it costs; `lacking` says why it cannot be had.
+    """A notion and a method, and what it costs; `reason` tells why the promise does not exist.
 
-    `figure` (its name, what it is about, whether and what it assumes) is what is kept at or below `amount`; `keys` are
-    those of [promise] that say so. `promised`: the run file says it now; `kept`: the target is met on every day asked
-    for; `cheapest` of its kind. `ahead` is what days to come are bound to, if what is released already exceeds it.
+    `figure` (name, scope, class and assumption) is the bound that stays at or below `amount` under these `keys` of
+    [promise]. `promised`: the run file promises it now; `meets_target`: the target is met on every day of the
+    comparison; `cheapest` of its kind. `ahead` is the bound on future days, if the released ones already exceed it.
     """
 
     notion: str
     method: str
-    lacking: str = ""
+    reason: str = ""
     figure: LossBound | None = None
     amount: Decimal | None = None
     keys: Mapping[str, str | int] | None = None
     series: SeriesCost | None = None
     needs: Remedies | None = None
     promised: bool = False
-    kept: bool = False
+    meets_target: bool = False
     cheapest: bool = False
     ahead: Decimal | None = None
 
@@ -109,13 +112,13 @@ def marked(offers: Sequence[NotionOffer], target: ComparisonTarget) -> Iterator[
     Cheapest is the least noise for a risk, the least figure for an error; of equal ones the first.
     """
     best: dict[str, NotionOffer] = {}
-    for one in offers:
-        if one.kept and one.figure is not None:
-            known = best.get(one.figure.kind)
-            if known is None or _cost(one, target) < _cost(known, target):
-                best[one.figure.kind] = one
-    for one in offers:
-        yield replace(one, cheapest=any(one is each for each in best.values()))
+    for offer in offers:
+        if offer.meets_target and offer.figure is not None:
+            cheapest = best.get(offer.figure.kind)
+            if cheapest is None or _cost(offer, target) < _cost(cheapest, target):
+                best[offer.figure.kind] = offer
+    for offer in offers:
+        yield replace(offer, cheapest=any(offer is candidate for candidate in best.values()))
 
 
 def _cost(offer: NotionOffer, target: ComparisonTarget) -> tuple[float, ...]:

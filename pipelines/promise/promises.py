@@ -28,7 +28,7 @@ from agedp_data.config import RunFile, contract
 from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.losses import NANO, floor_nano
 from agedp_data.notions import NOTIONS, Promise
-from agedp_data.notions.candidate import Alternative, unknown
+from agedp_data.notions.candidate import Alternative, unavailable
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
 from pipelines.promise.amounts import least_amount
 from pipelines.promise.offers import ComparisonTarget, NotionComparison, NotionOffer, Remedies, SeriesCost, marked
@@ -55,9 +55,14 @@ class _PromiseSearch:
         self.days = SimulatedDays(work)
         self._known: dict[tuple[str, str, Decimal], tuple[RunFile, SeriesCost | None]] = {}
 
-    def compared(self, asked: ComparisonTarget) -> NotionComparison:
-        target = self._target(asked)
-        offers = [self._offer(notion, one, target) for notion in NOTIONS for one in notion.candidates(self.run)]
+    def compared(self, requested: ComparisonTarget) -> NotionComparison:
+        target = self._target(requested)
+        comparison = self.run.comparison
+        offers = [
+            self._offer(notion, alternative, target)
+            for notion in NOTIONS
+            for alternative in notion.candidates(comparison)
+        ]
         if not any(one.promised for one in offers):
             offers.insert(0, self._own(target))
         by = self.run.series[self.days.name].by or ""
@@ -72,14 +77,14 @@ class _PromiseSearch:
             self.days.change,
         )
 
-    def _target(self, asked: ComparisonTarget) -> ComparisonTarget:
+    def _target(self, requested: ComparisonTarget) -> ComparisonTarget:
         """Return what was asked for, else what the run file's promise keeps its own figure at.
 
         Where it bounds that figure by its day's loss only, what it comes to; where that is nothing (what is as old as
         an archive) or has no bound, the day's loss.
         """
-        if asked.risk is not None or asked.error_kwh is not None:
-            return asked
+        if requested.risk is not None or requested.error_kwh is not None:
+            return requested
         notion = self.run.notion
         kept = _kept_by(notion, self._first())
         amount = notion.limits.get(kept)
@@ -88,15 +93,15 @@ class _PromiseSearch:
             amount = None if series is None else series.reaches
         if amount is None or amount < _NEXT_TO_NOTHING:
             amount = notion.limits[DAY_FIGURE] or 0
-        return ComparisonTarget(risk=Decimal(amount) / NANO, own=True)
+        return ComparisonTarget(risk=Decimal(amount) / NANO, from_run_file=True)
 
     def _first(self) -> Alternative:
         """Return the candidate that tells what the run file's own promise keeps."""
-        return next(iter(type(self.run.promise).candidates(self.run)), unknown(""))
+        return next(iter(type(self.run.promise).candidates(self.run.comparison)), unavailable(""))
 
     def _offer(self, notion: type[Promise], candidate: Alternative, target: ComparisonTarget) -> NotionOffer:
-        if candidate.lacking:
-            return NotionOffer(notion.name, candidate.method, candidate.lacking)
+        if candidate.reason:
+            return NotionOffer(notion.name, candidate.method, candidate.reason)
         try:
             amount = target.risk if target.risk is not None else self._amount(notion, candidate, target.error_kwh or 0)
             if amount is None:
@@ -163,7 +168,7 @@ class _PromiseSearch:
             keys=keys,
             series=series,
             promised=same,
-            kept=met,
+            meets_target=met,
             ahead=None if limit is None or limit >= already else Decimal(limit) / NANO,
         )
 
@@ -189,7 +194,7 @@ class _PromiseSearch:
             return series.noise_kwh <= target.error_kwh
         if target.risk is None or series.reaches is None:
             return False
-        return series.reaches <= max(floor_nano(target.risk), already if target.own else 0)
+        return series.reaches <= max(floor_nano(target.risk), already if target.from_run_file else 0)
 
     def _promising(self, notion: type[Promise], candidate: Alternative, amount: Decimal) -> RunFile:
         """Return the run file with this promise in place of its own, under its caps.
@@ -197,15 +202,15 @@ class _PromiseSearch:
         Raises:
             RunFileError: there is no such promise for this run file.
         """
-        own = self.run.promise
-        caps = {"max_day_epsilon": own.max_day_epsilon, "epsilon_total": own.epsilon_total}
-        age = {} if self.run.schedule.mode == "archive" else {"age_days": own.age_days}
+        promise_of_file = self.run.promise
+        caps = {"max_day_epsilon": promise_of_file.max_day_epsilon, "epsilon_total": promise_of_file.epsilon_total}
+        age = {} if self.run.schedule.mode == "archive" else {"age_days": promise_of_file.age_days}
         try:
             promise = notion.model_validate({"notion": notion.name, **caps, **age, **candidate.keys(amount)})
         except ValidationError as error:
-            found = error.errors(include_url=False)[0]
-            key = [*found["loc"], *found.get("ctx", {}).get("at", ())]
-            raise RunFileError(f"{'.'.join(map(str, key))} {found['msg']}".strip()) from None
+            problem = error.errors(include_url=False)[0]
+            key = [*problem["loc"], *problem.get("ctx", {}).get("at", ())]
+            raise RunFileError(f"{'.'.join(map(str, key))} {problem['msg']}".strip()) from None
         return self.run.promising(promise)
 
     def _amount(
@@ -219,21 +224,21 @@ class _PromiseSearch:
         with suppress(AgedpError):  # then the amount is no matter, and why there is none is found out below
             if self.days.above(error_kwh, self._promising(notion, candidate, Decimal(1))):
                 return None
-        lacking: list[AgedpError] = []
+        errors: list[AgedpError] = []
 
         def noise_of(amount: Decimal) -> float | None:
             try:
                 series = self._priced(notion, candidate, amount)[1]
             except AgedpError as error:
-                lacking.append(error)
+                errors.append(error)
                 return None
-            lacking.clear()
+            errors.clear()
             return None if series is None else series.noise_kwh
 
-        found = least_amount(noise_of, error_kwh, guess=guess or self.days.loss_for(error_kwh) / NANO)
-        if found is None and lacking:
-            raise lacking[0]
-        return found
+        amount = least_amount(noise_of, error_kwh, guess=guess or self.days.loss_for(error_kwh) / NANO)
+        if amount is None and errors:
+            raise errors[0]
+        return amount
 
     def _homes(self, series: SeriesCost) -> int:
         return math.ceil(min(self.days.homes.values()) * series.noise_kwh / self.days.change.kwh)
@@ -252,13 +257,13 @@ class _PromiseSearch:
 
     def _too_little(self, error_kwh: float) -> str:
         """Return why no figure brings the noise so low: the caps, or there is none that is finite."""
-        own, needed = self.run.promise, f"a day would have to spend {self.days.loss_for(error_kwh) / NANO:.4g}"
+        promise, needed_text = self.run.promise, f"a day would have to spend {self.days.loss_for(error_kwh) / NANO:.4g}"
         if self.days.above(error_kwh, self.run):
-            return f"so little noise is beyond max_day_epsilon = {own.max_day_epsilon:f}: {needed}"
-        return f"no finite figure goes with so little noise under these caps: {needed}"
+            return f"so little noise is beyond max_day_epsilon = {promise.max_day_epsilon:f}: {needed_text}"
+        return f"no finite figure goes with so little noise under these caps: {needed_text}"
 
 
 def _kept_by(notion: Notion, candidate: Alternative) -> str:
     """Return the name of the figure that a candidate keeps: its own, or the first that is neither day nor total."""
-    own = (name for name in notion.limits if name not in (DAY_FIGURE, TOTAL_FIGURE))
-    return candidate.figure or next(own, DAY_FIGURE)
+    names = (name for name in notion.limits if name not in (DAY_FIGURE, TOTAL_FIGURE))
+    return candidate.figure or next(names, DAY_FIGURE)

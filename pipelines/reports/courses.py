@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import NANO
-from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossAtAge, LossBound, Method
+from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossAtAge, LossBound
+from agedp_data.notions.parameters import Method
 
 POINTS = 32
 """Days at which a course is worked out: a chart shows no more."""

@@ -14,7 +14,7 @@ import numpy as np
 from agedp_data.config.model import EstimatedModel
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import NANO, to_float
-from agedp_data.notions.fading import by_number
+from agedp_data.notions.fading import losses_by_day_number
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import format_number
@@ -31,7 +31,7 @@ def leakage_parts(
     model: EstimatedModel, forgetful: tuple[list[str], Floats] | None, rows: Sequence[ReleaseRecord]
 ) -> Iterator[str]:
     """Yield how much the newest releases say about a day, by household, under chains with one kernel."""
-    losses = dict(sorted(by_number(day_losses(rows)).items())[-_NEWEST:])
+    losses = dict(sorted(losses_by_day_number(day_losses(rows)).items())[-_NEWEST:])
     if forgetful is None or not forgetful[0] or len(losses) < 2:
         return
     ids, chains = forgetful

@@ -9,7 +9,7 @@ from typing import Any
 from agedp_data.chains.envelope import LeakageBound
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import to_float
-from agedp_data.notions.fading import by_number
+from agedp_data.notions.fading import losses_by_day_number
 from agedp_data.notions.leaked import DayLeakage, TemporalLosses
 from agedp_data.notions.notion import day_losses
 from agedp_data.pictures.chart import Level, Line, chart
@@ -21,7 +21,7 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
     """Yield what is said about each day by its own release, by earlier and by later ones, and the same by month."""
     if not envelope.has_both_directions:
         return
-    found = list(TemporalLosses(envelope).of(by_number(day_losses(rows))))
+    found = list(TemporalLosses(envelope).of(losses_by_day_number(day_losses(rows))))
     if len(found) < 2:
         return
     at = [float(one.day) for one in found]
@@ -32,7 +32,7 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
     alpha = float(promise["alpha"]) if "alpha" in promise else None
     levels = [] if alpha is None else [Level(f"alpha of the promise, {promise['alpha']}", alpha)]
     most = max(found, key=lambda one: one.total)
-    own = max(one.own for one in found)
+    own = max(one.day_loss for one in found)
     about = (
         f"Epsilon by day of the data, if the model holds: what all releases together say about each day, "
         f"{format_rounded_up(to_float(most.total))} at most (about {_day(most)}), of which the day's own release says "
@@ -53,9 +53,9 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
 def _sides(found: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
     return [
         ("a", "all releases", [one.total for one in found]),
-        ("b", "the day's own and earlier ones", [one.own + one.before for one in found]),
-        ("c", "the day's own and later ones", [one.own + one.behind for one in found]),
-        ("d", "the day's own alone", [one.own for one in found]),
+        ("b", "the day's own and earlier ones", [one.day_loss + one.backward for one in found]),
+        ("c", "the day's own and later ones", [one.day_loss + one.forward for one in found]),
+        ("d", "the day's own alone", [one.day_loss for one in found]),
     ]
 
 

@@ -9,7 +9,8 @@ from agedp_data.chains.spectrum import MIXING_NAMES
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import to_float
 from agedp_data.notions.aged import AgedLeakage
-from agedp_data.notions.notion import Method, day_losses
+from agedp_data.notions.notion import day_losses
+from agedp_data.notions.parameters import Method
 from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import Scale, format_rounded_up, linear_axis, logarithmic_axis

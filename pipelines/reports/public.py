@@ -69,7 +69,7 @@ def report_of(
     promise = promise_of(contracts[-1].promise, earlier)
     terms = {"promise": promise, "series": earlier[contracts[-1].hash]}
     run = work.run.model_copy(update=terms).following(earlier)  # as they stood, whatever the run file says now
-    accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run))]
+    accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run.comparison))]
     days = len({row.day for row in rows if row.state == "released"})
     means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
     known = {one.hash: meaning_of(one.promise) for one in contracts}

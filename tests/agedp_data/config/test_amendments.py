@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agedp_data.config import contract, load, parse
 from agedp_data.config.amendments import RULES, amendment, rule_of
+from agedp_data.notions import NOTIONS, Promise, WEvent
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 LONDON = (EXAMPLES / "london.toml").read_text("utf-8")
@@ -217,6 +218,22 @@ def test_a_key_that_nobody_decided_about_never_changes():
     assert rule_of("promise.anything") == rule_of("anything") == rule_of("series.a.anything") == "never"
     assert not allowed({}, {"promise": {"anything": 1}})
     assert all(rule_of(key.replace("*", "x")) == rule for key, rule in RULES.items())
+
+
+def test_a_notion_says_itself_which_of_its_own_keys_may_be_tightened():
+    for notion in NOTIONS:
+        own = notion.model_fields.keys() - Promise.model_fields.keys()
+        assert notion.TIGHTENING.keys() <= own | {"age_days"}
+        for key in own:
+            assert rule_of(f"promise.{key}", [notion.name]) == notion.TIGHTENING.get(key, "never")
+        strangers = {key for each in NOTIONS for key in each.TIGHTENING} - notion.TIGHTENING.keys()
+        assert {rule_of(f"promise.{key}", [notion.name]) for key in strangers} <= {"never"}
+
+
+def test_a_key_that_two_notions_tighten_in_opposite_directions_does_not_change_between_them(monkeypatch):
+    monkeypatch.setattr(WEvent, "TIGHTENING", {"epsilon_per_window": "lower", "alpha": "raise"})
+    assert rule_of("promise.alpha", ["temporal", "w-event"]) == rule_of("promise.alpha") == "never"
+    assert (rule_of("promise.alpha", ["temporal"]), rule_of("promise.alpha", ["w-event"])) == ("lower", "raise")
 
 
 JSON = st.recursive(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from random import Random
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import NANO, floor_nano
 from agedp_data.notions import AgeDependent, Classical, WEvent
 from agedp_data.notions.aged import AgedLeakage, AgedLoss
+from agedp_data.notions.candidate import Comparison
 from agedp_data.notions.w_event import WindowLoss, fullest_window, largest_window
 
 CAPS = {"max_day_epsilon": Decimal(2), "epsilon_total": "unlimited"}
@@ -107,10 +107,8 @@ class TestWEvent:
 
     def test_another_window_is_reported_for_every_notion_but_not_twice(self):
         promise = WEvent(notion="w-event", window_days=7, epsilon_per_window=Decimal(1), spend="even", **CAPS)
-        run = SimpleNamespace(compare=SimpleNamespace(window_days=7), promise=promise)
-        assert WEvent.compared(run) == ()
-        run = SimpleNamespace(compare=SimpleNamespace(window_days=2), promise=promise)
-        assert WEvent.compared(run) == (WindowLoss(2),)
+        assert WEvent.compared(Comparison(promise, window_days=7)) == ()
+        assert WEvent.compared(Comparison(promise, window_days=2)) == (WindowLoss(2),)
         figures = WindowLoss(2).figures([line(1, 0.5), line(2, 0.25), line(3, 0.5)], None, None)
         assert [figure.value for figure in figures] == [750_000_000]
 
@@ -225,15 +223,15 @@ class TestAgeDependent:
         assert sharp > loose > bound // 2
 
     def test_it_is_compared_where_another_notion_has_a_model(self):
-        model = SimpleNamespace(sharpest="tight", methods=("tight", "total_variation"))
+        methods = ("tight", "total_variation")
         classical = Classical(notion="classical", epsilon_per_day=Decimal("0.1"), **CAPS)
-        assert AgeDependent.compared(SimpleNamespace(model=None, promise=classical)) == ()
+        assert AgeDependent.compared(Comparison(classical)) == ()
         sharp = AgedLoss(0, "tight", "day")
-        compared = AgeDependent.compared(SimpleNamespace(model=model, promise=classical))
+        compared = AgeDependent.compared(Comparison(classical, methods=methods))
         assert compared == (sharp, sharp.by("total_variation"))
         own = age_dependent(epsilon_per_day=Decimal("0.1"))
-        beside = AgeDependent.compared(SimpleNamespace(model=model, promise=own))
-        assert {account.method for account in beside} == {*model.methods} - {own.method}
+        beside = AgeDependent.compared(Comparison(own, methods=methods))
+        assert {account.method for account in beside} == {*methods} - {own.method}
         assert {(account.age_days, account.secret) for account in beside} == {(own.age_days, own.secret)}
 
     def test_a_method_that_a_model_has_no_figures_by_is_left_out_unless_it_is_promised(self):

@@ -176,7 +176,7 @@ class TestKept:
         for late in range(1, 6):  # every other day has taken all that was left, to 1e-9
             rows = released(made, [day for day in range(7) if day != late])
             day = FIRST + timedelta(days=late)
-            assert DiscountWeights(name, rate).left(numbered(rows), day.toordinal(), NANO) < 20
+            assert DiscountWeights(name, rate).available(numbered(rows), day.toordinal(), NANO) < 20
             assert made.loss(rows, str(day), None, str(FIRST + timedelta(days=9))) == 0
 
     def test_the_caps_bind_first_and_what_they_leave_stays_for_later_days(self):
@@ -234,7 +234,7 @@ class TestFigures:
         text = (EXAMPLES / "london.toml").read_text("utf-8")
         run = parse(text + "\n[compare]\nexponential = 0.5\nhyperbolic = 1\n", base=Path("/house"), name="r.toml")
         rows = [Line("2013-01-01", 400, "2013-02-01"), Line("2013-01-02", 100, "2013-02-01")]
-        accounts = [account for notion in NOTIONS for account in notion.compared(run)]
+        accounts = [account for notion in NOTIONS for account in notion.compared(run.comparison)]
         found = {f.name: f.value for account in accounts for f in account.figures(rows, None, None)}
         assert found == {
             "window of 7 days": 500,
@@ -251,19 +251,19 @@ class TestFigures:
         made = promise(discount=discount, rate=Decimal(rate), clock="publication-day", schedule="renewal")
         run = run.promising(made)
         rows = [Line("2013-01-01", 400, "2013-02-01"), Line("2013-01-02", 100, "2013-03-01")]
-        accounts = [made, *Discounted.compared(run)]
+        accounts = [made, *Discounted.compared(run.comparison)]
         figures = [figure for account in accounts for figure in account.figures(rows, None, None)]
         assert len({figure.name for figure in figures}) == len(figures) == 6
         by_data = [figure for figure in figures if "days of the data ago" in figure.about]
         assert [figure.name in made.limits for figure in by_data] == [False, False]
-        methods = [one.method for one in Discounted.candidates(run)]
+        methods = [one.method for one in Discounted.candidates(run.comparison)]
         assert len(set(methods)) == len(methods) == 4  # two schedules by either clock
 
     def test_what_is_promised_is_not_compared_with_itself(self):
         text = (EXAMPLES / "ausgrid.toml").read_text("utf-8")
         for rate, shown in (("0.99", 0), ("0.9", 1)):
             run = parse(text + f"\n[compare]\nexponential = {rate}\n", base=Path("/house"), name="r.toml")
-            assert len(Discounted.compared(run)) == shown
+            assert len(Discounted.compared(run.comparison)) == shown
 
 
 class TestRunFile:

@@ -17,7 +17,7 @@ from agedp_data.chains.transitions import reverse
 from agedp_data.errors import ChainError, Refused
 from agedp_data.losses import NANO, format_epsilon
 from agedp_data.notions import Temporal
-from agedp_data.notions.allocated import allocated
+from agedp_data.notions.allocated import temporal_allocation
 from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
 from agedp_data.privacy.leakage import leakage
@@ -353,7 +353,9 @@ def plans_of_random_kernels(number, seed, longest):
         for budget in ("even", "supremum", "exact"):
             with suppress(ChainError):
                 papers[budget] = allocate_with(exact, alpha=float(alpha), horizon=horizon, method=budget)
-        plans = {each: allocated(known, int(alpha * NANO), horizon, each, 10**12) for each in (*papers, "best")}
+        plans = {
+            each: temporal_allocation(known, int(alpha * NANO), horizon, each, 10**12) for each in (*papers, "best")
+        }
         yield papers, {budget: np.array(plan) / NANO for budget, plan in plans.items()}, kernel, float(alpha)
 
 
@@ -449,9 +451,9 @@ def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
 
 def test_what_is_told_most_is_the_largest_and_its_day_may_be_one_without_a_release():
     losses = dict.fromkeys((0, 1, 2, 8, 9, 10), 100_000_000)
-    day, said = TemporalLosses(register(6)).told_most(losses)
+    day, said = TemporalLosses(register(6)).day_of_largest_leakage(losses)
     assert (2 < day < 8, said) == (True, 600_000_000)
-    assert TemporalLosses(register(6)).told_most({3: 5, 20: 7}) == (20, 7)
+    assert TemporalLosses(register(6)).day_of_largest_leakage({3: 5, 20: 7}) == (20, 7)
     made, rows = promise("0.5"), [line(day, loss) for day, loss in losses.items()]
     said = f"alpha = 0.5 is below 0.6, which is already said about 2013-01-0{day + 1}"
     assert made.broken(rows, register(6)) == {"alpha": said}

@@ -91,7 +91,7 @@ class TestTogether:
 
     def test_a_series_of_10_000_days_takes_one_pass(self, assume):
         model, together = Halving(assume), ComposedLoss(Halving(assume), {})
-        together._left = model
+        together._leakage = model
         for day in range(10_000):
             together.add(text(day), NANO)
             together.risk(48)

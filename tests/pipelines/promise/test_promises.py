@@ -132,7 +132,7 @@ def test_what_each_row_promises_holds_of_its_losses_and_so_do_the_caps(house, ca
         if one.figure.kind == "assumption-free":
             assert recomputed(one.figure.name, days) <= 0.6 + 1e-9
             assert recomputed(one.figure.name, days) == pytest.approx(one.series.reaches / 1e9, rel=1e-6, abs=2e-9)
-        assert one.kept == (len(one.series.losses) == DAYS)
+        assert one.meets_target == (len(one.series.losses) == DAYS)
         assert (one.series.ended_by == "epsilon_total") == (len(one.series.losses) < DAYS)
 
 
@@ -156,9 +156,9 @@ def test_for_an_error_each_row_has_the_smallest_four_digit_figure_whose_noise_is
 def test_the_cheapest_that_keeps_the_target_is_marked_once_with_and_once_without_an_assumption(house):
     for target in ({"risk": Decimal("0.6")}, {"error_kwh": 0.5}):
         found, _ = offers(begun(house, total="15"), **target)
-        kept = [one for one in found.offers if one.kept]
+        kept = [one for one in found.offers if one.meets_target]
         if "risk" in target:
-            assert any(one.series and not one.kept for one in found.offers)  # the total ends some before
+            assert any(one.series and not one.meets_target for one in found.offers)  # the total ends some before
         for kind in ("assumption-free", "conditional"):
             of_kind = [one for one in kept if one.figure.kind == kind]
             [best] = [one for one in found.offers if one.cheapest and one.figure.kind == kind]
@@ -195,37 +195,37 @@ def test_so_large_a_figure_as_it_says_makes_it_usable_under_the_same_caps_or_non
 
 def test_without_a_target_the_run_files_own_figure_is_it_and_its_row_is_marked(house):
     found, rows = offers(begun(house))
-    assert found.target == ComparisonTarget(risk=Decimal(1), own=True)
+    assert found.target == ComparisonTarget(risk=Decimal(1), from_run_file=True)
     assert [key for key, one in rows.items() if one.promised] == [("w-event", "5 days, even")]
     found, rows = offers(begun(house, promise=AGED))
     own = rows["age-dependent", "as the run file says"]
     assert own.promised
     assert set(own.series.losses) == {200_000_000}
     # an archive of 2013 says nothing of today: what is left to compare by is the day's loss
-    assert (found.target, own.series.reaches) == (ComparisonTarget(risk=Decimal("0.2"), own=True), 0)
+    assert (found.target, own.series.reaches) == (ComparisonTarget(risk=Decimal("0.2"), from_run_file=True), 0)
     begun(house, mode="live", promise=AGED)
     found, rows = offers(begin(house.run_file, now=datetime(2013, 1, 1, tzinfo=UTC)))
     risk = float(peak(CHAIN, 0.2, age=1, interval=1, method="tight"))
     assert float(found.target.risk) == pytest.approx(risk, rel=0.1)
-    assert rows["age-dependent", "as the run file says"].kept
+    assert rows["age-dependent", "as the run file says"].meets_target
     rows = offers(begun(house), risk=Decimal("0.5"))[1]
-    assert not rows["w-event", "as the run file says"].kept  # it promises 1
+    assert not rows["w-event", "as the run file says"].meets_target  # it promises 1
     assert rows["w-event", "as the run file says"].amount == 1
 
 
 def test_what_cannot_be_had_says_why(house):
     _, rows = offers(begun(house, rest=""), risk=Decimal(1))
-    assert "needs a [model]" in rows["age-dependent", "tight"].lacking
-    assert "[compare]" in rows["discounted", ""].lacking
+    assert "needs a [model]" in rows["age-dependent", "tight"].reason
+    assert "[compare]" in rows["discounted", ""].reason
     live = house.run_file.read_text().replace('"archive"', '"live"').replace("notion =", "age_days = 1\nnotion =")
     house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
     found, rows = offers(begin(house.run_file), risk=Decimal(1))
-    assert "last_day" in rows["classical", "all days alike"].lacking
+    assert "last_day" in rows["classical", "all days alike"].reason
     assert found.endless
     assert rows["classical", "each day"].series.beyond
     _, rows = offers(begun(house, cap="0.01", promise=WEEKLY.replace("window = 1", "window = 0.01")), error_kwh=0.001)
-    assert "max_day_epsilon = 0.01: a day would have to spend" in rows["classical", "each day"].lacking
-    assert "a day would have to spend 56.57" in rows["classical", "each day"].lacking
+    assert "max_day_epsilon = 0.01: a day would have to spend" in rows["classical", "each day"].reason
+    assert "a day would have to spend 56.57" in rows["classical", "each day"].reason
     with pytest.raises(RunFileError, match="min_households = 600"):
         offers(begun(house, least=600), risk=Decimal(1))
 
@@ -291,14 +291,14 @@ def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promi
     work = begun(house, homes=None, promise=DAILY.format(day=0.1, cap=1, total=18), days=6)
     found, rows = offers(work)
     own = next(one for one in found.offers if one.promised)
-    assert found.target == ComparisonTarget(risk=Decimal("0.1"), own=True)
-    assert (own.method, own.amount, own.ahead, own.kept) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
+    assert found.target == ComparisonTarget(risk=Decimal("0.1"), from_run_file=True)
+    assert (own.method, own.amount, own.ahead, own.meets_target) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
     assert rows["classical", "each day"] is own
     lines = promises_lines(work, ComparisonTarget())
     assert "   classical, each day: released days carry 0.5 already; it binds those to come to 0.1" in lines
     asked = offers(work, risk=Decimal("0.1"))[1]
-    assert not asked["classical", "each day"].kept  # no promise undoes what is released
-    assert asked["w-event", "7 days, even"].lacking == (
+    assert not asked["classical", "each day"].meets_target  # no promise undoes what is released
+    assert asked["w-event", "7 days, even"].reason == (
         "releases no day: under these caps and this model and what is released already no loss, however small, keeps "
         "the figure"
     )
@@ -395,7 +395,7 @@ class Doubled(Classical):
     notion: Literal["doubled"]
 
     @classmethod
-    def candidates(cls, run):
+    def candidates(cls, comparison):
         return (Alternative("halves", lambda amount: {"epsilon_per_day": amount / 2}, "day"),)
 
 
@@ -436,7 +436,7 @@ def test_the_command_says_the_same_to_people_and_machines_and_writes_nothing(hou
     for one in told["offers"]:
         same = rows[one["notion"], one["method"]]
         assert (one.get("lacking", ""), one.get("noise_sd_kwh")) == (
-            same.lacking,
+            same.reason,
             same.series and same.series.noise_kwh,
         )
         assert one.get("cheapest", False) == same.cheapest

@@ -1,0 +1,61 @@
+"""What a notion says about itself, for every text that compares notions: one `NotionText` beside the notion's class.
+
+Options, proposals and tables go over `NOTIONS` and take the words from here, so that none of them knows a notion by
+name. Values are TOML text, as they are written into a run file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseExample:
+    """One use of a notion, and its keys of [promise]: `{e}` is the epsilon, `{days}` the length of the period.
+
+    >>> NoiseExample("epsilon {e} a day", {"epsilon_per_day": "{e}"}).toml(e="0.5", days=7)
+    {'epsilon_per_day': '0.5'}
+    """
+
+    description: str
+    keys: Mapping[str, str]
+
+    def toml(self, *, e: str, days: int) -> dict[str, str]:
+        """Return the keys with their TOML text for an epsilon and a length of the period [days]."""
+        return {key: text.format(e=e, days=days) for key, text in self.keys.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBound:
+    """The bound that a promise is about, as a statement names it, and its heading in a table.
+
+    Both are templates over the keys of [promise]: "window of {window_days} days".
+    """
+
+    name: str
+    heading: str
+
+    def of(self, promise: Mapping[str, object]) -> tuple[str, str]:
+        """Return name and heading for the promise of a contract.
+
+        >>> OwnBound("risk", "risk at {age_days} days").of({"age_days": 2})
+        ('risk', 'risk at 2 days')
+        """
+        return self.name.format_map(promise), self.heading.format_map(promise)
+
+
+@dataclass(frozen=True, slots=True)
+class NotionText:
+    """Words and example values of one notion.
+
+    `epsilon_key` is the key of [promise] in which it takes its epsilon. `examples` are rows of the noise table of
+    `agedp init`. `proposals` are the values that `agedp init` proposes for the notion's own keys; a key without one is
+    proposed by its type. `option_help` is the help of the option of a key that no other notion has.
+    """
+
+    epsilon_key: str
+    own_bound: OwnBound
+    examples: tuple[NoiseExample, ...] = ()
+    proposals: Mapping[str, str] = field(default_factory=dict)
+    option_help: Mapping[str, str] = field(default_factory=dict)
