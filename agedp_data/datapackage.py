@@ -34,7 +34,7 @@ _UNITS: Final = {
     "epsilon": "1",
 }
 _IDENTIFIER: Final = re.compile(r"[-a-zA-Z0-9._]+")
-_LEAST: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "noise_sd": 0, "epsilon": 0}
+_MINIMA: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "noise_sd": 0, "epsilon": 0}
 _KINDS: Final = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
     ".json": ("json", "application/json"),
@@ -50,12 +50,12 @@ _ABOUT: Final = {
 }
 _STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
 _CREDITS: Final = ("licenses", "sources", "contributors")
-_TRAVELS: Final = (
+_NOISE_TEXT: Final = (
     "with noise that keeps the statement's promise; what travels with it is in the metadata of the Parquet schema, "
     'key "agedp"'
 )
-_AVERAGES: Final = f"averages over households by day, {_TRAVELS}"
-_COUNTS: Final = f"how many households used how much, by day and range of use, {_TRAVELS}"
+_AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
+_COUNTS: Final = f"how many households used how much, by day and range of use, {_NOISE_TEXT}"
 
 
 def datapackage(claim: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -80,12 +80,12 @@ def _description(claim: Mapping[str, Any]) -> str:
     rehearsal = "Simulated dates, no publication. " if claim["rehearsal"] else ""
     span = f" from {days['first']} to {days['last']}" if days["released"] else ""
     return (
-        f"{rehearsal}Electricity use of {claim['population']} by day{span}: {_held(claim)} with noise. What they "
+        f"{rehearsal}Electricity use of {claim['population']} by day{span}: {_statistics_text(claim)} with noise. What they "
         "may say about one household, and what they do not protect, is in STATEMENT.md."
     )
 
 
-def _held(claim: Mapping[str, Any]) -> str:
+def _statistics_text(claim: Mapping[str, Any]) -> str:
     kinds = {series["statistic"] for series in claim.get("contract", {}).get("series", {}).values()}
     return " and ".join(name for kind, name in _STATISTICS.items() if kind in (kinds or {"mean"}))
 
@@ -113,7 +113,7 @@ def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
         ending = path[path.rindex(".") :]
         kind, media = _KINDS[ending]
         table = ending == ".parquet"
-        about = (_COUNTS if "bin_low_kwh" in _read(content).names else _AVERAGES) if table else _ABOUT.get(path)
+        about = (_COUNTS if "bin_low_kwh" in _read_schema(content).names else _AVERAGES) if table else _ABOUT.get(path)
         yield {
             "name": name,
             "type": "table" if table else "file",
@@ -123,7 +123,7 @@ def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
             **({"description": about} if about else {}),
             **({} if table else {"bytes": len(content)}),
             "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
-            **({"schema": _schema(_read(content))} if table else {}),
+            **({"schema": _schema(_read_schema(content))} if table else {}),
         }
 
 
@@ -138,7 +138,7 @@ def _schema(table: pa.Schema) -> dict[str, Any]:
 
 def _field(field: pa.Field) -> dict[str, Any]:
     unit = _unit(field)
-    least = {"minimum": _LEAST[field.name]} if field.name in _LEAST else {}
+    least = {"minimum": _MINIMA[field.name]} if field.name in _MINIMA else {}
     return {
         "name": field.name,
         "type": _type(field.type),
@@ -168,7 +168,7 @@ def _unit(field: pa.Field) -> str:
     return "" if _type(field.type) in ("date", "string") else "1"
 
 
-def faults(found: Mapping[str, Any], claim: Mapping[str, Any], files: Mapping[str, bytes]) -> Iterator[str]:
+def package_faults(found: Mapping[str, Any], claim: Mapping[str, Any], files: Mapping[str, bytes]) -> Iterator[str]:
     """Yield what a descriptor says otherwise than a statement and the files beside it; words are left alone.
 
     Another agedp may have described the same files in other words: sizes, sums, columns, types and credits count.
@@ -184,13 +184,13 @@ def faults(found: Mapping[str, Any], claim: Mapping[str, Any], files: Mapping[st
             f"sha256:{hashlib.sha256(content).hexdigest()}",
         ):
             yield f"gives another size or checksum of {path}"
-        if path.endswith(".parquet") and _columns(told["schema"]) != _columns(_schema(_read(content))):
+        if path.endswith(".parquet") and _columns(told["schema"]) != _columns(_schema(_read_schema(content))):
             yield f"gives other columns of {path}"
     if {key: found[key] for key in _CREDITS if key in found} != _credits(claim):
         yield "names another source, licence or contact than the statement"
 
 
-def _read(content: bytes) -> pa.Schema:
+def _read_schema(content: bytes) -> pa.Schema:
     return pq.read_schema(pa.BufferReader(content))
 
 

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from flows.words import change_json, change_words
-from pipelines.promise.frontier import Frontier, SchedulePoint, foresee_frontier
+from pipelines.promise.frontier import Frontier, SchedulePoint, compute_frontier
 from pipelines.work import Work
 
 
 def frontier_json(work: Work) -> dict[str, Any]:
     """Return the frontier for machines; a risk without bound is null."""
-    found = foresee_frontier(work)
+    found = compute_frontier(work)
     return {
         "series": found.series,
         "households": found.homes,
@@ -45,7 +45,7 @@ def _finite(value: float | None) -> float | None:
 
 def frontier_lines(work: Work) -> list[str]:
     """Return the frontier for people."""
-    found = foresee_frontier(work)
+    found = compute_frontier(work)
     return [
         f"least risk for each error, {found.series}, {found.homes} homes, method {found.method}, losses up to the cap",
         f"error: noise, and {found.change.kwh:.2f} kWh a home that a mean moves from day to day,",

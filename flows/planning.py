@@ -22,11 +22,11 @@ from flows.words import (
     waiting_lines,
     yardstick_line,
 )
-from pipelines.plan import PlannedRelease, ended_because
+from pipelines.plan import PlannedRelease, format_end_reason
 from pipelines.promise.grant import DAYS_NEAR
 from pipelines.promise.offers import ComparisonTarget
 from pipelines.promise.outlook import Skip
-from pipelines.sanitise import RunOutlook, foresee, require_corrections
+from pipelines.sanitise import RunOutlook, check_corrections_declared, forecast_run
 from pipelines.work import Work
 
 _SHOWN = 5
@@ -36,7 +36,7 @@ _HEADING = "day         publish on  series          homes   epsilon   noise sd k
 
 def plan_json(work: Work) -> dict[str, Any]:
     """Return the plan for machines."""
-    found = foresee(work)
+    found = forecast_run(work)
     ended = _ended(work, found)
     return {
         "population": work.run.population.name,
@@ -93,7 +93,7 @@ def plan_words(work: Work) -> str:
 
 def plan_lines(work: Work) -> list[str]:
     """Return the plan for people."""
-    found = foresee(work)
+    found = forecast_run(work)
     return [
         *_due_lines(work, found.now.planned),
         *waiting_lines(found.waiting),
@@ -158,7 +158,7 @@ def _delivery_lines(work: Work) -> list[str]:
     """Return what a live run file leaves open: what a first run will ask for, and whether a day was delivered."""
     schedule, missing = work.run.schedule, []
     try:
-        require_corrections(work)
+        check_corrections_declared(work)
     except RunFileError as error:
         missing = [str(error)]
     if schedule.mode != "live" or schedule.wait_for is not None:
@@ -209,7 +209,7 @@ def _ended(work: Work, found: RunOutlook) -> str:
     if ahead.next_day is None:
         return f"its period ended with {work.run.schedule.last_day}"
     if ahead.last_day is None and ahead.ended_by_promise:
-        return ahead.stopped or ahead.beyond or ended_because(work.terms, rows)
+        return ahead.stopped or ahead.beyond or format_end_reason(work.terms, rows)
     return ""
 
 

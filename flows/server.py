@@ -24,7 +24,7 @@ from agedp_data.errors import AgedpError
 from flows import START_SECONDS
 from pipelines import folders
 from pipelines.internal_files import FileKind, read_content
-from pipelines.work import checked
+from pipelines.work import load_run_file
 
 SERVED_BY = "AGEDP_SERVED_BY"
 """Names the process of `agedp serve` to the runs that it starts."""
@@ -112,7 +112,7 @@ def served_beside(run_file: Path) -> Iterator[PrefectServer]:
     Raises:
         AgedpError: the run file; or as `served`.
     """
-    with served(Path(checked(run_file).output.confidential) / "prefect") as server:
+    with served(Path(load_run_file(run_file).output.confidential) / "prefect") as server:
         yield server
 
 

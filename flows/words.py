@@ -26,7 +26,7 @@ from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
 from pipelines.internal_reports import reports_text
 from pipelines.promise.changes import DayToDayChange
 from pipelines.promise.outlook import Skip
-from pipelines.sanitise import ends_soon
+from pipelines.sanitise import end_within_30_days
 from pipelines.work import Work
 
 _MOST_COUNTS = 12
@@ -76,7 +76,7 @@ def result_lines(work: Work) -> list[str]:
         + ("" if work.released else ": nothing was due that is not released already")
     )
     lines += waiting_lines(work.agenda.waiting)
-    if (end := ends_soon(work)) is not None:
+    if (end := end_within_30_days(work)) is not None:
         lines.append(f"the promise ends soon: {end} is the last day it permits")
     folder = ReleaseFolder(work.release)
     if (folder.path / "statement.json").exists():

@@ -57,12 +57,12 @@ class DueDays:
     waiting: tuple[date, ...] = ()
 
 
-def last_as_of(run: RunFile) -> date | None:
+def last_due_date(run: RunFile) -> date | None:
     """Return the date on which the last day of the period is due, if it has a last day."""
     return None if run.schedule.last_day is None else _due_on(run, run.schedule.last_day)
 
 
-def agenda(
+def list_due_days(
     run: RunFile, roster: Roster, done: Collection[tuple[str, str]], *, until: datetime, not_before: date
 ) -> DueDays:
     """Return the days that are due at `until` and not `done`, as (day, series), for every series.
@@ -86,7 +86,7 @@ def agenda(
         if due_at > until:
             break
         skipped = day in run.schedule.skipped_days
-        delivered = skipped or _delivered(run, day)
+        delivered = skipped or _is_delivered(run, day)
         given_up = not delivered and until >= due_at + timedelta(days=run.schedule.patience_days)
         if not delivered and not given_up:
             waiting.append(day)
@@ -105,7 +105,7 @@ def agenda(
     return DueDays(tuple(sorted(found, key=lambda one: one.publish_on)), tuple(waiting))
 
 
-def _delivered(run: RunFile, day: date) -> bool:
+def _is_delivered(run: RunFile, day: date) -> bool:
     """Tell whether the delivery of a day left its marker, a public event; without markers age alone decides."""
     marker = run.schedule.marker
     if marker is None:

@@ -24,10 +24,10 @@ from agedp_data.ledger import ContractRecord, Ledger, canonical
 from pipelines.day_boundaries import judge_zone_changes
 from pipelines.promise.grant import EffectivePromise
 from pipelines.promise.in_force import binding_models, series_by_contract
-from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, outlook
+from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, forecast
 from pipelines.work import Work
 
-_MODEL = ("model", "model.hash")
+_MODEL_KEYS = ("model", "model.hash")
 """The keys of a contract of which one changes with every other model."""
 
 
@@ -53,32 +53,32 @@ def amend(work: Work) -> ContractRecord:
         Refused: something would loosen the promise, or is broken already; each key with its reason, nothing is written.
         LedgerError: nothing was promised to the population yet.
     """
-    return record(work, foresee_amendment(work))
+    return record_amendment(work, preview_amendment(work))
 
 
-def record(work: Work, found: Amendment) -> ContractRecord:
+def record_amendment(work: Work, found: Amendment) -> ContractRecord:
     """Record an amendment that was looked at, if everything in it is allowed and nothing came in between.
 
     Raises:
         Refused: something would loosen the promise, or is broken already.
         LedgerError: the contract was amended meanwhile.
     """
-    require_allowed(found)
+    check_amendment_allowed(found)
     ledger = work.checked_ledger()
-    at = _recorded_on(work, ledger)
+    at = _amendment_date(work, ledger)
     if work.model is not None:
         ledger.adopt(work.model.text, at=at)
     return ledger.amend(work.promise, population=work.population, at=at, after=found.in_force)
 
 
-def require_allowed(found: Amendment) -> None:
+def check_amendment_allowed(found: Amendment) -> None:
     """Raise Refused if a change loosens the promise or is broken already, naming each such key and why."""
     if found.refused:
         said = "; ".join(f"{each.key}: {each.old} -> {each.new}: {each.why}" for each in found.refused)
         raise Refused(f"the contract cannot be amended so: {said}; nothing was recorded")
 
 
-def _recorded_on(work: Work, ledger: Ledger) -> date:
+def _amendment_date(work: Work, ledger: Ledger) -> date:
     """Return the date of the amendment: in a rehearsal the simulated clock stands at its last publication."""
     if work.run.schedule.mode != "rehearsal":
         return clock.today()
@@ -86,7 +86,7 @@ def _recorded_on(work: Work, ledger: Ledger) -> date:
     return max(dates, default=work.run.schedule.first_day)
 
 
-def foresee_amendment(work: Work) -> Amendment:
+def preview_amendment(work: Work) -> Amendment:
     """Return what the run file would change in the contract, and what that does to every figure; writes nothing.
 
     Raises:
@@ -103,22 +103,24 @@ def foresee_amendment(work: Work) -> Amendment:
     old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(work.promise)))
     adopted = {work.model.id: work.model.envelope} if work.model else {}
     series = series_by_contract(contracts)
-    before = ForecastContract(old, EffectivePromise(promise_of(contracts[-1].promise, series), _own_first(old, models)))
+    before = ForecastContract(
+        old, EffectivePromise(promise_of(contracts[-1].promise, series), _bounds_in_order(old, models))
+    )
     after = ForecastContract(
-        new, EffectivePromise(promise_of(canonical(work.promise), series), _own_first(new, adopted | models))
+        new, EffectivePromise(promise_of(canonical(work.promise), series), _bounds_in_order(new, adopted | models))
     )
     view = ForecastView(tuple(rows), work.roster, clock.today(), contracts)
-    changes = tuple(_judged(each, after.binding.broken(rows)) for each in amendment(old, new))
+    changes = tuple(_judge_change(each, after.binding.broken(rows)) for each in amendment(old, new))
     changes = judge_zone_changes(changes, old, work.run, rows)
-    return Amendment(changes, outlook(before, view), outlook(after, view), contracts[-1].hash)
+    return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 
 
-def _judged(change: ContractChange, broken: Mapping[str, str]) -> ContractChange:
+def _judge_change(change: ContractChange, broken: Mapping[str, str]) -> ContractChange:
     """Return a change, refused if it sets a bound that what is released breaks for ever; what a model does is told."""
     said = broken.get(change.key.removeprefix("promise."))
     if change.verdict == "refused":
         return change
-    if change.key in _MODEL and broken:
+    if change.key in _MODEL_KEYS and broken:
         why = (
             f"by this model {'; '.join(broken.values())}: the series would END with this amendment, for no "
             "model is taken back. Leave [model] as it is to go on, and take the newer model for another population"
@@ -129,7 +131,7 @@ def _judged(change: ContractChange, broken: Mapping[str, str]) -> ContractChange
     return replace(change, verdict="refused", why=f"{said}: the series would end, and a bound is never raised again")
 
 
-def _own_first(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:
+def _bounds_in_order(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:
     """Return the envelope of the model that a contract names, or None, and those of all others that bind."""
     own = terms.get("model", {}).get("hash")
     return (models[own] if own else None, *(envelope for name, envelope in models.items() if name != own))

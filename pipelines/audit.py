@@ -37,11 +37,11 @@ from agedp_data.privacy.measured_noise import too_far, too_near
 from agedp_data.privacy.shown_faults import AuditDatasets, AuditedRelease, parts_of, streets_for, unseen
 from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import read_roster
-from pipelines.agenda import last_as_of
+from pipelines.agenda import last_due_date
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.handover.received import METADATA_KEY, ReleaseFolder
 from pipelines.sanitise import STAGES, Stage, run_stages
-from pipelines.work import Work, engine_of
+from pipelines.work import Work, engine_for
 
 CONFIDENCE = 0.999999
 """Of each bound and of each count: an alarm says to release nothing, so it must not be luck."""
@@ -196,9 +196,9 @@ def _nights(
     (folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{_GROUP}", *lines]) + "\n")
     _readings(folder / "readings.csv", ids, np.where(np.repeat(coins, streets.homes), much_wh / 1000, 0.0))
     fitted, model, roster = _fitted(run, folder), model_of(run), read_roster(folder / "roster.csv")
-    as_of = last_as_of(fitted) if fitted.schedule.mode == "rehearsal" else None
+    as_of = last_due_date(fitted) if fitted.schedule.mode == "rehearsal" else None
     for night in range(_NIGHTS):
-        work = Work(fitted, clock.now(), as_of, engine_of(fitted, None, told), roster, model)
+        work = Work(fitted, clock.now(), as_of, engine_for(fitted, None, told), roster, model)
         with suppress(Refused):  # the promise may permit one day only
             _run(work, told, night)
         released = ReleaseFolder(folder / "release")

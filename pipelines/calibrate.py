@@ -29,7 +29,7 @@ from pipelines.models.room import require_room
 from pipelines.quantize import Floats, Period, quantize
 from pipelines.read import Delivery, read
 from pipelines.readings.store import Store
-from pipelines.work import checked, engine_of, store_of
+from pipelines.work import engine_for, load_run_file, store_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ def begin_calibration(
         RunFileError: the run file declares its model, has none, or names a folder that holds one.
         InputError: readings of the period are no longer in the store, or the roster cannot be understood.
     """
-    run = checked(run_file)
+    run = load_run_file(run_file)
     model = run.model
     if not isinstance(model, EstimatedModel):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
     require_new(model)
-    engine = engine_of(run, scheduler, told)
+    engine = engine_for(run, scheduler, told)
     roster = read_roster(run.population.roster)
     require_room(model, len(roster.ids))
-    store = store_of(run)
+    store = store_for(run)
     if f"{model.period[0]:%Y-%m}" < store.forgotten_before():
         raise InputError(
             f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.forgotten_before()} were "

@@ -38,7 +38,7 @@ from pipelines.readings.store import Store
 from pipelines.run_file_draft import DraftPaths, RunFileDraft, decided, draft, flag_of
 from pipelines.run_file_options import FLAGS, Key, OptionValues, quoted
 from pipelines.run_file_proposals import FileFacts, KeyLine, notion_of
-from pipelines.work import engine_of, rules_of, store_of
+from pipelines.work import engine_for, reading_rules, store_for
 
 _OLD_DAYS = 365
 _ANY_DAY = date(2012, 1, 1)
@@ -127,7 +127,7 @@ def init(
     facts = _facts(layout, patterns, {})
     provisional = _provisional(facts, given, places, folder)
     with _store(provisional, layout) as store:
-        delivery = read(store, patterns, engine=engine_of(provisional, None, progress))
+        delivery = read(store, patterns, engine=engine_for(provisional, None, progress))
         spans = _spans(store, delivery)
     if not spans:
         raise _no_reading(delivery)
@@ -276,11 +276,11 @@ def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
     """Yield the store that a run will read again, or a passing one for a table with columns yet to be decided."""
     confidential = folders.make_private(Path(run.output.confidential))
     if layout.long is None or all(line.decided for line in layout.long.lines):
-        yield store_of(run)
+        yield store_for(run)
         return
     folder = folders.make_private(confidential / f"proposed-{os.getpid()}")
     try:
-        yield Store(folder / "store", run.input.dataset, rules_of(run))
+        yield Store(folder / "store", run.input.dataset, reading_rules(run))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

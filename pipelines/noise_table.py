@@ -26,7 +26,7 @@ from pipelines.promise.promised_days import SimulatedDays
 from pipelines.run_file_draft import DraftPaths, draft
 from pipelines.run_file_options import SERIES, Key, OptionValues, quoted
 from pipelines.run_file_proposals import FileFacts, notion_of
-from pipelines.work import Work, engine_of
+from pipelines.work import Work, engine_for
 
 _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
 """Pairs of epsilon and clamp_kwh; what is given takes their place."""
@@ -171,7 +171,7 @@ def _noise(
         run, _ = check(draft(facts, filled, places=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE)
         if run is None:
             return None
-        work = Work(run, clock.now(), None, engine_of(run, None), roster, model)
+        work = Work(run, clock.now(), None, engine_for(run, None), roster, model)
         series = SimulatedDays(work).gone_through(run, "")
     except AgedpError:
         return None

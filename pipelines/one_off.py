@@ -33,7 +33,7 @@ from pipelines import folders, locks
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.bound import Calibration
 from pipelines.calibrate import calibrate
-from pipelines.handover.received import STATEMENT, is_of_release
+from pipelines.handover.received import STATEMENT, is_release_file
 from pipelines.init import init, missing_options, preview
 from pipelines.initial_roster import BY, is_read_off
 from pipelines.one_off_arguments import (
@@ -48,7 +48,7 @@ from pipelines.one_off_arguments import (
 from pipelines.run_file_draft import DraftPaths
 from pipelines.run_file_options import Key, OptionValues
 from pipelines.sanitise import run_stages
-from pipelines.work import Work, begin
+from pipelines.work import Work, load_work
 
 _RUN_FILE: Final = "run.toml"
 _LEDGER: Final = "ledger.sqlite"
@@ -87,7 +87,7 @@ def release_files(
         check_options_complete(patterns, given, folder, out)
         _begin(patterns, out, given, progress)
     calibration = _calibrated(run_file, progress)
-    work = begin(run_file, told=progress)
+    work = load_work(run_file, told=progress)
     try:
         run_stages(lambda _, stage: stage(work))
     except (Refused, PreflightFailed) as error:
@@ -187,7 +187,7 @@ def _require_own(out: Path) -> None:
     if out.is_dir():
         with folders.readable(out):
             names = sorted(path.name for path in out.iterdir())
-        foreign = [name for name in names if not (is_of_release(name) or folders.is_temporary(name))]
+        foreign = [name for name in names if not (is_release_file(name) or folders.is_temporary(name))]
         if foreign and STATEMENT not in names:
             helps = "name a new or empty folder"
             listed = ", ".join(map(shown, foreign[:3])) + (", ..." if len(foreign) > 3 else "")

@@ -58,7 +58,7 @@ class PlannedRelease:
     why: str = ""
 
 
-def planned_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
+def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
     """Return the row that will be stored; a day without delivery, with too few households or no loss is skipped.
 
     The day's loss is granted before any of its series is drawn and shared among them; each share is rounded
@@ -68,7 +68,7 @@ def planned_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequ
         Refused: the promise does not permit the release, nor a later one; nothing was drawn.
     """
     run = terms.run
-    if why := _why_skipped(due, series):
+    if why := _skip_reason(due, series):
         return _skipped(terms, due, series, why)
     share = run.series[series].share
     part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
@@ -77,7 +77,7 @@ def planned_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequ
     if grant.skipped:
         return _skipped(terms, due, series, grant.skipped)
     if grant.loss <= 0:
-        raise Refused(f"{due.day}: {ended_because(terms, history)}; nothing was drawn")
+        raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
     spend = Fraction(grant.loss, NANO)
     sensitivity = run.series[series].sensitivity("replacement")
     scale = noise.laplace_scale(sensitivity=sensitivity, loss=spend)
@@ -87,7 +87,7 @@ def planned_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequ
     return PlannedRelease(row, spend)
 
 
-def _why_skipped(due: DueDay, series: str) -> str:
+def _skip_reason(due: DueDay, series: str) -> str:
     """Return the public fact that keeps a day from being drawn, "" if there is none."""
     if due.skipped:
         return SKIP_DAYS
@@ -100,7 +100,7 @@ def _skipped(terms: ReleaseTerms, due: DueDay, series: str, why: str) -> Planned
     return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), why)
 
 
-def ended_because(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
+def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
     """Return why a day is granted nothing: its days are over, what is spent, or a promise that no loss keeps."""
     promise = terms.run.promise
     horizon: object = getattr(promise, "horizon_days", None)
@@ -158,14 +158,14 @@ class DuePlan:
         return tuple(one.row for one in self.planned)
 
 
-def foresee(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
+def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
     """Go over the due days as `release` would, on a history that only exists here; draws nothing."""
     rows = list(history)
     found: list[PlannedRelease] = []
     for one in due:
         for series in one.series:
             try:
-                planned = planned_release(terms, one, series, rows)
+                planned = plan_release(terms, one, series, rows)
             except Refused as refused:
                 return DuePlan(tuple(found), refused)
             found.append(planned)

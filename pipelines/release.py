@@ -21,7 +21,7 @@ from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.readers.layout import Ints
 from pipelines.agenda import Cells, DueDay
 from pipelines.aggregate import DailySum
-from pipelines.plan import RELEASED, PlannedRelease, ReleaseTerms, planned_release
+from pipelines.plan import RELEASED, PlannedRelease, ReleaseTerms, plan_release
 
 BeforeDraw = Callable[[date, Sequence[ReleaseRecord]], None]
 """Called in the transaction that draws a day, once it is admitted, with the population's rows so far."""
@@ -29,7 +29,7 @@ BeforeDraw = Callable[[date, Sequence[ReleaseRecord]], None]
 Sums = Mapping[tuple[date, str], DailySum]
 """True sums by day and series."""
 
-DAYS_TOGETHER: Final = 32
+DAYS_PER_TRANSACTION: Final = 32
 
 
 def release(
@@ -41,38 +41,42 @@ def release(
         Refused: the promise does not permit a day; the days before it stay released.
     """
     rows: list[ReleaseRecord] = []
-    for start in range(0, len(due), DAYS_TOGETHER):
-        days = due[start : start + DAYS_TOGETHER]
-        rows += ledger.together(partial(_released, ledger, terms, days, sums, before_draw))
+    for start in range(0, len(due), DAYS_PER_TRANSACTION):
+        days = due[start : start + DAYS_PER_TRANSACTION]
+        rows += ledger.together(partial(_release_days, ledger, terms, days, sums, before_draw))
     return tuple(rows)
 
 
-def _released(
+def _release_days(
     ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, before_draw: BeforeDraw
 ) -> list[ReleaseRecord]:
-    return [_one(ledger, terms, one, series, sums, before_draw=before_draw) for one in due for series in one.series]
+    return [
+        _release_series(ledger, terms, one, series, sums, before_draw=before_draw)
+        for one in due
+        for series in one.series
+    ]
 
 
-def _one(
+def _release_series(
     ledger: Ledger, terms: ReleaseTerms, due: DueDay, series: str, sums: Sums, *, before_draw: BeforeDraw
 ) -> ReleaseRecord:
     planned: list[PlannedRelease] = []
 
     def admit(history: tuple[ReleaseRecord, ...]) -> ReleaseRecord:
-        planned.append(planned_release(terms, due, series, history))
+        planned.append(plan_release(terms, due, series, history))
         if planned[-1].row.state == RELEASED:
             before_draw(due.day, history)
         return planned[-1].row
 
     def draw(row: ReleaseRecord) -> Sequence[int]:
-        exact = _exact(sums[(due.day, series)], due.cells[series], terms.run.series[series])
+        exact = _exact_values(sums[(due.day, series)], due.cells[series], terms.run.series[series])
         drawn = noise.discrete_laplace(exact, sensitivity=row.sensitivity, loss=planned[-1].loss)
         return [int(value) for value in drawn]
 
     return ledger.release(terms.run.population.name, series, due.day, admit=admit, draw=draw)
 
 
-def _exact(true: DailySum, groups: Cells, series: AnySeries) -> Ints:
+def _exact_values(true: DailySum, groups: Cells, series: AnySeries) -> Ints:
     """Return the exact vector over the cells of these groups, if it is what the sensitivity is of."""
     if any(true.households.get(group) != number for group, number in groups):
         raise InputError("the roster changed while the run was under way; run again")

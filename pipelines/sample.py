@@ -14,7 +14,7 @@ from agedp_data.readers.synthetic import DeliveryAccount, write_ausgrid, write_l
 from agedp_data.shown import shown
 from pipelines import folders
 
-_HEAD = """# {name}.toml: a rehearsal on made-up homes, written by `agedp sample {name}`.
+_RUN_FILE_HEAD = """# {name}.toml: a rehearsal on made-up homes, written by `agedp sample {name}`.
 # {households} homes, {days} days, seed {seed}.
 version = 1
 
@@ -84,20 +84,20 @@ _CURVE = "age_days,total_variation\n1,0.9\n2,0.85\n7,0.8\n28,0.6\n60,0.4\n"
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _SampleKind:
     write: Callable[..., DeliveryAccount]
     first_day: date
     promise: str
 
 
 _KINDS = {
-    "london": _Kind(write_london, date(2012, 11, 20), _LONDON),
-    "ausgrid": _Kind(write_ausgrid, date(2012, 9, 1), _AUSGRID),
+    "london": _SampleKind(write_london, date(2012, 11, 20), _LONDON),
+    "ausgrid": _SampleKind(write_ausgrid, date(2012, 9, 1), _AUSGRID),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampleFolder:
     """Where the run file is, whether it was written now, and one line that says so."""
 
     run_file: Path
@@ -105,7 +105,7 @@ class Sampled:
     words: str
 
 
-def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> Sampled:
+def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> SampleFolder:
     """Write a folder with made-up input files, roster and run file.
 
     A folder that holds the very same sample is left alone.
@@ -120,7 +120,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     run_file = folder / f"{dataset}.toml"
     if folder.exists():
         if run_file.exists() and run_file.read_text(encoding="utf-8") == text:
-            return Sampled(run_file, written=False, words=f"{run_file}: this sample is there already")
+            return SampleFolder(run_file, written=False, words=f"{run_file}: this sample is there already")
         raise InputError(f"{folder}: is there already and holds something else; name another folder")
     making = folder.with_name(f".{folder.name}.making")
     shutil.rmtree(making, ignore_errors=True)
@@ -140,12 +140,12 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         f"{len(made.files)} file{'s' * (len(made.files) != 1)}; "
         f"next: agedp run {run_file}"
     )
-    return Sampled(run_file, written=True, words=words)
+    return SampleFolder(run_file, written=True, words=words)
 
 
 def _run_file(dataset: str, *, households: int, days: int, seed: int) -> str:
     kind = _KINDS[dataset]
-    head = _HEAD.format(
+    head = _RUN_FILE_HEAD.format(
         name=dataset,
         households=households,
         days=days,

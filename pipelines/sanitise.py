@@ -18,30 +18,30 @@ from agedp_data.config.meanings import meaning_of
 from agedp_data.errors import AgedpError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from pipelines import folders, locks
-from pipelines.agenda import DueDays, agenda
+from pipelines.agenda import DueDays, list_due_days
 from pipelines.aggregate import aggregate, count_states
 from pipelines.day_boundaries import require_same_days
 from pipelines.folders import FolderRemoved
 from pipelines.handover.received import ReleaseFolder
 from pipelines.internal_reports import check_records, reports_text, unreported_days, write_reports
-from pipelines.notes.true_means import noted
+from pipelines.notes.true_means import recorded_days
 from pipelines.plan import DuePlan
-from pipelines.plan import foresee as foresee_days
+from pipelines.plan import plan_due_days as foresee_days
 from pipelines.preflight.records import count_reported, write_findings
 from pipelines.preflight.stage import facts_of, judge_facts, report_facts, require_sense
-from pipelines.promise.in_force import done_by
-from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, outlook
-from pipelines.publish import project
+from pipelines.promise.in_force import closed_days
+from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, forecast
+from pipelines.publish import publish_release
 from pipelines.read import Delivery, read
 from pipelines.readings.retention import late_rows
 from pipelines.release import release
 from pipelines.room import require_room
-from pipelines.work import Work, begin, follow
+from pipelines.work import Work, apply_earlier_contracts, load_work
 
 Stage = Callable[[Work], None]
 
 _LOG = logging.getLogger("agedp")
-_MOST_REMADE = 20
+_MAX_REREADS = 20
 
 
 def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date | str | None = None) -> ReleaseFolder:
@@ -57,7 +57,7 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
         AgedpError: one line that says what, where and what would help; what was committed stays committed and
             is published.
     """
-    work = begin(run_file, scheduler=scheduler, as_of=_date(as_of))
+    work = load_work(run_file, scheduler=scheduler, as_of=_date(as_of))
     run_stages(lambda _, stage: stage(work))
     if work.report_failures:
         _LOG.warning("agedp: %s", reports_text(work))
@@ -88,15 +88,15 @@ def run_stages(call: Callable[[str, Stage], None]) -> None:
 
 def plan(work: Work) -> None:
     """Compare the run file with the contract, if there is one, find the due days, and see whether there is room."""
-    work.agenda, _ = _agenda(work)
+    work.agenda, _ = _due_days_and_view(work)
     if work.agenda.due:
-        require_corrections(work)
+        check_corrections_declared(work)
         if work.outbox is not None:
             work.outbox.try_writing()
         require_room(work.release, work.run.output.ledger)
 
 
-def require_corrections(work: Work) -> None:
+def check_corrections_declared(work: Work) -> None:
     """Refuse a new live population that does not say what holds if two files disagree.
 
     A series that has begun keeps what silence meant.
@@ -114,7 +114,7 @@ def require_corrections(work: Work) -> None:
         )
 
 
-def _agenda(work: Work) -> tuple[DueDays, ForecastView]:
+def _due_days_and_view(work: Work) -> tuple[DueDays, ForecastView]:
     """Return the due days and what was released so far."""
     known: tuple[ReleaseRecord, ...] = ()
     view = ForecastView((), work.roster, work.today)
@@ -123,23 +123,23 @@ def _agenda(work: Work) -> tuple[DueDays, ForecastView]:
         work.require_nothing_witnessed()
     else:
         ledger = work.checked_ledger()
-        _require_own_ledger(work, ledger)
+        _check_ledger_mode(work, ledger)
         ledger.require_unchanged(work.promise, population=work.population)
-        known, view = ledger.rows(), _view(work, ledger)
+        known, view = ledger.rows(), _forecast_view(work, ledger)
         work.notes(ledger.id).require_unchanged(work.counted, view.rows, view.contracts)
         require_same_days(work.run, view.contracts, view.rows)
-        follow(work, ledger)
+        apply_earlier_contracts(work, ledger)
         work.terms.binding.review(view.rows)
     newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
-    done = done_by(view.rows, view.contracts)
-    return agenda(work.run, work.roster, done, until=work.until, not_before=newest), view
+    done = closed_days(view.rows, view.contracts)
+    return list_due_days(work.run, work.roster, done, until=work.until, not_before=newest), view
 
 
-def _view(work: Work, ledger: Ledger) -> ForecastView:
+def _forecast_view(work: Work, ledger: Ledger) -> ForecastView:
     return ForecastView(ledger.rows(work.population), work.roster, work.today, ledger.contracts(work.population))
 
 
-def _require_own_ledger(work: Work, ledger: Ledger) -> None:
+def _check_ledger_mode(work: Work, ledger: Ledger) -> None:
     rehearsing = work.run.schedule.mode == "rehearsal"
     for known in ledger.contracts():
         if (meaning_of(known.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
@@ -151,8 +151,8 @@ def read_files(work: Work) -> None:
     folder = folders.make_private(work.store.folder)
     work.alone.enter_context(locks.alone(folder))
     try:
-        _remaking(work, _read)
-        work.late_rows = late_rows(work.store, _delivered(work).fresh, _released_days(work))
+        _reread_damaged(work, _read)
+        work.late_rows = late_rows(work.store, _delivery(work).fresh, _released_days(work))
     except BaseException:
         work.alone.close()
         raise
@@ -172,8 +172,8 @@ def aggregate_days(work: Work) -> None:
     """Sum the due days."""
     with work.alone:
         work.notices = check_records(work)
-        _remaking(work, _aggregate)
-        _remaking(work, _check_input)
+        _reread_damaged(work, _aggregate)
+        _reread_damaged(work, _check_input)
 
 
 def _aggregate(work: Work) -> None:
@@ -181,10 +181,10 @@ def _aggregate(work: Work) -> None:
     there = {(row.day, row.series) for row in work.rows()}
     due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
     unreported = unreported_days(work) or set()
-    days = sorted(due | _not_noted(work) | unreported)
+    days = sorted(due | _unrecorded_days(work) | unreported)
     path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
-    count_states(work.store, _delivered(work), days, states, engine=work.engine)
-    work.sums = aggregate(work.store, _delivered(work), work.roster, days=days, series=of, path=path, states=states)
+    count_states(work.store, _delivery(work), days, states, engine=work.engine)
+    work.sums = aggregate(work.store, _delivery(work), work.roster, days=days, series=of, path=path, states=states)
     work.drawn_days = tuple(one.day for one in work.agenda.due if one.is_drawn and one.day in due)
     work.examined_days = tuple(sorted({*work.drawn_days, *unreported}))
     work.is_first = not _released_days(work)
@@ -199,12 +199,12 @@ def check_input_files(work: Work) -> None:
     Raises:
         InputError: a file that cannot be understood.
     """
-    work.agenda, _ = _agenda(work)
+    work.agenda, _ = _due_days_and_view(work)
     if not work.agenda.due or _released_days(work):
         return
     read_files(work)
     with work.alone:
-        _remaking(work, _aggregate)
+        _reread_damaged(work, _aggregate)
         if work.drawn_days:
             _judge_input(work)
 
@@ -221,36 +221,36 @@ def _check_input(work: Work) -> None:
         _judge_input(work)
         require_sense(work)
     elif work.examined_days:
-        work.input_facts = facts_of(work, _delivered(work))
+        work.input_facts = facts_of(work, _delivery(work))
         report_facts(work, work.input_facts)
 
 
 def _judge_input(work: Work) -> None:
-    work.input_facts = facts_of(work, _delivered(work))
+    work.input_facts = facts_of(work, _delivery(work))
     judge_facts(work, work.input_facts)
     write_findings(work.confidential, work.findings, population=work.population, on=work.today, released=0)
 
 
-def _remaking(work: Work, step: Callable[[Work], None]) -> None:
+def _reread_damaged(work: Work, step: Callable[[Work], None]) -> None:
     """Run a step that reads the store; a damaged file of it was removed, and is read again from the input files.
 
     Raises:
         Removed: so many were damaged that the next run has to go on.
     """
     steps = [step]
-    for _ in range(_MOST_REMADE):
+    for _ in range(_MAX_REREADS):
         with suppress(FolderRemoved):
             return [each(work) for each in steps][-1]
         steps = [_read] if step is _read else [_read, step]
     return [each(work) for each in steps][-1]
 
 
-def _not_noted(work: Work) -> set[date]:
+def _unrecorded_days(work: Work) -> set[date]:
     """Return released days whose true figures are not noted, because a run was cut off after it had drawn them.
 
     A series that has ended since is left out: how it counted its days is not in the run file any more.
     """
-    there = noted(work.true_means, work.true_counts, work.population)
+    there = recorded_days(work.true_means, work.true_counts, work.population)
     missing = {date.fromisoformat(row.day) for row in work.rows() if _is_missing(work, row, there)}
     return {day for day in missing if f"{day:%Y-%m}" >= work.store.forgotten_before()}
 
@@ -266,7 +266,7 @@ def _released_days(work: Work) -> set[date]:
     return {date.fromisoformat(row.day) for row in work.rows() if row.state == "released"}
 
 
-def _delivered(work: Work) -> Delivery:
+def _delivery(work: Work) -> Delivery:
     if work.delivery is None:
         raise RuntimeError("the stages were run out of order: nothing was read")
     return work.delivery
@@ -274,12 +274,12 @@ def _delivered(work: Work) -> Delivery:
 
 def release_days(work: Work) -> None:
     """Draw, charge and store the due days; the first release registers the promise."""
-    with _saying_what_is_charged(work):
+    with _naming_charged_days(work):
         _release(work)
 
 
 @contextmanager
-def _saying_what_is_charged(work: Work) -> Iterator[None]:
+def _naming_charged_days(work: Work) -> Iterator[None]:
     """Let an error that leaves drawn days without a release folder say so; after a ledger's, they are published."""
     try:
         yield
@@ -298,16 +298,16 @@ def _saying_what_is_charged(work: Work) -> Iterator[None]:
 def _release(work: Work) -> None:
     if not work.agenda.due:
         if work.has_ledger:  # a run that was cut off behind its last draw did not come to it
-            _settle_notes(work, work.checked_ledger())
+            _settle_roster_history(work, work.checked_ledger())
         return
-    _foresee_first(work)
+    _check_first_release(work)
     ledger = work.checked_ledger(create=True)
     # A rehearsal's clock starts with its period, before anything is published.
     at = work.today if work.as_of is None else min(work.run.schedule.first_day, work.as_of)
     if work.model is not None:
         ledger.adopt(work.model.text, at=at)
     work.contract = ledger.register(work.promise, population=work.population, at=at).hash
-    follow(work, ledger)
+    apply_earlier_contracts(work, ledger)
     columns = sorted({one.by for one in work.run.series.values() if one.by is not None})
     note = work.notes(ledger.id).before_draw(work.counted, columns, [due.day for due in work.agenda.due])
     try:
@@ -317,15 +317,15 @@ def _release(work: Work) -> None:
         work.released = tuple(row for row in work.rows() if (row.day, row.series) in due)
         raise
     finally:
-        _settle_notes(work, ledger)
+        _settle_roster_history(work, ledger)
 
 
-def _settle_notes(work: Work, ledger: Ledger) -> None:
+def _settle_roster_history(work: Work, ledger: Ledger) -> None:
     rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
     work.notes(ledger.id).settle(work.counted, rows, contracts)
 
 
-def _foresee_first(work: Work) -> None:
+def _check_first_release(work: Work) -> None:
     """Raise before a promise is registered that does not permit even its first release, or nobody's."""
     if not work.has_ledger:
         if not any(cells for due in work.agenda.due for cells in due.cells.values()):
@@ -347,8 +347,8 @@ def publish_folder(work: Work) -> None:
     if not work.has_ledger:
         return
     ledger = work.checked_ledger()
-    with _saying_what_is_charged(work):
-        project(work, ledger)
+    with _naming_charged_days(work):
+        publish_release(work, ledger)
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (
@@ -371,28 +371,28 @@ class RunOutlook:
     outlook: Forecast
 
 
-def foresee(work: Work) -> RunOutlook:
+def forecast_run(work: Work) -> RunOutlook:
     """Return what would be released by the ledger as it stands; writes and draws nothing.
 
     Raises:
         ContractChanged: the run file no longer says what was promised.
     """
-    today, view = _agenda(work)
+    today, view = _due_days_and_view(work)
     spent = sum(row.loss for row in view.rows)
     now = foresee_days(work.terms, today.due, view.rows)
-    return RunOutlook(spent, now, today.waiting, _outlook(work, view))
+    return RunOutlook(spent, now, today.waiting, _forecast(work, view))
 
 
-def ends_soon(work: Work) -> date | None:
+def end_within_30_days(work: Work) -> date | None:
     """Return the last day that the promise permits if that lies less than 30 days ahead, else None."""
     ledger = work.opened_ledger()
     if ledger is None:
         return None
-    view = _view(work, ledger)
-    found = _outlook(work, view, days_ahead=30)
+    view = _forecast_view(work, ledger)
+    found = _forecast(work, view, days_ahead=30)
     newest = max((date.fromisoformat(row.day) for row in view.rows), default=work.run.schedule.first_day)
     return found.last_day or newest if found.ended_by_promise else None
 
 
-def _outlook(work: Work, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
-    return outlook(ForecastContract(work.promise, work.terms.binding), view, days_ahead=days_ahead)
+def _forecast(work: Work, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
+    return forecast(ForecastContract(work.promise, work.terms.binding), view, days_ahead=days_ahead)

@@ -23,18 +23,18 @@ from agedp_data.readers.layout import NamedColumns, ReadingRules
 from agedp_data.readers.storage import is_url
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
-from pipelines.agenda import DueDays, last_as_of
+from pipelines.agenda import DueDays, last_due_date
 from pipelines.aggregate import DailySum
 from pipelines.blocks import SILENT, Engine, ProgressReporter, default_scheduler
 from pipelines.handover.outbox import RemoteFolder
-from pipelines.handover.signs import ReleaseOrigin, require_not_behind, signs_in
+from pipelines.handover.signs import ReleaseOrigin, check_ledger_not_behind, release_origins
 from pipelines.internal_files import FileNotice
 from pipelines.notes.released_rosters import RosterDigest, RosterHistory
 from pipelines.plan import ReleaseTerms
 from pipelines.preflight.alerts import Alert
 from pipelines.preflight.checks import Finding
 from pipelines.preflight.input_facts import InputFacts
-from pipelines.promise.in_force import binding_models, model_named, series_by_contract
+from pipelines.promise.in_force import binding_models, model_id, series_by_contract
 from pipelines.read import Delivery
 from pipelines.readings.store import FileOrder, Store
 
@@ -100,7 +100,7 @@ class Work:
     @property
     def store(self) -> Store:
         """Return where the readings lie."""
-        return store_of(self.run)
+        return store_for(self.run)
 
     @property
     def confidential(self) -> Path:
@@ -161,7 +161,7 @@ class Work:
         """
         if self.outbox is not None:
             self.outbox.fetch()
-        found = signs_in(self.release)
+        found = release_origins(self.release)
         others = {sign.population for sign in found} - {self.population, ""}
         if others:
             raise RunFileError(f"[output] release holds the release of population {min(others)!r}; name another folder")
@@ -183,7 +183,7 @@ class Work:
                 "folder (`agedp ledger recover`), or name another folder in [output] release"
             )
         ledger = self._opened or self._opened_anew(create=create)
-        require_not_behind(ledger, signs)
+        check_ledger_not_behind(ledger, signs)
         self.notes(ledger.id).require_none_beyond(ledger.rows(self.population))
         self._opened = ledger
         self._go_on_with(ledger)
@@ -217,7 +217,7 @@ class Work:
         that began without them is bound by its grid for ever: they would only be one more model.
         """
         known = ledger.contracts(self.population)
-        named = model_named(known[-1]) if known else None
+        named = model_id(known[-1]) if known else None
         if self.model is None or named in {None, self.model.id}:
             return
         kept = next((Model.of_text(each.envelope) for each in ledger.models() if each.model == named), None)
@@ -247,7 +247,7 @@ class Work:
         return RosterHistory(self.confidential / "released_rosters.parquet", self.population, ledger_id, rehearsal)
 
 
-def follow(work: Work, ledger: Ledger) -> None:
+def apply_earlier_contracts(work: Work, ledger: Ledger) -> None:
     """Take over what the ledger's contracts said before: their series, and their models but the newest."""
     newest = work.model.id if work.model else ""
     found = binding_models(ledger, work.population).items()
@@ -255,7 +255,7 @@ def follow(work: Work, ledger: Ledger) -> None:
     work.run = work.run.following(series_by_contract(ledger.contracts(work.population)))
 
 
-def begin(
+def load_work(
     run_file: str | Path,
     *,
     scheduler: str | None = None,
@@ -269,21 +269,21 @@ def begin(
         RunFileError: the run file.
         InputError: the roster or a declared model.
     """
-    run = checked(run_file)
+    run = load_run_file(run_file)
     if as_of is not None and run.schedule.mode != "rehearsal":
         raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
     if run.schedule.mode == "rehearsal" and as_of is None:
-        as_of = last_as_of(run)  # none for an open period: what draws nothing needs none
+        as_of = last_due_date(run)  # none for an open period: what draws nothing needs none
     roster = read_roster(run.population.roster)
     for name, series in run.series.items():
         if series.by is not None and series.by not in roster.groups:
             raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
     model = model_of(run)
-    _require_method(run, model)
-    return Work(run, now or clock.now(), as_of, engine_of(run, scheduler, told), roster, model)
+    _check_method(run, model)
+    return Work(run, now or clock.now(), as_of, engine_for(run, scheduler, told), roster, model)
 
 
-def _require_method(run: RunFile, model: Model | None) -> None:
+def _check_method(run: RunFile, model: Model | None) -> None:
     """Refuse a method that an estimated model turns out not to have; nothing else takes its place."""
     method = getattr(run.promise, "method", None)
     if method is not None and model is not None and method not in model.envelope.methods:
@@ -294,7 +294,7 @@ def _require_method(run: RunFile, model: Model | None) -> None:
         )
 
 
-def checked(run_file: str | Path) -> RunFile:
+def load_run_file(run_file: str | Path) -> RunFile:
     """Return a run file, its confidential folder made.
 
     Raises:
@@ -305,7 +305,7 @@ def checked(run_file: str | Path) -> RunFile:
     return run
 
 
-def engine_of(run: RunFile, scheduler: str | None, told: ProgressReporter = SILENT) -> Engine:
+def engine_for(run: RunFile, scheduler: str | None, told: ProgressReporter = SILENT) -> Engine:
     """Return how the data work is run; `scheduler` goes before the run file's, and what Dask is told behind it."""
     written = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
     return Engine(
@@ -317,7 +317,7 @@ def engine_of(run: RunFile, scheduler: str | None, told: ProgressReporter = SILE
     )
 
 
-def rules_of(run: RunFile) -> ReadingRules:
+def reading_rules(run: RunFile) -> ReadingRules:
     """Return the rules that the rows of a run file's input files are read under."""
     named = run.input.named_columns
     columns = NamedColumns.of(named) if named is not None else None
@@ -325,8 +325,8 @@ def rules_of(run: RunFile) -> ReadingRules:
     return ReadingRules(table.max_half_hour_wh, table.own_keys, columns, table.interval_minutes)
 
 
-def store_of(run: RunFile) -> Store:
+def store_for(run: RunFile) -> Store:
     """Return where the readings of a run file lie, and the rules they are read under."""
-    rules = rules_of(run)
+    rules = reading_rules(run)
     order = FileOrder(run.input.file_order, remembers=run.schedule.mode != "archive")
     return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

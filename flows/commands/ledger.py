@@ -72,17 +72,17 @@ def amend(
     Example: agedp ledger amend london.toml
     """
     from flows.amending import amendment_json, amendment_lines
-    from pipelines.amend import foresee_amendment, record, require_allowed
-    from pipelines.work import begin
+    from pipelines.amend import check_amendment_allowed, preview_amendment, record_amendment
+    from pipelines.work import load_work
 
-    work = begin(run_file)
-    found = foresee_amendment(work)
-    require_allowed(found)
+    work = load_work(run_file)
+    found = preview_amendment(work)
+    check_amendment_allowed(found)
     if not as_json:
         say("\n".join(amendment_lines(found)))
     wanted = bool(found.changes) and (yes or (not as_json and _confirmed("record this in the ledger?")))
     if wanted:
-        record(work, found)
+        record_amendment(work, found)
     if as_json:
         say(json.dumps(amendment_json(found, recorded=wanted), indent=1))
     elif found.changes:

@@ -15,13 +15,13 @@ from tempfile import TemporaryDirectory
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import Ledger, StatementRecord
 from pipelines import locks
-from pipelines.handover.in_place import made, publish, sums, with_sums
+from pipelines.handover.in_place import add_checksums, file_checksums, make_folder, write_release_files
 from pipelines.handover.received import ReleaseFolder
-from pipelines.publish import files_of
+from pipelines.publish import release_files
 from pipelines.work import Work
 
 
-def project_as_of(work: Work, ledger: Ledger, day: date) -> bool:
+def write_folder_as_of(work: Work, ledger: Ledger, day: date) -> bool:
     """Write the folder as it stood at the end of a day; return whether its bytes are the same.
 
     Other software, another [output] interval or another [compare] writes the same figures in other bytes.
@@ -31,13 +31,13 @@ def project_as_of(work: Work, ledger: Ledger, day: date) -> bool:
         LedgerError: the statement tells of other days or losses than the rows that it names.
         ContractChanged: the run file no longer says what was promised.
     """
-    kept = [one for told_on, one in _dated(ledger, work.population) if told_on <= day.isoformat()]
+    kept = [one for told_on, one in _dated_statements(ledger, work.population) if told_on <= day.isoformat()]
     if not kept:
         raise InputError(f"nothing was published to {work.population!r} by {day}")
-    return _project(work, ledger, kept[-1])
+    return _write_folder(work, ledger, kept[-1])
 
 
-def project_statement(work: Work, ledger: Ledger, seq: int) -> bool:
+def write_folder_of_statement(work: Work, ledger: Ledger, seq: int) -> bool:
     """Write the folder that the statement with this number came with; return whether its bytes are the same.
 
     Raises:
@@ -48,37 +48,37 @@ def project_statement(work: Work, ledger: Ledger, seq: int) -> bool:
     kept = [one for one in ledger.statements(work.population) if one.seq == seq]
     if not kept:
         raise InputError(f"no statement to {work.population!r} has the number {seq}; `agedp ledger show` lists them")
-    return _project(work, ledger, kept[0])
+    return _write_folder(work, ledger, kept[0])
 
 
-def _project(work: Work, ledger: Ledger, kept: StatementRecord) -> bool:
+def _write_folder(work: Work, ledger: Ledger, kept: StatementRecord) -> bool:
     ledger.require_unchanged(work.promise, population=work.population)
     claim = json.loads(kept.claim)
     newest = ledger.place(claim["ledger"]["head"]) or 0
     rows = [row for row in ledger.rows(work.population) if row.seq <= newest]
     contracts = [one for one in ledger.contracts(work.population) if one.seq <= newest]
-    files = files_of(work, ledger, claim, rows, contracts)
-    same = sums(files) == dict(kept.files)
+    files = release_files(work, ledger, claim, rows, contracts)
+    same = file_checksums(files) == dict(kept.files)
     if not same:
-        _require_sound(files)
-    with locks.alone(made(work.release)):
-        publish(work.release, files)
+        _check_bounds_agree(files)
+    with locks.alone(make_folder(work.release)):
+        write_release_files(work.release, files)
         if work.outbox is not None:
-            work.outbox.put(with_sums(files))
+            work.outbox.put(add_checksums(files))
     return same
 
 
-def _require_sound(files: Mapping[str, bytes]) -> None:
+def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
     """Check that a statement whose files cannot be compared byte for byte agrees with the figures beside it."""
     with TemporaryDirectory() as place:
-        publish(Path(place), files)
+        write_release_files(Path(place), files)
         try:
             ReleaseFolder(Path(place)).verify()
         except InputError as error:
             raise LedgerError(f"the ledger's rows are not what this statement tells: {error}") from None
 
 
-def _dated(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:
+def _dated_statements(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:
     """Yield the statements of a population with the dates by which all that they tell was there, oldest first."""
     newest = ""
     for row in ledger.everything():

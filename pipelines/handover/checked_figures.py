@@ -19,20 +19,20 @@ from agedp_data.noise import interval, standard_deviation
 from agedp_data.notions.parameters import watt_hours
 
 METADATA_KEY = b"agedp"
-_TINY = 1e-9
-_ONE_DRAW = ("noise_sd", "published_on", "epsilon", "version")
+_TOLERANCE = 1e-9
+_RELEASE_COLUMNS = ("noise_sd", "published_on", "epsilon", "version")
 """What all figures of one release share."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Noise:
+class _NoiseTerms:
     """What the guarantee says of every figure's noise: sensitivity [Wh] and coverage of the interval [-]."""
 
     sensitivity: int
     coverage: Decimal
 
 
-def checked_averages(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+def check_averages(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a mean, each with its series' name, checked against the guarantee that they carry.
 
     Raises:
@@ -40,17 +40,17 @@ def checked_averages(name: str, table: pa.Table, claim: Mapping[str, Any]) -> li
     """
     guarantee = _guarantee(name, table, tables.DAILY_AVERAGES, claim)
     rows: list[dict[str, Any]] = table.to_pylist()
-    noises = {version: _noise_of(guarantee, version) for version in {row["version"] for row in rows}}
+    noises = {version: _noise_terms(guarantee, version) for version in {row["version"] for row in rows}}
     for row in rows:
         _check_row(name, row, noises[row["version"]])
     keys = ((row["day"], row["group"], row["revision"]) for row in rows)
     if not all(one < next_one for one, next_one in pairwise(keys)):
         raise InputError(f"{name} does not hold each day once, in order")
-    return _named(rows, guarantee["of"])
+    return _add_series_name(rows, guarantee["of"])
 
 
-def checked_counts(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a distribution, as `checked_averages`: each group of a day holds every bin once, in order.
+def check_distribution(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a distribution, as `check_averages`: each group of a day holds every bin once, in order.
 
     Raises:
         InputError: which figure is not what the others make it.
@@ -59,29 +59,29 @@ def checked_counts(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list
     series = {version: series_in(terms) for version, terms in guarantee["series_by_version"].items()}
     rows: list[dict[str, Any]] = table.to_pylist()
     releases = []
-    for release, found in groupby(rows, key=_release_of):
+    for release, found in groupby(rows, key=_release_key):
         own = list(found)
         counted = series[str(own[0]["version"])]
         if not isinstance(counted, Distribution):
             raise InputError(f"{name} holds what is no distribution by its own guarantee")
-        if len({tuple(row[key] for key in _ONE_DRAW) for row in own}) > 1:
-            raise _disagrees(name, own[0])
+        if len({tuple(row[key] for key in _RELEASE_COLUMNS) for row in own}) > 1:
+            raise _inconsistent_row(name, own[0])
         _check_bins(name, own, counted)
         # what it looks at is the same in every row of a release, of which there may be thousands
         _check_draw(name, own[0], counted.sensitivity("replacement"))
         releases.append(release)
     if releases != sorted(set(releases)):
         raise InputError(f"{name} does not hold each day once, in order")
-    return _named(rows, guarantee["of"])
+    return _add_series_name(rows, guarantee["of"])
 
 
-def _named(rows: list[dict[str, Any]], series: str) -> list[dict[str, Any]]:
+def _add_series_name(rows: list[dict[str, Any]], series: str) -> list[dict[str, Any]]:
     for row in rows:
         row["of"] = series
     return rows
 
 
-def _release_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _release_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["day"], row["revision"]
 
 
@@ -106,68 +106,68 @@ def _guarantee(name: str, table: pa.Table, schema: pa.Schema, claim: Mapping[str
     return found
 
 
-def _noise_of(guarantee: Mapping[str, Any], version: int) -> _Noise:
+def _noise_terms(guarantee: Mapping[str, Any], version: int) -> _NoiseTerms:
     clamp = guarantee["clamp_kwh_by_version"][str(version)]
-    return _Noise(watt_hours(Decimal(clamp)), Decimal(guarantee["interval"]["coverage"]))
+    return _NoiseTerms(watt_hours(Decimal(clamp)), Decimal(guarantee["interval"]["coverage"]))
 
 
 def _loss(name: str, row: Mapping[str, Any]) -> int:
     loss = losses.round_nano(row["epsilon"])
     if loss < 1 or row["epsilon"] != losses.to_float(loss):
-        raise _disagrees(name, row)
+        raise _inconsistent_row(name, row)
     return loss
 
 
 @lru_cache(maxsize=4096)
-def _deviations(loss: int, sensitivity: int) -> tuple[float, float]:
+def _noise_sd_range(loss: int, sensitivity: int) -> tuple[float, float]:
     """Return between which standard deviations the noise of a loss lies."""
-    small, large = _scales(loss, sensitivity)
+    small, large = _scale_range(loss, sensitivity)
     return standard_deviation(small), standard_deviation(large)
 
 
 @lru_cache(maxsize=4096)
-def _intervals(loss: int, noise: _Noise) -> tuple[int, int]:
+def _interval_range(loss: int, noise: _NoiseTerms) -> tuple[int, int]:
     """Return between which widths the interval of a loss lies; every figure of a series may ask for the same."""
-    small, large = _scales(loss, noise.sensitivity)
-    return interval(small * (1 - _TINY), noise.coverage), interval(large * (1 + _TINY), noise.coverage)
+    small, large = _scale_range(loss, noise.sensitivity)
+    return interval(small * (1 - _TOLERANCE), noise.coverage), interval(large * (1 + _TOLERANCE), noise.coverage)
 
 
-def _scales(loss: int, sensitivity: int) -> tuple[float, float]:
+def _scale_range(loss: int, sensitivity: int) -> tuple[float, float]:
     """Return between which scales a loss rounded up to whole 1e-9 puts the noise: S / L <= scale < S / (L - 1)."""
     return sensitivity / (loss / losses.NANO), sensitivity / (max(loss - 1, 0.5) / losses.NANO)
 
 
 def _check_draw(name: str, row: Mapping[str, Any], sensitivity: int) -> None:
     """Check the noise and the dates that all counts of a release share."""
-    least, most = _deviations(_loss(name, row), sensitivity)
+    least, most = _noise_sd_range(_loss(name, row), sensitivity)
     sound = (
-        least * (1 - _TINY) <= row["noise_sd"] <= most * (1 + _TINY)
+        least * (1 - _TOLERANCE) <= row["noise_sd"] <= most * (1 + _TOLERANCE)
         and row["published_on"] > row["day"]
         and row["revision"] == 0
     )
     if not sound:
-        raise _disagrees(name, row)
+        raise _inconsistent_row(name, row)
 
 
-def _check_row(name: str, row: Mapping[str, Any], noise: _Noise) -> None:
+def _check_row(name: str, row: Mapping[str, Any], noise: _NoiseTerms) -> None:
     """Check one figure of a mean."""
     homes, value = row["households"], row["noisy_sum_wh"]
     if homes < 1:
-        raise _disagrees(name, row)
+        raise _inconsistent_row(name, row)
     loss, per_home = _loss(name, row), 1000.0 * homes
-    least, most = _intervals(loss, noise)
-    deviation = [sd / per_home for sd in _deviations(loss, noise.sensitivity)]
+    least, most = _interval_range(loss, noise)
+    deviation = [sd / per_home for sd in _noise_sd_range(loss, noise.sensitivity)]
     sound = (
         row["mean_kwh"] == value / per_home
-        and deviation[0] * (1 - _TINY) <= row["noise_sd_kwh"] <= deviation[1] * (1 + _TINY)
+        and deviation[0] * (1 - _TOLERANCE) <= row["noise_sd_kwh"] <= deviation[1] * (1 + _TOLERANCE)
         and (value - most) / per_home <= row["low_kwh"] <= (value - least) / per_home
         and (value + least) / per_home <= row["high_kwh"] <= (value + most) / per_home
         and row["published_on"] > row["day"]
         and row["revision"] == 0
     )
     if not sound:
-        raise _disagrees(name, row)
+        raise _inconsistent_row(name, row)
 
 
-def _disagrees(name: str, row: Mapping[str, Any]) -> InputError:
+def _inconsistent_row(name: str, row: Mapping[str, Any]) -> InputError:
     return InputError(f"{name}: the figures of {row['day']} do not agree with each other")

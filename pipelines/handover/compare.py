@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
 from pipelines.handover.received import ReleaseFolder
-from pipelines.handover.said import PublishedValue, differing_day, figures_in, said_in
+from pipelines.handover.said import PublishedValue, first_differing_day, ledger_values, published_value
 
 
 def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
@@ -25,7 +25,7 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         raise _not_on_chain(folder, ledger)
     population = str(folder.statement["population"])
     rows = [row for row in ledger.rows(population) if row.seq <= place]
-    require_same(told(folder), figures_in(rows, ledger.contracts(population)))
+    check_same_values(folder_values(folder), ledger_values(rows, ledger.contracts(population)))
     files = tuple(sorted(folder.checksums.items()))
     if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.former_files()}:
         raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
@@ -47,21 +47,21 @@ def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
     )
 
 
-def told(folder: ReleaseFolder) -> list[PublishedValue]:
+def folder_values(folder: ReleaseFolder) -> list[PublishedValue]:
     """Return what a folder's tables say of their draws.
 
     Raises:
         InputError: a table that cannot be read.
     """
     found = [*folder.averages().values(), *folder.distributions().values()]
-    return [said_in(row) for table in found for row in table.to_pylist()]
+    return [published_value(row) for table in found for row in table.to_pylist()]
 
 
-def require_same(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> None:
+def check_same_values(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> None:
     """Check that a folder and a ledger say the same of the same days.
 
     Raises:
         LedgerError: the first day of which they do not.
     """
-    if day := differing_day(published, kept):
+    if day := first_differing_day(published, kept):
         raise LedgerError(f"the folder says other values than the ledger of {day}; one of the two was changed")

@@ -8,22 +8,22 @@ from pathlib import Path
 
 from pipelines import folders
 from pipelines.handover.received import SUMS
-from pipelines.handover.signs import published_in
+from pipelines.handover.signs import list_published_files
 
 _READABLE = 0o644
 
 
-def sums(files: Mapping[str, bytes]) -> dict[str, str]:
+def file_checksums(files: Mapping[str, bytes]) -> dict[str, str]:
     """Return the SHA-256 of each file."""
     return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
 
 
-def publish(folder: Path, files: Mapping[str, bytes]) -> None:
+def write_release_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Put the files in place, SHA256SUMS last, and remove those of another release; nothing if they lie there whole."""
-    whole = with_sums(files)
-    folders.sweep(made(folder))
-    of_another = [path for path in published_in(folder) if path.name not in whole]
-    if not of_another and _holds(folder, whole):
+    whole = add_checksums(files)
+    folders.sweep(make_folder(folder))
+    of_another = [path for path in list_published_files(folder) if path.name not in whole]
+    if not of_another and _has_files(folder, whole):
         return
     for name, content in files.items():
         folders.write(folder / name, content, mode=_READABLE)
@@ -33,20 +33,20 @@ def publish(folder: Path, files: Mapping[str, bytes]) -> None:
     folders.write(folder / SUMS, whole[SUMS], mode=_READABLE)
 
 
-def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files of a release and, last, their checksums."""
-    listing = "".join(f"{digest}  {name}\n" for name, digest in sums(files).items())
+    listing = "".join(f"{digest}  {name}\n" for name, digest in file_checksums(files).items())
     return {**files, SUMS: listing.encode()}
 
 
-def made(folder: Path) -> Path:
+def make_folder(folder: Path) -> Path:
     """Return a release folder, made if need be."""
     with folders.readable(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _holds(folder: Path, files: Mapping[str, bytes]) -> bool:
+def _has_files(folder: Path, files: Mapping[str, bytes]) -> bool:
     try:
         return all((folder / name).read_bytes() == content for name, content in files.items())
     except OSError:

@@ -44,9 +44,9 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
     def write(rows: tuple[Row, ...]) -> None:
         written[:] = rows
         if not path.exists():
-            folders.write(path, _exported(rows, closed=False))
+            folders.write(path, _export_bytes(rows, closed=False))
             return
-        same = (_exported(rows, closed=closed) for closed in (True, False))
+        same = (_export_bytes(rows, closed=closed) for closed in (True, False))
         if not path.is_file() or path.read_bytes() not in same:
             raise taken
 
@@ -55,13 +55,13 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
             write(ledger.everything())
         else:
             ledger.hand_over(write, at=closed_at or clock.today())
-            ended = _exported(written, closed=True)
+            ended = _export_bytes(written, closed=True)
             if path.read_bytes() != ended:
                 folders.write(path, ended)
     return len(written)
 
 
-def _exported(rows: Sequence[Row], *, closed: bool) -> bytes:
+def _export_bytes(rows: Sequence[Row], *, closed: bool) -> bytes:
     return lines(whole_of(rows, closed=closed)).encode("ascii")
 
 
@@ -74,7 +74,7 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
         LedgerError: a file that is no export or was changed, one of a ledger that can still go on, or a ledger
             that is not empty.
     """
-    found = read_lines(_text(path))
+    found = read_lines(_read_text(path))
     if not found.whole:
         raise LedgerError("these rows are a part of a ledger; `agedp ledger recover FOLDER` restores one from them")
     if (found.ledger, found.head) != (whole_of(found.rows).ledger, whole_of(found.rows).head):
@@ -97,20 +97,20 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
     """
     folder = open_release(path)
     folder.verify()
-    found = _carried(folder)
+    found = _folder_rows(folder)
     claim = json.dumps(folder.statement, sort_keys=True, ensure_ascii=True)
     population, software = str(folder.statement["population"]), folder.statement["software"]
     files = tuple(sorted(folder.checksums.items()))
-    statement = StatementRecord(population, claim, files, json.dumps(software, sort_keys=True), at=_newest(found))
+    statement = StatementRecord(population, claim, files, json.dumps(software, sort_keys=True), at=_newest_date(found))
     _fill(url, recovered(found, statement, at=at.isoformat()))
     return sum(isinstance(row, ReleaseRecord) for row in found.rows)
 
 
-def _carried(folder: ReleaseFolder) -> LedgerExport:
+def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
     """Return the rows that a verified folder carries, if they are of the ledger that its statement names."""
     if ROWS not in folder.checksums:
         raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
-    found = read_lines(_text(folder.path / ROWS))
+    found = read_lines(_read_text(folder.path / ROWS))
     if {"id": found.ledger, "head": found.head} != folder.statement["ledger"]:
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
     marks = [mark_of(row) for row in found.rows if isinstance(row, StatementRecord)]
@@ -119,7 +119,7 @@ def _carried(folder: ReleaseFolder) -> LedgerExport:
     return found
 
 
-def _newest(found: LedgerExport) -> str:
+def _newest_date(found: LedgerExport) -> str:
     return max((row.published_on for row in found.rows if isinstance(row, ReleaseRecord)), default=found.rows[0].at)
 
 
@@ -128,7 +128,7 @@ def _fill(url: str, rows: tuple[Row, ...]) -> None:
         ledger.fill(rows)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):

@@ -2,7 +2,7 @@
 
 Nothing can be renamed or locked there. Each object is put whole, SHA256SUMS last, so that a release that is cut off has
 sums that do not match, as on a disk; then everything is read back. Of runs on several machines the last one to put
-its files out looks at the ledger again (`publish.project`).
+its files out looks at the ledger again (`publish.publish_release`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agedp_data.readers.storage import answered, system_at
 from pipelines import folders
-from pipelines.handover.received import is_of_release
+from pipelines.handover.received import is_release_file
 
 _LABEL: Final = "[output] release:"
 _TRIAL: Final = ".agedp-trial"
@@ -38,7 +38,7 @@ class RemoteFolder:
         with answered(_LABEL, self.url):
             found = self._listed()
             for path in self.copy.iterdir():
-                if is_of_release(path.name) and path.name not in found:
+                if is_release_file(path.name) and path.name not in found:
                     path.unlink(missing_ok=True)
             for name, stamp in found.items():
                 if self._stamps.get(name) != stamp or not (self.copy / name).exists():
@@ -97,7 +97,7 @@ class RemoteFolder:
         except FileNotFoundError:  # nothing was put there yet; a bucket that is missing shows when it is written
             return {}
         named = {str(one["name"]).rpartition("/")[2]: one for one in found if one["type"] == "file"}
-        return {name: _stamp(one) for name, one in sorted(named.items()) if is_of_release(name)}
+        return {name: _version_text(one) for name, one in sorted(named.items()) if is_release_file(name)}
 
     def _read(self, name: str) -> bytes:
         system, root = self._root()
@@ -105,6 +105,6 @@ class RemoteFolder:
         return content
 
 
-def _stamp(told: Mapping[str, Any]) -> str:
+def _version_text(told: Mapping[str, Any]) -> str:
     when = next((told[key] for key in ("LastModified", "last_modified", "mtime", "created") if told.get(key)), "")
     return f"{told.get('size')} {told.get('ETag', '')} {when}"

@@ -22,8 +22,8 @@ from agedp_data.nearest import near_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.readers import storage
 from agedp_data.statement import SCHEMA, factor
-from pipelines.handover.checked_figures import METADATA_KEY, checked_averages, checked_counts
-from pipelines.handover.said import PublishedValue, differing_day, figures_in, said_in
+from pipelines.handover.checked_figures import METADATA_KEY, check_averages, check_distribution
+from pipelines.handover.said import PublishedValue, first_differing_day, ledger_values, published_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 MEANS, DISTRIBUTION = "daily_averages", "daily_distribution"
-_OURS = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
+_RELEASE_FILE = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
 __all__ = ["METADATA_KEY", "ReleaseFolder", "open_release"]
-_AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
+_EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
-def is_of_release(name: str) -> bool:
+def is_release_file(name: str) -> bool:
     """Tell whether a release may hold a file of this name; nothing else of a folder is ours to judge or to remove."""
-    return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _OURS.fullmatch(name) is not None
+    return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _RELEASE_FILE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ReleaseFolder:
 
     def beside(self) -> tuple[str, ...]:
         """Return the names of what else lies in the folder: a user may keep it there, and nobody vouches for it."""
-        return tuple(sorted(path.name for path in self.path.iterdir() if not is_of_release(path.name)))
+        return tuple(sorted(path.name for path in self.path.iterdir() if not is_release_file(path.name)))
 
     def verify(self) -> None:
         """Check sums, schema and arithmetic: that every figure is what the others make it.
@@ -120,10 +120,12 @@ class ReleaseFolder:
         if claim.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a form that this agedp does not know; update agedp")
         try:
-            rows = [row for name, table in self.averages().items() for row in checked_averages(name, table, claim)]
-            rows += [row for name, table in self.distributions().items() for row in checked_counts(name, table, claim)]
+            rows = [row for name, table in self.averages().items() for row in check_averages(name, table, claim)]
+            rows += [
+                row for name, table in self.distributions().items() for row in check_distribution(name, table, claim)
+            ]
             _check_statement(claim, rows)
-            self._verify_rows(claim, [said_in(row) for row in rows])
+            self._verify_rows(claim, [published_value(row) for row in rows])
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), claim)
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"its figures and {STATEMENT} do not carry what a release carries") from None
@@ -140,7 +142,7 @@ class ReleaseFolder:
             path = self.path / Path(name).name
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
                 raise InputError(f"{Path(name).name} is not the file that was published; ask for the release again")
-        found = {path.name for path in self.path.iterdir() if is_of_release(path.name)}
+        found = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
         if beside := sorted(found - set(wanted) - {SUMS}):
             raise InputError(
                 f"{', '.join(beside)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
@@ -163,7 +165,7 @@ class ReleaseFolder:
             raise InputError(f"{ROWS} and {STATEMENT} hold different contracts")
         if not {row.contract for row in releases} <= {row.hash for row in contracts}:
             raise InputError(f"{ROWS} lacks a contract that its releases name")
-        if day := differing_day(told, figures_in(releases, contracts)):
+        if day := first_differing_day(told, ledger_values(releases, contracts)):
             raise InputError(f"the tables of figures say other values than {ROWS} of {day}; ask for the release again")
 
     def _verify_package(self, claim: Mapping[str, Any]) -> None:
@@ -175,7 +177,7 @@ class ReleaseFolder:
             return
         files = {name: (self.path / name).read_bytes() for name in listed - {PACKAGE}}
         try:
-            found = next(datapackage.faults(json.loads((self.path / PACKAGE).read_bytes()), claim, files), None)
+            found = next(datapackage.package_faults(json.loads((self.path / PACKAGE).read_bytes()), claim, files), None)
         except (LookupError, TypeError, ValueError, AttributeError):
             raise InputError(f"{PACKAGE} does not carry what a release carries") from None
         if found is not None:
@@ -207,18 +209,18 @@ def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
         )
         and {name: told[name] for name in found} == found
         and claim.get("ending", {"spent": told["total"]})["spent"] == told["total"]
-        and all(_agrees(figure) for figure in claim["figures"])
+        and all(_is_consistent(figure) for figure in claim["figures"])
     )
     if not sound:
         raise InputError(f"{STATEMENT} says other days or losses than the tables of figures hold")
 
 
-def _agrees(figure: Mapping[str, str]) -> bool:
+def _is_consistent(figure: Mapping[str, str]) -> bool:
     """Tell whether a figure's factor, if it has one, is e^epsilon, and its limit no less than it is."""
     told, limit = figure["epsilon"], figure.get("limit", "")
     if told == "infinite":
         return figure.get("factor", told) in ("", told) and limit in ("", "unlimited")
-    if not _AMOUNT.fullmatch(told):
+    if not _EPSILON_TEXT.fullmatch(told):
         return False
     loss = losses.round_nano(Decimal(told))
     within = limit in ("", "unlimited") or Decimal(limit) >= Decimal(told)

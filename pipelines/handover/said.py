@@ -29,7 +29,7 @@ class PublishedValue(NamedTuple):
     version: int
 
 
-def said_in(row: Mapping[str, Any]) -> PublishedValue:
+def published_value(row: Mapping[str, Any]) -> PublishedValue:
     """Return what a line of a table says."""
     counts = "households_noisy" in row
     return PublishedValue(
@@ -45,7 +45,7 @@ def said_in(row: Mapping[str, Any]) -> PublishedValue:
     )
 
 
-def figures_in(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedValue]:
+def ledger_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedValue]:
     """Return what the tables of these rows say of their draws."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     series = series_by_contract(contracts)
@@ -65,7 +65,7 @@ def figures_in(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord
     return found
 
 
-def differing_day(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> str | None:
+def first_differing_day(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> str | None:
     """Return the first day of which the two do not say the same, None if there is none."""
     one, other = Counter(published), Counter(kept)
     return None if one == other else min((one - other) + (other - one)).day

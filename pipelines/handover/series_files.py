@@ -32,7 +32,7 @@ class PublishedSeries:
         return row.series == self.name and row.contract in self.terms
 
 
-def series_in_order(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
+def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
     """Return the series, means first, by first release, then by name; one without a release yet has a file too."""
     found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for contract in contracts:

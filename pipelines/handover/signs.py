@@ -31,12 +31,12 @@ from pipelines.handover.received import (
     SUMS,
     WORDS,
     ReleaseFolder,
-    is_of_release,
+    is_release_file,
 )
 
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
-_HEAD = re.compile("Ledger <code>[0-9a-f]{64}</code>, head\\s+<code>([0-9a-f]{64})</code>")
-_OURS_ALONE = (STATEMENT, WORDS, ROWS, AVERAGES, SUMS)
+_REPORT_HEAD = re.compile("Ledger <code>[0-9a-f]{64}</code>, head\\s+<code>([0-9a-f]{64})</code>")
+_CERTAIN_FILES = (STATEMENT, WORDS, ROWS, AVERAGES, SUMS)
 
 
 class ReleaseOrigin(NamedTuple):
@@ -46,7 +46,7 @@ class ReleaseOrigin(NamedTuple):
     head: str
 
 
-def require_not_behind(ledger: Ledger, signs: Iterable[ReleaseOrigin]) -> None:
+def check_ledger_not_behind(ledger: Ledger, signs: Iterable[ReleaseOrigin]) -> None:
     """Check that a ledger holds what the files of the release folder beside it were published from.
 
     Raises:
@@ -59,21 +59,25 @@ def require_not_behind(ledger: Ledger, signs: Iterable[ReleaseOrigin]) -> None:
         )
 
 
-def signs_in(folder: Path) -> frozenset[ReleaseOrigin]:
+def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
     """Return what the files of a release folder say of their origin; a damaged one says nothing, publishing mends it.
 
     Raises:
         InputError: a file that cannot be read, or a release of which no file tells its origin any more.
     """
-    names = _names(folder)
+    names = _file_names(folder)
     tellers: dict[str, Callable[[bytes], ReleaseOrigin]] = {
-        STATEMENT: _of_statement,
-        ROWS: _of_rows,
-        REPORT: _of_report,
+        STATEMENT: _origin_of_statement,
+        ROWS: _origin_of_rows,
+        REPORT: _origin_of_report,
     }
-    tellers |= {name: _of_figures for name in names if name.endswith(".parquet") and is_of_release(name)}
-    found = {sign for name in tellers if name in names and (sign := _told(folder / name, tellers[name])) is not None}
-    if not found and (left := sorted(name for name in names & {*_OURS_ALONE, PACKAGE} if _is_ours(folder / name))):
+    tellers |= {name: _origin_of_table for name in names if name.endswith(".parquet") and is_release_file(name)}
+    found = {
+        sign for name in tellers if name in names and (sign := _read_origin(folder / name, tellers[name])) is not None
+    }
+    if not found and (
+        left := sorted(name for name in names & {*_CERTAIN_FILES, PACKAGE} if _is_certainly_release_file(folder / name))
+    ):
         what = "holds a release none of whose files says from which ledger it comes"
         raise InputError(
             f"[output] release {what} ({', '.join(left)}); put back a good copy of one of them, or, if the ledger is "
@@ -83,12 +87,12 @@ def signs_in(folder: Path) -> frozenset[ReleaseOrigin]:
     return frozenset(sign for sign in found if sign.population or sign.head not in told_whose)
 
 
-def _is_ours(path: Path) -> bool:
+def _is_certainly_release_file(path: Path) -> bool:
     """Tell whether a file can only be of a release; a data package may be its user's own."""
     return path.name != PACKAGE or ROWS.encode() in path.read_bytes()
 
 
-def published_in(folder: Path) -> list[Path]:
+def list_published_files(folder: Path) -> list[Path]:
     """Return the files that a release put into a folder, whatever its user keeps beside them under such names.
 
     The checksums list them, or they carry the guarantee of the series that their name tells (a release that was cut
@@ -97,8 +101,8 @@ def published_in(folder: Path) -> list[Path]:
     listed: Mapping[str, str] = {}
     with suppress(InputError):
         listed = ReleaseFolder(folder).checksums
-    named = [folder / name for name in sorted(_names(folder)) if is_of_release(name)]
-    return [path for path in named if path.name in {*listed, *_OURS_ALONE} or _carries_guarantee(path)]
+    named = [folder / name for name in sorted(_file_names(folder)) if is_release_file(name)]
+    return [path for path in named if path.name in {*listed, *_CERTAIN_FILES} or _carries_guarantee(path)]
 
 
 def _carries_guarantee(path: Path) -> bool:
@@ -108,7 +112,7 @@ def _carries_guarantee(path: Path) -> bool:
     return False
 
 
-def _names(folder: Path) -> set[str]:
+def _file_names(folder: Path) -> set[str]:
     try:
         return {path.name for path in folder.iterdir()}
     except (FileNotFoundError, NotADirectoryError):
@@ -117,7 +121,7 @@ def _names(folder: Path) -> set[str]:
         raise _unreadable(folder, error) from None
 
 
-def _told(path: Path, origin: Callable[[bytes], ReleaseOrigin]) -> ReleaseOrigin | None:
+def _read_origin(path: Path, origin: Callable[[bytes], ReleaseOrigin]) -> ReleaseOrigin | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe might never end
             raise InputError(f"[output] release holds {path.name}, which is no file; remove it")
@@ -136,13 +140,13 @@ def _unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"[output] release {what}; give it back its permissions", private=f"{path}: {what}")
 
 
-def _of_statement(content: bytes) -> ReleaseOrigin:
-    return _of_claim(json.loads(content))
+def _origin_of_statement(content: bytes) -> ReleaseOrigin:
+    return _origin_of_mapping(json.loads(content))
 
 
-def _of_rows(content: bytes) -> ReleaseOrigin:
+def _origin_of_rows(content: bytes) -> ReleaseOrigin:
     first, *others = content.decode("ascii").splitlines()
-    return _sign(next(filter(None, map(_population, others)), ""), json.loads(first)["head"])
+    return _origin(next(filter(None, map(_population, others)), ""), json.loads(first)["head"])
 
 
 def _population(line: str) -> object:
@@ -151,13 +155,13 @@ def _population(line: str) -> object:
     return None
 
 
-def _of_report(content: bytes) -> ReleaseOrigin:
-    found = _HEAD.findall(content.decode())
-    return _sign("", found[-1])  # the foot of the page, whatever a title says
+def _origin_of_report(content: bytes) -> ReleaseOrigin:
+    found = _REPORT_HEAD.findall(content.decode())
+    return _origin("", found[-1])  # the foot of the page, whatever a title says
 
 
-def _of_figures(content: bytes) -> ReleaseOrigin:
-    return _of_claim(_guarantee(content))
+def _origin_of_table(content: bytes) -> ReleaseOrigin:
+    return _origin_of_mapping(_guarantee(content))
 
 
 def _guarantee(content: bytes) -> dict[str, Any]:
@@ -166,11 +170,11 @@ def _guarantee(content: bytes) -> dict[str, Any]:
     return said
 
 
-def _of_claim(claim: Mapping[str, Any]) -> ReleaseOrigin:
-    return _sign(claim["population"], claim["ledger"]["head"])
+def _origin_of_mapping(claim: Mapping[str, Any]) -> ReleaseOrigin:
+    return _origin(claim["population"], claim["ledger"]["head"])
 
 
-def _sign(population: object, head: object) -> ReleaseOrigin:
+def _origin(population: object, head: object) -> ReleaseOrigin:
     if not isinstance(population, str) or not isinstance(head, str):
         raise TypeError("a file that names its origin names it as text")
     return ReleaseOrigin(population, head)

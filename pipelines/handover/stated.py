@@ -32,21 +32,23 @@ from agedp_data.statement import (
     SeriesEnd,
     SoftwareVersion,
 )
-from pipelines.promise.outlook import ForecastContract, ForecastView, outlook
+from pipelines.promise.outlook import ForecastContract, ForecastView, forecast
 from pipelines.work import Work
 
 _DAYS_AHEAD: Final = 366
 """How far ahead the end of a promise is looked for: a night's run has no time for ten years of days."""
 
 
-def figures_of(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
+def loss_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
     found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelopes[0], None)]
-    return [*found, *_as_promised(work, rows, accounts)]
+    return [*found, *_bounds_of_earlier_models(work, rows, accounts)]
 
 
-def _as_promised(work: Work, rows: Sequence[ReleaseRecord], accounts: Sequence[Accountant]) -> list[LossBound]:
+def _bounds_of_earlier_models(
+    work: Work, rows: Sequence[ReleaseRecord], accounts: Sequence[Accountant]
+) -> list[LossBound]:
     """Return what earlier models said of the rows that were charged under them, when they were charged.
 
     A model that a contract named while nothing was released binds all the same: what it says of all rows.
@@ -66,14 +68,14 @@ def _as_promised(work: Work, rows: Sequence[ReleaseRecord], accounts: Sequence[A
     return found
 
 
-def others_of(ledger: Ledger, population: str) -> set[str]:
+def other_populations(ledger: Ledger, population: str) -> set[str]:
     """Return the other populations to whom something was promised in the ledger."""
     return {one.population for one in ledger.contracts()} - {population}
 
 
-def figures_with_others(ledger: Ledger, population: str) -> list[LossBound]:
+def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound]:
     """Return what the ledger says of a household that is counted in all its populations; nothing of a single one."""
-    others = others_of(ledger, population)
+    others = other_populations(ledger, population)
     if not others:
         return []
     counted = f"of a household that is counted in all {len(others) + 1} populations of this ledger"
@@ -84,11 +86,11 @@ def figures_with_others(ledger: Ledger, population: str) -> list[LossBound]:
     ]
 
 
-def ending_of(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> SeriesEnd:
+def series_end(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> SeriesEnd:
     """Return how long the promise goes on if every day is released when it is due."""
     newest = date.fromisoformat(max(row.published_on for row in rows))
     view = ForecastView(tuple(rows), work.roster, newest, tuple(contracts))
-    found = outlook(ForecastContract(work.promise, work.terms.binding), view, days_ahead=_DAYS_AHEAD)
+    found = forecast(ForecastContract(work.promise, work.terms.binding), view, days_ahead=_DAYS_AHEAD)
     total, last = work.run.promise.total_cap, work.run.schedule.last_day
     so_far = max(row.day for row in rows)
     if found.stopped:
@@ -100,14 +102,14 @@ def ending_of(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[Re
     return SeriesEnd("", "", total)
 
 
-def versions_of(contracts: Sequence[ContractRecord]) -> list[SoftwareVersion]:
+def contract_versions(contracts: Sequence[ContractRecord]) -> list[SoftwareVersion]:
     """Return every contract of a population, with what it changed in the one before it."""
     texts = [meaning_of(known.promise) for known in contracts]
     changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
     return [SoftwareVersion(known.at, changed) for known, changed in zip(contracts, changes, strict=True)]
 
 
-def notes_of(work: Work, ledger: Ledger) -> list[str]:
+def statement_notes(work: Work, ledger: Ledger) -> list[str]:
     """Return what a reader must know of how ledger, roster and model came about."""
     model, schedule = work.run.model, work.run.schedule
     # Once days were released by a roster that was read off the data, that is so for ever.
@@ -116,42 +118,42 @@ def notes_of(work: Work, ledger: Ledger) -> list[str]:
     own = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
     lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
     in_force = ledger.contracts(work.population)[-1].promise
-    several = bool(others_of(ledger, work.population))
+    several = bool(other_populations(ledger, work.population))
     unwitnessed = (UNWITNESSED, not names_witness(in_force))
     said = (*lost, (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several), unwitnessed)
     return [note for note, holds in said if holds]
 
 
-def estimated_from(contracts: Sequence[ContractRecord]) -> list[str]:
+def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:
     """Return the periods of all models that were estimated and whose envelopes the ledger carries, oldest first."""
     models = (meaning_of(known.promise).get("model", {}) for known in contracts)
     periods = [model["period"] for model in models if model.get("source") == "estimated"]
     return sorted({f"{first} to {last}" for first, last in periods})
 
 
-def counted_in(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:
+def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:
     """Tell whether a release counts more than the states of the newest model, and whether one counts states at all.
 
     States of a model that has other cuts, or another step, are not those that the newest one is of.
     """
     terms = {known.hash: meaning_of(known.promise) for known in contracts}
-    newest = _cuts(terms[contracts[-1].hash])
+    newest = _state_terms(terms[contracts[-1].hash])
     counted = set()
     for row in rows:
         if row.state == "released":
             told = terms[row.contract]
             # contracts of an earlier agedp do not say what a distribution counts: readings
-            counted.add(_cuts(told) if told["series"][row.series].get("values") == "states" else None)
+            counted.add(_state_terms(told) if told["series"][row.series].get("values") == "states" else None)
     return not counted <= {newest}, bool(counted - {None})
 
 
-def _cuts(terms: Mapping[str, Any]) -> str:
+def _state_terms(terms: Mapping[str, Any]) -> str:
     """Return which states a contract's model is of, as JSON text."""
     model = terms.get("model", {})
     return json.dumps([model.get("step"), model.get("edges")])
 
 
-def states_told(terms: Mapping[str, Any]) -> dict[str, Any]:
+def represented_states(terms: Mapping[str, Any]) -> dict[str, Any]:
     """Return the states that series of a contract count, and as what they do, kWh as text."""
     states = states_in(terms)
     if states is None:
@@ -160,14 +162,14 @@ def states_told(terms: Mapping[str, Any]) -> dict[str, Any]:
     return {"step": states.step, "edges_kwh": ends, "counts_as_kwh": middles}
 
 
-def head_of(ledger: Ledger) -> str:
+def newest_head(ledger: Ledger) -> str:
     """Return the hash of the newest row that is no statement: a statement cannot name the row that it becomes."""
     heads = {row.seq: row.hash for row in ledger.rows()}
     heads |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
     return heads[max(heads)]
 
 
-def titles_of(work: Work) -> dict[str, str]:
+def release_titles(work: Work) -> dict[str, str]:
     """Return title, source, licence and contact, as far as the run file gives them."""
     output = work.run.output
     titles: Mapping[str, Any] = {key: getattr(output, key) for key in ("title", "source", "licence", "contact")}

@@ -16,13 +16,13 @@ from pipelines import folders, locks
 from pipelines.aggregate import DailySum
 from pipelines.internal_files import FileKind, FileNotice, read_content
 
-Line = dict[str, Any]
+TableRow = dict[str, Any]
 
 _KEY = ("population", "day", "series", "cell")
 
 
 @dataclass(frozen=True, slots=True)
-class CellNotes:
+class CellTable:
     """What is noted of each cell: a schema that begins with whose and which it is, and what fills the rest of a line.
 
     `helps` says what the user can do if the table is damaged; `told` yields the lines of a release, without whose they
@@ -31,9 +31,9 @@ class CellNotes:
 
     schema: pa.Schema
     helps: str
-    told: Callable[[ReleaseRecord, DailySum], Iterable[Line]]
+    told: Callable[[ReleaseRecord, DailySum], Iterable[TableRow]]
 
-    def read(self, path: Path) -> list[Line]:
+    def read(self, path: Path) -> list[TableRow]:
         """Return the lines of the table, none if there is none yet.
 
         Raises:
@@ -55,15 +55,15 @@ class CellNotes:
     def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
         """Add the lines of these sums, as far as they were released; one that is there already is written anew."""
         with locks.alone(path.parent):
-            lines = {_key(line): line for line in self.read(path)}
+            lines = {_row_key(line): line for line in self.read(path)}
             for row in rows:
                 true = sums.get((date.fromisoformat(row.day), row.series))
                 if true is not None and row.state == "released":
                     named = {"population": row.population, "day": date.fromisoformat(row.day), "series": row.series}
-                    lines |= {_key(line): line for line in ({**named, **told} for told in self.told(row, true))}
+                    lines |= {_row_key(line): line for line in ({**named, **told} for told in self.told(row, true))}
             if lines:
                 folders.write_table(path, tables.of_lines(self.schema, [lines[key] for key in sorted(lines)]))
 
 
-def _key(line: Line) -> tuple[Any, ...]:
+def _row_key(line: TableRow) -> tuple[Any, ...]:
     return tuple(line[name] for name in _KEY)

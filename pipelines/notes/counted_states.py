@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from agedp_data import tables
 from agedp_data.ledger import ReleaseRecord
 from pipelines.aggregate import DailySum
-from pipelines.notes.cell_notes import CellNotes, Line
+from pipelines.notes.cell_notes import CellTable, TableRow
 
 
-def _told(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
+def _state_rows(row: ReleaseRecord, true: DailySum) -> Iterator[TableRow]:
     for group, states_wh in true.states_wh.items():
         if set(true.series.cells(group)) <= set(row.cells):  # the small ones are not released
             households = true.households[group]
@@ -25,8 +25,8 @@ def _told(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
             yield {"cell": group, "households": households, **kwh}
 
 
-COUNTED_STATES = CellNotes(
+COUNTED_STATES = CellTable(
     tables.COUNTED_STATES,
     "put back a copy of counted_states.parquet, or remove it: later runs note the days that they release",
-    _told,
+    _state_rows,
 )

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from agedp_data import tables
 from agedp_data.ledger import ReleaseRecord
 from pipelines.aggregate import DailySum
-from pipelines.notes.cell_notes import CellNotes, Line
+from pipelines.notes.cell_notes import CellTable, TableRow
 
 
-def _told(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
+def _coverage_rows(row: ReleaseRecord, true: DailySum) -> Iterator[TableRow]:
     released = set(row.cells)
     for group, households in true.households.items():
         if released.issuperset(true.series.cells(group)):  # the small ones are not released
@@ -23,8 +23,8 @@ def _told(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
             yield {"cell": group, "households": households, **counts}
 
 
-COVERAGE = CellNotes(
+COVERAGE = CellTable(
     tables.COVERAGE,
     "put back a copy of coverage.parquet, or remove it: later runs note the days that they release",
-    _told,
+    _coverage_rows,
 )

@@ -34,7 +34,7 @@ from pipelines.internal_files import FileKind, read_content
 from pipelines.release import BeforeDraw
 
 _Key = tuple[str, str, date]
-_Line = dict[str, Any]
+_RosterRow = dict[str, Any]
 _ADVICE = (
     "put back a copy of it, or remove it: then only the numbers of households are compared with those of released days"
 )
@@ -114,13 +114,13 @@ class RosterHistory:
         Raises:
             Refused: the first released day on which it counts other households, or groups them otherwise.
         """
-        lines, promises = self._read(), _promises(contracts)
-        for day, of_day in _released(rows).items():
+        lines, promises = self._read(), _contract_texts(contracts)
+        for day, of_day in _released_by_day(rows).items():
             noted = self._noted(lines, day)
             if noted is not None:
-                _require_same(counted, noted)
-            elif not all(_as_many(counted, row, promises[row.contract]) for row in of_day):
-                raise Refused(_other_households(day))
+                _check_same_roster(counted, noted)
+            elif not all(_has_same_counts(counted, row, promises[row.contract]) for row in of_day):
+                raise Refused(_roster_changed_text(day))
 
     def before_draw(self, counted: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
         """Return what notes the roster of `days` before they are drawn; to be called inside the ledger's transaction.
@@ -130,29 +130,29 @@ class RosterHistory:
         written: list[tuple[int, ...] | None] = []
 
         def note(day: date, history: Sequence[ReleaseRecord]) -> None:
-            if written and written[-1] == _identity(self.path):
+            if written and written[-1] == _file_identity(self.path):
                 return
             with locks.alone(self.path.parent):
-                lines, begun = self._read(), _released(history)
+                lines, begun = self._read(), _released_by_day(history)
                 if day in begun:  # by a run that was killed, or by another one just now
                     if (noted := self._noted(lines, day)) is not None:
-                        _require_same(counted, noted)
+                        _check_same_roster(counted, noted)
                     return
                 ahead = [one for one in days if one not in begun]
                 lines |= {self._key(one): self._line(counted, one, columns, released=False) for one in ahead}
                 _write(self.path, lines)
-                written.append(_identity(self.path))
+                written.append(_file_identity(self.path))
 
         return note
 
     def settle(self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
         """Mark the days of these rows as released, and note those of which there is no note."""
-        promises = _promises(contracts)
+        promises = _contract_texts(contracts)
         with locks.alone(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
-            for day, of_day in _released(rows).items():
-                columns = {_by(row, promises[row.contract]) for row in of_day} - {None}
+            for day, of_day in _released_by_day(rows).items():
+                columns = {_group_column(row, promises[row.contract]) for row in of_day} - {None}
                 lines.setdefault(self._key(day), self._line(counted, day, sorted(map(str, columns)), released=True))
                 lines[self._key(day)]["released"] = True
             if lines != before:
@@ -161,7 +161,7 @@ class RosterHistory:
     def _key(self, day: date) -> _Key:
         return self.population, self.ledger, day
 
-    def _line(self, counted: RosterDigest, day: date, columns: Sequence[str], *, released: bool) -> _Line:
+    def _line(self, counted: RosterDigest, day: date, columns: Sequence[str], *, released: bool) -> _RosterRow:
         groups = {column: counted.digest(day, column) for column in columns if counted.has(column)}
         return {
             "population": self.population,
@@ -173,13 +173,13 @@ class RosterHistory:
             "released": released,
         }
 
-    def _read(self) -> dict[_Key, _Line]:
+    def _read(self) -> dict[_Key, _RosterRow]:
         return read_content(self.path, _parse, FileKind.SOURCE, advice=_ADVICE).value or {}
 
-    def _is_ours(self, line: _Line) -> bool:
+    def _is_ours(self, line: _RosterRow) -> bool:
         return line["population"] == self.population and line["released"] and not line["rehearsal"]
 
-    def _noted(self, lines: Mapping[_Key, _Line], day: date) -> _Line | None:
+    def _noted(self, lines: Mapping[_Key, _RosterRow], day: date) -> _RosterRow | None:
         """Return what is noted of a day that this ledger holds; a recovered ledger's under the id of the lost one."""
         own = lines.get(self._key(day))
         if own is not None or self.rehearsal:
@@ -187,15 +187,15 @@ class RosterHistory:
         return next((line for key, line in lines.items() if key[2] == day and self._is_ours(line)), None)
 
 
-def _parse(path: Path) -> dict[_Key, _Line]:
+def _parse(path: Path) -> dict[_Key, _RosterRow]:
     lines = folders.lines_of(folders.read_table(path, tables.RELEASED_ROSTERS), path)
     by_key = {(line["population"], line["ledger"], line["day"]): line for line in lines}
-    if len(by_key) < len(lines) or not all(map(_names_groups, lines)):
+    if len(by_key) < len(lines) or not all(map(_has_group_digests, lines)):
         raise folders.DamagedFile("a day is noted twice, or its groups are no digests")
     return by_key
 
 
-def _names_groups(line: _Line) -> bool:
+def _has_group_digests(line: _RosterRow) -> bool:
     try:
         groups = json.loads(line["groups"])
     except (ValueError, RecursionError):
@@ -203,7 +203,7 @@ def _names_groups(line: _Line) -> bool:
     return isinstance(groups, dict) and all(isinstance(digest, str) for digest in groups.values())
 
 
-def _released(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
+def _released_by_day(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
     found: dict[str, list[ReleaseRecord]] = {}
     for row in rows:
         if row.state == "released":
@@ -211,20 +211,20 @@ def _released(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
     return {date.fromisoformat(day): found[day] for day in sorted(found)}
 
 
-def _promises(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
+def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
     return {one.hash: meaning_of(one.promise) for one in contracts}
 
 
-def _by(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
+def _group_column(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
     by: str | None = promise["series"][row.series].get("by")
     return by
 
 
-def _require_same(counted: RosterDigest, noted: Mapping[str, Any]) -> None:
+def _check_same_roster(counted: RosterDigest, noted: Mapping[str, Any]) -> None:
     """Compare a day with its note; groups that no series is published by any more may have left the roster."""
     day = noted["day"]
     if counted.digest(day, None) != noted["members"]:
-        raise Refused(_other_households(day))
+        raise Refused(_roster_changed_text(day))
     for column, digest in json.loads(noted["groups"]).items():
         if counted.has(column) and counted.digest(day, column) != digest:
             raise Refused(
@@ -233,9 +233,9 @@ def _require_same(counted: RosterDigest, noted: Mapping[str, Any]) -> None:
             )
 
 
-def _as_many(counted: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
+def _has_same_counts(counted: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
     """Tell whether the roster counts as many households in each cell as were counted."""
-    day, by, least = date.fromisoformat(row.day), _by(row, promise), promise["population"]["min_households"]
+    day, by, least = date.fromisoformat(row.day), _group_column(row, promise), promise["population"]["min_households"]
     # a distribution names its groups once for each range
     told = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
     if by is not None and not counted.has(by):  # nobody knows how many were in groups too small to publish
@@ -244,14 +244,14 @@ def _as_many(counted: RosterDigest, row: ReleaseRecord, promise: Mapping[str, An
     return large == told
 
 
-def _other_households(day: date) -> str:
+def _roster_changed_text(day: date) -> str:
     return (
         f"the roster counts other households on {day}, a day that is released; "
         "rows may be added or ended for later days only"
     )
 
 
-def _identity(path: Path) -> tuple[int, ...] | None:
+def _file_identity(path: Path) -> tuple[int, ...] | None:
     try:
         found = path.stat()
     except OSError:
@@ -259,6 +259,6 @@ def _identity(path: Path) -> tuple[int, ...] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _write(path: Path, lines: Mapping[_Key, _Line]) -> None:
+def _write(path: Path, lines: Mapping[_Key, _RosterRow]) -> None:
     ordered = [lines[key] for key in sorted(lines)]
     folders.write_table(path, tables.of_lines(tables.RELEASED_ROSTERS, ordered))

@@ -13,10 +13,10 @@ from agedp_data import tables
 from agedp_data.config.series import Distribution
 from agedp_data.ledger import ReleaseRecord
 from pipelines.aggregate import DailySum
-from pipelines.notes.cell_notes import CellNotes, Line
+from pipelines.notes.cell_notes import CellTable, TableRow
 
 
-def _means(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
+def _mean_rows(row: ReleaseRecord, true: DailySum) -> Iterator[TableRow]:
     if true.series.statistic == "mean":
         for group, value, households in zip(row.cells, row.values, row.households, strict=True):
             per_home = 1000.0 * households
@@ -24,7 +24,7 @@ def _means(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
             yield {"cell": group, "households": households, **means}
 
 
-def _counts(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
+def _count_rows(row: ReleaseRecord, true: DailySum) -> Iterator[TableRow]:
     if not isinstance(true.series, Distribution) or not true.series.holds(row.cells):
         return  # with other bins its true counts are not to be had
     groups = true.exact.items()
@@ -35,11 +35,11 @@ def _counts(row: ReleaseRecord, true: DailySum) -> Iterator[Line]:
 
 
 _HELPS = "put back a copy of {}, or remove it: the next run notes anew the released days whose readings are still kept"
-TRUE_MEANS = CellNotes(tables.TRUE_MEANS, _HELPS.format("true_means.parquet"), _means)
-TRUE_COUNTS = CellNotes(tables.TRUE_COUNTS, _HELPS.format("true_counts.parquet"), _counts)
+TRUE_MEANS = CellTable(tables.TRUE_MEANS, _HELPS.format("true_means.parquet"), _mean_rows)
+TRUE_COUNTS = CellTable(tables.TRUE_COUNTS, _HELPS.format("true_counts.parquet"), _count_rows)
 
 
-def noted(means: Path, counts: Path, population: str) -> set[tuple[str, str]]:
+def recorded_days(means: Path, counts: Path, population: str) -> set[tuple[str, str]]:
     """Return (day, series) of what is in the two tables."""
     lines = [*TRUE_MEANS.read(means), *TRUE_COUNTS.read(counts)]
     return {(line["day"].isoformat(), line["series"]) for line in lines if line["population"] == population}

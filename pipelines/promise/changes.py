@@ -18,11 +18,11 @@ import numpy as np
 from agedp_data import noise
 from agedp_data.ledger import ReleaseRecord
 
-YARDSTICK_KWH: Final = 1.0
-_PAIRS: Final = 30
+DEFAULT_CHANGE_KWH: Final = 1.0
+_MIN_PAIRS: Final = 30
 """Changes from day to day that a published series must show before it is the yardstick."""
 
-_ERRORS: Final = 2
+_MIN_STANDARD_ERRORS: Final = 2
 """How many times its standard error an estimate must be."""
 
 
@@ -38,27 +38,27 @@ class DayToDayChange(NamedTuple):
         return self.error_kwh is not None
 
 
-def change_of(rows: Sequence[ReleaseRecord]) -> DayToDayChange:
+def day_to_day_change(rows: Sequence[ReleaseRecord]) -> DayToDayChange:
     """Return how much the smallest group's mean moves from day to day, or the yardstick if that cannot be told."""
-    squares = np.array(_squares(rows))
-    if squares.size < _PAIRS:
-        return DayToDayChange(YARDSTICK_KWH)
+    squares = np.array(_squared_changes(rows))
+    if squares.size < _MIN_PAIRS:
+        return DayToDayChange(DEFAULT_CHANGE_KWH)
     mean, apart = float(squares.mean()), squares - squares.mean()
     # neighbouring differences share the noise of a day
     variance = float(apart @ apart + 2 * max(0.0, float(apart[1:] @ apart[:-1]))) / squares.size
     error = math.sqrt(variance / squares.size)
-    if mean <= 0 or mean < _ERRORS * error:
-        return DayToDayChange(YARDSTICK_KWH)
+    if mean <= 0 or mean < _MIN_STANDARD_ERRORS * error:
+        return DayToDayChange(DEFAULT_CHANGE_KWH)
     return DayToDayChange(math.sqrt(mean), error / (2 * math.sqrt(mean)))
 
 
-def _squares(rows: Sequence[ReleaseRecord]) -> list[float]:
+def _squared_changes(rows: Sequence[ReleaseRecord]) -> list[float]:
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: row.day)
     if not released:
         return []
     newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
     group = min(newest, key=lambda cell: (newest[cell], cell))
-    days = [(date.fromisoformat(row.day), *_told(row, group)) for row in released if group in row.cells]
+    days = [(date.fromisoformat(row.day), *_mean_and_variance(row, group)) for row in released if group in row.cells]
     return [
         (mean - mean_before) ** 2 - variance - variance_before
         for (before, mean_before, variance_before), (day, mean, variance) in pairwise(days)
@@ -66,7 +66,7 @@ def _squares(rows: Sequence[ReleaseRecord]) -> list[float]:
     ]
 
 
-def _told(row: ReleaseRecord, group: str) -> tuple[float, float]:
+def _mean_and_variance(row: ReleaseRecord, group: str) -> tuple[float, float]:
     """Return a group's mean [kWh a home], and the variance of its noise."""
     i = row.cells.index(group)
     per_home = 1000.0 * row.households[i]

@@ -30,14 +30,14 @@ from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.notion import Method
 from agedp_data.privacy.planner import AgePlan, cheapest, frontier
 from agedp_data.roster import Roster
-from pipelines.promise.changes import DayToDayChange, change_of
+from pipelines.promise.changes import DayToDayChange, day_to_day_change
 from pipelines.work import Work
 
 HORIZON_DAYS = 28
 
 _ROUNDING = 1e-6
 _ROWS = 8
-_LEAST_SHARE = 8  # of the day's cap, where the table ends
+_SMALLEST_CAP_DIVISOR = 8  # of the day's cap, where the table ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Frontier:
     change: DayToDayChange
 
 
-def foresee_frontier(work: Work) -> Frontier:
+def compute_frontier(work: Work) -> Frontier:
     """Return the frontier of a run file; nothing is drawn or written.
 
     Raises:
@@ -86,7 +86,7 @@ def foresee_frontier(work: Work) -> Frontier:
     if work.model is None:
         raise RunFileError("there is no frontier of age and risk without a [model]: nothing is credited for age")
     rows = _rows(work)
-    search = _Search(work.run, work.model.envelope, work.roster, rows)
+    search = _FrontierSearch(work.run, work.model.envelope, work.roster, rows)
     return search.found()
 
 
@@ -95,7 +95,7 @@ def _rows(work: Work) -> Sequence[ReleaseRecord]:
     return () if ledger is None else ledger.rows(work.population)
 
 
-class _Search:
+class _FrontierSearch:
     """Risk and error as functions of age, interval and loss, for one run file."""
 
     def __init__(self, run: RunFile, envelope: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]) -> None:
@@ -105,12 +105,12 @@ class _Search:
         self.run, self.envelope, (self.name, self.series) = run, envelope, means[0]
         promise = run.promise
         self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.sharpest  # type: ignore[union-attr]
-        self.homes = homes_of(self.series, roster, run.schedule.first_day)
+        self.homes = smallest_group_size(self.series, roster, run.schedule.first_day)
         if self.homes < 1:
             raise RunFileError("no home is on the roster on [schedule] first_day; there is no error to compare")
         self.share = float(run.shares[self.name])
         self.cap = to_float(promise.day_cap)
-        self.change = change_of([row for row in rows if row.series == self.name])
+        self.change = day_to_day_change([row for row in rows if row.series == self.name])
         self.horizon = min(HORIZON_DAYS, max(1, int(envelope.ages[-1]) // envelope.steps_per_day + 1))
         self.peak = lru_cache(maxsize=None)(self._peak)
 
@@ -161,7 +161,7 @@ class _Search:
     def found(self) -> Frontier:
         own = self._promised()
         target = None if own is None else own.risk
-        lowest, highest = self.error(1, self.cap), self.error(self.horizon, self.cap / _LEAST_SHARE)
+        lowest, highest = self.error(1, self.cap), self.error(self.horizon, self.cap / _SMALLEST_CAP_DIVISOR)
         allowed = [lowest * (highest / lowest) ** (i / (_ROWS - 1)) for i in range(_ROWS)]
         plans = frontier(self.risk, self.error, max_penalties=allowed, horizon=self.horizon, max_loss=self.cap)
         choices = [self._choice(plan) for plan in plans if plan is not None]
@@ -217,6 +217,6 @@ class _Search:
         )
 
 
-def homes_of(series: AnySeries, roster: Roster, day: date) -> int:
+def smallest_group_size(series: AnySeries, roster: Roster, day: date) -> int:
     """Return how many homes the smallest group of a series has on a day."""
     return min((number for _, number in roster.cells(day, series.by)), default=0)

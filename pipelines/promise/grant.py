@@ -24,7 +24,7 @@ WHOLE_DAY: Final = Fraction(1)
 OTHER_SERIES: Final = "the other series of the day have spent what it may spend"
 DAYS_NEAR: Final = "releases near it have spent what the promise leaves"
 
-_FAR_OFF: Final = date.max.isoformat()
+_DISTANT_DAY: Final = date.max.isoformat()
 """A day that no other is near."""
 
 
@@ -76,6 +76,6 @@ class EffectivePromise:
             return DayBudget(loss)
         if whole > 0 and left <= 0:
             return DayBudget(0, OTHER_SERIES)
-        if self.notion.slides and int(share * self.loss(history, _FAR_OFF, _FAR_OFF)) > 0:
+        if self.notion.slides and int(share * self.loss(history, _DISTANT_DAY, _DISTANT_DAY)) > 0:
             return DayBudget(0, DAYS_NEAR)
         return DayBudget(0)

@@ -12,7 +12,7 @@ from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.model import Model
 
 
-def model_named(contract: ContractRecord) -> str | None:
+def model_id(contract: ContractRecord) -> str | None:
     """Return the id of the model that a contract names, None if it names none."""
     named: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
     return named
@@ -28,7 +28,7 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
         LedgerError: the ledger lacks one of them.
     """
     known = {model.model: model.envelope for model in ledger.models()}
-    named = [model_named(each) for each in ledger.contracts(population)]
+    named = [model_id(each) for each in ledger.contracts(population)]
     needed = dict.fromkeys([*filter(None, named), *(row.model for row in ledger.rows(population) if row.model)])
     if not needed.keys() <= known.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
@@ -40,7 +40,7 @@ def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[st
     return {known.hash: series_of(meaning_of(known.promise)) for known in contracts}
 
 
-def done_by(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
+def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
     """Return (day, series) of what is released, or never will be: a series begins behind the days released before it.
 
     A series that was ended and came back begins behind the days released before the contract that brought it back.

@@ -19,9 +19,9 @@ from agedp_data.notions.parameters import watt_hours
 from agedp_data.readers.datasets import layout_of
 from agedp_data.roster import ALL, Roster
 from pipelines.promise.grant import WHOLE_DAY, EffectivePromise
-from pipelines.promise.in_force import done_by
+from pipelines.promise.in_force import closed_days
 
-_FURTHEST_DAYS = 3652
+_MAX_DAYS_AHEAD = 3652
 """How far ahead the end of a promise is looked for: ten years, one if epsilon_total sets it no end."""
 
 
@@ -100,28 +100,28 @@ class SimulatedSeries:
     beyond: str = ""
 
 
-def outlook(side: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
+def forecast(side: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
     """Return what a contract permits from here on, looking as many days ahead as it may take, or as asked."""
     figures = tuple(side.binding.notion.figures(view.rows, side.binding.envelopes[0], None))
-    days = list(islice(coming_days(side.contract, view.rows), days_ahead))
-    course = course_of(side, view, days)
+    days = list(islice(upcoming_days(side.contract, view.rows), days_ahead))
+    course = simulate_days(side, view, days)
     if not days:
         return Forecast(None, 0, {}, None, False, tuple(course.skipped), course.stopped, "", figures)
     last = date.fromisoformat(course.released[-1].day) if course.released else None
     first = [row.loss for row in course.released if row.day == days[0].isoformat()]
     granted = first[0] if first else 0
-    sd = _noise_sd(side, granted, _homes(side.contract, view.roster, days[0]))
+    sd = _noise_sd(side, granted, _smallest_groups(side.contract, view.roster, days[0]))
     told = (course.stopped, course.beyond)
     return Forecast(days[0], granted, sd, last, course.ended, tuple(course.skipped), *told, figures)
 
 
-def coming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
+def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
     """Yield the days behind the newest in the ledger, without skip_days, as far as the end is looked for."""
     schedule = terms["schedule"]
     behind = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
     day = max(behind, default=date.fromisoformat(schedule["first_day"]))
     unlimited = terms["promise"]["epsilon_total"] == "unlimited"
-    end = day + timedelta(days=_FURTHEST_DAYS // (10 if unlimited else 1))
+    end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if unlimited else 1))
     last = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else end
     skipped = frozenset(schedule.get("skip_days", ()))
     while day <= min(last, end):
@@ -130,7 +130,7 @@ def coming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iter
         day += timedelta(days=1)
 
 
-def course_of(side: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
+def simulate_days(side: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
     """Return what becomes of half-released days and of `days`, each released when due, up to the first refused."""
     course = SimulatedSeries(list(view.rows))
     try:
@@ -139,11 +139,11 @@ def course_of(side: ForecastContract, view: ForecastView, days: Sequence[date]) 
         course.ended, course.stopped = True, str(refused)
     newest = max((row.published_on for row in view.rows), default="")
     not_before = max(newest, _earliest(side.contract, view.today))
-    for day, series in [*_left_over(side.contract, view), *((day, "") for day in days)]:
+    for day, series in [*_half_released_days(side.contract, view), *((day, "") for day in days)]:
         if course.ended:
             break
         share = _share(side, series) if series else WHOLE_DAY
-        row = replace(_imagined(side.contract, day, not_before=not_before), series=series)
+        row = replace(_simulated_release(side.contract, day, not_before=not_before), series=series)
         grant = side.binding.grant(course.history, row.day, row.published_on, share=share)
         if grant.skipped:
             course.skipped.append((day, series))
@@ -159,11 +159,11 @@ def course_of(side: ForecastContract, view: ForecastView, days: Sequence[date]) 
     return course
 
 
-def _left_over(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
+def _half_released_days(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
     """Yield the days that some series published and others did not yet: a run was cut off between them."""
     behind = max((row.seq for row in view.rows), default=0) + 1
     contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=behind))
-    done = done_by(view.rows, contracts)
+    done = closed_days(view.rows, contracts)
     for day in sorted({row.day for row in view.rows}):
         for series in terms["series"]:
             if (day, series) not in done:
@@ -174,7 +174,7 @@ def _earliest(terms: Mapping[str, Any], today: date) -> str:
     return "" if terms["schedule"]["mode"] == "rehearsal" else today.isoformat()
 
 
-def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
+def _simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
     ended = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
     due = clock.due_on(ended, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]
@@ -209,7 +209,7 @@ def _noise_sd(side: ForecastContract, loss: int, homes: Mapping[str, int]) -> di
     return found
 
 
-def _homes(terms: Mapping[str, Any], roster: Roster, day: date) -> dict[str, int]:
+def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dict[str, int]:
     """Return how many homes the smallest published group of each daily mean has; nothing of a series without one."""
     least = terms["population"]["min_households"]
     groups = {

@@ -22,13 +22,13 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.losses import NANO, ceil_nano
 from agedp_data.notions import Promise
 from agedp_data.roster import Roster
-from pipelines.promise.changes import change_of
+from pipelines.promise.changes import day_to_day_change
 from pipelines.promise.grant import EffectivePromise
 from pipelines.promise.offers import SeriesCost
-from pipelines.promise.outlook import ForecastContract, ForecastView, SimulatedSeries, coming_days, course_of
-from pipelines.work import Work, follow
+from pipelines.promise.outlook import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
+from pipelines.work import Work, apply_earlier_contracts
 
-_AHEAD: Final = 366
+_MAX_DAYS_AHEAD: Final = 366
 
 
 class SimulatedDays:
@@ -41,7 +41,7 @@ class SimulatedDays:
     def __init__(self, work: Work) -> None:
         ledger = work.opened_ledger()
         if ledger is not None:
-            follow(work, ledger)
+            apply_earlier_contracts(work, ledger)
         self.run: RunFile = work.run
         self.model = work.model
         rows: tuple[ReleaseRecord, ...] = () if ledger is None else ledger.rows(work.population)
@@ -57,7 +57,7 @@ class SimulatedDays:
                 f"no day is left of which enough homes are on the roster (min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
             )
-        self.change = change_of([row for row in rows if row.series == self.name])
+        self.change = day_to_day_change([row for row in rows if row.series == self.name])
 
     def _noisiest(self) -> str:
         """Return the mean with most noise at the same loss: its clamp over its share and its homes."""
@@ -74,7 +74,7 @@ class SimulatedDays:
 
     def _days(self) -> list[date]:
         """Return the days behind the newest release that are asked for, a year of them at most."""
-        return list(islice(coming_days(contract(self.run, model=None), self.view.rows), _AHEAD))
+        return list(islice(upcoming_days(contract(self.run, model=None), self.view.rows), _MAX_DAYS_AHEAD))
 
     @property
     def endless(self) -> bool:
@@ -94,7 +94,7 @@ class SimulatedDays:
     def gone_through(self, run: RunFile, figure: str) -> SeriesCost | None:
         """Return what comes of the days under a run file's promise, None if nothing is ever released."""
         terms = contract(run, model=self.model.id if self.model else None)
-        course = course_of(
+        course = simulate_days(
             ForecastContract(terms, EffectivePromise(run.notion, self.envelopes)), self.view, list(self.homes)
         )
         if not course.released:

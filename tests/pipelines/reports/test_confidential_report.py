@@ -19,7 +19,7 @@ from pipelines.reports.at_the_clamp import at_the_clamp
 from pipelines.reports.series import CellMean
 from pipelines.reports.utility import CellUtility, paired, utility
 from pipelines.sanitise import run_stages
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.minimal import of_three_states
 from tests.pipelines.reports.html import Page, faults_of
 
@@ -107,7 +107,7 @@ def test_coverage_and_clamp_are_counted_by_day(made):
 
 def test_the_household_that_the_clamp_binds_is_named_with_its_days_and_what_is_cut(made):
     assert cells(report(made), LARGE) == ["3", "72"]
-    work = begin(made.run_file)
+    work = load_work(made.run_file)
     run_stages(lambda _, stage: stage(work))  # nothing is due: the store is read, the report made anew
     (found,) = at_the_clamp(work, [FIRST + timedelta(days=i) for i in range(DAYS)])
     assert [(one.household, one.days_above, one.largest_kwh) for one in found.bound] == [(LARGE, 3, 72.0)]

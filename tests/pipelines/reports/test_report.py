@@ -20,14 +20,14 @@ from agedp_data.config.contracts import promise_of
 from agedp_data.ledger import Ledger
 from agedp_data.losses import NANO
 from agedp_data.notions.w_event import WindowLoss
-from pipelines.handover.as_it_stood import project_statement
+from pipelines.handover.as_it_stood import write_folder_of_statement
 from pipelines.handover.received import open_release
-from pipelines.publish import project
+from pipelines.publish import publish_release
 from pipelines.reports.courses import courses, key_of, noise_times
 from pipelines.reports.public import page
 from pipelines.reports.series import published, series_parts
 from pipelines.reports.told import ReportData
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.pipelines.reports.html import Page, faults_of
 
 FIRST, DAYS, HOMES = date(2013, 1, 20), 40, "ABCDEF"
@@ -76,7 +76,7 @@ def made(houses, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(made):
-    work = begin(made.run_file)
+    work = load_work(made.run_file)
     with Ledger.open(f"sqlite:///{made.folder / 'ledger.sqlite'}") as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         claim = json.loads(ledger.statements("homes")[-1].claim)
@@ -126,12 +126,12 @@ def test_it_is_listed_and_hashed_with_the_release(made):
 
 def test_publishing_again_and_as_it_stood_gives_the_same_bytes(made, tmp_path, houses):
     before = report(made)
-    work = begin(made.run_file)
+    work = load_work(made.run_file)
     with work.checked_ledger() as ledger:
-        project(work, ledger)
+        publish_release(work, ledger)
         assert report(made) == before
         number = ledger.statements("homes")[0].seq
-        assert project_statement(work, ledger, number)
+        assert write_folder_of_statement(work, ledger, number)
     assert report(made) == before
 
 
