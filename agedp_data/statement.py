@@ -5,7 +5,7 @@ The dictionary holds strings, integers and lists only; amounts of epsilon are ex
 whatever the readings say (MATHS 2b), so nothing measured leaves the house. `statement_words` tells the same to people.
 
 Decisions. A figure's `limit` is what further releases may make of it: the promise's bound, or the figure itself where
-that is larger already (a bound that was tightened does not undo what was said). `factor` is e^epsilon, by which odds
+that is larger already (a bound that was tightened does not undo what was said). `odds_factor` is e^epsilon, by which odds
 may change, rounded up. What other populations of the ledger may add stands beside the figures, for nobody can see
 from a ledger whether they share homes.
 """
@@ -23,7 +23,15 @@ from agedp_data.losses import NANO, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE, LossBound
 from agedp_data.statement_words import markdown
 
-__all__ = ["SeriesEnd", "SoftwareVersion", "StatementFacts", "factor", "markdown", "schema", "statement"]
+__all__ = [
+    "SeriesEnd",
+    "SoftwareVersion",
+    "StatementFacts",
+    "build_statement",
+    "markdown",
+    "odds_factor",
+    "statement_schema",
+]
 
 SCHEMA = "agedp-statement-2"
 
@@ -158,7 +166,7 @@ class StatementFacts:
     estimated_from: Sequence[str] = ()
 
 
-def statement(facts: StatementFacts) -> dict[str, Any]:
+def build_statement(facts: StatementFacts) -> dict[str, Any]:
     """Return the statement as it is written to statement.json and kept in the ledger."""
     rehearsal = facts.contract["schedule"]["mode"] == "rehearsal"
     return {
@@ -179,10 +187,13 @@ def statement(facts: StatementFacts) -> dict[str, Any]:
         "protects": PROTECTS,
         "from_whom": FROM_WHOM,
         "not_protected": list(NOT_PROTECTED),
-        "figures": [figure_told(figure, facts.limits) | _conditional_days(facts) for figure in _ordered(facts.figures)],
+        "figures": [
+            bound_entry(figure, facts.limits) | _conditional_days(facts)
+            for figure in _in_statement_order(facts.figures)
+        ],
         "ending": _ending(facts),
-        "second_population": _second(facts),
-        "model": _public(facts.model),
+        "second_population": _second_population(facts),
+        "model": _public_model(facts.model),
         "warnings": list(_warnings(facts)),
         "notes": [*filter(None, [facts.opening, REHEARSAL if rehearsal else ""]), *facts.notes],
         "ledger": {"id": facts.ledger_id, "head": facts.head},
@@ -202,26 +213,26 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield NOISY_RELEASES.format(days=" and ".join(facts.estimated_from))
     if facts.represented:
         yield REPRESENTED
-    for one in _ordered(facts.figures) if len(facts.versions) > 1 else ():
+    for one in _in_statement_order(facts.figures) if len(facts.versions) > 1 else ():
         bound = facts.limits.get(one.name)
         if bound is not None and one.value is not None and one.value > bound:
             yield BEYOND.format(name=one.name, said=format_epsilon(one.value), bound=format_epsilon(bound))
 
 
-def schema() -> dict[str, Any]:
+def statement_schema() -> dict[str, Any]:
     """Return the JSON schema of statement.json (draft 2020-12), which says of every key what it means.
 
-    >>> schema()["properties"]["schema"]["const"]
+    >>> statement_schema()["properties"]["schema"]["const"]
     'agedp-statement-2'
     """
     found: dict[str, Any] = json.loads(files("agedp_data").joinpath("schemas", "statement-2.json").read_bytes())
     return found
 
 
-def factor(loss: int) -> str:
+def odds_factor(loss: int) -> str:
     """Return e^epsilon of a whole loss as decimal text, rounded up: to hundredths, from 1000 on to two digits.
 
-    >>> factor(0), factor(500_000_000), factor(182_500_000_000)
+    >>> odds_factor(0), odds_factor(500_000_000), odds_factor(182_500_000_000)
     ('1', '1.65', '1.9e79')
     """
     if loss == 0:
@@ -232,18 +243,18 @@ def factor(loss: int) -> str:
     return f"{_TWO_DIGITS.plus(found):e}".replace("e+", "e")
 
 
-def _ordered(figures: Sequence[LossBound]) -> list[LossBound]:
+def _in_statement_order(figures: Sequence[LossBound]) -> list[LossBound]:
     """Return the figures that are always true first, each once."""
     return sorted(dict.fromkeys(figures), key=lambda figure: figure.kind != ASSUMPTION_FREE)
 
 
-def figure_told(figure: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
+def bound_entry(figure: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
     """Return a figure as a statement tells it."""
     return {
         "name": figure.name,
         "epsilon": "infinite" if figure.value is None else format_epsilon(figure.value),
-        "factor": _factor(figure),
-        "limit": _limit(figure, limits) if figure.name in limits else "",
+        "factor": _factor_text(figure),
+        "limit": _limit_text(figure, limits) if figure.name in limits else "",
         "kind": figure.kind,
         "about": figure.about,
         "assumption": figure.assumption,
@@ -255,13 +266,13 @@ def _conditional_days(facts: StatementFacts) -> dict[str, str]:
     return {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
 
 
-def _factor(figure: LossBound) -> str:
+def _factor_text(figure: LossBound) -> str:
     if not figure.odds:
         return ""
-    return "infinite" if figure.value is None else factor(figure.value)
+    return "infinite" if figure.value is None else odds_factor(figure.value)
 
 
-def _limit(figure: LossBound, limits: Mapping[str, int | None]) -> str:
+def _limit_text(figure: LossBound, limits: Mapping[str, int | None]) -> str:
     bound = limits[figure.name]
     if bound is None or figure.value is None:
         return "unlimited"
@@ -279,7 +290,7 @@ def _ending(facts: StatementFacts) -> dict[str, str]:
     }
 
 
-def _second(facts: StatementFacts) -> dict[str, Any]:
+def _second_population(facts: StatementFacts) -> dict[str, Any]:
     day, total = facts.limits[DAY_FIGURE], facts.limits[TOTAL_FIGURE]
     adds = {"day": day, "total": total}
     return {
@@ -289,5 +300,5 @@ def _second(facts: StatementFacts) -> dict[str, Any]:
     }
 
 
-def _public(model: Mapping[str, Any] | None) -> dict[str, Any]:
+def _public_model(model: Mapping[str, Any] | None) -> dict[str, Any]:
     return {} if model is None else {key: part for key, part in model.items() if key != "envelope"}

@@ -13,7 +13,7 @@ from agedp_data.config.model import states_in
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.parameters import exact_text
 
-Claim = Mapping[str, Any]
+Statement = Mapping[str, Any]
 
 _MEAN = "the mean of the households' days"
 _RANGES = (
@@ -29,7 +29,7 @@ _COUNTS = {
     ),
 }
 
-_FREE = "assumption-free"
+_ASSUMPTION_FREE = "assumption-free"
 _COLUMNS = ("figure", "epsilon", "about", "holds", "factor", "limit")
 _HOW_TO_READ = (
     "*epsilon* bounds what anybody can conclude: who held one account of a household's days to be k times as likely "
@@ -65,26 +65,26 @@ _CHECKING = (
 )
 
 
-def title_of(claim: Claim) -> str:
+def title_of(claim: Statement) -> str:
     """Return the title of a release: its own, or what it holds of whom."""
     kinds = {series["statistic"] for series in claim.get("contract", {}).get("series", {}).values()}
     what = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
     return str(claim.get("title") or f"{what} of {claim['population']}")
 
 
-def markdown(claim: Claim) -> str:
+def markdown(claim: Statement) -> str:
     """Return a statement in plain words, Markdown."""
     parts = (
         _head(claim),
-        _section("What the releases say at most", _figures(claim)),
+        _section("What the releases say at most", _bounds_table(claim)),
         _section("What is protected", [claim["protects"], claim.get("from_whom", "")]),
         _section("What is not", [_list(claim["not_protected"])]),
         _section("Read this before you rely on it", [_list(claim["warnings"])]),
-        _section("The model, and where it comes from", _model(claim["model"])),
-        _section("How long the promise goes on", _ending(claim)),
-        _section("What a second population would add", _second(claim)),
+        _section("The model, and where it comes from", _model_texts(claim["model"])),
+        _section("How long the promise goes on", _ending_texts(claim)),
+        _section("What a second population would add", _second_population(claim)),
         _section("How each series was made", _series(claim["contract"])),
-        _section("What was promised", _promised(claim)),
+        _section("What was promised", _contract_text(claim)),
         _section("How to check it", _checking(claim)),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -99,13 +99,13 @@ def _list(texts: Sequence[str]) -> str:
     return "\n".join(f"* {text}" for text in texts)
 
 
-def _head(claim: Claim) -> str:
+def _head(claim: Statement) -> str:
     title = title_of(claim)
-    return "\n\n".join([f"# {title}", *(f"**{note}**" for note in claim["notes"]), _in_short(claim)])
+    return "\n\n".join([f"# {title}", *(f"**{note}**" for note in claim["notes"]), _summary(claim)])
 
 
-def _in_short(claim: Claim) -> str:
-    days, published, told = claim["days"], claim["published"], _always(claim)
+def _summary(claim: Statement) -> str:
+    days, published, told = claim["days"], claim["published"], _unconditional_epsilons(claim)
     if not days["released"]:
         return f"No day of {claim['population']} is published; {_skipped(days)}."
     skipped = f"; {_skipped(days)}" if days["skipped"] else ""
@@ -126,8 +126,8 @@ def _in_short(claim: Claim) -> str:
     return text
 
 
-def _always(claim: Claim) -> dict[str, str]:
-    return {one["name"]: one["epsilon"] for one in claim["figures"] if one["kind"] == _FREE}
+def _unconditional_epsilons(claim: Statement) -> dict[str, str]:
+    return {one["name"]: one["epsilon"] for one in claim["figures"] if one["kind"] == _ASSUMPTION_FREE}
 
 
 def _days(number: int) -> str:
@@ -142,7 +142,7 @@ def _span(dates: Mapping[str, Any]) -> str:
     return dates["first"] if dates["first"] == dates["last"] else f"{dates['first']} to {dates['last']}"
 
 
-def _figures(claim: Claim) -> list[str]:
+def _bounds_table(claim: Statement) -> list[str]:
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(figure)) for figure in claim["figures"])]
     return ["\n".join(lines), _HOW_TO_READ]
 
@@ -162,12 +162,12 @@ def holds_when(figure: Mapping[str, str]) -> str:
     >>> holds_when({"kind": "assumption-free", "assumption": ""})
     'always'
     """
-    holds = "always" if figure["kind"] == _FREE else f"if {figure['assumption']}"
+    holds = "always" if figure["kind"] == _ASSUMPTION_FREE else f"if {figure['assumption']}"
     days = figure.get("conditional_days")
     return f"{holds}, except for the days {days}, from which the published model was estimated" if days else holds
 
 
-def _model(model: Mapping[str, Any]) -> list[str]:
+def _model_texts(model: Mapping[str, Any]) -> list[str]:
     if not model:
         return []
     period = model.get("period")
@@ -177,7 +177,7 @@ def _model(model: Mapping[str, Any]) -> list[str]:
     return [said, basis, _list([f"{key} = {value}" for key, value in _leaves(model)])]
 
 
-def _ending(claim: Claim) -> list[str]:
+def _ending_texts(claim: Statement) -> list[str]:
     ending, terms = claim.get("ending"), claim["contract"]["promise"]
     if ending is None:
         return []
@@ -192,13 +192,13 @@ def _ending(claim: Claim) -> list[str]:
     return [caps, f"{spent} {_ENDS[ending['because'] + over].format(last_day=ending['last_day'])}"]
 
 
-def is_over(claim: Claim) -> bool:
+def is_over(claim: Statement) -> bool:
     """Tell whether the last day that can be released is released, or skipped, already."""
     last, days = claim.get("ending", {}).get("last_day"), claim["days"]
     return bool(last) and last <= max([days["last"], *days["skipped"]])
 
 
-def _second(claim: Claim) -> list[str]:
+def _second_population(claim: Statement) -> list[str]:
     second = claim.get("second_population")
     if second is None:
         return []
@@ -213,14 +213,14 @@ def _series(contract: Mapping[str, Any]) -> list[str]:
     small = f"A day, or a group, with fewer than {least} households on the roster is never released." if least else ""
     promise = contract["promise"]
     shared = {notion.name: notion.shared for notion in NOTIONS}.get(promise["notion"], Promise.shared)(promise)
-    states = _states(contract) if any(one.get("values") == "states" for one in contract["series"].values()) else ""
+    states = _states_text(contract) if any(one.get("values") == "states" for one in contract["series"].values()) else ""
     hours = contract.get("input", {}).get("interval_minutes") == 60
     readings = "hours" if hours else "half-hours"
-    made = [_made(name, terms, shared, states, readings) for name, terms in contract["series"].items()]
+    made = [_series_text(name, terms, shared, states, readings) for name, terms in contract["series"].items()]
     return [_list(made), small]
 
 
-def _states(contract: Mapping[str, Any]) -> str:
+def _states_text(contract: Mapping[str, Any]) -> str:
     """Return what counts in place of a reading where states are counted, "" without public ones."""
     states = states_in(contract)
     if states is None:
@@ -235,7 +235,7 @@ def _states(contract: Mapping[str, Any]) -> str:
     )
 
 
-def _made(name: str, terms: Mapping[str, Any], shared: str, states: str, readings: str) -> str:
+def _series_text(name: str, terms: Mapping[str, Any], shared: str, states: str, readings: str) -> str:
     clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
     counts = terms.get("statistic") == "distribution"
     text = f"{name}: {'how many households used how much, by day' if counts else _MEAN}"
@@ -258,7 +258,7 @@ def _made(name: str, terms: Mapping[str, Any], shared: str, states: str, reading
     return f"{text}.{share}"
 
 
-def _promised(claim: Claim) -> list[str]:
+def _contract_text(claim: Statement) -> list[str]:
     lines = [f"{key} = {value}" for key, value in _leaves(claim["contract"])]
     return [_list(lines), *_changes(claim.get("versions", ()))]
 
@@ -269,7 +269,7 @@ def _changes(versions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"Version {number}, of {version['registered']}, changed:\n\n" + _list(version["changes"])
 
 
-def _checking(claim: Claim) -> list[str]:
+def _checking(claim: Statement) -> list[str]:
     ledger = f"Ledger {claim['ledger']['id'][:16]}, head `{claim['ledger']['head']}`."
     credits = " · ".join(claim[key] for key in ("source", "licence", "contact") if key in claim)
     return [_CHECKING, ledger, credits]

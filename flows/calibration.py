@@ -13,7 +13,7 @@ from flows.words import shown
 from pipelines.bound import Calibration
 from pipelines.models.forgetting import MemoryCurves
 from pipelines.models.memory import DAY_TOLD, HALF_HOUR_TOLD, HALF_HOURS
-from pipelines.reports.forgetting import verdict
+from pipelines.reports.forgetting import markov_verdict
 
 _LOSS = 0.5
 _WIDTH = 72
@@ -71,7 +71,7 @@ def _memory_lines(found: MemoryCurves | None, *, cyclic: bool) -> list[str]:
     """
     if found is None:
         return []
-    lines = ["", *verdict(found)]
+    lines = ["", *markov_verdict(found)]
     for name in found.checks:
         simulated = cyclic and name == HALF_HOURS
         lines += [_header(f"Total variation, {name}, {_MEDIAN}", found.ages_days)] + [

@@ -9,7 +9,7 @@ from typing import Any
 from agedp_data.errors import RunFileError
 from agedp_data.losses import format_epsilon
 from agedp_data.notions import Promise
-from agedp_data.statement import figure_told
+from agedp_data.statement import bound_entry
 from flows.offers_json import promises_json
 from flows.preflight_text import planned_preflight_lines
 from flows.promising import promises_lines
@@ -223,7 +223,7 @@ def _promised_lines(work: Work, found: RunOutlook) -> list[str]:
     if not found.now.releases:
         return []
     figures = notion.figures(rows, work.terms.envelopes[0], None)
-    told = promised_lines(notion, {figure.name: figure_told(figure, notion.limits) for figure in figures})
+    told = promised_lines(notion, {figure.name: bound_entry(figure, notion.limits) for figure in figures})
     return [f"with these releases: {line}" for line in told]
 
 

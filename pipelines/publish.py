@@ -21,7 +21,7 @@ from agedp_data.ledger.moves import lines, published_rows
 from agedp_data.notions.notion import LossBound
 from agedp_data.readers.datasets import layout_of
 from agedp_data.readers.zone_changes import tzdata_version
-from agedp_data.statement import StatementFacts, markdown, statement
+from agedp_data.statement import StatementFacts, build_statement, markdown
 from pipelines import locks
 from pipelines.handover.figure_tables import add_guarantee, averages_table, distribution_table, parquet_bytes
 from pipelines.handover.in_place import add_checksums, file_checksums, make_folder, write_release_files
@@ -40,7 +40,7 @@ from pipelines.handover.stated import (
     series_end,
     statement_notes,
 )
-from pipelines.reports.public import report_of
+from pipelines.reports.public import public_report
 from pipelines.work import Work, apply_earlier_contracts
 
 __all__ = ["ReleaseFolder", "open_release", "publish_release"]
@@ -75,7 +75,9 @@ def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
     ledger.require_unchanged(work.promise, population=work.population)
     apply_earlier_contracts(work, ledger)
     rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
-    text = json.dumps(statement(_statement_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True)
+    text = json.dumps(
+        build_statement(_statement_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True
+    )
     claim = json.loads(text)  # its keys in the order in which the ledger will give them back
     files = release_files(work, ledger, claim, rows, contracts)
     ledger.record(
@@ -116,7 +118,7 @@ def release_files(
         table, guarantee = _series_table(work, series, rows, contracts)
         guarantee = {**_common_guarantee(work, claim), **guarantee}
         files[series.file] = parquet_bytes(add_guarantee(table, guarantee))
-    files[REPORT] = report_of(work, ledger, claim, rows, contracts)
+    files[REPORT] = public_report(work, ledger, claim, rows, contracts)
     # whatever else a folder holds comes before its list of resources
     files[PACKAGE] = _json_bytes(datapackage(claim, files))
     return files

@@ -21,7 +21,7 @@ from agedp_data.ledger.moves import read_lines
 from agedp_data.nearest import near_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.readers import storage
-from agedp_data.statement import SCHEMA, factor
+from agedp_data.statement import SCHEMA, odds_factor
 from pipelines.handover.checked_figures import METADATA_KEY, check_averages, check_distribution
 from pipelines.handover.said import PublishedValue, first_differing_day, ledger_values, published_value
 
@@ -224,7 +224,7 @@ def _is_consistent(figure: Mapping[str, str]) -> bool:
         return False
     loss = losses.round_nano(Decimal(told))
     within = limit in ("", "unlimited") or Decimal(limit) >= Decimal(told)
-    return within and figure.get("factor", "") in ("", factor(loss))
+    return within and figure.get("factor", "") in ("", odds_factor(loss))
 
 
 def _check_words(words: str, claim: Mapping[str, Any]) -> None:

@@ -42,7 +42,7 @@ from pipelines.models.memory import (
     of_sample,
 )
 from pipelines.quantize import Floats, Period
-from pipelines.reports.forgetting import page, report_name
+from pipelines.reports.forgetting import memory_report_page, report_name
 
 SAMPLE = 200
 
@@ -69,7 +69,7 @@ class GoodnessOfFit:
 class MemoryCurves:
     """What households remember (confidential): by figure and value (h, T) at `ages_days`, NaN where not measured.
 
-    `loss` is that of a day [-]; `page` is where the report lies.
+    `loss` is that of a day [-]; `memory_report_page` is where the report lies.
     """
 
     ages_days: tuple[int, ...]
@@ -128,7 +128,7 @@ def remember(period: Period, asked: MemoryRequest, *, folder: Path, engine: Engi
     folders.write_table(path.with_name(f"{path.name}.parquet"), _table(figures, ids, there, asked.model.ages_days))
     shown = {name: {value: each[there] for value, each in values.items()} for name, values in figures.items()}
     made = MemoryCurves(asked.model.ages_days, asked.loss, shown, path.with_name(f"{path.name}.html"))
-    folders.write(made.page, page(made).encode())
+    folders.write(made.page, memory_report_page(made).encode())
     return made
 
 

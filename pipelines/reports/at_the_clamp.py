@@ -16,7 +16,7 @@ from pipelines import folders, locks
 from pipelines.aggregate import matrices
 from pipelines.work import Work
 
-MONTHS = 13
+MAX_MONTHS = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +43,30 @@ class ClampEffect:
     cut_kwh: float
 
 
-def at_the_clamp(work: Work, days: Sequence[date]) -> list[ClampEffect]:
+def clamp_effects(work: Work, days: Sequence[date]) -> list[ClampEffect]:
     """Return for each series what its clamp does on released days, as far as their readings are kept."""
     if work.delivery is None or not days:
         return []
     with locks.alone(folders.make_private(work.store.folder)):
         since = work.store.forgotten_before()
         months = sorted({f"{day:%Y-%m}" for day in days} & set(work.delivery.months))
-        kept = [month for month in months if month >= since][-MONTHS:]
-        above = {name: _Above.empty(work) for name in work.run.series}
+        kept = [month for month in months if month >= since][-MAX_MONTHS:]
+        above = {name: _ClampCounts.empty(work) for name in work.run.series}
         for month in kept:
-            _count(work, month, [day for day in days if f"{day:%Y-%m}" == month], above)
+            _count_month(work, month, [day for day in days if f"{day:%Y-%m}" == month], above)
     clamps = {name: one.clamp_wh / 1000.0 for name, one in work.run.series.items()}
     return [found.clamped(name, clamps[name], work.roster.ids) for name, found in above.items() if found.days]
 
 
 @dataclass(slots=True)
-class _Above:
+class _ClampCounts:
     number: np.ndarray[tuple[int], np.dtype[np.int64]]
     largest: np.ndarray[tuple[int], np.dtype[np.int64]]
     cut_kwh: float = 0.0
     days: int = 0
 
     @classmethod
-    def empty(cls, work: Work) -> _Above:
+    def empty(cls, work: Work) -> _ClampCounts:
         size = len(work.roster.ids)
         return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
 
@@ -78,7 +78,7 @@ class _Above:
         return ClampEffect(series, clamp_kwh, self.days, bound, self.cut_kwh / self.days)
 
 
-def _count(work: Work, month: str, days: Sequence[date], above: Mapping[str, _Above]) -> None:
+def _count_month(work: Work, month: str, days: Sequence[date], above: Mapping[str, _ClampCounts]) -> None:
     if work.delivery is None:
         return
     read = matrices(work.store, work.delivery, work.roster, month, states=work.run.counted_states)

@@ -24,18 +24,18 @@ from pipelines import folders
 from pipelines.internal_files import FileNotice
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_MEANS
-from pipelines.reports.at_the_clamp import ClampEffect, at_the_clamp
+from pipelines.reports.at_the_clamp import ClampEffect, clamp_effects
 from pipelines.reports.counted_states import state_parts
-from pipelines.reports.households import clamp_parts, model_parts
+from pipelines.reports.households import clamp_parts, household_model_parts
 from pipelines.reports.model_files import read_model_files
-from pipelines.reports.series import percent, published
+from pipelines.reports.series import cell_means, percent
 from pipelines.reports.true_counts import count_parts
-from pipelines.reports.utility import CellUtility, Key, Utility, paired, utility
+from pipelines.reports.utility import CellUtility, SeriesCell, Utility, pair_with_true_means, utility
 from pipelines.work import Work
 
 REPORT = "report.html"
-_STAYS = "Confidential: true means, counts and household ids. It stays in the house."
-_AGAINST = (
+_CONFIDENTIAL_NOTE = "Confidential: true means, counts and household ids. It stays in the house."
+_ERROR_NOTE = (
     "Errors against noise: 1 says that the noise is all that separates what was said from what is true; much more or "
     "less over many days says that something is wrong. True means are after the clamp and the rule for missing days."
 )
@@ -49,42 +49,42 @@ def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, .
     """
     rows = ledger.rows(work.population)
     released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
-    found = _paired(work, rows)
+    found = _cell_utilities(work, rows)
     results = {key: utility(own, age_days=work.run.promise.age_days or 0) for key, own in found.items()}
     lines = [line for line in COVERAGE.read(work.coverage) if line["population"] == work.population]
-    clamped = at_the_clamp(work, released)
+    clamped = clamp_effects(work, released)
     files = read_model_files(work)
     title = f"{work.run.output.title or work.population}: what was true"
     body = [
         f"<header><h1>{escape(title)}</h1>",
-        paragraph(_STAYS, "mark"),
+        paragraph(_CONFIDENTIAL_NOTE, "mark"),
         in_short([*_facts(work, results, lines, clamped, len(released))]),
         "</header><main>",
-        section("Published against true", *_means(work, found, results), *count_parts(work, rows)),
-        section("Coverage and clamp", *_coverage(lines), *clamp_parts(clamped)),
+        section("Published against true", *_mean_parts(work, found, results), *count_parts(work, rows)),
+        section("Coverage and clamp", *_coverage_parts(lines), *clamp_parts(clamped)),
         section("States in place of readings", *states) if (states := [*state_parts(work)]) else "",
-        section("What was read and set aside", *_quality(work)),
-        *model_parts(work, files, rows),
+        section("What was read and set aside", *_quality_parts(work)),
+        *household_model_parts(work, files, rows),
         "</main>",
     ]
     folders.write(work.confidential / REPORT, document(title, body).encode())
     return files.notices
 
 
-def _paired(work: Work, rows: Sequence[ReleaseRecord]) -> dict[Key, list[CellUtility]]:
+def _cell_utilities(work: Work, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
     noted = [line for line in TRUE_MEANS.read(work.true_means) if line["population"] == work.population]
     means = {line["series"] for line in noted}
     by_series = {
-        name: published([row for row in rows if row.series == name], coverage=work.run.output.interval)
+        name: cell_means([row for row in rows if row.series == name], coverage=work.run.output.interval)
         for name in dict.fromkeys(row.series for row in rows)
         if name in means
     }
-    return paired(noted, by_series)
+    return pair_with_true_means(noted, by_series)
 
 
 def _facts(
     work: Work,
-    results: Mapping[Key, Utility],
+    results: Mapping[SeriesCell, Utility],
     lines: Sequence[Mapping[str, Any]],
     clamped: Sequence[ClampEffect],
     released: int,
@@ -105,12 +105,14 @@ def _facts(
         yield "the clamp cuts", f"{plain(clamped[0].cut_kwh)}\u00a0kWh", f"off a mean, {clamped[0].series}"
 
 
-def _means(work: Work, found: Mapping[Key, Sequence[CellUtility]], results: Mapping[Key, Utility]) -> Iterator[str]:
+def _mean_parts(
+    work: Work, found: Mapping[SeriesCell, Sequence[CellUtility]], results: Mapping[SeriesCell, Utility]
+) -> Iterator[str]:
     if not found:
         if any(one.statistic == "mean" for one in work.run.series.values()):
             yield paragraph("No true mean is noted yet.")
         return
-    yield paragraph(_AGAINST, "soft")
+    yield paragraph(_ERROR_NOTE, "soft")
     for key, own in found.items():
         yield _true_chart(", ".join(key), own)
     age = work.run.promise.age_days or 0
@@ -125,8 +127,8 @@ def _means(work: Work, found: Mapping[Key, Sequence[CellUtility]], results: Mapp
             plain(one.in_sd),
             f"{100 * one.inside:.1f} %",
             "–" if math.isnan(one.relative) else f"{plain(100 * one.relative)} %",
-            _or_dash(one.change_kwh),
-            *([_or_dash(one.stale_kwh)] if age else []),
+            _number_or_dash(one.change_kwh),
+            *([_number_or_dash(one.stale_kwh)] if age else []),
         )
         for key, one in results.items()
     ]
@@ -137,14 +139,14 @@ def _means(work: Work, found: Mapping[Key, Sequence[CellUtility]], results: Mapp
     )
     yield table(caption, columns, rows)
     for key, own in found.items():
-        yield _by_month(", ".join(key), own)
+        yield _month_table(", ".join(key), own)
 
 
-def _or_dash(value: float) -> str:
+def _number_or_dash(value: float) -> str:
     return "–" if math.isnan(value) else plain(value)
 
 
-def _axis(shown: Sequence[date]) -> tuple[Scale, list[float]]:
+def _day_axis(shown: Sequence[date]) -> tuple[Scale, list[float]]:
     """Return the axis from the first to the last day, and every place on it."""
     numbers = range(min(shown).toordinal(), max(shown).toordinal() + 1)
     return days(min(shown), max(shown)), [float(number) for number in numbers]
@@ -152,7 +154,7 @@ def _axis(shown: Sequence[date]) -> tuple[Scale, list[float]]:
 
 def _true_chart(of: str, own: Sequence[CellUtility]) -> str:
     place = {float(one.day.toordinal()): one for one in own}
-    x, at = _axis([one.day for one in own])
+    x, at = _day_axis([one.day for one in own])
     known = [place.get(number) for number in at]
     true = [one.true if one else math.nan for one in known]
     said = [one.said.mean if one else math.nan for one in known]
@@ -171,7 +173,7 @@ def _true_chart(of: str, own: Sequence[CellUtility]) -> str:
     return chart(f"Published and true mean by day: {of}", about, lines, x=x, y=linear(ends), y_title="kWh a home")
 
 
-def _by_month(of: str, own: Sequence[CellUtility]) -> str:
+def _month_table(of: str, own: Sequence[CellUtility]) -> str:
     months: dict[str, list[CellUtility]] = {}
     for one in own:
         months.setdefault(f"{one.day:%Y-%m}", []).append(one)
@@ -184,7 +186,7 @@ def _by_month(of: str, own: Sequence[CellUtility]) -> str:
     return table(f"By month, kWh a home: {of}", ("month", "days", "true mean", "published", "error", "inside"), rows)
 
 
-def _coverage(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _coverage_parts(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not lines:
         yield paragraph("No coverage is noted yet: it is for days that are released from now on.")
         return
@@ -213,7 +215,7 @@ def _coverage(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
-    x, at = _axis(list(by_day))
+    x, at = _day_axis(list(by_day))
     place = {float(day.toordinal()): counts for day, counts in by_day.items()}
     usable = [100 * place[number][1] / max(place[number][0], 1) if number in place else math.nan for number in at]
     above = [100 * place[number][2] / max(place[number][1], 1) if number in place else math.nan for number in at]
@@ -227,7 +229,7 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
     return chart(f"Coverage and clamp by day: {name}", about, lines, x=x, y=y, y_title="per cent", height=170)
 
 
-def _quality(work: Work) -> Iterator[str]:
+def _quality_parts(work: Work) -> Iterator[str]:
     path = work.confidential / "quality.parquet"
     if not folders.there(path):
         yield paragraph("No file was read yet.")

@@ -11,7 +11,7 @@ from agedp_data.pictures.scales import plain
 from pipelines.notes.counted_states import COUNTED_STATES
 from pipelines.work import Work
 
-_WHAT = (
+_STATES_NOTE = (
     "Where states are counted, a published mean is off by this beside its noise, and no published interval covers it. "
     "It is after the clamp and the rule for missing days, which both take part in."
 )
@@ -37,7 +37,7 @@ def state_parts(work: Work) -> Iterator[str]:
     )
     caption = "Means of days by their readings and by their states, kWh a home; states less readings, by day"
     yield table(caption, columns, [(", ".join(key), *_row(own)) for key, own in by_cell.items()])
-    yield paragraph(_WHAT, "soft")
+    yield paragraph(_STATES_NOTE, "soft")
 
 
 def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

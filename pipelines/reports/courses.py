@@ -19,9 +19,9 @@ from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossAtAge, L
 POINTS = 32
 """Days at which a course is worked out: a chart shows no more."""
 
-_LARGEST_DAY = 100 * NANO
-_CLOSE = 0.003
-_NOTHING = 1e-12
+_MAX_DAY_LOSS = 100 * NANO
+_RELATIVE_TOLERANCE = 0.003
+_MIN_FACTOR = 1e-12
 
 
 class BoundKey(NamedTuple):
@@ -40,12 +40,12 @@ class LossOverTime:
     values: tuple[int | None, ...]
 
 
-def key_of(figure: LossBound) -> BoundKey:
+def bound_key(figure: LossBound) -> BoundKey:
     """Return what tells a figure from others."""
     return BoundKey(figure.name, figure.about, figure.assumption)
 
 
-class _Kept:
+class _CachedLeakageBound:
     """An envelope that works out each value once: the figures of many days ask for the same ones again and again."""
 
     def __init__(self, envelope: LeakageBoundLike) -> None:
@@ -75,7 +75,7 @@ class _Kept:
         return self._suprema[key]
 
 
-def courses(
+def losses_over_time(
     accounts: Sequence[Accountant],
     rows: Sequence[ReleaseRecord],
     envelope: LeakageBoundLike | None,
@@ -83,23 +83,23 @@ def courses(
     points: int = POINTS,
 ) -> dict[BoundKey, LossOverTime]:
     """Return what the figures of all accounts came to, counting the days up to each of some days, the last included."""
-    released = _released(rows)
+    released = _released_rows(rows)
     days = sorted({row.day for row in released})
     count = min(points, len(days))
     chosen = [days[round(i * (len(days) - 1) / max(1, count - 1))] for i in range(count)]
     if count == 1:
         chosen = days
-    kept = None if envelope is None else _Kept(envelope)
+    kept = None if envelope is None else _CachedLeakageBound(envelope)
     values: dict[BoundKey, dict[str, int | None]] = {}
     for day in chosen:
         known = [row for row in released if row.day <= day]
         for account in accounts:
             for figure in account.figures(known, kept, None):
-                values.setdefault(key_of(figure), {})[day] = figure.value
+                values.setdefault(bound_key(figure), {})[day] = figure.value
     return {key: LossOverTime(tuple(found), tuple(found.values())) for key, found in values.items()}
 
 
-def noise_times(
+def noise_factors(
     accounts: Sequence[Accountant],
     rows: Sequence[ReleaseRecord],
     envelope: LeakageBoundLike | None,
@@ -111,10 +111,10 @@ def noise_times(
     All losses are multiplied by the same number, noise is divided by it; that number is found by trying, to .3 %. None
     where no loss of a day up to 100 brings the figure to the goal. Figures that are infinite or 0 are left out.
     """
-    released = _released(rows)
+    released = _released_rows(rows)
     found: dict[BoundKey, float | None] = {}
     for account in accounts:
-        price = _Price(account, released, envelope, goal)
+        price = _NoiseSearch(account, released, envelope, goal)
         for key, value in price.figures(1.0).items():
             if value and key not in found:
                 found[key] = price.of(key, value)
@@ -122,7 +122,7 @@ def noise_times(
 
 
 @dataclass(frozen=True, slots=True)
-class _Price:
+class _NoiseSearch:
     account: Accountant
     rows: Sequence[ReleaseRecord]
     envelope: LeakageBoundLike | None
@@ -132,29 +132,29 @@ class _Price:
         """Return the figures of these rows with every loss so many times as large."""
         factor = Fraction(times)
         rows = [replace(row, loss=math.ceil(row.loss * factor)) for row in self.rows] if times != 1.0 else self.rows
-        return {key_of(figure): figure.value for figure in self.account.figures(rows, self.envelope, None)}
+        return {bound_key(figure): figure.value for figure in self.account.figures(rows, self.envelope, None)}
 
     def of(self, key: BoundKey, value: int) -> float | None:
         """Return how many times the noise of the rows brings a figure of this value to the goal."""
-        largest = _LARGEST_DAY / max(row.loss for row in self.rows)
+        largest = _MAX_DAY_LOSS / max(row.loss for row in self.rows)
         below: tuple[float, float] | None = None
         above: tuple[float, float] | None = None
         times = min(self.goal / value, largest)
-        while times > _NOTHING:
+        while times > _MIN_FACTOR:
             told = self.figures(times).get(key)
             reached = math.inf if told is None else float(max(told, 1))
-            if abs(reached - self.goal) <= _CLOSE * self.goal:
+            if abs(reached - self.goal) <= _RELATIVE_TOLERANCE * self.goal:
                 return 1.0 / times
             if reached < self.goal and times >= largest:
                 return None
             below, above = ((times, reached), above) if reached < self.goal else (below, (times, reached))
-            if below and above and above[0] < below[0] * (1 + _CLOSE):
+            if below and above and above[0] < below[0] * (1 + _RELATIVE_TOLERANCE):
                 return 1.0 / below[0]  # a figure that jumps over the goal
-            times = min(_between(below, above, self.goal), largest)
+            times = min(_next_factor(below, above, self.goal), largest)
         return None
 
 
-def _between(below: tuple[float, float] | None, above: tuple[float, float] | None, goal: float) -> float:
+def _next_factor(below: tuple[float, float] | None, above: tuple[float, float] | None, goal: float) -> float:
     """Return the next number to try: on the line through both points, in logarithms, but well inside them."""
     if below is None or above is None:
         return 4 * below[0] if below else above[0] / 4 if above else 1.0
@@ -164,14 +164,14 @@ def _between(below: tuple[float, float] | None, above: tuple[float, float] | Non
     return below[0] * math.exp(width * min(max(share, 0.1), 0.9))
 
 
-def _released(rows: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
+def _released_rows(rows: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
     return sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.seq))
 
 
-def noise_of(means: Mapping[str, float], *, clamp_wh: int, share: float, households: int) -> dict[str, float]:
+def schedule_noise_kwh(means: Mapping[str, float], *, clamp_wh: int, share: float, households: int) -> dict[str, float]:
     """Return by schedule the mean standard deviation of a daily mean's noise, kWh a home, from scales in clamps.
 
-    >>> noise_of({"even": 2.0}, clamp_wh=50_000, share=0.5, households=100)["even"] == math.sqrt(2) * 2
+    >>> schedule_noise_kwh({"even": 2.0}, clamp_wh=50_000, share=0.5, households=100)["even"] == math.sqrt(2) * 2
     True
     """
     per_clamp = math.sqrt(2.0) * clamp_wh / (1000.0 * share * households)

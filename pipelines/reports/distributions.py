@@ -20,13 +20,13 @@ from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import Scale, linear, named, plain
 from pipelines.reports.series import percent
 
-MOST_GROUPS = 6
+MAX_GROUPS = 6
 """Groups that a page shows, those of most homes."""
 
-_LETTERS = 46  # of names side by side below a chart on a telephone, gaps counted
+_MAX_LETTERS = 46  # of names side by side below a chart on a telephone, gaps counted
 _GAP = 2
-_MONTHS = 3
-_RANGES = {
+_MAX_MONTHS = 3
+_FORM_NOTES = {
     "histogram": "Each count is of the homes whose use that day lies in its range, from its lower end to below the "
     "upper. Noise is added to every count by itself, so they need not add up to the number of homes.",
     "cumulative": "Each count is of the homes that used less than its end that day: what lies between two ends is the "
@@ -45,7 +45,7 @@ class GroupHistogram:
     sd: float
 
 
-def counted(
+def group_histograms(
     rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal
 ) -> dict[str, list[GroupHistogram]]:
     """Return by group what a distribution said, day by day, of rows that have its bins."""
@@ -69,8 +69,8 @@ def distribution_parts(
     newest = [*terms.values()][-1]
     released = [row for row in rows if row.state == "released"]
     same = [row for row in released if _ranges(terms[row.contract]) == _ranges(newest)]
-    yield paragraph(_RANGES[newest.form], "soft")
-    yield from _shown(name, same, newest, coverage=coverage)
+    yield paragraph(_FORM_NOTES[newest.form], "soft")
+    yield from _group_parts(name, same, newest, coverage=coverage)
     if others := len(released) - len(same):
         yield paragraph(
             f"{others} earlier releases of {name} had other ranges; they are in the Parquet file only.", "soft"
@@ -81,26 +81,26 @@ def _ranges(series: Distribution) -> tuple[object, ...]:
     return series.form, series.bins_kwh, series.by
 
 
-def _shown(name: str, rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
+def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
     """Yield a chart for each of its groups on the group's newest day, and one table; of one group with its months."""
-    groups = counted(rows, series, coverage=coverage)
+    groups = group_histograms(rows, series, coverage=coverage)
     if not groups:
         yield paragraph(f"{name}: nothing is released yet.")
         return
-    names = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MOST_GROUPS]
+    names = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_GROUPS]
     shown = {group: groups[group] for group in names}
     if series.by is None or len(shown) == 1:
         for group, found in shown.items():
             of = name if series.by is None else f"{name}, {group}"
             yield _chart(of, found[-1], series, coverage)
-            yield _of_one(of, found, series, coverage)
+            yield _group_table(of, found, series, coverage)
     else:
         yield '<div class="two">'
         yield from (
             _chart(f"{name}, {group}", found[-1], series, coverage, small=True) for group, found in shown.items()
         )
         yield "</div>"
-        yield _of_groups(name, {group: found[-1] for group, found in shown.items()}, series, coverage)
+        yield _groups_table(name, {group: found[-1] for group, found in shown.items()}, series, coverage)
     if left := len(groups) - len(shown):
         yield paragraph(f"{left} more groups of {name}, of fewer homes, are in the Parquet file only.", "soft")
 
@@ -112,10 +112,10 @@ def range_names(series: Distribution) -> list[str]:
     return [f"{exact_text(low)}–{exact_text(high)}" for low, high in series.ranges_kwh]
 
 
-def places(series: Distribution) -> Scale:
+def ranges_axis(series: Distribution) -> Scale:
     """Return the axis of the ranges; of many only some are named."""
     names = range_names(series)
-    fit = max(2, _LETTERS // (max(map(len, names)) + _GAP))
+    fit = max(2, _MAX_LETTERS // (max(map(len, names)) + _GAP))
     step = -(-len(names) // fit)
     ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
     found = named(ticks)
@@ -144,16 +144,16 @@ def _chart(of: str, one: GroupHistogram, series: Distribution, coverage: Decimal
     y = linear([0.0, *(value + sign * one.half for value in values for sign in (-1, 1))], zero=True)
     title = f"Homes by how much they used on {one.day}: {of}"
     height = 150 if small else 220
-    return chart(title, about, layers, x=places(series), y=y, y_title="homes; ranges of kWh below", height=height)
+    return chart(title, about, layers, x=ranges_axis(series), y=y, y_title="homes; ranges of kWh below", height=height)
 
 
-def _of_one(of: str, found: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:
+def _group_table(of: str, found: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return the newest day's counts of one group and the means of its newest months, range by range."""
     months: dict[str, list[GroupHistogram]] = {}
     for one in found:
         months.setdefault(one.day[:7], []).append(one)
-    newest = dict(sorted(months.items())[: -_MONTHS - 1 : -1]) if len(found) > 1 else {}
-    means = [[*_means(own)] for own in newest.values()]
+    newest = dict(sorted(months.items())[: -_MAX_MONTHS - 1 : -1]) if len(found) > 1 else {}
+    means = [[*_mean_counts(own)] for own in newest.values()]
     one = found[-1]
     rows = [
         (name, f"{value:,}", f"{value - one.half:,}", f"{value + one.half:,}", *(plain(mean[i]) for mean in means))
@@ -168,7 +168,7 @@ def _of_one(of: str, found: Sequence[GroupHistogram], series: Distribution, cove
     return table(caption, ("kWh", "homes", "low", "high", *newest), rows)
 
 
-def _of_groups(of: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
+def _groups_table(of: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return each group's counts of its newest day, side by side."""
     days = {one.day for one in newest.values()}
     rows = [(name, *(f"{one.values[i]:,}" for one in newest.values())) for i, name in enumerate(range_names(series))]
@@ -181,7 +181,7 @@ def _of_groups(of: str, newest: Mapping[str, GroupHistogram], series: Distributi
     return table(f"Homes by use{when} ({of}), kWh; every day is in the Parquet file", ("kWh", *newest), rows)
 
 
-def _means(own: Sequence[GroupHistogram]) -> Iterator[float]:
+def _mean_counts(own: Sequence[GroupHistogram]) -> Iterator[float]:
     for values in zip(*(one.values for one in own), strict=True):
         yield sum(values) / len(own)
 

@@ -21,11 +21,11 @@ from agedp_data.statement_words import holds_when
 from pipelines.reports.courses import BoundKey, LossOverTime
 
 _STYLES = 6
-_PRICED = (
+_NOISE_NOTE = (
     "The mean of the newest day carries noise with a standard deviation of {} kWh a home. Held to epsilon 1 instead, "
     "for the same days in the same proportions, a figure would have asked for its noise at 1."
 )
-_CAPS = (
+_CAPS_NOTE = (
     "A figure under a model is no reason for less noise by itself: models may be wrong, so the caps of the promise "
     "hold whatever a model says."
 )
@@ -49,7 +49,7 @@ class LabelledBound:
     limit: str
 
 
-def lettered(claim: Mapping[str, Any]) -> list[LabelledBound]:
+def labelled_bounds(claim: Mapping[str, Any]) -> list[LabelledBound]:
     """Return the figures of a statement in its order."""
     return [
         LabelledBound(
@@ -75,7 +75,7 @@ def _letter(place: int) -> str:
     return (_letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
 
 
-def figures_table(
+def bounds_table(
     figures: Sequence[LabelledBound], times: Mapping[BoundKey, float | None], *, sd_kwh: float | None
 ) -> Iterator[str]:
     """Yield the figures side by side with bars on one logarithmic scale, and what each would cost in noise at 1.
@@ -86,9 +86,9 @@ def figures_table(
     scale = logarithmic([one.epsilon for one in figures])
     priced = sd_kwh is not None and any(one.key in times for one in figures)
     if priced:
-        yield paragraph(_PRICED.format(plain(sd_kwh or 0.0)), "soft")
+        yield paragraph(_NOISE_NOTE.format(plain(sd_kwh or 0.0)), "soft")
         if any(not one.always for one in figures if one.key in times):
-            yield paragraph(_CAPS, "soft")
+            yield paragraph(_CAPS_NOTE, "soft")
     rows = [
         (
             f'<b class="letter">{one.letter}</b> {escape(one.key.name)}',
@@ -96,7 +96,7 @@ def figures_table(
             f"<strong>{escape(one.text)}</strong>",
             escape(one.factor or "–"),
             escape(one.limit or "none"),
-            *([_price(one, times, sd_kwh or 0.0)] if priced else []),
+            *([_noise_text(one, times, sd_kwh or 0.0)] if priced else []),
             escape(f"{one.key.about} · {one.holds}"),
         )
         for one in figures
@@ -110,14 +110,14 @@ def figures_table(
     yield said_table(caption, columns, rows)
 
 
-def _price(one: LabelledBound, times: Mapping[BoundKey, float | None], sd_kwh: float) -> str:
+def _noise_text(one: LabelledBound, times: Mapping[BoundKey, float | None], sd_kwh: float) -> str:
     if one.key not in times:
         return "–"
     factor = times[one.key]
     return "caps decide" if factor is None else f"{plain(sd_kwh * factor)}\u00a0kWh"
 
 
-def at_most(one: LabelledBound) -> str:
+def rounded_up_text(one: LabelledBound) -> str:
     """Return an epsilon exactly if that is short, else rounded up to four digits."""
     if len(one.text) <= 7 or not 0 < one.epsilon < math.inf:
         return one.text
@@ -125,20 +125,20 @@ def at_most(one: LabelledBound) -> str:
     return f"{rounded.normalize():f}"
 
 
-def growth(figures: Sequence[LabelledBound], found: Mapping[BoundKey, LossOverTime]) -> Iterator[str]:
+def growth_parts(figures: Sequence[LabelledBound], found: Mapping[BoundKey, LossOverTime]) -> Iterator[str]:
     """Yield one chart of all figures as days were released, and a table of some of these days."""
     drawn = [(one, found[one.key]) for one in figures if one.key in found]
     dates = sorted({day for _, course in drawn for day in course.days})
     if len(dates) < 2:
         return
-    values = {one.letter: [_epsilon(value) for value in course.values] for one, course in drawn}
+    values = {one.letter: [_to_epsilon(value) for value in course.values] for one, course in drawn}
     y = logarithmic([value for each in values.values() for value in each])
     alike: dict[LossOverTime, list[LabelledBound]] = {}
     for one, course in drawn:
         alike.setdefault(course, []).append(one)
     lines = [
         Line(
-            _named(ones),
+            _line_name(ones),
             [float(date.fromisoformat(day).toordinal()) for day in course.days],
             values[ones[0].letter],
             letter=ones[0].letter,
@@ -154,12 +154,13 @@ def growth(figures: Sequence[LabelledBound], found: Mapping[BoundKey, LossOverTi
     yield chart(title, about, lines, x=x, y=y, y_title="epsilon (each step: ten times)", height=240)
     shown = sorted({dates[round(i * (len(dates) - 1) / _DATES)] for i in range(_DATES + 1)})
     rows = [
-        (f"{ones[0].letter} {_named(ones)}", *(_at(course, day) for day in shown)) for course, ones in alike.items()
+        (f"{ones[0].letter} {_line_name(ones)}", *(_value_at(course, day) for day in shown))
+        for course, ones in alike.items()
     ]
     yield table("The same in numbers: epsilon, counting the days up to", ("figure", *shown), rows)
 
 
-def _named(ones: Sequence[LabelledBound]) -> str:
+def _line_name(ones: Sequence[LabelledBound]) -> str:
     """Return the name of a line that several figures share."""
     first, *others = ones
     if_model = "" if first.always else " (if the model holds)"
@@ -167,11 +168,11 @@ def _named(ones: Sequence[LabelledBound]) -> str:
     return f"{first.key.name}{if_model}{also}"
 
 
-def _epsilon(value: int | None) -> float:
+def _to_epsilon(value: int | None) -> float:
     return math.inf if value is None else to_float(value)
 
 
-def _at(course: LossOverTime, day: str) -> str:
+def _value_at(course: LossOverTime, day: str) -> str:
     known = [value for at, value in zip(course.days, course.values, strict=True) if at <= day]
     return "infinite" if not known or known[-1] is None else short(to_float(known[-1]))
 

@@ -34,10 +34,10 @@ COVERAGE = {
 """Measured share of nominal 95 % intervals that held the truth: 400 made-up homes, a year, regimes of 30 to 180 days,
 the worse of two kinds (`python -m tests.benchmarks.coverage`, docs/forgetting.md)."""
 
-_LOW, _HIGH = 0.1, 0.9
-Drawn = tuple[Floats, tuple[Floats, Floats] | None]
+_LOW_SHARE, _HIGH_SHARE = 0.1, 0.9
+CurveWithBand = tuple[Floats, tuple[Floats, Floats] | None]
 """Values of a line by age, and the band around it."""
-_CHAINS = {
+_CHAIN_TEXTS = {
     DAY_TOTALS: (
         "Totals of days",
         "How well the total of a day tells which of its states a later day is in: 0 not at all, 1 with certainty.",
@@ -48,7 +48,7 @@ _CHAINS = {
         "half-hour by half-hour in two states, and its line is what series drawn from it show in the same count.",
     ),
 }
-_TOLD = {
+_CALENDAR_TEXTS = {
     DAY_TOLD: ("The total of a later day, given the calendar", "the total of a later day"),
     HALF_HOUR_TOLD: ("A later half-hour, given the calendar", "a later half-hour"),
 }
@@ -69,7 +69,7 @@ def report_name(file: str | Path, confidential: Path) -> str:
     return f"{place.name}-{hashlib.sha256(place.as_posix().encode()).hexdigest()[:8]}"
 
 
-def page(found: MemoryCurves) -> str:
+def memory_report_page(found: MemoryCurves) -> str:
     """Return the confidential report."""
     start, lines, claims = _verdict(found)
     return document(
@@ -80,14 +80,14 @@ def page(found: MemoryCurves) -> str:
             f"<p><strong>{escape(start)}</strong></p>",
             *(paragraph(f"{line[0].upper()}{line[1:]}.") for line in lines),
             *(paragraph(claim) for claim in claims),
-            *(_chain(found, name) for name in _CHAINS if name in found.figures),
-            *(_told(found, name) for name in _TOLD if name in found.figures),
-            _reading(),
+            *(_chain_section(found, name) for name in _CHAIN_TEXTS if name in found.figures),
+            *(_calendar_section(found, name) for name in _CALENDAR_TEXTS if name in found.figures),
+            _reading_section(),
         ],
     )
 
 
-def verdict(found: MemoryCurves) -> list[str]:
+def markov_verdict(found: MemoryCurves) -> list[str]:
     """Return whether the Markov property was rejected, and what this means for the bounds: counts alone."""
     start, lines, claims = _verdict(found)
     return [start, *lines, *claims]
@@ -121,48 +121,48 @@ _TITLE = "Goodness of fit of the Markov model"
 _ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
 
 
-def _chain(found: MemoryCurves, name: str) -> str:
-    title, about = _CHAINS[name]
+def _chain_section(found: MemoryCurves, name: str) -> str:
+    title, about = _CHAIN_TEXTS[name]
     values = {value: found.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
-    low, high = (found.quantile(name, "direct", share) for share in (_LOW, _HIGH))
+    low, high = (found.quantile(name, "direct", share) for share in (_LOW_SHARE, _HIGH_SHARE))
     lines = {
         "counted directly (median home; band: 80 % of homes)": (values["direct"], (low, high)),
         "by powers of the chain (median home)": (values["powers"], None),
         "noise of such a count (median home)": (values["floor"], None),
     }
-    rejected = _mean(found.figures[name]["rejected"])
+    rejected = _column_means(found.figures[name]["rejected"])
     rows = [
-        ("powers of the chain", _list(values["powers"])),
-        ("counted directly", _list(values["direct"])),
-        ("a tenth of homes below", _list(low)),
-        ("a tenth of homes above", _list(high)),
-        ("interval, lower end", _list(values["low"])),
-        ("interval, upper end", _list(values["high"])),
-        ("noise of such a count", _list(values["floor"])),
+        ("powers of the chain", _float_list(values["powers"])),
+        ("counted directly", _float_list(values["direct"])),
+        ("a tenth of homes below", _float_list(low)),
+        ("a tenth of homes above", _float_list(high)),
+        ("interval, lower end", _float_list(values["low"])),
+        ("interval, upper end", _float_list(values["high"])),
+        ("noise of such a count", _float_list(values["floor"])),
         ("homes rejected, share", rejected),
     ]
     figure = _figure(found, f"{title}: chain and count", lines, "total variation", 1.0)
     homes = found.checks[name].checked
-    return section(f"{title} ({homes:,} homes)", paragraph(about), figure, _numbers(found, title, rows))
+    return section(f"{title} ({homes:,} homes)", paragraph(about), figure, _medians_table(found, title, rows))
 
 
-def _told(found: MemoryCurves, name: str) -> str:
-    title, secret = _TOLD[name]
-    left = {share: found.quantile(name, "loss_left", share) for share in (0.5, _LOW, _HIGH)}
+def _calendar_section(found: MemoryCurves, name: str) -> str:
+    title, secret = _CALENDAR_TEXTS[name]
+    left = {share: found.quantile(name, "loss_left", share) for share in (0.5, _LOW_SHARE, _HIGH_SHARE)}
     powers = found.quantile(DAY_TOTALS, "powers", 0.5)
     chain = np.where(np.isnan(powers), np.nan, leakage_from_total_variation(np.nan_to_num(powers), found.loss))
     lines = {
-        "counted directly (median home; band: 80 % of homes)": (left[0.5], (left[_LOW], left[_HIGH])),
+        "counted directly (median home; band: 80 % of homes)": (left[0.5], (left[_LOW_SHARE], left[_HIGH_SHARE])),
         "by the chain of day totals (median home)": (chain, None),
     }
     rows = [
-        ("left of the loss", _list(left[0.5])),
-        ("a tenth of homes above", _list(left[_HIGH])),
-        ("total variation", _list(found.quantile(name, "direct", 0.5))),
-        ("interval, lower end", _list(found.quantile(name, "low", 0.5))),
-        ("interval, upper end", _list(found.quantile(name, "high", 0.5))),
-        ("noise of such a count", _list(found.quantile(name, "floor", 0.5))),
-        ("left at this or a later age", _list(_from_then_on(left[0.5]))),
+        ("left of the loss", _float_list(left[0.5])),
+        ("a tenth of homes above", _float_list(left[_HIGH_SHARE])),
+        ("total variation", _float_list(found.quantile(name, "direct", 0.5))),
+        ("interval, lower end", _float_list(found.quantile(name, "low", 0.5))),
+        ("interval, upper end", _float_list(found.quantile(name, "high", 0.5))),
+        ("noise of such a count", _float_list(found.quantile(name, "floor", 0.5))),
+        ("left at this or a later age", _float_list(_maximum_from_age(left[0.5]))),
     ]
     about = (
         f"Of a loss of {found.loss:g} about one day, how much is left about {secret}, for an adversary who knows the "
@@ -170,15 +170,15 @@ def _told(found: MemoryCurves, name: str) -> str:
         "at the home's own median, which can only lower it."
     )
     figure = _figure(found, f"What is left of a loss of {found.loss:g} about {secret}", lines, "loss left", found.loss)
-    return section(title, paragraph(about), figure, _numbers(found, title, rows))
+    return section(title, paragraph(about), figure, _medians_table(found, title, rows))
 
 
-def _from_then_on(values: Floats) -> Floats:
+def _maximum_from_age(values: Floats) -> Floats:
     """Return the running maximum from the right: an output stays public at every later age (MATHS 2b)."""
     return np.fmax.accumulate(values[::-1])[::-1]
 
 
-def _figure(found: MemoryCurves, title: str, lines: Mapping[str, Drawn], y_title: str, y_top: float) -> str:
+def _figure(found: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
     places = [float(place) for place in range(len(found.ages_days))]
     layers = [
         Line(
@@ -186,7 +186,7 @@ def _figure(found: MemoryCurves, title: str, lines: Mapping[str, Drawn], y_title
         )
         for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False))
     ]
-    said = "; ".join(f"{name}: {_said(values.tolist(), found.ages_days)}" for name, (values, _) in lines.items())
+    said = "; ".join(f"{name}: {_values_text(values.tolist(), found.ages_days)}" for name, (values, _) in lines.items())
     return chart(
         title,
         f"By days apart, evenly spaced, not to scale. {said}",
@@ -197,12 +197,12 @@ def _figure(found: MemoryCurves, title: str, lines: Mapping[str, Drawn], y_title
     )
 
 
-def _said(values: Sequence[float], ages: Sequence[int]) -> str:
+def _values_text(values: Sequence[float], ages: Sequence[int]) -> str:
     known = [f"{value:.2f} at {age} d" for value, age in zip(values, ages, strict=True) if not math.isnan(value)]
     return ", ".join(known) or "nothing to compare"
 
 
-def _numbers(found: MemoryCurves, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+def _medians_table(found: MemoryCurves, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
     return _table(f"{title}, by days apart: medians over homes", found.ages_days, rows, digits=3)
 
 
@@ -213,7 +213,7 @@ def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Sequence
     return table(caption, ("days apart", *(f"{age} d" for age in ages)), cells)
 
 
-def _reading() -> str:
+def _reading_section() -> str:
     notes = (
         "An output that is a days old was read from a day that ended a days ago: the current day is a + 1 days apart.",
         "A count is a largest one of noisy numbers, so it is above 0 where nothing is remembered: its noise is shown, "
@@ -233,10 +233,10 @@ def _reading() -> str:
     return section("How to read this", f'<ul class="soft">{items}</ul>', held)
 
 
-def _list(values: Floats) -> list[float]:
+def _float_list(values: Floats) -> list[float]:
     return [float(value) for value in values]
 
 
-def _mean(values: Floats) -> list[float]:
+def _column_means(values: Floats) -> list[float]:
     known = [column[~np.isnan(column)] for column in values.T]
     return [float(column.mean()) if len(column) else math.nan for column in known]

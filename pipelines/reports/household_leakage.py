@@ -22,16 +22,16 @@ from agedp_data.privacy.temporal import daily_release_leakage
 from pipelines.models.envelopes import steps_per_day
 from pipelines.quantize import Floats
 
-_NEWEST: Final = 60
-_SHOWN: Final = 5
+_MAX_DAYS: Final = 60
+_MAX_HOUSEHOLDS: Final = 5
 _SHARES: Final = (0.5, 0.9, 0.99)
 
 
-def leakage_parts(
+def household_leakage_parts(
     model: EstimatedModel, forgetful: tuple[list[str], Floats] | None, rows: Sequence[ReleaseRecord]
 ) -> Iterator[str]:
     """Yield how much the newest releases say about a day, by household, under chains with one kernel."""
-    losses = dict(sorted(by_number(day_losses(rows)).items())[-_NEWEST:])
+    losses = dict(sorted(by_number(day_losses(rows)).items())[-_MAX_DAYS:])
     if forgetful is None or not forgetful[0] or len(losses) < 2:
         return
     ids, chains = forgetful
@@ -39,7 +39,7 @@ def leakage_parts(
     said = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
     order = np.argsort(-said, kind="stable")
     few = [(f"{100 * share:g} % of the homes at most", plain(float(np.quantile(said, share)))) for share in _SHARES]
-    most = [(ids[home], plain(float(said[home]))) for home in order[:_SHOWN]]
+    most = [(ids[home], plain(float(said[home]))) for home in order[:_MAX_HOUSEHOLDS]]
     caption = (
         f"What the newest {len(losses)} released days say about one of them, by each home's own chain "
         f"(a day's own loss: {plain(to_float(max(losses.values())))} at most)"

@@ -16,11 +16,11 @@ from agedp_data.pictures.page import paragraph, section, table
 from agedp_data.pictures.scales import linear, named, plain, short
 from pipelines.reports.at_the_clamp import ClampEffect
 from pipelines.reports.forgetting import report_name
-from pipelines.reports.household_leakage import leakage_parts
+from pipelines.reports.household_leakage import household_leakage_parts
 from pipelines.reports.model_files import ModelFiles
 from pipelines.work import Work
 
-_SHOWN = 20
+_MAX_HOUSEHOLDS = 20
 _DISTANCE = "total_variation_"
 
 
@@ -31,24 +31,26 @@ def clamp_parts(clamped: Sequence[ClampEffect]) -> Iterator[str]:
         if not one.bound:
             yield paragraph(f"No household was above the clamp: {about}.")
             continue
-        rows = [(each.household, f"{each.days_above:,}", plain(each.largest_kwh)) for each in one.bound[:_SHOWN]]
-        more = f"; the first {_SHOWN} of {len(one.bound):,}" if len(one.bound) > _SHOWN else ""
+        rows = [
+            (each.household, f"{each.days_above:,}", plain(each.largest_kwh)) for each in one.bound[:_MAX_HOUSEHOLDS]
+        ]
+        more = f"; the first {_MAX_HOUSEHOLDS} of {len(one.bound):,}" if len(one.bound) > _MAX_HOUSEHOLDS else ""
         columns = ("household", "days above", "largest day, kWh")
         yield table(f"Households that the clamp binds: {about}{more}", columns, rows)
         yield paragraph(f"The clamp takes {plain(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
 
 
-def model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield which households decide an estimated model, and whether its chain is true, as far as that was measured."""
     model = work.run.model
     if not isinstance(model, EstimatedModel):
         return
     parts = [
         *(paragraph(f"Not shown: {notice.private}", "mark") for notice in files.notices),
-        *(_deciding(files.households) if files.households is not None else ()),
-        *leakage_parts(model, files.chains, rows),
+        *(_deciding_households(files.households) if files.households is not None else ()),
+        *household_leakage_parts(model, files.chains, rows),
         *(
-            _forgetting(files.forgetting, report_name(model.file, work.confidential))
+            _memory_parts(files.forgetting, report_name(model.file, work.confidential))
             if files.forgetting is not None
             else ()
         ),
@@ -57,7 +59,7 @@ def model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) ->
         yield section("The model", *parts)
 
 
-def _deciding(columns: Mapping[str, Any]) -> Iterator[str]:
+def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
     ids = columns["household_id"]
     never = sum(not forgets for forgets in columns["forgets"])
     yield paragraph(
@@ -76,17 +78,17 @@ def _deciding(columns: Mapping[str, Any]) -> Iterator[str]:
         yield table("The household that forgets most slowly, by age: it decides what is published", heads, rows)
 
 
-def _forgetting(table_of: pa.Table, name: str) -> Iterator[str]:
+def _memory_parts(table_of: pa.Table, name: str) -> Iterator[str]:
     figures = np.array(table_of["figure"].to_pylist(), dtype=object)
     apart = table_of["days_apart"].to_numpy()
     for figure in dict.fromkeys(figures.tolist()):
         own = figures == figure
         values = {column: table_of[column].to_numpy()[own] for column in ("powers", "direct", "floor")}
-        yield from _memory(figure, apart[own], values)
+        yield from _memory_chart(figure, apart[own], values)
     yield paragraph(f"All of it, with intervals: forgetting/{name}.html.", "soft")
 
 
-def _memory(figure: str, apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]) -> Iterator[str]:
+def _memory_chart(figure: str, apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]) -> Iterator[str]:
     ages = sorted(set(apart.tolist()))
     names = {"powers": "by powers of the chain", "direct": "counted directly", "floor": "noise of such a count"}
     medians = {names[column]: [_median(each[apart == age]) for age in ages] for column, each in values.items()}

@@ -27,7 +27,7 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
     at = [float(one.day) for one in found]
     lines = [
         Line(name, at, [to_float(value) for value in values], letter=letter, style=place, dots=False)
-        for place, (letter, name, values) in enumerate(_sides(found))
+        for place, (letter, name, values) in enumerate(_loss_curves(found))
     ]
     alpha = float(promise["alpha"]) if "alpha" in promise else None
     levels = [] if alpha is None else [Level(f"alpha of the promise, {promise['alpha']}", alpha)]
@@ -35,7 +35,7 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
     own = max(one.own for one in found)
     about = (
         f"Epsilon by day of the data, if the model holds: what all releases together say about each day, "
-        f"{short(to_float(most.total))} at most (about {_day(most)}), of which the day's own release says "
+        f"{short(to_float(most.total))} at most (about {_day_text(most)}), of which the day's own release says "
         f"{short(to_float(own))} at most."
     )
     y = linear([to_float(most.total), *([] if alpha is None else [alpha])], zero=True)
@@ -45,12 +45,12 @@ def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise
     months: dict[str, list[DayLeakage]] = {}
     for one in found:
         months.setdefault(f"{date.fromordinal(one.day):%Y-%m}", []).append(one)
-    shown = [(month, *(_largest(values) for _, _, values in _sides(of))) for month, of in months.items()]
-    columns = ("month", *(name for _, name, _ in _sides(found)))
+    shown = [(month, *(_largest_text(values) for _, _, values in _loss_curves(of))) for month, of in months.items()]
+    columns = ("month", *(name for _, name, _ in _loss_curves(found)))
     yield table("The same by month: epsilon, the largest of its days", columns, shown)
 
 
-def _sides(found: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
+def _loss_curves(found: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
     return [
         ("a", "all releases", [one.total for one in found]),
         ("b", "the day's own and earlier ones", [one.own + one.before for one in found]),
@@ -59,9 +59,9 @@ def _sides(found: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
     ]
 
 
-def _largest(values: Sequence[int]) -> str:
+def _largest_text(values: Sequence[int]) -> str:
     return short(to_float(max(values)))
 
 
-def _day(one: DayLeakage) -> str:
+def _day_text(one: DayLeakage) -> str:
     return date.fromordinal(one.day).isoformat()

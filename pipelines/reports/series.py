@@ -14,12 +14,12 @@ from agedp_data.pictures.chart import Line, Marks, chart
 from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
 
-MOST_CELLS = 40
+MAX_CELLS = 40
 """Groups that a page shows, those of most homes; a page of hundreds is read by nobody, and the tables hold them all."""
 
-_BY_DAY = 31
+_MAX_DAILY_ROWS = 31
 _MANY_CELLS = 1
-_FAR = 2.5
+_WIDE_RATIO = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class CellMean:
     loss: int
 
 
-def published(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[CellMean]]:
-    """Return by cell what one series said, day by day, of the `MOST_CELLS` cells of most homes."""
+def cell_means(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[CellMean]]:
+    """Return by cell what one series said, day by day, of the `MAX_CELLS` cells of most homes."""
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
     newest = _households(released)
-    shown = set(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MOST_CELLS])
+    shown = set(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MAX_CELLS])
     scales = {row.scale for row in released}
     half = {scale: noise.interval(scale, coverage) for scale in scales}
     deviation = {scale: noise.standard_deviation(scale) for scale in scales}
@@ -63,7 +63,7 @@ def _households(released: Sequence[ReleaseRecord]) -> dict[str, int]:
 
 def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, titled: bool) -> Iterator[str]:
     """Yield charts and tables of one series: a chart for each of its cells, all on one scale."""
-    cells = published(rows, coverage=coverage)
+    cells = cell_means(rows, coverage=coverage)
     if not cells:
         yield paragraph(f"{name}: nothing is released yet.")
         return
@@ -71,7 +71,7 @@ def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal,
     every = [one for found in cells.values() for one in found]
     shown = [*(one.day for one in every), *skipped]
     x = days(min(shown), max(shown))
-    y = _upright(every)
+    y = _value_axis(every)
     many = len(cells) > _MANY_CELLS
     if many:
         yield '<div class="two">'
@@ -89,7 +89,7 @@ def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal,
         yield paragraph(f"{left} more groups, of fewer homes, are in the Parquet file only.", "soft")
     for cell, found in cells.items():
         of = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
-        yield _numbers(of, found, skipped)
+        yield _means_table(of, found, skipped)
 
 
 def _chart(
@@ -111,7 +111,9 @@ def _chart(
     layers: list[Line | Marks] = [Line(named, [float(day) for day in every], mean, band=(low, high))]
     if skipped:
         layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
-    return chart(title, _about(found, skipped, y), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240)
+    return chart(
+        title, _description(found, skipped, y), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240
+    )
 
 
 def percent(share: Decimal) -> str:
@@ -123,16 +125,16 @@ def percent(share: Decimal) -> str:
     return f"{float(100 * share):.6g} %"
 
 
-def _upright(every: Sequence[CellMean]) -> Scale:
+def _value_axis(every: Sequence[CellMean]) -> Scale:
     """Return an axis for means and intervals; a few days with far more noise than the others reach beyond it."""
     ends = sorted(end for one in every for end in (one.low, one.high))
     inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
-    wide = ends[-1] - ends[0] > _FAR * (inner[-1] - inner[0])
+    wide = ends[-1] - ends[0] > _WIDE_RATIO * (inner[-1] - inner[0])
     return linear(inner if wide else ends)
 
 
-def _about(found: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
-    least, most = min(found, key=_mean), max(found, key=_mean)
+def _description(found: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
+    least, most = min(found, key=_mean_kwh), max(found, key=_mean_kwh)
     middle = sum(one.mean for one in found) / len(found)
     wide = max(one.high - one.mean for one in found)
     if len(found) == 1:
@@ -148,13 +150,13 @@ def _about(found: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
     return f"{start}; the noise interval reaches at most {plain(wide)} kWh to either side{end}."
 
 
-def _mean(one: CellMean) -> float:
+def _mean_kwh(one: CellMean) -> float:
     return one.mean
 
 
-def _numbers(of: str, found: Sequence[CellMean], skipped: Sequence[date]) -> str:
+def _means_table(of: str, found: Sequence[CellMean], skipped: Sequence[date]) -> str:
     about = f" ({of})" if of else ""
-    if len(found) <= _BY_DAY:
+    if len(found) <= _MAX_DAILY_ROWS:
         rows = [
             (str(one.day), f"{one.households:,}", plain(one.mean), plain(one.low), plain(one.high), plain(one.sd))
             for one in found

@@ -16,7 +16,7 @@ from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import linear, short
 
 _POINTS = 40
-_FEW = 8
+_MAX_ROWS = 8
 
 
 def size_parts(
@@ -38,7 +38,7 @@ def size_parts(
     x, y = linear([0.0, float(grid[-1])]), linear([0.0, losses[grid[-1]]], zero=True)
     title = "What a day says of a change, by its size in kWh"
     yield chart(title, about, layers, x=x, y=y, y_title="epsilon", height=170)
-    few = sorted({*asked, *grid[_POINTS // _FEW - 1 :: _POINTS // _FEW]})
+    few = sorted({*asked, *grid[_POINTS // _MAX_ROWS - 1 :: _POINTS // _MAX_ROWS]})
     yield table(
         "The same in numbers: epsilon at most, of any one day",
         ("a change of one home's use by at most, kWh", "epsilon"),

@@ -14,7 +14,7 @@ from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import days, linear, short
 
 
-def spending(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
+def spending_parts(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
     """Yield what each day cost and what all came to so far, against the caps of the promise."""
     losses = day_losses(rows)
     if not losses:
@@ -22,7 +22,7 @@ def spending(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Itera
     first, last = date.fromisoformat(min(losses)), date.fromisoformat(max(losses))
     every = [first + timedelta(days=i) for i in range((last - first).days + 1)]
     spent = [losses.get(str(day), 0) for day in every]
-    so_far = [sum(spent[: i + 1]) for i in range(len(spent))] if len(spent) < 2 else _running(spent)
+    so_far = [sum(spent[: i + 1]) for i in range(len(spent))] if len(spent) < 2 else _running_totals(spent)
     x = days(first, last)
     at = [float(day.toordinal()) for day in every]
     most = max(spent)
@@ -40,10 +40,10 @@ def spending(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Itera
             title, f"Epsilon by day of the data: {said}", [line, *levels], x=x, y=y, y_title="epsilon", height=170
         )
     yield "</div>"
-    yield _by_month(every, spent, so_far)
+    yield _month_table(every, spent, so_far)
 
 
-def _running(spent: Sequence[int]) -> list[int]:
+def _running_totals(spent: Sequence[int]) -> list[int]:
     found, total = [], 0
     for loss in spent:
         total += loss
@@ -51,7 +51,7 @@ def _running(spent: Sequence[int]) -> list[int]:
     return found
 
 
-def _by_month(every: Sequence[date], spent: Sequence[int], so_far: Sequence[int]) -> str:
+def _month_table(every: Sequence[date], spent: Sequence[int], so_far: Sequence[int]) -> str:
     months: dict[str, list[int]] = {}
     for place, day in enumerate(every):
         months.setdefault(f"{day:%Y-%m}", []).append(place)

@@ -41,31 +41,31 @@ def series_names(told: ReportData, statistic: str) -> list[str]:
         for name, series in terms["series"].items()
         if series["statistic"] == statistic
     ]
-    return list(dict.fromkeys([*(row.series for row in told.rows if _is(told, row, statistic)), *known]))
+    return list(dict.fromkeys([*(row.series for row in told.rows if _has_statistic(told, row, statistic)), *known]))
 
 
-def _is(told: ReportData, row: ReleaseRecord, statistic: str) -> bool:
+def _has_statistic(told: ReportData, row: ReleaseRecord, statistic: str) -> bool:
     return bool(told.contracts[row.contract]["series"][row.series]["statistic"] == statistic)
 
 
-def rows_of(told: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
+def series_rows(told: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
     """Return the rows of a series, while it was of this statistic."""
-    return [row for row in told.rows if row.series == name and _is(told, row, statistic)]
+    return [row for row in told.rows if row.series == name and _has_statistic(told, row, statistic)]
 
 
 def released_means(told: ReportData) -> list[ReleaseRecord]:
     """Return the releases of the first mean, none if there is no mean."""
     found = series_names(told, "mean")
-    return [row for row in rows_of(told, found[0], "mean") if row.state == "released"] if found else []
+    return [row for row in series_rows(told, found[0], "mean") if row.state == "released"] if found else []
 
 
-def counted_homes(told: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
+def household_counts(told: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
     """Yield the homes of each release of one series: a mean, or else a distribution, every group of it once."""
     for row in released_means(told):
         yield sum(row.households), row
     if not series_names(told, "mean"):
         for name in series_names(told, "distribution")[:1]:
-            for row in rows_of(told, name, "distribution"):
+            for row in series_rows(told, name, "distribution"):
                 series = series_in(told.contracts[row.contract]["series"][name])
                 if row.state == "released" and isinstance(series, Distribution):
                     yield sum(row.households) // len(series.ranges_kwh), row

@@ -13,7 +13,7 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import linear, plain
 from pipelines.notes.true_means import TRUE_COUNTS
-from pipelines.reports.distributions import places, range_names, whiskers
+from pipelines.reports.distributions import range_names, ranges_axis, whiskers
 from pipelines.reports.series import percent
 from pipelines.work import Work
 
@@ -29,13 +29,13 @@ def count_parts(work: Work, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
             own = [row for row in rows if row.series == name and row.state == "released" and series.holds(row.cells)]
             known = sorted((row for row in own if (name, row.day, row.cells[0]) in true), key=lambda row: row.day)
             if known:
-                yield from _newest(work, name, series, known[-1], true)
-                yield _errors(work, name, series, known, true)
+                yield from _newest_charts(work, name, series, known[-1], true)
+                yield _error_table(work, name, series, known, true)
             else:
                 yield paragraph(f"No true count of {name} is noted yet.")
 
 
-def _newest(
+def _newest_charts(
     work: Work, name: str, series: Distribution, row: ReleaseRecord, true: Mapping[tuple[str, str, str], int]
 ) -> Iterator[str]:
     ranges = len(series.ranges_kwh)
@@ -53,10 +53,10 @@ def _newest(
         worst = max(range(ranges), key=lambda i: abs(values[i] - was[i]))
         about = f"The largest error is {plain(values[worst] - was[worst])} homes, of {range_names(series)[worst]} kWh."
         title = f"Published and true homes by use on {row.day}: {of}"
-        yield chart(title, about, layers, x=places(series), y=linear(ends, zero=True), y_title="homes")
+        yield chart(title, about, layers, x=ranges_axis(series), y=linear(ends, zero=True), y_title="homes")
 
 
-def _errors(
+def _error_table(
     work: Work, name: str, series: Distribution, rows: Sequence[ReleaseRecord], true: Mapping[tuple[str, str, str], int]
 ) -> str:
     ranges = len(series.ranges_kwh)
@@ -67,12 +67,12 @@ def _errors(
         for i, (cell, value) in enumerate(zip(row.cells, row.values, strict=True)):
             was = true[name, row.day, cell]
             lines[i % ranges].append((was, value - was, sd[row.scale], abs(value - was) <= half[row.scale]))
-    body = [_line(of, found) for of, found in zip(range_names(series), lines, strict=True)]
+    body = [_error_row(of, found) for of, found in zip(range_names(series), lines, strict=True)]
     columns = ("kWh", "true", "error", "noise", "error / noise", "inside")
     return table(f"Homes by use, means and root mean squares over {len(rows)} days: {name}", columns, body)
 
 
-def _line(of: str, found: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+def _error_row(of: str, found: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
     was, errors, deviations, inside = zip(*found, strict=True)
     rms, noisy = (math.sqrt(sum(x * x for x in each) / len(found)) for each in (errors, deviations))
     mean, share = plain(sum(was) / len(found)), f"{100 * sum(inside) / len(found):.1f} %"

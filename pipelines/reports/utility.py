@@ -12,7 +12,7 @@ import numpy as np
 
 from pipelines.reports.series import CellMean
 
-Key = tuple[str, str]
+SeriesCell = tuple[str, str]
 """Series and cell."""
 
 
@@ -55,12 +55,12 @@ class Utility:
         return self.rms_kwh / self.expected_kwh
 
 
-def paired(
+def pair_with_true_means(
     noted: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
-) -> dict[Key, list[CellUtility]]:
+) -> dict[SeriesCell, list[CellUtility]]:
     """Return by series and cell the days whose true mean is noted, with what was released of them."""
     true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in noted}
-    found: dict[Key, list[CellUtility]] = {}
+    found: dict[SeriesCell, list[CellUtility]] = {}
     for series, cells in released.items():
         for cell, days in cells.items():
             known = [

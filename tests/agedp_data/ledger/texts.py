@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, statement
+from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, build_statement
 
 ENVELOPE = json.dumps(
     {
@@ -57,4 +57,4 @@ def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
         versions=[SoftwareVersion("2013-01-01", ())],
         software={"agedp": "0"},
     )
-    return json.dumps(statement(said), sort_keys=True, ensure_ascii=True)
+    return json.dumps(build_statement(said), sort_keys=True, ensure_ascii=True)

@@ -184,7 +184,7 @@ def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, mon
     write(homes, CLASSICAL.format(0.5))
     homes.run(today=date(2026, 3, 4))
     write(homes, CLASSICAL.format(0.5), title="Another title")
-    stated, refused = publishing.statement, []
+    stated, refused = publishing.build_statement, []
 
     def others_try(facts):
         with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as other:
