@@ -58,15 +58,15 @@ _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _COUNTS: Final = f"how many households used how much, by day and range of use, {_NOISE_TEXT}"
 
 
-def datapackage(claim: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+def datapackage(statement: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
     """Return the descriptor of a release: `claim` is its statement, `files` its files by name."""
-    title = title_of(claim)
+    title = title_of(statement)
     return {
         "$schema": f"{_PROFILES}datapackage.json",
-        "name": _slug(claim["population"]),
-        "title": f"REHEARSAL: {title}" if claim["rehearsal"] else title,
-        "description": _description(claim),
-        **_credits(claim),
+        "name": _slug(statement["population"]),
+        "title": f"REHEARSAL: {title}" if statement["rehearsal"] else title,
+        "description": _description(statement),
+        **_credits(statement),
         "resources": list(_resources(files)),
     }
 
@@ -75,55 +75,57 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-") or "release"
 
 
-def _description(claim: Mapping[str, Any]) -> str:
-    days = claim["days"]
-    rehearsal = "Simulated dates, no publication. " if claim["rehearsal"] else ""
+def _description(statement: Mapping[str, Any]) -> str:
+    days = statement["days"]
+    rehearsal = "Simulated dates, no publication. " if statement["rehearsal"] else ""
     span = f" from {days['first']} to {days['last']}" if days["released"] else ""
     return (
-        f"{rehearsal}Electricity use of {claim['population']} by day{span}: {_statistics_text(claim)} with noise. What they "
-        "may say about one household, and what they do not protect, is in STATEMENT.md."
+        f"{rehearsal}Electricity use of {statement['population']} by day{span}: {_statistics_text(statement)} with "
+        "noise. What they may say about one household, and what they do not protect, is in STATEMENT.md."
     )
 
 
-def _statistics_text(claim: Mapping[str, Any]) -> str:
-    kinds = {series["statistic"] for series in claim.get("contract", {}).get("series", {}).values()}
+def _statistics_text(statement: Mapping[str, Any]) -> str:
+    kinds = {series["statistic"] for series in statement.get("contract", {}).get("series", {}).values()}
     return " and ".join(name for kind, name in _STATISTICS.items() if kind in (kinds or {"mean"}))
 
 
-def _credits(claim: Mapping[str, Any]) -> dict[str, Any]:
+def _credits(statement: Mapping[str, Any]) -> dict[str, Any]:
     """Return who is named: the source, the licence, whom to ask."""
-    found: dict[str, Any] = {}
-    if "licence" in claim:
-        text = claim["licence"]
-        found["licenses"] = [{"name": text} if _IDENTIFIER.fullmatch(text) else {"name": "other", "title": text}]
-    if "source" in claim:
-        found["sources"] = [{"title": claim["source"]}]
-    if "contact" in claim:
-        found["contributors"] = [{"title": claim["contact"], "roles": ["contact"]}]
-    return found
+    credits: dict[str, Any] = {}
+    if "licence" in statement:
+        text = statement["licence"]
+        credits["licenses"] = [{"name": text} if _IDENTIFIER.fullmatch(text) else {"name": "other", "title": text}]
+    if "source" in statement:
+        credits["sources"] = [{"title": statement["source"]}]
+    if "contact" in statement:
+        credits["contributors"] = [{"title": statement["contact"], "roles": ["contact"]}]
+    return credits
 
 
 def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
-    taken: set[str] = set()
+    names_taken: set[str] = set()
     for path, content in files.items():
         stem = name = _slug(path.removesuffix(".parquet"))
-        while name in taken:  # series that differ in case only
-            name = f"{stem}-{len(taken)}"
-        taken.add(name)
+        while name in names_taken:  # series that differ in case only
+            name = f"{stem}-{len(names_taken)}"
+        names_taken.add(name)
         ending = path[path.rindex(".") :]
         kind, media = _KINDS[ending]
-        table = ending == ".parquet"
-        about = (_COUNTS if "bin_low_kwh" in _read_schema(content).names else _AVERAGES) if table else _ABOUT.get(path)
+        is_table = ending == ".parquet"
+        description = (
+            (_COUNTS if "bin_low_kwh" in _read_schema(content).names else _AVERAGES) if is_table else _ABOUT.get(path)
+        )
         yield {
             "name": name,
-            "type": "table" if table else "file",
+            "type": "table" if is_table else "file",
             "path": path,
             "format": kind,
             "mediatype": media,
-            **({"description": about} if about else {}),
-            **({} if table else {"bytes": len(content)}),
+            **({"description": description} if description else {}),
+            **({} if is_table else {"bytes": len(content)}),
             "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
-            **({"schema": _schema(_read_schema(content))} if table else {}),
+            **({"schema": _schema(_read_schema(content))} if is_table else {}),
         }
 
 
@@ -138,13 +140,13 @@ def _schema(table: pa.Schema) -> dict[str, Any]:
 
 def _field(field: pa.Field) -> dict[str, Any]:
     unit = _unit(field)
-    least = {"minimum": _MINIMA[field.name]} if field.name in _MINIMA else {}
+    minimum = {"minimum": _MINIMA[field.name]} if field.name in _MINIMA else {}
     return {
         "name": field.name,
         "type": _type(field.type),
         "description": (field.metadata or {}).get(b"description", b"").decode(),
         **({"unit": unit} if unit else {}),
-        "constraints": {"required": not field.nullable, **least},
+        "constraints": {"required": not field.nullable, **minimum},
     }
 
 
@@ -168,25 +170,27 @@ def _unit(field: pa.Field) -> str:
     return "" if _type(field.type) in ("date", "string") else "1"
 
 
-def package_faults(found: Mapping[str, Any], claim: Mapping[str, Any], files: Mapping[str, bytes]) -> Iterator[str]:
+def package_faults(
+    descriptor: Mapping[str, Any], statement: Mapping[str, Any], files: Mapping[str, bytes]
+) -> Iterator[str]:
     """Yield what a descriptor says otherwise than a statement and the files beside it; words are left alone.
 
     Another agedp may have described the same files in other words: sizes, sums, columns, types and credits count.
     """
-    there = {one["path"]: one for one in found["resources"]}
-    if len(there) != len(found["resources"]) or set(there) != set(files):
+    resources = {resource["path"]: resource for resource in descriptor["resources"]}
+    if len(resources) != len(descriptor["resources"]) or set(resources) != set(files):
         yield "lists other files than the release has"
         return
     for path, content in files.items():
-        told = there[path]
-        if (told.get("bytes", len(content)), told["hash"]) != (
+        resource = resources[path]
+        if (resource.get("bytes", len(content)), resource["hash"]) != (
             len(content),
             f"sha256:{hashlib.sha256(content).hexdigest()}",
         ):
             yield f"gives another size or checksum of {path}"
-        if path.endswith(".parquet") and _columns(told["schema"]) != _columns(_schema(_read_schema(content))):
+        if path.endswith(".parquet") and _columns(resource["schema"]) != _columns(_schema(_read_schema(content))):
             yield f"gives other columns of {path}"
-    if {key: found[key] for key in _CREDITS if key in found} != _credits(claim):
+    if {key: descriptor[key] for key in _CREDITS if key in descriptor} != _credits(statement):
         yield "names another source, licence or contact than the statement"
 
 

@@ -183,13 +183,14 @@ def build_statement(facts: StatementFacts) -> dict[str, Any]:
         "published": {"first": min(facts.published_on, default=""), "last": max(facts.published_on, default="")},
         "contract": facts.contract,
         "version": len(facts.versions),
-        "versions": [{"registered": each.registered, "changes": list(each.changes)} for each in facts.versions],
+        "versions": [
+            {"registered": version.registered, "changes": list(version.changes)} for version in facts.versions
+        ],
         "protects": PROTECTS,
         "from_whom": FROM_WHOM,
         "not_protected": list(NOT_PROTECTED),
         "figures": [
-            bound_entry(figure, facts.limits) | _conditional_days(facts)
-            for figure in _in_statement_order(facts.figures)
+            bound_entry(bound, facts.limits) | _conditional_days(facts) for bound in _in_statement_order(facts.figures)
         ],
         "ending": _ending(facts),
         "second_population": _second_population(facts),
@@ -213,10 +214,12 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield NOISY_RELEASES.format(days=" and ".join(facts.estimated_from))
     if facts.represented:
         yield REPRESENTED
-    for one in _in_statement_order(facts.figures) if len(facts.versions) > 1 else ():
-        bound = facts.limits.get(one.name)
-        if bound is not None and one.value is not None and one.value > bound:
-            yield BEYOND.format(name=one.name, said=format_epsilon(one.value), bound=format_epsilon(bound))
+    for loss_bound in _in_statement_order(facts.figures) if len(facts.versions) > 1 else ():
+        limit = facts.limits.get(loss_bound.name)
+        if limit is not None and loss_bound.value is not None and loss_bound.value > limit:
+            yield BEYOND.format(
+                name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
+            )
 
 
 def statement_schema() -> dict[str, Any]:
@@ -225,8 +228,8 @@ def statement_schema() -> dict[str, Any]:
     >>> statement_schema()["properties"]["schema"]["const"]
     'agedp-statement-2'
     """
-    found: dict[str, Any] = json.loads(files("agedp_data").joinpath("schemas", "statement-2.json").read_bytes())
-    return found
+    json_schema: dict[str, Any] = json.loads(files("agedp_data").joinpath("schemas", "statement-2.json").read_bytes())
+    return json_schema
 
 
 def odds_factor(loss: int) -> str:
@@ -237,27 +240,27 @@ def odds_factor(loss: int) -> str:
     """
     if loss == 0:
         return "1"
-    found = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
-    if found < _LARGE:
-        return str(found.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
-    return f"{_TWO_DIGITS.plus(found):e}".replace("e+", "e")
+    power = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
+    if power < _LARGE:
+        return str(power.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
+    return f"{_TWO_DIGITS.plus(power):e}".replace("e+", "e")
 
 
-def _in_statement_order(figures: Sequence[LossBound]) -> list[LossBound]:
+def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
     """Return the figures that are always true first, each once."""
-    return sorted(dict.fromkeys(figures), key=lambda figure: figure.kind != ASSUMPTION_FREE)
+    return sorted(dict.fromkeys(bounds), key=lambda bound: bound.kind != ASSUMPTION_FREE)
 
 
-def bound_entry(figure: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
+def bound_entry(bound: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
     """Return a figure as a statement tells it."""
     return {
-        "name": figure.name,
-        "epsilon": "infinite" if figure.value is None else format_epsilon(figure.value),
-        "factor": _factor_text(figure),
-        "limit": _limit_text(figure, limits) if figure.name in limits else "",
-        "kind": figure.kind,
-        "about": figure.about,
-        "assumption": figure.assumption,
+        "name": bound.name,
+        "epsilon": "infinite" if bound.value is None else format_epsilon(bound.value),
+        "factor": _factor_text(bound),
+        "limit": _limit_text(bound, limits) if bound.name in limits else "",
+        "kind": bound.kind,
+        "about": bound.about,
+        "assumption": bound.assumption,
     }
 
 
@@ -266,21 +269,21 @@ def _conditional_days(facts: StatementFacts) -> dict[str, str]:
     return {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
 
 
-def _factor_text(figure: LossBound) -> str:
-    if not figure.odds:
+def _factor_text(bound: LossBound) -> str:
+    if not bound.odds:
         return ""
-    return "infinite" if figure.value is None else odds_factor(figure.value)
+    return "infinite" if bound.value is None else odds_factor(bound.value)
 
 
-def _limit_text(figure: LossBound, limits: Mapping[str, int | None]) -> str:
-    bound = limits[figure.name]
-    if bound is None or figure.value is None:
+def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
+    limit = limits[bound.name]
+    if limit is None or bound.value is None:
         return "unlimited"
-    return format_epsilon(max(bound, figure.value))
+    return format_epsilon(max(limit, bound.value))
 
 
 def _ending(facts: StatementFacts) -> dict[str, str]:
-    spent = max((one.value or 0 for one in facts.figures if one.name == TOTAL_FIGURE), default=0)
+    spent = max((bound.value or 0 for bound in facts.figures if bound.name == TOTAL_FIGURE), default=0)
     cap = facts.ending.total
     return {
         "spent": format_epsilon(spent),

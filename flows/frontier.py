@@ -15,7 +15,7 @@ def frontier_json(work: Work) -> dict[str, Any]:
     found = compute_frontier(work)
     return {
         "series": found.series,
-        "households": found.homes,
+        "households": found.households,
         "method": found.method,
         "target_risk": _finite(found.target),
         **change_json(found.change),
@@ -47,7 +47,8 @@ def frontier_lines(work: Work) -> list[str]:
     """Return the frontier for people."""
     found = compute_frontier(work)
     return [
-        f"least risk for each error, {found.series}, {found.homes} homes, method {found.method}, losses up to the cap",
+        f"least risk for each error, {found.series}, {found.households} homes, "
+        f"method {found.method}, losses up to the cap",
         f"error: noise, and {found.change.kwh:.2f} kWh a home that a mean moves from day to day,",
         f"   {change_words(found.change)}",
         "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",

@@ -36,7 +36,7 @@ def initial_lines(initial: InitialFiles) -> list[str]:
         f"to {facts.last}",
         *_column_lines(initial),
         "",
-        *noise_lines(noise_table(facts, initial.given, initial.read_roster())),
+        *noise_lines(noise_table(facts, initial.options, initial.read_roster())),
         "",
         *_age_lines(initial),
         *_next_lines(initial),
@@ -64,7 +64,7 @@ def noise_lines(table: NoiseTable) -> Iterator[str]:
     fewest, most = table.households
     households = counted(most, "household") if fewest == most else f"{fewest:,} to {most:,} households"
     yield f"Noise of a daily mean, standard deviation in kWh per household, {households}, {counted(table.days, 'day')}."
-    if not table.given:
+    if not table.is_given_pair:
         yield "Examples of epsilon and clamp; nothing is decided."
     heads = [f"e={epsilon:f}, {clamp:f} kWh" for epsilon, clamp in table.pairs]
     yield f"   {'notion':14s}" + "".join(f"{head:>18s}" for head in heads) + "   promise"
@@ -95,7 +95,7 @@ def _age_lines(initial: InitialFiles) -> list[str]:
 
 def _next_lines(initial: InitialFiles) -> list[str]:
     if initial.undecided:
-        missing = missing_options(initial.undecided, initial.given)
+        missing = missing_options(initial.undecided, initial.options)
         text = (
             f"{initial.run_file}: written. To decide: {missing}. Give them as options, or edit the lines "
             'that begin with "# decide:"'

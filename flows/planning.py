@@ -84,7 +84,7 @@ def _row(work: Work, planned: PlannedRelease) -> dict[str, Any]:
 
 def plan_words(work: Work) -> str:
     """Return the due days of a run that was planned, as a public table."""
-    days = work.agenda.due
+    days = work.due_days.due
     if not days:
         return "Nothing is due that is not released already."
     head = ["| day | publish on | households |", "|---|---|---|"]
@@ -222,7 +222,7 @@ def _promised_lines(work: Work, found: RunOutlook) -> list[str]:
     notion, rows = work.run.notion, [*work.rows(), *found.now.releases]
     if not found.now.releases:
         return []
-    figures = notion.figures(rows, work.terms.envelopes[0], None)
+    figures = notion.figures(rows, work.terms.leakage_bounds[0], None)
     told = promised_lines(notion, {figure.name: bound_entry(figure, notion.limits) for figure in figures})
     return [f"with these releases: {line}" for line in told]
 

@@ -118,7 +118,7 @@ def _link_report(work: Work) -> None:
 def _address(work: Work) -> str:
     """Return where the release folder lies: its URL, or its path on the machine that ran the flow."""
     place = storage.told(work.run.output.release).rstrip("/")
-    return place if work.outbox else str(Path(place).absolute())
+    return place if work.remote_folder else str(Path(place).absolute())
 
 
 def _key(kind: str, work: Work) -> str:

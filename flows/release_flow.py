@@ -71,7 +71,7 @@ def release(run_file: str, as_of: date | None = None) -> State:
 
 def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHandle[Work]:
     """Load what the run rests on; of a bug Prefect gets the class alone, for its text could quote the roster."""
-    work = unless_bug("the run file", lambda: load_work(run_file, as_of=as_of, told=observer.progress), observer)
+    work = unless_bug("the run file", lambda: load_work(run_file, as_of=as_of, progress=observer.progress), observer)
     observer.result, observer.confidential = work, work.confidential
     return RunHandle(f"run of {work.population}", work)
 

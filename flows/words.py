@@ -56,7 +56,7 @@ def result(work: Work) -> dict[str, Any]:
         "population": work.run.population.name,
         "mode": work.run.schedule.mode,
         "released": [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in done],
-        "waiting": [day.isoformat() for day in work.agenda.waiting],
+        "waiting": [day.isoformat() for day in work.due_days.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
         "folder": shown(work.run.output.release),
         "reports": reports_text(work),
@@ -75,7 +75,7 @@ def result_lines(work: Work) -> list[str]:
         + (f", {skipped} skipped ({why})" if skipped else "")
         + ("" if work.released else ": nothing was due that is not released already")
     )
-    lines += waiting_lines(work.agenda.waiting)
+    lines += waiting_lines(work.due_days.waiting)
     if (end := end_within_30_days(work)) is not None:
         lines.append(f"the promise ends soon: {end} is the last day it permits")
     folder = ReleaseFolder(work.release)

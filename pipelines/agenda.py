@@ -63,7 +63,7 @@ def last_due_date(run: RunFile) -> date | None:
 
 
 def list_due_days(
-    run: RunFile, roster: Roster, done: Collection[tuple[str, str]], *, until: datetime, not_before: date
+    run: RunFile, roster: Roster, closed: Collection[tuple[str, str]], *, until: datetime, not_before: date
 ) -> DueDays:
     """Return the days that are due at `until` and not `done`, as (day, series), for every series.
 
@@ -75,14 +75,14 @@ def list_due_days(
     Raises:
         LedgerError: days are due, but the clock says a date before `not_before`.
     """
-    found: list[DueDay] = []
+    due: list[DueDay] = []
     waiting: list[date] = []
     for day in _period(run, until.date()):
-        series = tuple(name for name in run.series if (day.isoformat(), name) not in done)
+        series = tuple(name for name in run.series if (day.isoformat(), name) not in closed)
         if not series:
             continue
-        ended = run.input.layout.day_end(day)
-        due_at = ended + timedelta(days=run.promise.age_days or 0)
+        day_end = run.input.layout.day_end(day)
+        due_at = day_end + timedelta(days=run.promise.age_days or 0)
         if due_at > until:
             break
         skipped = day in run.schedule.skipped_days
@@ -92,17 +92,17 @@ def list_due_days(
             waiting.append(day)
             continue
         waited = timedelta(days=run.schedule.patience_days if given_up else 0)
-        rehearsed = run.schedule.mode == "rehearsal"
-        publish_on = max(_due_on(run, day) + waited, not_before) if rehearsed else until.date()
+        is_rehearsal = run.schedule.mode == "rehearsal"
+        publish_on = max(_due_on(run, day) + waited, not_before) if is_rehearsal else until.date()
         cells = _cells(run, roster, day)
-        found.append(DueDay(day, clock.instant(ended), publish_on, cells, series, given_up, skipped))
-    if found and run.schedule.mode != "rehearsal" and until.date() < not_before:
+        due.append(DueDay(day, clock.instant(day_end), publish_on, cells, series, given_up, skipped))
+    if due and run.schedule.mode != "rehearsal" and until.date() < not_before:
         raise LedgerError(
             f"the clock says {until.date()}, but the ledger's newest release was published on {not_before}, and its "
             "dates never run backwards: set the clock right, or run again on that date"
         )
     # a day that was given up lies behind days that were due while it waited
-    return DueDays(tuple(sorted(found, key=lambda one: one.publish_on)), tuple(waiting))
+    return DueDays(tuple(sorted(due, key=lambda due_day: due_day.publish_on)), tuple(waiting))
 
 
 def _is_delivered(run: RunFile, day: date) -> bool:
@@ -110,12 +110,12 @@ def _is_delivered(run: RunFile, day: date) -> bool:
     marker = run.schedule.marker
     if marker is None:
         return True
-    place = marker.replace("{day}", day.isoformat())
-    if storage.is_url(place):
-        with storage.answered(f"[schedule] wait_for: the marker of {day}", place):
-            return storage.exists(place)
+    marker_path = marker.replace("{day}", day.isoformat())
+    if storage.is_url(marker_path):
+        with storage.answered(f"[schedule] wait_for: the marker of {day}", marker_path):
+            return storage.exists(marker_path)
     try:
-        (run.folder / place).stat()
+        (run.folder / marker_path).stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:  # not seen is not absent: the day would be given up
@@ -128,9 +128,9 @@ def _is_delivered(run: RunFile, day: date) -> bool:
 
 def _cells(run: RunFile, roster: Roster, day: date) -> dict[str, Cells]:
     """Return the cells of each series on a day: all, or the groups of its roster column, large ones only."""
-    least = run.population.min_households
+    min_households = run.population.min_households
     return {
-        name: tuple((cell, number) for cell, number in roster.cells(day, series.by) if number >= least)
+        name: tuple((cell, number) for cell, number in roster.cells(day, series.by) if number >= min_households)
         for name, series in run.series.items()
     }
 
@@ -143,5 +143,5 @@ def _period(run: RunFile, until: date) -> Iterator[date]:
 
 
 def _due_on(run: RunFile, day: date) -> date:
-    ended = run.input.layout.day_end(day)
-    return clock.due_on(ended, age_days=run.promise.age_days or 0)
+    day_end = run.input.layout.day_end(day)
+    return clock.due_on(day_end, age_days=run.promise.age_days or 0)

@@ -56,26 +56,26 @@ def amend(work: Work) -> ContractRecord:
     return record_amendment(work, preview_amendment(work))
 
 
-def record_amendment(work: Work, found: Amendment) -> ContractRecord:
+def record_amendment(work: Work, amendment: Amendment) -> ContractRecord:
     """Record an amendment that was looked at, if everything in it is allowed and nothing came in between.
 
     Raises:
         Refused: something would loosen the promise, or is broken already.
         LedgerError: the contract was amended meanwhile.
     """
-    check_amendment_allowed(found)
+    check_amendment_allowed(amendment)
     ledger = work.checked_ledger()
     at = _amendment_date(work, ledger)
     if work.model is not None:
         ledger.adopt(work.model.text, at=at)
-    return ledger.amend(work.promise, population=work.population, at=at, after=found.in_force)
+    return ledger.amend(work.promise, population=work.population, at=at, after=amendment.in_force)
 
 
-def check_amendment_allowed(found: Amendment) -> None:
+def check_amendment_allowed(amendment: Amendment) -> None:
     """Raise Refused if a change loosens the promise or is broken already, naming each such key and why."""
-    if found.refused:
-        said = "; ".join(f"{each.key}: {each.old} -> {each.new}: {each.why}" for each in found.refused)
-        raise Refused(f"the contract cannot be amended so: {said}; nothing was recorded")
+    if amendment.refused:
+        reasons = "; ".join(f"{change.key}: {change.old} -> {change.new}: {change.why}" for change in amendment.refused)
+        raise Refused(f"the contract cannot be amended so: {reasons}; nothing was recorded")
 
 
 def _amendment_date(work: Work, ledger: Ledger) -> date:
@@ -110,28 +110,31 @@ def preview_amendment(work: Work) -> Amendment:
         new, EffectivePromise(promise_of(canonical(work.promise), series), _bounds_in_order(new, adopted | models))
     )
     view = ForecastView(tuple(rows), work.roster, clock.today(), contracts)
-    changes = tuple(_judge_change(each, after.binding.broken(rows)) for each in amendment(old, new))
+    changes = tuple(_judge_change(change, after.effective_promise.broken(rows)) for change in amendment(old, new))
     changes = judge_zone_changes(changes, old, work.run, rows)
     return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 
 
 def _judge_change(change: ContractChange, broken: Mapping[str, str]) -> ContractChange:
     """Return a change, refused if it sets a bound that what is released breaks for ever; what a model does is told."""
-    said = broken.get(change.key.removeprefix("promise."))
+    reason = broken.get(change.key.removeprefix("promise."))
     if change.verdict == "refused":
         return change
     if change.key in _MODEL_KEYS and broken:
-        why = (
+        text = (
             f"by this model {'; '.join(broken.values())}: the series would END with this amendment, for no "
             "model is taken back. Leave [model] as it is to go on, and take the newer model for another population"
         )
-        return replace(change, why=why)
-    if said is None:
+        return replace(change, why=text)
+    if reason is None:
         return change
-    return replace(change, verdict="refused", why=f"{said}: the series would end, and a bound is never raised again")
+    return replace(change, verdict="refused", why=f"{reason}: the series would end, and a bound is never raised again")
 
 
 def _bounds_in_order(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:
     """Return the envelope of the model that a contract names, or None, and those of all others that bind."""
-    own = terms.get("model", {}).get("hash")
-    return (models[own] if own else None, *(envelope for name, envelope in models.items() if name != own))
+    own_model = terms.get("model", {}).get("hash")
+    return (
+        models[own_model] if own_model else None,
+        *(leakage_bound for name, leakage_bound in models.items() if name != own_model),
+    )

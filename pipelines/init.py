@@ -62,7 +62,7 @@ class InitialFiles:
     facts: FileFacts
     draft: RunFileDraft
     long: LongTable | None = None
-    given: OptionValues = field(default_factory=dict)
+    options: OptionValues = field(default_factory=dict)
 
     @property
     def households(self) -> int:
@@ -82,13 +82,13 @@ class InitialFiles:
     @property
     def credits_age(self) -> bool:
         """Tell whether the notion bounds what is left of a loss with age, so that it must name an age."""
-        notion = notion_of(self.given)
+        notion = notion_of(self.options)
         return notion is not None and notion.model_fields["age_days"].is_required()
 
     @property
     def is_old_archive(self) -> bool:
         """Tell whether days that are years old are published in one go."""
-        mode = self.given.get(("schedule", "mode"), quoted("archive"))
+        mode = self.options.get(("schedule", "mode"), quoted("archive"))
         return mode == quoted("archive") and self.age_days > _OLD_DAYS
 
     def read_roster(self) -> Roster:
@@ -100,8 +100,8 @@ def init(
     patterns: Sequence[str],
     *,
     folder: Path,
-    given: OptionValues | None = None,
-    places: DraftPaths | None = None,
+    options: OptionValues | None = None,
+    paths: DraftPaths | None = None,
     progress: ProgressReporter = SILENT,
 ) -> InitialFiles:
     """Write run.toml and roster.csv into a folder.
@@ -109,8 +109,8 @@ def init(
     Args:
         patterns: files, folders, globs or URLs of the input files.
         folder: where to write.
-        given: what is decided, as `run_file_options.toml_of` returns it.
-        places: where the run file puts release, ledger and model, if not below `folder`/out.
+        options: what is decided, as `run_file_options.toml_of` returns it.
+        paths: where the run file puts release, ledger and model, if not below `folder`/out.
         progress: receives how far the reading is.
 
     Raises:
@@ -118,80 +118,80 @@ def init(
         RunFileError: an option that a run file would refuse.
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
-    given = _with_absolute_places(given or {})
-    require_groups(roster, given)
-    if run_file.exists() or (BY not in given and roster.exists() and not is_read_off(roster)):
+    options = _with_absolute_paths(options or {})
+    require_groups(roster, options)
+    if run_file.exists() or (BY not in options and roster.exists() and not is_read_off(roster)):
         raise existing(run_file if run_file.exists() else roster)
-    places = places or DraftPaths()
-    layout = read_layout(patterns, given)
+    paths = paths or DraftPaths()
+    layout = read_layout(patterns, options)
     facts = _facts(layout, patterns, {})
-    provisional = _provisional(facts, given, places, folder)
+    provisional = _provisional(facts, options, paths, folder)
     with _store(provisional, layout) as store:
         delivery = read(store, patterns, engine=engine_for(provisional, None, progress))
         spans = _spans(store, delivery)
     if not spans:
         raise _no_reading(delivery)
     facts = _facts(layout, patterns, spans)
-    written = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
-    if not written.undecided:
-        decided(written, base=folder.absolute())
-    if BY not in given:
+    run_file_draft = _noted(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
+    if not run_file_draft.undecided:
+        decided(run_file_draft, base=folder.absolute())
+    if BY not in options:
         write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
-    folders.write(run_file, written.text().encode(), mode=0o644)
-    return InitialFiles(run_file, roster, facts, written, layout.long, given)
+    folders.write(run_file, run_file_draft.text().encode(), mode=0o644)
+    return InitialFiles(run_file, roster, facts, run_file_draft, layout.long, options)
 
 
 def _no_reading(delivery: Delivery) -> InputError:
     """Return the error about files of which no row is kept."""
-    what = "the files hold no reading; there is nobody to put on a roster"
-    reason, number = max(delivery.aside.items(), key=lambda each: each[1], default=("", 0))
+    problem = "the files hold no reading; there is nobody to put on a roster"
+    reason, number = max(delivery.aside.items(), key=lambda item: item[1], default=("", 0))
     if reason != RejectionReason.ABOVE_BOUND.words:
-        return InputError(what, private=f"{what}. Rows rejected: {number:,} {reason}" if number else what)
+        return InputError(problem, private=f"{problem}. Rows rejected: {number:,} {reason}" if number else problem)
     return InputError(
         "the files hold no reading: they exceed max_half_hour_kwh. The unit is wrong, or they are registers of a meter "
         "(docs/own-data.md, Cumulative registers)"
     )
 
 
-def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, places: DraftPaths) -> RunFileDraft:
+def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, paths: DraftPaths) -> RunFileDraft:
     """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
 
     Raises:
         InputError, RunFileError: as `init`.
     """
-    given = {key: toml for key, toml in _with_absolute_places(given).items() if key not in _DATES}
-    facts = _facts(read_layout(patterns, given), patterns, {})
-    require_groups(folder / "roster.csv", given)
-    return draft(facts, given, places=places, base=folder.absolute())
+    options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _DATES}
+    facts = _facts(read_layout(patterns, options), patterns, {})
+    require_groups(folder / "roster.csv", options)
+    return draft(facts, options, paths=paths, base=folder.absolute())
 
 
-def _with_absolute_places(given: OptionValues) -> OptionValues:
+def _with_absolute_paths(options: OptionValues) -> OptionValues:
     """Return the options with their files named from the current folder, as whoever gave them did."""
-    options = dict(given)
+    absolute = dict(options)
     for key in (("model", "curve"), ("model", "kernel"), ("output", "witness")):
-        if key in options and "://" not in (place := json.loads(options[key])):
-            options[key] = quoted(str(Path(place).absolute()))
-    return options
+        if key in absolute and "://" not in (location := json.loads(absolute[key])):
+            absolute[key] = quoted(str(Path(location).absolute()))
+    return absolute
 
 
-def read_layout(patterns: Sequence[str], given: OptionValues) -> RecognisedLayout:
+def read_layout(patterns: Sequence[str], options: OptionValues) -> RecognisedLayout:
     """Return the layout of the files: as given, as a publisher's header says, or as a long table shows it.
 
     Raises:
         InputError: no usable file, or a long table that the first rows do not explain.
     """
     sources = files.list_sources(patterns).sources
-    named = given.get(("input", "dataset"))
-    if named is not None and named != quoted(Long.name):
-        return RecognisedLayout(json.loads(named))
-    if named is None and (dataset := _publisher(sources)) is not None:
+    dataset_option = options.get(("input", "dataset"))
+    if dataset_option is not None and dataset_option != quoted(Long.name):
+        return RecognisedLayout(json.loads(dataset_option))
+    if dataset_option is None and (dataset := _publisher(sources)) is not None:
         return RecognisedLayout(dataset)
     for source in sources:
-        long = _long_table(source, given)
+        long = _long_table(source, options)
         if long is not None:
             _require_readable(long, source)
             return RecognisedLayout(Long.name, long)
-    if named is not None or any(table == TABLE for table, _ in given):
+    if dataset_option is not None or any(table == TABLE for table, _ in options):
         raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
     return RecognisedLayout(next(iter(LAYOUTS)))  # whose reader says what is wrong with the header
 
@@ -208,7 +208,7 @@ def _publisher(sources: Sequence[InputFile]) -> str | None:
     return None
 
 
-def _long_table(source: InputFile, given: OptionValues) -> LongTable | None:
+def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
     head = files.read_head(source)
     complete = len(head) < files.HEAD_BYTES
     if b"\x00" in head:
@@ -219,7 +219,7 @@ def _long_table(source: InputFile, given: OptionValues) -> LongTable | None:
         text = head.decode("latin-1")
     lines = text.splitlines()
     try:
-        return read_columns(lines if complete else lines[:-1], given, complete=complete)
+        return read_columns(lines if complete else lines[:-1], options, complete=complete)
     except InputError as error:
         raise source.error(str(error), private=error.private) from None
 
@@ -240,22 +240,22 @@ def _facts(layout: RecognisedLayout, patterns: Sequence[str], spans: Mapping[str
     first = min((span[0] for span in spans.values()), default=_ANY_DAY)
     last = max((span[1] for span in spans.values()), default=_ANY_DAY)
     columns = layout.long.lines if layout.long is not None else ()
-    places = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
+    locations = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
     interval = (layout.long.interval_minutes if layout.long is not None else None) or INTERVAL_MINUTES
-    return FileFacts(layout.dataset, places, first, last, len(spans), columns, interval)
+    return FileFacts(layout.dataset, locations, first, last, len(spans), columns, interval)
 
 
-def _provisional(facts: FileFacts, given: OptionValues, places: DraftPaths, folder: Path) -> RunFile:
+def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, folder: Path) -> RunFile:
     """Return a run file that reads the files as the final one will; every option is checked on the way.
 
     Raises:
         RunFileError: an option with a value that a run file refuses, or one that nothing uses.
     """
-    undated = {key: toml for key, toml in given.items() if key not in _DATES}
-    draft(facts, undated, places=places, base=folder.absolute())
-    reading = {key: toml for key, toml in given.items() if key[0] in ("input", TABLE)}
+    undated = {key: toml for key, toml in options.items() if key not in _DATES}
+    draft(facts, undated, paths=paths, base=folder.absolute())
+    input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE)}
     lines = tuple(_neutral(line) for line in facts.columns)
-    text = draft(replace(facts, columns=lines), reading, places=places, base=folder.absolute()).text(proposals=True)
+    text = draft(replace(facts, columns=lines), input_options, paths=paths, base=folder.absolute()).text(proposals=True)
     run, problems = check(text, base=folder.absolute())
     if run is None:
         raise InputError(f"[{problems[0].table}] {problems[0].key}: {problems[0].what}")
@@ -285,23 +285,23 @@ def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _noted(drafted: RunFileDraft, facts: FileFacts, given: OptionValues) -> RunFileDraft:
+def _noted(run_file_draft: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
     """Return the draft with a note on days that are years old."""
-    initial = InitialFiles(Path(), Path(), facts, drafted, given=given)
+    initial = InitialFiles(Path(), Path(), facts, run_file_draft, options=options)
     if not initial.is_old_archive:
-        return drafted
+        return run_file_draft
     notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
     notes.append("a bound on what is left of a loss with age is then trivially small and means nothing.")
     notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
-    return RunFileDraft(drafted.tables, {**drafted.notes, "schedule": tuple(notes)})
+    return RunFileDraft(run_file_draft.tables, {**run_file_draft.notes, "schedule": tuple(notes)})
 
 
-def missing_options(undecided: Sequence[Key], given: OptionValues) -> str:
+def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
     """Return the options that are still missing, all of them, for the notion that is given."""
-    notion = notion_of(given)
-    solved = notion is not None and "risk" in notion.model_fields
+    notion = notion_of(options)
+    has_risk = notion is not None and "risk" in notion.model_fields
     flags = [flag_of(key) for key in undecided]
-    return ", ".join(f"{flag} (or --risk)" if solved and flag == "--epsilon-per-day" else flag for flag in flags)
+    return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
 
 
 def _spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:

@@ -24,11 +24,11 @@ def is_read_off(roster: Path) -> bool:
         return False
 
 
-def require_groups(roster: Path, given: OptionValues) -> None:
+def require_groups(roster: Path, options: OptionValues) -> None:
     """Refuse groups by a column without a roster that has it: the files show no groups."""
-    if BY not in given:
+    if BY not in options:
         return
-    column = json.loads(given[BY])
+    column = json.loads(options[BY])
     if not roster.exists() or column not in read_roster(roster).groups:
         problem = "has no such column" if roster.exists() else "does not exist"
         raise RunFileError(

@@ -68,10 +68,10 @@ class LongTable:
     interval_minutes: int | None = None
 
 
-def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, complete: bool) -> LongTable | None:
+def read_columns(lines: Sequence[str], options: Mapping[Key, str], *, complete: bool) -> LongTable | None:
     """Return what the first lines of a file show of a long table; None if they show none.
 
-    `given` are the options, by table and key, as TOML; they are decisions and are taken as they are. `complete` tells
+    `options` by table and key, as TOML, are decisions and are taken as they are. `complete` tells
     that the lines are all lines of the file, so that its last household ends with them.
 
     Raises:
@@ -83,20 +83,22 @@ def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, complete: bo
     if len(names) < 3 or not rows:
         return None
     cells = {name: [row[i].strip() for row in rows] for i, name in enumerate(names)}
-    columns = {key: json.loads(toml) for (table, key), toml in given.items() if table == TABLE and toml.startswith('"')}
+    columns = {
+        key: json.loads(toml) for (table, key), toml in options.items() if table == TABLE and toml.startswith('"')
+    }
     _require_columns(names, columns)
     return _Reading(cells, columns, complete=complete and len(rows) < _ROWS).table()
 
 
 def _require_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
     """Refuse options that name a column which the header does not have exactly once."""
-    wrong = [key for key in ("household", "time", "energy") if key in columns and names.count(columns[key]) != 1]
-    if wrong:
-        flags = ", ".join(f"{FLAGS[TABLE, key]} {shown(columns[key])}" for key in wrong)
-        double = any(columns[key] in names for key in wrong)
-        problem = "the header has that column more than once" if double else "not a column of the header"
-        what = f"{flags}: {problem}. Give one of its columns"
-        raise InputError(what, private=f"{what}: {', '.join(quoted(shown(name, 40)) for name in names)}")
+    wrong_keys = [key for key in ("household", "time", "energy") if key in columns and names.count(columns[key]) != 1]
+    if wrong_keys:
+        flags = ", ".join(f"{FLAGS[TABLE, key]} {shown(columns[key])}" for key in wrong_keys)
+        is_duplicate = any(columns[key] in names for key in wrong_keys)
+        problem = "the header has that column more than once" if is_duplicate else "not a column of the header"
+        message = f"{flags}: {problem}. Give one of its columns"
+        raise InputError(message, private=f"{message}: {', '.join(quoted(shown(name, 40)) for name in names)}")
 
 
 def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
@@ -175,18 +177,18 @@ class _Reading:
         if self._is_given("stamp"):
             return
         spans = [(_of_day(stamps[0]), _of_day(stamps[-1])) for stamps in self._whole_households()]
-        last = _DAY - interval
+        last_time = _DAY - interval
         if spans and all(span == (interval, _MIDNIGHT) for span in spans):
             self._decide("stamp", "end", f"households begin with {_clock(interval)} and end with 00:00")
-        elif spans and all(span == (_MIDNIGHT, last) for span in spans):
-            shown_end = f"households begin with 00:00 and end with {_clock(last)}"
+        elif spans and all(span == (_MIDNIGHT, last_time) for span in spans):
+            shown_end = f"households begin with 00:00 and end with {_clock(last_time)}"
             self._propose("stamp", "start", f"{shown_end}, unless the days were cut out")
-        elif spans or not (first := {_of_day(stamps[0]) for stamps in self._households()}):
+        elif spans or not (first_times := {_of_day(stamps[0]) for stamps in self._households()}):
             self._propose("stamp", "end", "the first rows do not show it")
-        elif first == {interval}:
+        elif first_times == {interval}:
             self._propose("stamp", "end", f"households begin with {_clock(interval)}")
         else:
-            self._propose("stamp", "start" if first == {_MIDNIGHT} else "end", "the first rows hardly show it")
+            self._propose("stamp", "start" if first_times == {_MIDNIGHT} else "end", "the first rows hardly show it")
 
     def _zones(self) -> None:
         offsets = "%z" in self._toml("time_format")
@@ -206,10 +208,12 @@ class _Reading:
             self._decide("unit", "kWh" if "kwh" in name else "Wh", "the header names it")
             return
         _require_energy_unit(name)
-        figures = [abs(figure) for cell in self._cells[self._name("energy")] if (figure := _number(cell))]
-        size = median(figures) if figures else 0.0
-        unit = "Wh" if size > _SMALL_WH else "kWh"
-        self._propose("unit", unit, f"the median of the first figures above 0 is {size:.3g}; the header names no unit")
+        values = [abs(value) for cell in self._cells[self._name("energy")] if (value := _number(cell))]
+        median_value = median(values) if values else 0.0
+        unit = "Wh" if median_value > _SMALL_WH else "kWh"
+        self._propose(
+            "unit", unit, f"the median of the first figures above 0 is {median_value:.3g}; the header names no unit"
+        )
 
     def _interval(self) -> int | None:
         """Return the minutes between readings, None if too few rows say; refuse what no run file can declare."""
@@ -224,9 +228,9 @@ class _Reading:
     def _whole_households(self) -> list[list[datetime]]:
         """Return the timestamps of households that begin and end within the first rows, in the order of the file."""
         households = list(self._households())
-        seen = self._cells.get(self._name("household"), []) if "household" in self._lines else []
-        blocks = sum(earlier != later for earlier, later in pairwise(seen)) + 1
-        by_household = blocks == len(set(seen))
+        household_cells = self._cells.get(self._name("household"), []) if "household" in self._lines else []
+        blocks = sum(earlier != later for earlier, later in pairwise(household_cells)) + 1
+        by_household = blocks == len(set(household_cells))
         if not by_household:
             return []
         return households if self._complete else households[:-1]

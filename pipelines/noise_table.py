@@ -97,7 +97,7 @@ class NoiseRow:
 
 @dataclass(frozen=True, slots=True)
 class NoiseTable:
-    """Noise by notion for pairs of (epsilon, clamp_kwh); `given` tells whether the options name the pair.
+    """Noise by notion for pairs of (epsilon, clamp_kwh); `is_given_pair` tells whether the options name the pair.
 
     `households` are the fewest and the most on the roster on a day; the noise is the root mean square over the days.
     """
@@ -105,25 +105,25 @@ class NoiseTable:
     households: tuple[int, int]
     days: int
     pairs: tuple[tuple[Decimal, Decimal], ...]
-    given: bool
+    is_given_pair: bool
     rows: tuple[NoiseRow, ...]
 
 
-def noise_table(facts: FileFacts, given: OptionValues, roster: Roster) -> NoiseTable:
+def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> NoiseTable:
     """Return the noise of a daily mean under each notion, for what is given or for examples."""
-    own_epsilon, own_clamp = _amount(given), _number(given, (SERIES, "clamp_kwh"))
-    pairs = tuple(dict.fromkeys((own_epsilon or epsilon, own_clamp or clamp) for epsilon, clamp in _EXAMPLES))
+    given_epsilon, given_clamp = _amount(options), _number(options, (SERIES, "clamp_kwh"))
+    pairs = tuple(dict.fromkeys((given_epsilon or epsilon, given_clamp or clamp) for epsilon, clamp in _EXAMPLES))
     model = _complete_mixing()
     rows = tuple(
         NoiseRow(
             setting.notion,
             setting.words.format(e="e", days=facts.days),
-            tuple(_noise(facts, given, setting, pair, roster, model) for pair in pairs),
+            tuple(_noise(facts, options, setting, pair, roster, model) for pair in pairs),
         )
         for setting in _settings()
     )
     counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
-    return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(own_epsilon and own_clamp), rows)
+    return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(given_epsilon and given_clamp), rows)
 
 
 def _complete_mixing() -> Model:
@@ -138,41 +138,53 @@ def _settings() -> Iterator[Setting]:
         yield from (setting for setting in _SETTINGS if setting.notion == notion.name)
 
 
-def _amount(given: OptionValues) -> Decimal | None:
+def _amount(options: OptionValues) -> Decimal | None:
     """Return the epsilon that the options give the notion that they name."""
-    notion = notion_of(given)
+    notion = notion_of(options)
     keys = [] if notion is None else [key for key in _AMOUNTS if key in notion.model_fields]
-    return next(filter(None, (_number(given, ("promise", key)) for key in keys)), None)
+    return next(filter(None, (_number(options, ("promise", key)) for key in keys)), None)
 
 
-def _number(given: OptionValues, key: Key) -> Decimal | None:
+def _number(options: OptionValues, key: Key) -> Decimal | None:
     try:
-        number = Decimal(given[key])
+        number = Decimal(options[key])
     except (KeyError, InvalidOperation):
         return None
     return number if number > 0 else None
 
 
 def _noise(
-    facts: FileFacts, given: OptionValues, setting: Setting, pair: tuple[Decimal, Decimal], roster: Roster, model: Model
+    facts: FileFacts,
+    options: OptionValues,
+    setting: Setting,
+    pair: tuple[Decimal, Decimal],
+    roster: Roster,
+    model: Model,
 ) -> float | None:
     """Return the noise of a setting [kWh per household], None if it releases no day."""
     epsilon, clamp = pair
-    keys = {("promise", key): toml.format(e=f"{epsilon:f}", days=facts.days) for key, toml in setting.keys.items()}
+    setting_options = {
+        ("promise", key): toml.format(e=f"{epsilon:f}", days=facts.days) for key, toml in setting.keys.items()
+    }
     caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): quoted("unlimited")}
-    same = given.get(("promise", "notion")) == quoted(setting.notion)
-    options = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
-    filled = {
-        **caps, **keys, **options, ("promise", "notion"): quoted(setting.notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
+    is_setting_notion = options.get(("promise", "notion")) == quoted(setting.notion)
+    promise_options = {
+        key: toml for key, toml in options.items() if key[0] == "promise" and (is_setting_notion or key in caps)
+    }
+    complete_options = {
+        **caps, **setting_options, **promise_options,
+        ("promise", "notion"): quoted(setting.notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
         ("population", "min_households"): "1", ("model", "kernel"): quoted("example.csv"),
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip
     try:
-        run, _ = check(draft(facts, filled, places=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE)
+        run, _ = check(
+            draft(facts, complete_options, paths=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE
+        )
         if run is None:
             return None
         work = Work(run, clock.now(), None, engine_for(run, None), roster, model)
-        series = SimulatedDays(work).gone_through(run, "")
+        series_cost = SimulatedDays(work).simulate(run, "")
     except AgedpError:
         return None
-    return None if series is None else series.noise_kwh
+    return None if series_cost is None else series_cost.noise_kwh

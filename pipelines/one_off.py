@@ -70,7 +70,7 @@ class OneOffResult:
 
 
 def release_files(
-    patterns: Sequence[str], *, out: str | Path, given: OptionValues, progress: ProgressReporter = SILENT
+    patterns: Sequence[str], *, out: str | Path, options: OptionValues, progress: ProgressReporter = SILENT
 ) -> OneOffResult:
     """Release every day of a dataset and write the release folder `out`; the rest lies in `out`-confidential.
 
@@ -83,11 +83,11 @@ def release_files(
     out = _release_folder(out)
     folder = confidential_folder(out)
     run_file = folder / _RUN_FILE
-    if not _is_begun(patterns, out, given):
-        check_options_complete(patterns, given, folder, out)
-        _begin(patterns, out, given, progress)
+    if not _is_begun(patterns, out, options):
+        check_options_complete(patterns, options, folder, out)
+        _begin(patterns, out, options, progress)
     calibration = _calibrated(run_file, progress)
-    work = load_work(run_file, told=progress)
+    work = load_work(run_file, progress=progress)
     try:
         run_stages(lambda _, stage: stage(work))
     except (Refused, PreflightFailed) as error:
@@ -95,27 +95,27 @@ def release_files(
     return OneOffResult(work, calibration, None)
 
 
-def _begin(patterns: Sequence[str], out: Path, given: OptionValues, progress: ProgressReporter) -> None:
+def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: ProgressReporter) -> None:
     """Write arguments, roster and, last, the run file; what a call that was killed left is written anew."""
     folder = confidential_folder(out)
     with folders.readable(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     with locks.alone(folders.make_private(folder)):
-        if _is_begun(patterns, out, given):  # another call was first
+        if _is_begun(patterns, out, options):  # another call was first
             return
-        _drop_unreleased(folder, patterns, given)
-        write_arguments(folder, arguments_of(patterns, given))
+        _drop_unreleased(folder, patterns, options)
+        write_arguments(folder, arguments_of(patterns, options))
         roster, previous = folder / _ROSTER, folder / _PREVIOUS_ROSTER
-        read_off = BY not in given and is_read_off(roster)
+        read_off = BY not in options and is_read_off(roster)
         if read_off:  # perhaps of other files
             roster.replace(previous)
-        initial = init(patterns, folder=folder, given=given, places=_places(out), progress=progress)
+        initial = init(patterns, folder=folder, options=options, paths=_draft_paths(out), progress=progress)
         initial.run_file.chmod(0o600)
         if read_off and previous.read_bytes() == roster.read_bytes():
             previous.unlink()
 
 
-def _is_begun(patterns: Sequence[str], out: Path, given: OptionValues) -> bool:
+def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool:
     """Tell whether an earlier call began this release; its run file then reads the files of this call.
 
     Raises:
@@ -124,15 +124,15 @@ def _is_begun(patterns: Sequence[str], out: Path, given: OptionValues) -> bool:
     folder = confidential_folder(out)
     if not (folder / _RUN_FILE).exists():
         return False
-    differing = differing_arguments(folder, patterns, given)
+    differing = differing_arguments(folder, patterns, options)
     if differing and not _has_ledger_rows(folder) and not (out / STATEMENT).exists():
         return False
     if any(key != FILES for key in differing):
         released = _has_releases(folder) or (out / STATEMENT).exists()
-        raise different_arguments(folder, patterns, given, released=released)
+        raise different_arguments(folder, patterns, options, released=released)
     if differing:
         write_files(folder / _RUN_FILE, patterns)
-        write_arguments(folder, arguments_of(patterns, given))
+        write_arguments(folder, arguments_of(patterns, options))
     return True
 
 
@@ -153,11 +153,11 @@ def _has_releases(folder: Path) -> bool:
         return bool(ledger.rows())
 
 
-def _drop_unreleased(folder: Path, patterns: Sequence[str], given: OptionValues) -> None:
+def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValues) -> None:
     """Remove the run file of a call that released nothing, and first the model, if it may be another one now."""
     if not (folder / _RUN_FILE).exists():
         return
-    differing = differing_arguments(folder, patterns, given)
+    differing = differing_arguments(folder, patterns, options)
     if not tables_of(differing) <= _NO_PART_OF_A_MODEL and (folder / _MODEL).exists():
         shutil.rmtree(folder / _MODEL)
     (folder / _RUN_FILE).unlink()
@@ -187,13 +187,13 @@ def _require_own(out: Path) -> None:
     if out.is_dir():
         with folders.readable(out):
             names = sorted(path.name for path in out.iterdir())
-        foreign = [name for name in names if not (is_release_file(name) or folders.is_temporary(name))]
-        if foreign and STATEMENT not in names:
-            helps = "name a new or empty folder"
-            listed = ", ".join(map(shown, foreign[:3])) + (", ..." if len(foreign) > 3 else "")
+        foreign_files = [name for name in names if not (is_release_file(name) or folders.is_temporary(name))]
+        if foreign_files and STATEMENT not in names:
+            advice = "name a new or empty folder"
+            foreign_text = ", ".join(map(shown, foreign_files[:3])) + (", ..." if len(foreign_files) > 3 else "")
             raise RunFileError(
-                f"--out {shown(str(out))}: holds files that are not of a release; {helps}",
-                private=f"--out {shown(str(out))}: holds files that are not of a release ({listed}); {helps}",
+                f"--out {shown(str(out))}: holds files that are not of a release; {advice}",
+                private=f"--out {shown(str(out))}: holds files that are not of a release ({foreign_text}); {advice}",
             )
     elif out.exists():
         raise RunFileError(f"--out {shown(str(out))}: is a file; name a folder")
@@ -205,32 +205,32 @@ def confidential_folder(out: Path) -> Path:
     >>> confidential_folder(Path("/srv/2013")).name
     '2013-confidential'
     """
-    place = out.absolute()
-    return place.with_name(f"{place.name}-confidential")
+    absolute = out.absolute()
+    return absolute.with_name(f"{absolute.name}-confidential")
 
 
-def _places(out: Path) -> DraftPaths:
+def _draft_paths(out: Path) -> DraftPaths:
     return DraftPaths(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", _MODEL)
 
 
-def check_options_complete(patterns: Sequence[str], given: OptionValues, folder: Path, out: Path) -> None:
+def check_options_complete(patterns: Sequence[str], options: OptionValues, folder: Path, out: Path) -> None:
     """Refuse a call without all deciding options, before a file is read beyond its first rows."""
-    provisional = preview(patterns, folder=folder, given=given, places=_places(out))
-    undecided = [key for key in provisional.undecided if key not in given]
-    if _NOTION not in given:
-        common = [key for key in undecided if key[0] != "promise" or key[1] in Promise.model_fields]
-        missing = f"--notion (each notion has options of its own), {missing_options(common, given)}"
+    provisional = preview(patterns, folder=folder, options=options, paths=_draft_paths(out))
+    undecided = [key for key in provisional.undecided if key not in options]
+    if _NOTION not in options:
+        common_keys = [key for key in undecided if key[0] != "promise" or key[1] in Promise.model_fields]
+        missing = f"--notion (each notion has options of its own), {missing_options(common_keys, options)}"
     else:
-        missing = missing_options(undecided, given)
+        missing = missing_options(undecided, options)
     if not missing:
         return
-    why = ""
+    explanation = ""
     if ("model", "publish") in undecided:
-        why = (
+        explanation = (
             ". --publish-envelope acknowledges that the leakage bound of the estimated model, which comes from the "
             "readings, is published without noise; a declared model needs none (--curve or --kernel, with --basis)"
         )
-    raise RunFileError(f"options that decide have no default. Also give {missing}{why}")
+    raise RunFileError(f"options that decide have no default. Also give {missing}{explanation}")
 
 
 def _calibrated(run_file: Path, progress: ProgressReporter) -> Calibration | None:

@@ -39,14 +39,14 @@ class ReleaseTerms:
 
     run: RunFile
     notion: Notion
-    envelopes: tuple[LeakageBound | None, ...]
+    leakage_bounds: tuple[LeakageBound | None, ...]
     contract: str
     model: str
 
     @property
-    def binding(self) -> EffectivePromise:
+    def effective_promise(self) -> EffectivePromise:
         """Return the promise with all models that bind it."""
-        return EffectivePromise(self.notion, self.envelopes)
+        return EffectivePromise(self.notion, self.leakage_bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +68,22 @@ def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequenc
         Refused: the promise does not permit the release, nor a later one; nothing was drawn.
     """
     run = terms.run
-    if why := _skip_reason(due, series):
-        return _skipped(terms, due, series, why)
+    if reason := _skip_reason(due, series):
+        return _skipped(terms, due, series, reason)
     share = run.series[series].share
     part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
-    on = due.publish_on.isoformat()
-    grant = terms.binding.grant(history, due.day.isoformat(), on, share=part)
-    if grant.skipped:
-        return _skipped(terms, due, series, grant.skipped)
-    if grant.loss <= 0:
+    publish_on = due.publish_on.isoformat()
+    budget = terms.effective_promise.day_budget(history, due.day.isoformat(), publish_on, share=part)
+    if budget.skipped:
+        return _skipped(terms, due, series, budget.skipped)
+    if budget.loss <= 0:
         raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
-    spend = Fraction(grant.loss, NANO)
+    spend = Fraction(budget.loss, NANO)
     sensitivity = run.series[series].sensitivity("replacement")
     scale = noise.laplace_scale(sensitivity=sensitivity, loss=spend)
-    recorded = noise.recorded_loss(sensitivity=sensitivity, scale=scale)
-    row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded)
-    terms.binding.admit(history, row)
+    recorded_loss = noise.recorded_loss(sensitivity=sensitivity, scale=scale)
+    row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded_loss)
+    terms.effective_promise.admit(history, row)
     return PlannedRelease(row, spend)
 
 
@@ -96,8 +96,8 @@ def _skip_reason(due: DueDay, series: str) -> str:
     return "" if due.cells[series] else TOO_FEW
 
 
-def _skipped(terms: ReleaseTerms, due: DueDay, series: str, why: str) -> PlannedRelease:
-    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), why)
+def _skipped(terms: ReleaseTerms, due: DueDay, series: str, reason: str) -> PlannedRelease:
+    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), reason)
 
 
 def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
@@ -106,17 +106,17 @@ def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> 
     horizon: object = getattr(promise, "horizon_days", None)
     if isinstance(horizon, int) and len({row.day for row in history if row.loss}) >= horizon:
         return f"horizon_days = {horizon} days are released and the series is over"
-    if why := next(filter(None, map(terms.notion.obstacle, terms.envelopes)), ""):
-        return why
+    if obstacle := next(filter(None, map(terms.notion.obstacle, terms.leakage_bounds)), ""):
+        return obstacle
     spent = sum(row.loss for row in history)
     if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
-        models = sum(envelope is not None for envelope in terms.envelopes)
-        beside = [
+        models = sum(leakage_bound is not None for leakage_bound in terms.leakage_bounds)
+        constraints = [
             *(["what is released already"] if spent else []),
             *(["this model" if models == 1 else "each of its models, earlier ones too"] if models else []),
         ]
-        beside_it = f" with {' and '.join(beside)}" if beside else ""
-        return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{beside_it}'
+        constraints_text = f" with {' and '.join(constraints)}" if constraints else ""
+        return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{constraints_text}'
     total = f"epsilon_total = {promise.epsilon_total:f}"
     return f"the promise permits no further release: {format_epsilon(spent)} is spent, {total}"
 
@@ -155,19 +155,19 @@ class DuePlan:
     @property
     def releases(self) -> tuple[ReleaseRecord, ...]:
         """Return the rows, without values."""
-        return tuple(one.row for one in self.planned)
+        return tuple(planned.row for planned in self.planned)
 
 
 def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
     """Go over the due days as `release` would, on a history that only exists here; draws nothing."""
     rows = list(history)
-    found: list[PlannedRelease] = []
-    for one in due:
-        for series in one.series:
+    planned: list[PlannedRelease] = []
+    for due_day in due:
+        for series in due_day.series:
             try:
-                planned = plan_release(terms, one, series, rows)
+                release = plan_release(terms, due_day, series, rows)
             except Refused as refused:
-                return DuePlan(tuple(found), refused)
-            found.append(planned)
-            rows.append(planned.row)
-    return DuePlan(tuple(found), None)
+                return DuePlan(tuple(planned), refused)
+            planned.append(release)
+            rows.append(release.row)
+    return DuePlan(tuple(planned), None)

@@ -65,7 +65,9 @@ def publish_release(work: Work, ledger: Ledger) -> None:
                 files = ledger.together(lambda: _record_statement(work, ledger))
                 write_release_files(work.release, files)
                 head = ledger.head()
-                if work.outbox is None or (work.outbox.put(add_checksums(files)) and ledger.head() == head):
+                if work.remote_folder is None or (
+                    work.remote_folder.put(add_checksums(files)) and ledger.head() == head
+                ):
                     return
         raise InputError("[output] release: another run writes there at the same time, again and again; run again")
 
@@ -78,13 +80,13 @@ def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
     text = json.dumps(
         build_statement(_statement_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True
     )
-    claim = json.loads(text)  # its keys in the order in which the ledger will give them back
-    files = release_files(work, ledger, claim, rows, contracts)
+    statement = json.loads(text)  # its keys in the order in which the ledger will give them back
+    files = release_files(work, ledger, statement, rows, contracts)
     ledger.record(
         text,
         population=work.population,
         files=file_checksums(files),
-        software=json.dumps(claim["software"], sort_keys=True),
+        software=json.dumps(statement["software"], sort_keys=True),
         at=_statement_date(work, ledger),
     )
     return files
@@ -92,78 +94,80 @@ def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
 
 def _statement_date(work: Work, ledger: Ledger) -> str:
     """Return the date of a statement: today, and never before anything that it tells or the statement before it."""
-    told = [
+    dates = [
         row.at
         for row in ledger.everything()
         if not isinstance(row, StatementRecord) or row.population == work.population
     ]
     today = [] if work.run.schedule.mode == "rehearsal" else [work.today.isoformat()]
-    return max([*told, *today])
+    return max([*dates, *today])
 
 
 def release_files(
     work: Work,
     ledger: Ledger,
-    claim: Mapping[str, Any],
+    statement: Mapping[str, Any],
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> dict[str, bytes]:
     """Return the files of a release folder but its checksums; of the run file only the interval shows in them."""
     files = {
-        STATEMENT: _json_bytes(claim),
-        WORDS: markdown(claim).encode(),
-        ROWS: lines(published_rows(ledger, work.population, head=claim["ledger"]["head"])).encode(),
+        STATEMENT: _json_bytes(statement),
+        WORDS: markdown(statement).encode(),
+        ROWS: lines(published_rows(ledger, work.population, head=statement["ledger"]["head"])).encode(),
     }
     for series in list_published_series(rows, contracts):
         table, guarantee = _series_table(work, series, rows, contracts)
-        guarantee = {**_common_guarantee(work, claim), **guarantee}
+        guarantee = {**_common_guarantee(work, statement), **guarantee}
         files[series.file] = parquet_bytes(add_guarantee(table, guarantee))
-    files[REPORT] = public_report(work, ledger, claim, rows, contracts)
+    files[REPORT] = public_report(work, ledger, statement, rows, contracts)
     # whatever else a folder holds comes before its list of resources
-    files[PACKAGE] = _json_bytes(datapackage(claim, files))
+    files[PACKAGE] = _json_bytes(datapackage(statement, files))
     return files
 
 
-def _json_bytes(said: Mapping[str, Any]) -> bytes:
-    return (json.dumps(said, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
+def _json_bytes(document: Mapping[str, Any]) -> bytes:
+    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
 
 
 def _series_table(
     work: Work, series: PublishedSeries, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Return the table of one series, and what its guarantee says of it alone."""
-    versions = {one.hash: number for number, one in enumerate(contracts, 1)}
-    terms = {str(versions[contract]): told for contract, told in series.terms.items()}
+    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
+    terms = {str(versions[contract]): series_terms for contract, series_terms in series.terms.items()}
     states = {
-        str(versions[one.hash]): represented_states(meaning_of(one.promise))
-        for one in contracts
-        if series.terms.get(one.hash, {}).get("values") == "states"
+        str(versions[contract.hash]): represented_states(meaning_of(contract.promise))
+        for contract in contracts
+        if series.terms.get(contract.hash, {}).get("values") == "states"
     }
-    travels = {"of": series.name, **({"states_by_version": states} if states else {})}
-    own = [row for row in rows if series.has(row) and row.state == "released"]
+    metadata = {"of": series.name, **({"states_by_version": states} if states else {})}
+    released = [row for row in rows if series.has(row) and row.state == "released"]
     if series.statistic == "distribution":
         table = distribution_table(
-            own, series={name: series_in(told) for name, told in series.terms.items()}, versions=versions
+            released,
+            series={name: series_in(series_terms) for name, series_terms in series.terms.items()},
+            versions=versions,
         )
-        return table, {"schema": "agedp-daily-distribution-1", **travels, "series_by_version": terms}
-    clamps = {number: told["clamp_kwh"] for number, told in terms.items()}
-    table = averages_table(own, coverage=work.run.output.interval, versions=versions)
-    return table, {"schema": "agedp-daily-averages-1", **travels, "clamp_kwh_by_version": clamps}
+        return table, {"schema": "agedp-daily-distribution-1", **metadata, "series_by_version": terms}
+    clamps = {number: series_terms["clamp_kwh"] for number, series_terms in terms.items()}
+    table = averages_table(released, coverage=work.run.output.interval, versions=versions)
+    return table, {"schema": "agedp-daily-averages-1", **metadata, "clamp_kwh_by_version": clamps}
 
 
-def _common_guarantee(work: Work, claim: Mapping[str, Any]) -> dict[str, Any]:
+def _common_guarantee(work: Work, statement: Mapping[str, Any]) -> dict[str, Any]:
     """Return what travels in the schema metadata of every file of figures."""
-    terms = claim["contract"]["input"]
+    terms = statement["contract"]["input"]
     return {
-        **{key: claim[key] for key in ("title", "source", "licence", "contact") if key in claim},
-        "population": claim["population"],
-        "rehearsal": claim["rehearsal"],
-        "promise": claim["contract"]["promise"],
-        "series": claim["contract"]["series"],
+        **{key: statement[key] for key in ("title", "source", "licence", "contact") if key in statement},
+        "population": statement["population"],
+        "rehearsal": statement["rehearsal"],
+        "promise": statement["contract"]["promise"],
+        "series": statement["contract"]["series"],
         "interval": {"coverage": str(work.run.output.interval), "covers": "the noise and nothing else"},
         "day_zone": layout_of(terms["dataset"], terms.get("columns")).day_zone,
-        "figures": claim["figures"],
-        "ledger": claim["ledger"],
+        "figures": statement["figures"],
+        "ledger": statement["ledger"],
     }
 
 
@@ -202,5 +206,5 @@ def figures(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
 
 def _tzdata_software() -> dict[str, str]:
     """Return the version of the time zone database, which decides where days begin."""
-    found = tzdata_version()
-    return {"tzdata": found} if found else {}
+    database_version = tzdata_version()
+    return {"tzdata": database_version} if database_version else {}

@@ -51,9 +51,9 @@ def _release_days(
     ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, before_draw: BeforeDraw
 ) -> list[ReleaseRecord]:
     return [
-        _release_series(ledger, terms, one, series, sums, before_draw=before_draw)
-        for one in due
-        for series in one.series
+        _release_series(ledger, terms, due_day, series, sums, before_draw=before_draw)
+        for due_day in due
+        for series in due_day.series
     ]
 
 
@@ -76,12 +76,12 @@ def _release_series(
     return ledger.release(terms.run.population.name, series, due.day, admit=admit, draw=draw)
 
 
-def _exact_values(true: DailySum, groups: Cells, series: AnySeries) -> Ints:
+def _exact_values(daily_sum: DailySum, groups: Cells, series: AnySeries) -> Ints:
     """Return the exact vector over the cells of these groups, if it is what the sensitivity is of."""
-    if any(true.households.get(group) != number for group, number in groups):
+    if any(daily_sum.households.get(group) != number for group, number in groups):
         raise InputError("the roster changed while the run was under way; run again")
-    found = [np.array(true.exact[group], np.int64) for group, _ in groups]
-    possible = [series.possible(exact, number) for exact, (_, number) in zip(found, groups, strict=True)]
-    if true.series != series or not all(possible):
+    vectors = [np.array(daily_sum.exact[group], np.int64) for group, _ in groups]
+    possible = [series.possible(exact, number) for exact, (_, number) in zip(vectors, groups, strict=True)]
+    if daily_sum.series != series or not all(possible):
         raise RuntimeError("a sum is outside what its sensitivity protects; nothing was drawn")
-    return np.concatenate(found)
+    return np.concatenate(vectors)

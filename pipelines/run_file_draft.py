@@ -39,7 +39,7 @@ _DISTRIBUTION: Final = quoted("distribution")
 
 @dataclass(frozen=True, slots=True)
 class DraftPaths:
-    """Where the run file says that things are, relative to its folder."""
+    """Paths of a run file, relative to its folder: release, confidential folder, ledger, model."""
 
     release: str = "out/release"
     confidential: str = "out/confidential"
@@ -95,21 +95,21 @@ _HEAD: Final = (
 )
 
 
-def draft(facts: FileFacts, given: OptionValues, *, places: DraftPaths, base: Path) -> RunFileDraft:
+def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: Path) -> RunFileDraft:
     """Return the run file that the options and the files make.
 
     Raises:
         RunFileError: an option with a value that a run file refuses, or one that nothing uses.
     """
-    given = _with_every_day(facts, given)
-    _refuse_columns_without_use(facts, given)
+    options = _with_every_day(facts, options)
+    _refuse_columns_without_use(facts, options)
     needed: set[Key] = set()
     for _ in range(_ROUNDS):
-        drafted = _drafted(facts, given, needed, places)
+        drafted = _drafted(facts, options, needed, paths)
         problems = _problems(drafted, base)
         missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
         if not missing:
-            _refuse(problems, drafted, given)
+            _refuse(problems, drafted, options)
             return drafted
         needed |= missing
     raise RuntimeError("a run file that never stops missing keys")
@@ -135,10 +135,10 @@ def decided(complete: RunFileDraft, *, base: Path) -> RunFile:
     return run
 
 
-def has_model(given: OptionValues) -> bool:
+def has_model(options: OptionValues) -> bool:
     """Tell whether the run file has a [model]: its notion needs one, or an option is about one."""
-    notion = notion_of(given)
-    return any(table == "model" for table, _ in given) or (notion is not None and notion.needs_model)
+    notion = notion_of(options)
+    return any(table == "model" for table, _ in options) or (notion is not None and notion.needs_model)
 
 
 def flag_of(key: Key) -> str:
@@ -146,93 +146,97 @@ def flag_of(key: Key) -> str:
     return FLAGS.get(key, f"[{key[0]}] {key[1]}")
 
 
-def _with_every_day(facts: FileFacts, given: OptionValues) -> OptionValues:
+def _with_every_day(facts: FileFacts, options: OptionValues) -> OptionValues:
     period = ("model", "period")
-    if given.get(period) != f"[{quoted(EVERY_DAY)}]":
-        return given
-    return {**given, period: f"[{facts.first}, {facts.last}]"}
+    if options.get(period) != f"[{quoted(EVERY_DAY)}]":
+        return options
+    return {**options, period: f"[{facts.first}, {facts.last}]"}
 
 
-def _refuse_columns_without_use(facts: FileFacts, given: OptionValues) -> None:
-    named = [key for key in given if key[0] == "input.columns"]
-    if named and facts.dataset != "long":
-        raise RunFileError(f"{FLAGS[named[0]]} is not used by --dataset {facts.dataset}; it goes with --dataset long")
+def _refuse_columns_without_use(facts: FileFacts, options: OptionValues) -> None:
+    column_keys = [key for key in options if key[0] == "input.columns"]
+    if column_keys and facts.dataset != "long":
+        raise RunFileError(
+            f"{FLAGS[column_keys[0]]} is not used by --dataset {facts.dataset}; it goes with --dataset long"
+        )
 
 
-def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: DraftPaths) -> RunFileDraft:
-    written = {
-        "input": _input(facts, given),
-        "output": places.output,
+def _drafted(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
+    lines_by_table = {
+        "input": _input(facts, options),
+        "output": paths.output,
         "population": [
             KeyLine("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
             KeyLine("roster", '"roster.csv"', "household_id,from,to: read off the files; correct it from your records"),
         ],
-        "schedule": _schedule(facts, given),
+        "schedule": _schedule(facts, options),
         SERIES: [KeyLine("statistic", '"mean"')],
         "promise": [
             KeyLine("notion", quoted(CLASSICAL), "nothing is assumed about the households; `--notion` has five more")
         ],
     }
     if facts.dataset == "long":
-        written["input.columns"] = list(facts.columns)
-    if has_model(given):
-        source = "declared" if {("model", "curve"), ("model", "kernel")} & set(given) else "estimated"
-        written["model"] = [
+        lines_by_table["input.columns"] = list(facts.columns)
+    if has_model(options):
+        source = "declared" if {("model", "curve"), ("model", "kernel")} & set(options) else "estimated"
+        lines_by_table["model"] = [
             KeyLine("source", quoted(source)),
             *(
-                [KeyLine("file", quoted(places.model), "`agedp calibrate` makes it once")]
+                [KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once")]
                 if source == "estimated"
                 else []
             ),
         ]
-    proposals = Proposals(facts, given)
+    proposals = Proposals(facts, options)
     tables: dict[str, tuple[KeyLine, ...]] = {
-        table: tuple(_filled(table, written[table], given, _required(table, given) | _in(table, needed), proposals))
+        table: tuple(
+            _filled(table, lines_by_table[table], options, _required(table, options) | _in(table, needed), proposals)
+        )
         for table in _TABLES
-        if table in written
+        if table in lines_by_table
     }
-    return RunFileDraft(tables, _notes(given))
+    return RunFileDraft(tables, _notes(options))
 
 
-def _notes(given: OptionValues) -> dict[str, tuple[str, ...]]:
+def _notes(options: OptionValues) -> dict[str, tuple[str, ...]]:
     """Return comments on tables: a live series is advised to have a witness, which only its user can place."""
-    if given.get(("schedule", "mode")) != quoted("live") or ("output", "witness") in given:
+    if options.get(("schedule", "mode")) != quoted("live") or ("output", "witness") in options:
         return {}
     return {"output": (f'witness = "/mnt/other-disk/agedp.witness"  {_WITNESS}',)}
 
 
 def _in(table: str, keys: set[Key]) -> dict[str, None]:
-    return dict.fromkeys(sorted(key for of, key in keys if of == table))
+    return dict.fromkeys(sorted(key for key_table, key in keys if key_table == table))
 
 
 def _filled(
-    table: str, lines: Sequence[KeyLine], given: OptionValues, required: Mapping[str, None], proposals: Proposals
+    table: str, lines: Sequence[KeyLine], options: OptionValues, required: Mapping[str, None], proposals: Proposals
 ) -> Iterator[KeyLine]:
     """Yield the lines of a table: what is written anyway, what is given, and a proposal for what is still missing."""
     written = {line.key: line for line in lines}
-    options = {key: toml for (of, key), toml in given.items() if of == table}
-    keys = list(dict.fromkeys([*written, *required, *options]))
+    table_options = {key: toml for (key_table, key), toml in options.items() if key_table == table}
+    keys = list(dict.fromkeys([*written, *required, *table_options]))
     for key in sorted(keys, key=lambda name: name in _LAST):
         comment = proposals.comment(table, key)
-        if key in options:
-            yield KeyLine(key, options[key], comment)
+        if key in table_options:
+            yield KeyLine(key, table_options[key], comment)
         elif key in written:
             yield replace(written[key], comment=written[key].comment or comment)
         else:
             yield KeyLine(key, proposals.toml(table, key), comment, decided=False)
 
 
-def _input(facts: FileFacts, given: OptionValues) -> list[KeyLine]:
+def _input(facts: FileFacts, options: OptionValues) -> list[KeyLine]:
     lines = [KeyLine("dataset", quoted(facts.dataset)), KeyLine("files", _list(facts.files))]
     if facts.interval_minutes != INTERVAL_MINUTES:
         lines.append(KeyLine("interval_minutes", str(facts.interval_minutes), "minutes between readings"))
-    if given.get(("schedule", "mode")) == '"live"':
+    if options.get(("schedule", "mode")) == '"live"':
         lines.append(KeyLine("corrections", quoted("later-file"), decided=False))
     return lines
 
 
-def _schedule(facts: FileFacts, given: OptionValues) -> list[KeyLine]:
-    mode = given.get(("schedule", "mode"), '"archive"')
+def _schedule(facts: FileFacts, options: OptionValues) -> list[KeyLine]:
+    mode = options.get(("schedule", "mode"), '"archive"')
     lines = [KeyLine("mode", mode, _MODES.get(mode, ""))]
     if mode == '"live"':
         return [
@@ -250,42 +254,42 @@ _MODES: Final = {
 }
 
 
-def _required(table: str, given: OptionValues) -> dict[str, None]:
+def _required(table: str, options: OptionValues) -> dict[str, None]:
     """Return the keys that a table must have under the notion or model that is chosen."""
-    blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(given), "model": model_block(given)}
-    bins = ["bins_kwh"] if given.get((SERIES, "statistic")) == _DISTRIBUTION else []
+    blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(options), "model": model_block(options)}
+    bins = ["bins_kwh"] if options.get((SERIES, "statistic")) == _DISTRIBUTION else []
     keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins]}.get(table, [])
     block = blocks.get(table)
     if block is not None:
-        keys = [key for key, about in block.model_fields.items() if about.is_required()]
+        keys = [key for key, field in block.model_fields.items() if field.is_required()]
     return dict.fromkeys(keys)
 
 
-def _refuse(problems: Sequence[Problem], drafted: RunFileDraft, given: OptionValues) -> None:
+def _refuse(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues) -> None:
     """Refuse what is wrong with the options; what a proposal of another table has a part in is left to the decision."""
     waiting = {table for table, _ in drafted.undecided}
     for problem in problems:
-        if (problem.table, problem.key) in given and (problem.level != "file" or not waiting):
-            raise RunFileError(_sentence(problem, given, drafted))
+        if (problem.table, problem.key) in options and (problem.level != "file" or not waiting):
+            raise RunFileError(_sentence(problem, options, drafted))
         if not waiting:
             raise RunFileError(f"{flag_of((problem.table, problem.key))}: {_unquoted(problem.what)}")
 
 
-def _sentence(problem: Problem, given: OptionValues, drafted: RunFileDraft) -> str:
+def _sentence(problem: Problem, options: OptionValues, drafted: RunFileDraft) -> str:
     key = (problem.table, problem.key)
     flag = flag_of(key)
     if not problem.unused:
-        return f"{flag} {given[key].strip(chr(34))}: {_unquoted(problem.what)}"
-    choice, choosing = _CHOICES.get(problem.table, (problem.table, ""))
+        return f"{flag} {options[key].strip(chr(34))}: {_unquoted(problem.what)}"
+    choice, choosing_key = _CHOICES.get(problem.table, (problem.table, ""))
     lines = {line.key: line.toml.strip('"') for line in drafted.tables.get(problem.table, ())}
-    chosen = lines.get(choosing, "")
+    chosen = lines.get(choosing_key, "")
     takers = f"; it goes with {choice} {' or '.join(problem.takers)}" if problem.takers else ""
     return f"{flag} is not used by {choice} {chosen}{takers}. Remove {flag}"
 
 
-def _unquoted(what: str) -> str:
+def _unquoted(text: str) -> str:
     """Return what is wrong without advice about quotes, which a command line does not need."""
-    return what.replace(", without quotes", "").replace(" without quotes", "").replace(" in quotes", "")
+    return text.replace(", without quotes", "").replace(" without quotes", "").replace(" in quotes", "")
 
 
 def _list(texts: Sequence[str]) -> str:

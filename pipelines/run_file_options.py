@@ -197,14 +197,14 @@ OptionValues = Mapping[Key, str]
 """What options say: the TOML text of each key."""
 
 
-def toml_of(given: Mapping[str, str | bool | None]) -> dict[Key, str]:
-    """Return the TOML text of the options that were given, by key; `given` is by the name of the option.
+def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:
+    """Return the TOML text of the options that were given, by key; `options` is by their names.
 
     >>> toml_of({"epsilon_per_day": ".50", "notion": "classical", "risk": None, "model_ages": "1,2"})
     {('promise', 'epsilon_per_day'): '0.50', ('promise', 'notion'): '"classical"', ('model', 'ages_days'): '[1, 2]'}
     """
     texts: dict[Key, str] = {}
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None and value is not False:
             option = _BY_NAME[name]
             texts[option.key] = _toml(str(value), option.form)

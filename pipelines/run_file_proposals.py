@@ -52,27 +52,27 @@ class FileFacts:
         return (self.last - self.first).days + 1
 
 
-def notion_of(given: OptionValues) -> type[Promise] | None:
+def notion_of(options: OptionValues) -> type[Promise] | None:
     """Return the notion that is given, classical if none is, None for one that is not known."""
-    name = given.get(("promise", "notion"), quoted(CLASSICAL))
+    name = options.get(("promise", "notion"), quoted(CLASSICAL))
     return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
 
 
-def model_block(given: OptionValues) -> type[Section]:
+def model_block(options: OptionValues) -> type[Section]:
     """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
-    return DeclaredModel if {("model", "curve"), ("model", "kernel")} & set(given) else EstimatedModel
+    return DeclaredModel if {("model", "curve"), ("model", "kernel")} & set(options) else EstimatedModel
 
 
 class Proposals:
     """A proposal and a comment for every key; proposals follow what is given, so that they go together."""
 
-    def __init__(self, facts: FileFacts, given: OptionValues) -> None:
-        self._facts, self._given = facts, given
+    def __init__(self, facts: FileFacts, options: OptionValues) -> None:
+        self._facts, self._options = facts, options
 
     def toml(self, table: str, key: str) -> str:
         """Return the proposal for a key."""
-        if (table, key) in self._given:
-            return self._given[table, key]
+        if (table, key) in self._options:
+            return self._options[table, key]
         proposal = getattr(self, f"_{key}", None)
         return str(proposal()) if proposal is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
 
@@ -82,13 +82,13 @@ class Proposals:
 
     def _of_field(self, table: str, key: str) -> str:
         """Return a value of a key that no proposal knows: its first choice, or 1."""
-        block = notion_of(self._given) if table == "promise" else model_block(self._given)
+        block = notion_of(self._options) if table == "promise" else model_block(self._options)
         kind: Any = block.model_fields[key].annotation if block is not None and key in block.model_fields else None
         return quoted(str(get_args(kind)[0])) if get_origin(kind) is Literal else "1"
 
     def _number(self, table: str, key: str) -> Decimal | None:
         try:
-            return Decimal(self._given[table, key])
+            return Decimal(self._options[table, key])
         except (KeyError, InvalidOperation):
             return None
 
@@ -120,7 +120,7 @@ class Proposals:
         """Return how many days are released, as far as that is known."""
         try:
             first, last = (
-                date.fromisoformat(self._given.get(("schedule", key), f"{day}"))
+                date.fromisoformat(self._options.get(("schedule", key), f"{day}"))
                 for key, day in (("first_day", self._facts.first), ("last_day", self._facts.last))
             )
         except ValueError:
@@ -134,26 +134,28 @@ class Proposals:
         return quoted("supremum" if self.toml("promise", "horizon_days") == quoted("unlimited") else "best")
 
     def _rate(self) -> str:
-        return "1" if self._given.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
+        return "1" if self._options.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
 
     def _schedule(self) -> str:
         return quoted("optimal")
 
     def _spend(self) -> str:
-        return quoted("per-request" if ("promise", "delta_kwh") in self._given or self._is("neighbourhood") else "even")
+        return quoted(
+            "per-request" if ("promise", "delta_kwh") in self._options or self._is("neighbourhood") else "even"
+        )
 
     def _is(self, name: str) -> bool:
-        notion = notion_of(self._given)
+        notion = notion_of(self._options)
         return notion is not None and notion.name == name
 
     def _method(self) -> str:
-        return quoted("total_variation" if ("model", "curve") in self._given else "tight")
+        return quoted("total_variation" if ("model", "curve") in self._options else "tight")
 
     def _assume(self) -> str:
-        return quoted("curve" if ("model", "curve") in self._given else "markov")
+        return quoted("curve" if ("model", "curve") in self._options else "markov")
 
     def _step(self) -> str:
-        return quoted("half-hour" if self._given.get(("model", "chain")) == quoted("cyclic") else "day")
+        return quoted("half-hour" if self._options.get(("model", "chain")) == quoted("cyclic") else "day")
 
     def _period(self) -> str:
         return f"[{self._facts.first}, {self._facts.last}]"

@@ -116,42 +116,46 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     if dataset not in _KINDS:
         near = near_to(dataset, list(_KINDS), likeness=0.6)
         raise InputError(f'there are samples of {" and ".join(_KINDS)}, not of "{shown(dataset, 40)}"{near}')
-    kind, text = _KINDS[dataset], _run_file(dataset, households=households, days=days, seed=seed)
+    sample_kind, run_file_text = _KINDS[dataset], _run_file(dataset, households=households, days=days, seed=seed)
     run_file = folder / f"{dataset}.toml"
     if folder.exists():
-        if run_file.exists() and run_file.read_text(encoding="utf-8") == text:
+        if run_file.exists() and run_file.read_text(encoding="utf-8") == run_file_text:
             return SampleFolder(run_file, written=False, words=f"{run_file}: this sample is there already")
         raise InputError(f"{folder}: is there already and holds something else; name another folder")
-    making = folder.with_name(f".{folder.name}.making")
-    shutil.rmtree(making, ignore_errors=True)
+    temporary = folder.with_name(f".{folder.name}.making")
+    shutil.rmtree(temporary, ignore_errors=True)
     try:
         with folders.readable(folder):
-            (making / "input").mkdir(parents=True)
-            made = kind.write(making / "input", households=households, first_day=kind.first_day, days=days, seed=seed)
-            write_roster(making / "roster.csv", household_ids=made.household_ids, first_day=kind.first_day)
+            (temporary / "input").mkdir(parents=True)
+            delivery = sample_kind.write(
+                temporary / "input", households=households, first_day=sample_kind.first_day, days=days, seed=seed
+            )
+            write_roster(
+                temporary / "roster.csv", household_ids=delivery.household_ids, first_day=sample_kind.first_day
+            )
             if dataset == "london":
-                (making / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
-            (making / run_file.name).write_text(text, encoding="utf-8")
-            making.rename(folder)
+                (temporary / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
+            (temporary / run_file.name).write_text(run_file_text, encoding="utf-8")
+            temporary.rename(folder)
     finally:
-        shutil.rmtree(making, ignore_errors=True)
-    words = (
-        f"{run_file}: {households} made-up homes, {days} days, {made.rows_written:,} rows in "
-        f"{len(made.files)} file{'s' * (len(made.files) != 1)}; "
+        shutil.rmtree(temporary, ignore_errors=True)
+    message = (
+        f"{run_file}: {households} made-up homes, {days} days, {delivery.rows_written:,} rows in "
+        f"{len(delivery.files)} file{'s' * (len(delivery.files) != 1)}; "
         f"next: agedp run {run_file}"
     )
-    return SampleFolder(run_file, written=True, words=words)
+    return SampleFolder(run_file, written=True, words=message)
 
 
 def _run_file(dataset: str, *, households: int, days: int, seed: int) -> str:
-    kind = _KINDS[dataset]
+    sample_kind = _KINDS[dataset]
     head = _RUN_FILE_HEAD.format(
         name=dataset,
         households=households,
         days=days,
         seed=seed,
         least=max(2, households // 3),
-        first=kind.first_day,
-        last=kind.first_day + timedelta(days=days - 1),
+        first=sample_kind.first_day,
+        last=sample_kind.first_day + timedelta(days=days - 1),
     )
-    return head + kind.promise.format(total=days / 2)
+    return head + sample_kind.promise.format(total=days / 2)

@@ -64,14 +64,14 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
     return ReleaseFolder(work.release)
 
 
-def _date(given: date | str | None) -> date | None:
+def _date(as_of: date | str | None) -> date | None:
     """Return the date that is meant; data frames hold instants, and people write text."""
-    if isinstance(given, str):
+    if isinstance(as_of, str):
         try:
-            return date.fromisoformat(given)
+            return date.fromisoformat(as_of)
         except ValueError:
-            raise RunFileError(f'as_of = {given!r}: must be a date such as "2026-04-01"') from None
-    return given.date() if isinstance(given, datetime) else given
+            raise RunFileError(f'as_of = {as_of!r}: must be a date such as "2026-04-01"') from None
+    return as_of.date() if isinstance(as_of, datetime) else as_of
 
 
 def run_stages(call: Callable[[str, Stage], None]) -> None:
@@ -88,11 +88,11 @@ def run_stages(call: Callable[[str, Stage], None]) -> None:
 
 def plan(work: Work) -> None:
     """Compare the run file with the contract, if there is one, find the due days, and see whether there is room."""
-    work.agenda, _ = _due_days_and_view(work)
-    if work.agenda.due:
+    work.due_days, _ = _due_days_and_view(work)
+    if work.due_days.due:
         check_corrections_declared(work)
-        if work.outbox is not None:
-            work.outbox.try_writing()
+        if work.remote_folder is not None:
+            work.remote_folder.try_writing()
         require_room(work.release, work.run.output.ledger)
 
 
@@ -116,23 +116,23 @@ def check_corrections_declared(work: Work) -> None:
 
 def _due_days_and_view(work: Work) -> tuple[DueDays, ForecastView]:
     """Return the due days and what was released so far."""
-    known: tuple[ReleaseRecord, ...] = ()
+    rows: tuple[ReleaseRecord, ...] = ()
     view = ForecastView((), work.roster, work.today)
     if not work.has_ledger:
-        work.notes("").require_none_beyond(())
+        work.roster_history("").check_none_beyond(())
         work.require_nothing_witnessed()
     else:
         ledger = work.checked_ledger()
         _check_ledger_mode(work, ledger)
         ledger.require_unchanged(work.promise, population=work.population)
-        known, view = ledger.rows(), _forecast_view(work, ledger)
-        work.notes(ledger.id).require_unchanged(work.counted, view.rows, view.contracts)
+        rows, view = ledger.rows(), _forecast_view(work, ledger)
+        work.roster_history(ledger.id).check_unchanged(work.roster_digest, view.rows, view.contracts)
         require_same_days(work.run, view.contracts, view.rows)
         apply_earlier_contracts(work, ledger)
-        work.terms.binding.review(view.rows)
-    newest = max((date.fromisoformat(row.published_on) for row in known), default=date.min)
-    done = closed_days(view.rows, view.contracts)
-    return list_due_days(work.run, work.roster, done, until=work.until, not_before=newest), view
+        work.terms.effective_promise.review(view.rows)
+    newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
+    closed = closed_days(view.rows, view.contracts)
+    return list_due_days(work.run, work.roster, closed, until=work.until, not_before=newest), view
 
 
 def _forecast_view(work: Work, ledger: Ledger) -> ForecastView:
@@ -141,20 +141,20 @@ def _forecast_view(work: Work, ledger: Ledger) -> ForecastView:
 
 def _check_ledger_mode(work: Work, ledger: Ledger) -> None:
     rehearsing = work.run.schedule.mode == "rehearsal"
-    for known in ledger.contracts():
-        if (meaning_of(known.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
+    for contract in ledger.contracts():
+        if (meaning_of(contract.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
             raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
 
 
 def read_files(work: Work) -> None:
     """Bring the input files into the confidential store; until the days are summed, it is this run's alone."""
     folder = folders.make_private(work.store.folder)
-    work.alone.enter_context(locks.alone(folder))
+    work.store_lock.enter_context(locks.alone(folder))
     try:
         _reread_damaged(work, _read)
         work.late_rows = late_rows(work.store, _delivery(work).fresh, _released_days(work))
     except BaseException:
-        work.alone.close()
+        work.store_lock.close()
         raise
 
 
@@ -170,7 +170,7 @@ def _read(work: Work) -> None:
 
 def aggregate_days(work: Work) -> None:
     """Sum the due days."""
-    with work.alone:
+    with work.store_lock:
         work.notices = check_records(work)
         _reread_damaged(work, _aggregate)
         _reread_damaged(work, _check_input)
@@ -178,14 +178,18 @@ def aggregate_days(work: Work) -> None:
 
 def _aggregate(work: Work) -> None:
     # another run may have released a due day, and let its readings go, while this one waited
-    there = {(row.day, row.series) for row in work.rows()}
-    due = {one.day for one in work.agenda.due if any((str(one.day), name) not in there for name in one.series)}
+    recorded = {(row.day, row.series) for row in work.rows()}
+    due = {
+        due_day.day
+        for due_day in work.due_days.due
+        if any((str(due_day.day), name) not in recorded for name in due_day.series)
+    }
     unreported = unreported_days(work) or set()
     days = sorted(due | _unrecorded_days(work) | unreported)
-    path, of, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
+    path, series, states = work.confidential / "sums.parquet", work.run.series, work.run.counted_states
     count_states(work.store, _delivery(work), days, states, engine=work.engine)
-    work.sums = aggregate(work.store, _delivery(work), work.roster, days=days, series=of, path=path, states=states)
-    work.drawn_days = tuple(one.day for one in work.agenda.due if one.is_drawn and one.day in due)
+    work.sums = aggregate(work.store, _delivery(work), work.roster, days=days, series=series, path=path, states=states)
+    work.drawn_days = tuple(due_day.day for due_day in work.due_days.due if due_day.is_drawn and due_day.day in due)
     work.examined_days = tuple(sorted({*work.drawn_days, *unreported}))
     work.is_first = not _released_days(work)
     work.examines_all = work.is_first or count_reported(work.confidential, population=work.population) == 0
@@ -199,11 +203,11 @@ def check_input_files(work: Work) -> None:
     Raises:
         InputError: a file that cannot be understood.
     """
-    work.agenda, _ = _due_days_and_view(work)
-    if not work.agenda.due or _released_days(work):
+    work.due_days, _ = _due_days_and_view(work)
+    if not work.due_days.due or _released_days(work):
         return
     read_files(work)
-    with work.alone:
+    with work.store_lock:
         _reread_damaged(work, _aggregate)
         if work.drawn_days:
             _judge_input(work)
@@ -240,9 +244,9 @@ def _reread_damaged(work: Work, step: Callable[[Work], None]) -> None:
     steps = [step]
     for _ in range(_MAX_REREADS):
         with suppress(FolderRemoved):
-            return [each(work) for each in steps][-1]
+            return [step(work) for step in steps][-1]
         steps = [_read] if step is _read else [_read, step]
-    return [each(work) for each in steps][-1]
+    return [step(work) for step in steps][-1]
 
 
 def _unrecorded_days(work: Work) -> set[date]:
@@ -250,14 +254,14 @@ def _unrecorded_days(work: Work) -> set[date]:
 
     A series that has ended since is left out: how it counted its days is not in the run file any more.
     """
-    there = recorded_days(work.true_means, work.true_counts, work.population)
-    missing = {date.fromisoformat(row.day) for row in work.rows() if _is_missing(work, row, there)}
+    recorded = recorded_days(work.true_means, work.true_counts, work.population)
+    missing = {date.fromisoformat(row.day) for row in work.rows() if _is_missing(work, row, recorded)}
     return {day for day in missing if f"{day:%Y-%m}" >= work.store.forgotten_before()}
 
 
-def _is_missing(work: Work, row: ReleaseRecord, there: set[tuple[str, str]]) -> bool:
+def _is_missing(work: Work, row: ReleaseRecord, recorded: set[tuple[str, str]]) -> bool:
     series = work.run.series.get(row.series)
-    if row.state != "released" or series is None or (row.day, row.series) in there:
+    if row.state != "released" or series is None or (row.day, row.series) in recorded:
         return False
     return series.holds(row.cells)
 
@@ -286,17 +290,17 @@ def _naming_charged_days(work: Work) -> Iterator[None]:
     except LedgerError:
         raise
     except AgedpError as error:
-        due = {(f"{one.day}", series) for one in work.agenda.due for series in one.series}
+        due = {(f"{due_day.day}", series) for due_day in work.due_days.due for series in due_day.series}
         rows = [row for row in work.rows() if (row.day, row.series) in due and row.state == "released"]
         if not rows:
             raise
         days = len({row.day for row in rows})
-        what = f"{days} due {'day is' if days == 1 else 'days are'} drawn and charged; the next run publishes them"
-        raise type(error)(f"{error}; {what}", private=f"{error.private}; {what}") from None
+        charged = f"{days} due {'day is' if days == 1 else 'days are'} drawn and charged; the next run publishes them"
+        raise type(error)(f"{error}; {charged}", private=f"{error.private}; {charged}") from None
 
 
 def _release(work: Work) -> None:
-    if not work.agenda.due:
+    if not work.due_days.due:
         if work.has_ledger:  # a run that was cut off behind its last draw did not come to it
             _settle_roster_history(work, work.checked_ledger())
         return
@@ -308,12 +312,14 @@ def _release(work: Work) -> None:
         ledger.adopt(work.model.text, at=at)
     work.contract = ledger.register(work.promise, population=work.population, at=at).hash
     apply_earlier_contracts(work, ledger)
-    columns = sorted({one.by for one in work.run.series.values() if one.by is not None})
-    note = work.notes(ledger.id).before_draw(work.counted, columns, [due.day for due in work.agenda.due])
+    columns = sorted({due_day.by for due_day in work.run.series.values() if due_day.by is not None})
+    note = work.roster_history(ledger.id).before_draw(
+        work.roster_digest, columns, [due.day for due in work.due_days.due]
+    )
     try:
-        work.released = release(ledger, work.terms, work.agenda.due, work.sums, before_draw=note)
+        work.released = release(ledger, work.terms, work.due_days.due, work.sums, before_draw=note)
     except Refused:
-        due = {(str(one.day), series) for one in work.agenda.due for series in one.series}
+        due = {(str(due_day.day), series) for due_day in work.due_days.due for series in due_day.series}
         work.released = tuple(row for row in work.rows() if (row.day, row.series) in due)
         raise
     finally:
@@ -322,24 +328,24 @@ def _release(work: Work) -> None:
 
 def _settle_roster_history(work: Work, ledger: Ledger) -> None:
     rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
-    work.notes(ledger.id).settle(work.counted, rows, contracts)
+    work.roster_history(ledger.id).settle(work.roster_digest, rows, contracts)
 
 
 def _check_first_release(work: Work) -> None:
     """Raise before a promise is registered that does not permit even its first release, or nobody's."""
     if not work.has_ledger:
-        if not any(cells for due in work.agenda.due for cells in due.cells.values()):
-            least = work.run.population.min_households
+        if not any(cells for due in work.due_days.due for cells in due.cells.values()):
+            min_households = work.run.population.min_households
             raise RunFileError(
-                f"{work.run.name}: [population] min_households = {least}: no due day has that many households on the "
-                "roster. Lower it or correct the roster"
+                f"{work.run.name}: [population] min_households = {min_households}: no due day has that many "
+                "households on the roster. Lower it or correct the roster"
             )
-        if all(due.skipped for due in work.agenda.due) and work.run.schedule.mode == "archive":
+        if all(due.skipped for due in work.due_days.due) and work.run.schedule.mode == "archive":
             raise RunFileError("[schedule] skip_days: lists every day of the period. Remove the days to be released.")
-        first = next((due for due in work.agenda.due if due.is_drawn), work.agenda.due[0])
-        found = foresee_days(work.terms, [first], ())
-        if found.refused is not None:
-            raise found.refused
+        first = next((due for due in work.due_days.due if due.is_drawn), work.due_days.due[0])
+        due_plan = foresee_days(work.terms, [first], ())
+        if due_plan.refused is not None:
+            raise due_plan.refused
 
 
 def publish_folder(work: Work) -> None:
@@ -377,10 +383,10 @@ def forecast_run(work: Work) -> RunOutlook:
     Raises:
         ContractChanged: the run file no longer says what was promised.
     """
-    today, view = _due_days_and_view(work)
+    due_days, view = _due_days_and_view(work)
     spent = sum(row.loss for row in view.rows)
-    now = foresee_days(work.terms, today.due, view.rows)
-    return RunOutlook(spent, now, today.waiting, _forecast(work, view))
+    due_plan = foresee_days(work.terms, due_days.due, view.rows)
+    return RunOutlook(spent, due_plan, due_days.waiting, _forecast(work, view))
 
 
 def end_within_30_days(work: Work) -> date | None:
@@ -389,10 +395,10 @@ def end_within_30_days(work: Work) -> date | None:
     if ledger is None:
         return None
     view = _forecast_view(work, ledger)
-    found = _forecast(work, view, days_ahead=30)
+    outlook = _forecast(work, view, days_ahead=30)
     newest = max((date.fromisoformat(row.day) for row in view.rows), default=work.run.schedule.first_day)
-    return found.last_day or newest if found.ended_by_promise else None
+    return outlook.last_day or newest if outlook.ended_by_promise else None
 
 
 def _forecast(work: Work, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
-    return forecast(ForecastContract(work.promise, work.terms.binding), view, days_ahead=days_ahead)
+    return forecast(ForecastContract(work.promise, work.terms.effective_promise), view, days_ahead=days_ahead)

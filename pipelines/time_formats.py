@@ -48,19 +48,19 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
     sample = distinct[:: max(1, len(distinct) // _SAMPLED)]
     patterns = {_parsed_as(pattern): pattern for pattern in reversed(FORMATS)}
     patterns = {kind: pattern for kind, pattern in patterns.items() if any(fits(cell, kind) for cell in sample)}
-    read = {pattern: {cell for cell in distinct if fits(cell, kind)} for kind, pattern in patterns.items()}
-    best = max(read, key=lambda pattern: len(read[pattern]), default="")
-    if not read or len(read[best]) < max(1, NEARLY_ALL * len(distinct)):
+    cells_read = {pattern: {cell for cell in distinct if fits(cell, kind)} for kind, pattern in patterns.items()}
+    best = max(cells_read, key=lambda pattern: len(cells_read[pattern]), default="")
+    if not cells_read or len(cells_read[best]) < max(1, NEARLY_ALL * len(distinct)):
         return ()
-    return tuple(pattern for pattern in FORMATS if pattern in read and _is_candidate(pattern, best, read))
+    return tuple(pattern for pattern in FORMATS if pattern in cells_read and _is_candidate(pattern, best, cells_read))
 
 
-def _is_candidate(pattern: str, best: str, read: dict[str, set[str]]) -> bool:
+def _is_candidate(pattern: str, best: str, cells_read: dict[str, set[str]]) -> bool:
     """Tell whether a format remains possible beside the one that reads most timestamps."""
-    if len(read[pattern]) < _SOME * len(read[best]):
+    if len(cells_read[pattern]) < _SOME * len(cells_read[best]):
         return False
-    failed = _days(read[best] - read[pattern], best)
-    return len(failed) < _MANY_DAYS and 2 * len(failed) <= len(_days(read[best], best))
+    failed = _days(cells_read[best] - cells_read[pattern], best)
+    return len(failed) < _MANY_DAYS and 2 * len(failed) <= len(_days(cells_read[best], best))
 
 
 def _days(cells: Iterable[str], pattern: str) -> set[date]:

@@ -51,7 +51,7 @@ class Work:
     model: Model | None
     contract: str = ""
     earlier_models: Mapping[str, LeakageBound] = field(default_factory=dict)
-    agenda: DueDays = field(default_factory=lambda: DueDays(()))
+    due_days: DueDays = field(default_factory=lambda: DueDays(()))
     delivery: Delivery | None = None
     sums: Mapping[tuple[date, str], DailySum] = field(default_factory=dict)
     released: Sequence[ReleaseRecord] = ()
@@ -66,15 +66,15 @@ class Work:
     notices: tuple[FileNotice, ...] = ()
     report_failures: tuple[FileNotice, ...] = ()
     is_reported: bool = False
-    alone: ExitStack = field(default_factory=ExitStack)
-    counted: RosterDigest = field(init=False)
-    outbox: RemoteFolder | None = field(init=False)
-    _opened: Ledger | None = field(default=None, init=False)
+    store_lock: ExitStack = field(default_factory=ExitStack)
+    roster_digest: RosterDigest = field(init=False)
+    remote_folder: RemoteFolder | None = field(init=False)
+    _ledger: Ledger | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.counted = RosterDigest(self.roster)
-        place = self.run.output.release
-        self.outbox = RemoteFolder(place, self.confidential / "release") if is_url(place) else None
+        self.roster_digest = RosterDigest(self.roster)
+        location = self.run.output.release
+        self.remote_folder = RemoteFolder(location, self.confidential / "release") if is_url(location) else None
 
     @property
     def today(self) -> date:
@@ -110,7 +110,7 @@ class Work:
     @property
     def release(self) -> Path:
         """Return the release folder; of one that lies at a URL, its copy inside the house."""
-        return Path(self.run.output.release) if self.outbox is None else self.outbox.copy
+        return Path(self.run.output.release) if self.remote_folder is None else self.remote_folder.copy
 
     @property
     def true_means(self) -> Path:
@@ -147,25 +147,27 @@ class Work:
     @property
     def has_ledger(self) -> bool:
         """Tell whether there is a ledger already, or a release folder that only a ledger can have made."""
-        return self._opened is not None or self._ledger_exists or bool(self._signs())
+        return self._ledger is not None or self._ledger_exists or bool(self._release_origins())
 
     @property
     def _ledger_exists(self) -> bool:
         return Ledger.exists(self.run.output.ledger)
 
-    def _signs(self) -> frozenset[ReleaseOrigin]:
+    def _release_origins(self) -> frozenset[ReleaseOrigin]:
         """Return what the release folder says of its origin.
 
         Raises:
             RunFileError: it is another population's.
         """
-        if self.outbox is not None:
-            self.outbox.fetch()
-        found = release_origins(self.release)
-        others = {sign.population for sign in found} - {self.population, ""}
-        if others:
-            raise RunFileError(f"[output] release holds the release of population {min(others)!r}; name another folder")
-        return found
+        if self.remote_folder is not None:
+            self.remote_folder.fetch()
+        origins = release_origins(self.release)
+        other_populations = {origin.population for origin in origins} - {self.population, ""}
+        if other_populations:
+            raise RunFileError(
+                f"[output] release holds the release of population {min(other_populations)!r}; name another folder"
+            )
+        return origins
 
     def checked_ledger(self, *, create: bool = False) -> Ledger:
         """Return the ledger, checked against the release folder; for each stage that plans, draws or publishes.
@@ -176,20 +178,20 @@ class Work:
             LedgerBehind: the release folder was published from rows that this ledger does not hold, or days are
                 noted as released that it lacks; going on would draw the same days a second time.
         """
-        signs = self._signs()
-        if signs and not self._ledger_exists:
+        origins = self._release_origins()
+        if origins and not self._ledger_exists:
             raise LedgerBehind(
                 "the release folder was published from a ledger that is not there; put it back, restore it from the "
                 "folder (`agedp ledger recover`), or name another folder in [output] release"
             )
-        ledger = self._opened or self._opened_anew(create=create)
-        check_ledger_not_behind(ledger, signs)
-        self.notes(ledger.id).require_none_beyond(ledger.rows(self.population))
-        self._opened = ledger
-        self._go_on_with(ledger)
+        ledger = self._ledger or self._open_ledger(create=create)
+        check_ledger_not_behind(ledger, origins)
+        self.roster_history(ledger.id).check_none_beyond(ledger.rows(self.population))
+        self._ledger = ledger
+        self._use_stored_model(ledger)
         return ledger
 
-    def _opened_anew(self, *, create: bool) -> Ledger:
+    def _open_ledger(self, *, create: bool) -> Ledger:
         ledger = Ledger.open(self.run.output.ledger, create=create)
         witness = self._commit_witness()
         if witness is not None:
@@ -197,8 +199,8 @@ class Work:
         return ledger
 
     def _commit_witness(self) -> CommitWitness | None:
-        place = self.run.output.witness
-        return None if place is None else CommitWitness(witness_at(place), population=self.population)
+        address = self.run.output.witness
+        return None if address is None else CommitWitness(witness_at(address), population=self.population)
 
     def require_nothing_witnessed(self) -> None:
         """Check, where the ledger does not exist yet, that the witness has not confirmed rows of an earlier one.
@@ -210,23 +212,30 @@ class Work:
         if witness is not None:
             witness.check(HashChain)
 
-    def _go_on_with(self, ledger: Ledger) -> None:
+    def _use_stored_model(self, ledger: Ledger) -> None:
         """Take the model as the ledger keeps it where the contract in force names it and both have the same grid.
 
         Pieces of a kernel have digits that another machine's arithmetic need not repeat; kept once, they stay. A series
         that began without them is bound by its grid for ever: they would only be one more model.
         """
-        known = ledger.contracts(self.population)
-        named = model_id(known[-1]) if known else None
-        if self.model is None or named in {None, self.model.id}:
+        contracts = ledger.contracts(self.population)
+        promised_model = model_id(contracts[-1]) if contracts else None
+        if self.model is None or promised_model in {None, self.model.id}:
             return
-        kept = next((Model.of_text(each.envelope) for each in ledger.models() if each.model == named), None)
-        if kept is not None and kept.as_grid.id == self.model.as_grid.id:
-            self.model = kept
+        stored = next(
+            (
+                Model.of_text(model_record.envelope)
+                for model_record in ledger.models()
+                if model_record.model == promised_model
+            ),
+            None,
+        )
+        if stored is not None and stored.as_grid.id == self.model.as_grid.id:
+            self.model = stored
 
     def opened_ledger(self) -> Ledger | None:
         """Return the ledger as an earlier stage checked it, checked now if there was none then; None without one."""
-        return self._opened or (self.checked_ledger() if self.has_ledger else None)
+        return self._ledger or (self.checked_ledger() if self.has_ledger else None)
 
     def rows(self) -> tuple[ReleaseRecord, ...]:
         """Return what was released to the population by now, by whatever run."""
@@ -241,7 +250,7 @@ class Work:
             day += timedelta(days=1)
         return day
 
-    def notes(self, ledger_id: str) -> RosterHistory:
+    def roster_history(self, ledger_id: str) -> RosterHistory:
         """Return the notes on who was counted on the days of a ledger, of "" before there is one."""
         rehearsal = self.run.schedule.mode == "rehearsal"
         return RosterHistory(self.confidential / "released_rosters.parquet", self.population, ledger_id, rehearsal)
@@ -250,8 +259,8 @@ class Work:
 def apply_earlier_contracts(work: Work, ledger: Ledger) -> None:
     """Take over what the ledger's contracts said before: their series, and their models but the newest."""
     newest = work.model.id if work.model else ""
-    found = binding_models(ledger, work.population).items()
-    work.earlier_models = {name: envelope for name, envelope in found if name != newest}
+    bounds = binding_models(ledger, work.population).items()
+    work.earlier_models = {name: leakage_bound for name, leakage_bound in bounds if name != newest}
     work.run = work.run.following(series_by_contract(ledger.contracts(work.population)))
 
 
@@ -261,7 +270,7 @@ def load_work(
     scheduler: str | None = None,
     as_of: date | None = None,
     now: datetime | None = None,
-    told: ProgressReporter = SILENT,
+    progress: ProgressReporter = SILENT,
 ) -> Work:
     """Load everything that a run rests on; nothing is written but the confidential folder itself.
 
@@ -280,17 +289,17 @@ def load_work(
             raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
     model = model_of(run)
     _check_method(run, model)
-    return Work(run, now or clock.now(), as_of, engine_for(run, scheduler, told), roster, model)
+    return Work(run, now or clock.now(), as_of, engine_for(run, scheduler, progress), roster, model)
 
 
 def _check_method(run: RunFile, model: Model | None) -> None:
     """Refuse a method that an estimated model turns out not to have; nothing else takes its place."""
     method = getattr(run.promise, "method", None)
     if method is not None and model is not None and method not in model.envelope.methods:
-        has = ", ".join(sorted(model.envelope.methods))
+        available = ", ".join(sorted(model.envelope.methods))
         raise RunFileError(
             f"{run.name}: [promise] method = {method!r}: the model has no bound by this method. The paper's "
-            f"spectral bound needs every chain to be reversible. The model has {has}."
+            f"spectral bound needs every chain to be reversible. The model has {available}."
         )
 
 
@@ -305,15 +314,15 @@ def load_run_file(run_file: str | Path) -> RunFile:
     return run
 
 
-def engine_for(run: RunFile, scheduler: str | None, told: ProgressReporter = SILENT) -> Engine:
+def engine_for(run: RunFile, scheduler: str | None, progress: ProgressReporter = SILENT) -> Engine:
     """Return how the data work is run; `scheduler` goes before the run file's, and what Dask is told behind it."""
-    written = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
+    configured = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
     return Engine(
-        written if scheduler is None else read_scheduler(scheduler),
+        configured if scheduler is None else read_scheduler(scheduler),
         run.engine.workers,
         run.engine.block_mib * 2**20,
-        progress=told.progress,
-        dashboard=told.dashboard,
+        progress=progress.progress,
+        dashboard=progress.dashboard,
     )
 
 

@@ -43,7 +43,7 @@ def init(
     from pipelines.run_file_options import toml_of
 
     with bars(wanted=not (as_json or quiet)) as progress:
-        initial = make(files, folder=folder, given=toml_of(given), progress=progress)
+        initial = make(files, folder=folder, options=toml_of(given), progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
     answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
 
@@ -81,7 +81,7 @@ def sanitise(
     from pipelines.run_file_options import toml_of
 
     with bars(wanted=not (as_json or quiet)) as progress:
-        done = release_files(files, out=out, given=toml_of(given), progress=progress)
+        done = release_files(files, out=out, options=toml_of(given), progress=progress)
 
     def released() -> tuple[dict[str, Any], list[str]]:
         facts = result(done.work)

@@ -64,7 +64,7 @@ def verify(
     if ledger is not None:
         verified_against(found, ledger)
     said = [f"{folder}: as it was published{', and the ledger says the same' if chained else ''}"]
-    if beside := found.beside():
+    if beside := found.other_files():
         said.append(f"not of the release, and not checked: {', '.join(map(shown, beside))}")
     answer(
         {"verified": True, **chained, "not_of_the_release": list(beside)}, "\n".join(said), as_json=as_json, quiet=quiet

@@ -57,7 +57,7 @@ def plan(
     if frontier and (notions or target.asked):
         raise RunFileError("--frontier stands alone; it has a target of its own")
     with bars(wanted=not as_json) as progress:
-        work = load_work(run_file, as_of=as_of, told=progress)
+        work = load_work(run_file, as_of=as_of, progress=progress)
         if notions or target.asked:
             found = promises_json(work, target) if as_json else promises_lines(work, target)
         elif frontier:
@@ -95,7 +95,7 @@ def _run_stages(run_file: Path, as_of: date | None, told: ProgressReporter) -> t
     from pipelines.sanitise import run_stages
     from pipelines.work import load_work
 
-    work = load_work(run_file, as_of=as_of, told=told)
+    work = load_work(run_file, as_of=as_of, progress=told)
     try:
         run_stages(lambda _, stage: stage(work))
     except (Refused, PreflightFailed) as error:

@@ -52,8 +52,8 @@ def ratio_text(release: ReleaseSummary) -> str:
 
 def day_epsilon_text(release: ReleaseSummary) -> str:
     """Return the privacy loss of a day: the smallest and the largest where days differ."""
-    least, most = short(release.least_day_epsilon), short(float(release.day_epsilon))
-    return most if least == most else f"{least} to {most}"
+    lowest, highest = short(release.least_day_epsilon), short(float(release.day_epsilon))
+    return highest if lowest == highest else f"{lowest} to {highest}"
 
 
 def credit_text(releases: Sequence[ReleaseSummary], mixing: Mixing) -> str:

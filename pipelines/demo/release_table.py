@@ -68,15 +68,15 @@ class ReleaseSummary:
     bound: NotionBound
 
 
-def summarise_release(place: Path, notion: str) -> ReleaseSummary:
+def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
     """Return the figures of one release folder of a dataset's folder."""
-    folder = ReleaseFolder(place / notion / "release")
+    folder = ReleaseFolder(dataset_folder / notion / "release")
     statement = folder.statement
     days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()[AVERAGES].to_pylist()]
-    true_means = _true_means(place / notion / "confidential" / "true_means.parquet", days)
-    figures = {figure["name"]: figure for figure in statement["figures"]}
+    true_means = _true_means(dataset_folder / notion / "confidential" / "true_means.parquet", days)
+    bounds = {bound["name"]: bound for bound in statement["figures"]}
     return ReleaseSummary(
-        dataset=place.name,
+        dataset=dataset_folder.name,
         notion=notion,
         folder=folder.path,
         age_days=statement["contract"]["promise"]["age_days"],
@@ -84,8 +84,8 @@ def summarise_release(place: Path, notion: str) -> ReleaseSummary:
         true_means=true_means,
         noise=noise_ratio(days, true_means),
         least_day_epsilon=min(row["epsilon"] for row in days),
-        day_epsilon=figures[_DAY]["epsilon"],
-        total_epsilon=figures[_TOTAL]["epsilon"],
+        day_epsilon=bounds[_DAY]["epsilon"],
+        total_epsilon=bounds[_TOTAL]["epsilon"],
         bound=_own_bound(statement),
     )
 
@@ -125,6 +125,6 @@ def _own_bound(statement: Mapping[str, Any]) -> NotionBound:
             "discounted sum",
         ),
     }
-    key, shown = names[promise["notion"]]
-    figure = next(figure for figure in statement["figures"] if figure["name"] == key)
-    return NotionBound(shown, figure["epsilon"], figure["limit"])
+    key, title = names[promise["notion"]]
+    bound = next(bound for bound in statement["figures"] if bound["name"] == key)
+    return NotionBound(title, bound["epsilon"], bound["limit"])

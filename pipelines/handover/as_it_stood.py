@@ -31,10 +31,12 @@ def write_folder_as_of(work: Work, ledger: Ledger, day: date) -> bool:
         LedgerError: the statement tells of other days or losses than the rows that it names.
         ContractChanged: the run file no longer says what was promised.
     """
-    kept = [one for told_on, one in _dated_statements(ledger, work.population) if told_on <= day.isoformat()]
-    if not kept:
+    statements = [
+        statement for known_on, statement in _dated_statements(ledger, work.population) if known_on <= day.isoformat()
+    ]
+    if not statements:
         raise InputError(f"nothing was published to {work.population!r} by {day}")
-    return _write_folder(work, ledger, kept[-1])
+    return _write_folder(work, ledger, statements[-1])
 
 
 def write_folder_of_statement(work: Work, ledger: Ledger, seq: int) -> bool:
@@ -45,45 +47,45 @@ def write_folder_of_statement(work: Work, ledger: Ledger, seq: int) -> bool:
         LedgerError: the statement tells of other days or losses than the rows that it names.
         ContractChanged: the run file no longer says what was promised.
     """
-    kept = [one for one in ledger.statements(work.population) if one.seq == seq]
-    if not kept:
+    statements = [statement for statement in ledger.statements(work.population) if statement.seq == seq]
+    if not statements:
         raise InputError(f"no statement to {work.population!r} has the number {seq}; `agedp ledger show` lists them")
-    return _write_folder(work, ledger, kept[0])
+    return _write_folder(work, ledger, statements[0])
 
 
-def _write_folder(work: Work, ledger: Ledger, kept: StatementRecord) -> bool:
+def _write_folder(work: Work, ledger: Ledger, statement_record: StatementRecord) -> bool:
     ledger.require_unchanged(work.promise, population=work.population)
-    claim = json.loads(kept.claim)
-    newest = ledger.place(claim["ledger"]["head"]) or 0
+    statement = json.loads(statement_record.claim)
+    newest = ledger.place(statement["ledger"]["head"]) or 0
     rows = [row for row in ledger.rows(work.population) if row.seq <= newest]
-    contracts = [one for one in ledger.contracts(work.population) if one.seq <= newest]
-    files = release_files(work, ledger, claim, rows, contracts)
-    same = file_checksums(files) == dict(kept.files)
-    if not same:
+    contracts = [contract for contract in ledger.contracts(work.population) if contract.seq <= newest]
+    files = release_files(work, ledger, statement, rows, contracts)
+    is_same = file_checksums(files) == dict(statement_record.files)
+    if not is_same:
         _check_bounds_agree(files)
     with locks.alone(make_folder(work.release)):
         write_release_files(work.release, files)
-        if work.outbox is not None:
-            work.outbox.put(add_checksums(files))
-    return same
+        if work.remote_folder is not None:
+            work.remote_folder.put(add_checksums(files))
+    return is_same
 
 
 def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
     """Check that a statement whose files cannot be compared byte for byte agrees with the figures beside it."""
-    with TemporaryDirectory() as place:
-        write_release_files(Path(place), files)
+    with TemporaryDirectory() as folder:
+        write_release_files(Path(folder), files)
         try:
-            ReleaseFolder(Path(place)).verify()
+            ReleaseFolder(Path(folder)).verify()
         except InputError as error:
             raise LedgerError(f"the ledger's rows are not what this statement tells: {error}") from None
 
 
 def _dated_statements(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:
     """Yield the statements of a population with the dates by which all that they tell was there, oldest first."""
-    newest = ""
+    newest_date = ""
     for row in ledger.everything():
         if not isinstance(row, StatementRecord):
-            newest = max(newest, row.at)
+            newest_date = max(newest_date, row.at)
         elif row.population == population:
-            newest = max(newest, row.at)
-            yield newest, row
+            newest_date = max(newest_date, row.at)
+            yield newest_date, row

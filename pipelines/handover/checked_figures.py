@@ -32,43 +32,43 @@ class _NoiseTerms:
     coverage: Decimal
 
 
-def check_averages(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+def check_averages(name: str, table: pa.Table, statement: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a mean, each with its series' name, checked against the guarantee that they carry.
 
     Raises:
         InputError: which figure is not what the others make it.
     """
-    guarantee = _guarantee(name, table, tables.DAILY_AVERAGES, claim)
+    guarantee = _guarantee(name, table, tables.DAILY_AVERAGES, statement)
     rows: list[dict[str, Any]] = table.to_pylist()
-    noises = {version: _noise_terms(guarantee, version) for version in {row["version"] for row in rows}}
+    noise_terms = {version: _noise_terms(guarantee, version) for version in {row["version"] for row in rows}}
     for row in rows:
-        _check_row(name, row, noises[row["version"]])
+        _check_row(name, row, noise_terms[row["version"]])
     keys = ((row["day"], row["group"], row["revision"]) for row in rows)
-    if not all(one < next_one for one, next_one in pairwise(keys)):
+    if not all(key < next_key for key, next_key in pairwise(keys)):
         raise InputError(f"{name} does not hold each day once, in order")
     return _add_series_name(rows, guarantee["of"])
 
 
-def check_distribution(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+def check_distribution(name: str, table: pa.Table, statement: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a distribution, as `check_averages`: each group of a day holds every bin once, in order.
 
     Raises:
         InputError: which figure is not what the others make it.
     """
-    guarantee = _guarantee(name, table, tables.DAILY_DISTRIBUTION, claim)
+    guarantee = _guarantee(name, table, tables.DAILY_DISTRIBUTION, statement)
     series = {version: series_in(terms) for version, terms in guarantee["series_by_version"].items()}
     rows: list[dict[str, Any]] = table.to_pylist()
     releases = []
-    for release, found in groupby(rows, key=_release_key):
-        own = list(found)
-        counted = series[str(own[0]["version"])]
-        if not isinstance(counted, Distribution):
+    for release, rows_of_key in groupby(rows, key=_release_key):
+        release_rows = list(rows_of_key)
+        distribution = series[str(release_rows[0]["version"])]
+        if not isinstance(distribution, Distribution):
             raise InputError(f"{name} holds what is no distribution by its own guarantee")
-        if len({tuple(row[key] for key in _RELEASE_COLUMNS) for row in own}) > 1:
-            raise _inconsistent_row(name, own[0])
-        _check_bins(name, own, counted)
+        if len({tuple(row[key] for key in _RELEASE_COLUMNS) for row in release_rows}) > 1:
+            raise _inconsistent_row(name, release_rows[0])
+        _check_bins(name, release_rows, distribution)
         # what it looks at is the same in every row of a release, of which there may be thousands
-        _check_draw(name, own[0], counted.sensitivity("replacement"))
+        _check_draw(name, release_rows[0], distribution.sensitivity("replacement"))
         releases.append(release)
     if releases != sorted(set(releases)):
         raise InputError(f"{name} does not hold each day once, in order")
@@ -85,25 +85,25 @@ def _release_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["day"], row["revision"]
 
 
-def _check_bins(name: str, own: Sequence[Mapping[str, Any]], series: Distribution) -> None:
+def _check_bins(name: str, rows: Sequence[Mapping[str, Any]], series: Distribution) -> None:
     """Check that each group of a release holds every bin once, in order."""
     bins = [(float(low), float(high)) for low, high in series.ranges_kwh]
-    groups = [own[i]["group"] for i in range(0, len(own), len(bins))]
-    said = [(row["group"], row["bin_low_kwh"], row["bin_high_kwh"]) for row in own]
-    if groups != sorted(set(groups)) or said != [(group, *each) for group in groups for each in bins]:
-        raise InputError(f"{name} does not hold each bin of {own[0]['day']} once, in order")
+    groups = [rows[i]["group"] for i in range(0, len(rows), len(bins))]
+    groups_and_bins = [(row["group"], row["bin_low_kwh"], row["bin_high_kwh"]) for row in rows]
+    if groups != sorted(set(groups)) or groups_and_bins != [(group, *bounds) for group in groups for bounds in bins]:
+        raise InputError(f"{name} does not hold each bin of {rows[0]['day']} once, in order")
 
 
-def _guarantee(name: str, table: pa.Table, schema: pa.Schema, claim: Mapping[str, Any]) -> dict[str, Any]:
+def _guarantee(name: str, table: pa.Table, schema: pa.Schema, statement: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee that a table carries, of the release that the statement is of."""
     if table.schema.remove_metadata() != schema.remove_metadata():
         raise InputError(f"{name} has other columns than it was published with")
-    found: dict[str, Any] = json.loads((table.schema.metadata or {})[METADATA_KEY])
-    same = {key: claim[key] for key in ("ledger", "population", "rehearsal", "figures")}
-    same |= {key: claim["contract"][key] for key in ("promise", "series")}
-    if any(found[key] != value for key, value in same.items()):
+    guarantee: dict[str, Any] = json.loads((table.schema.metadata or {})[METADATA_KEY])
+    expected = {key: statement[key] for key in ("ledger", "population", "rehearsal", "figures")}
+    expected |= {key: statement["contract"][key] for key in ("promise", "series")}
+    if any(guarantee[key] != value for key, value in expected.items()):
         raise InputError(f"{name} and statement.json are of different releases")
-    return found
+    return guarantee
 
 
 def _noise_terms(guarantee: Mapping[str, Any], version: int) -> _NoiseTerms:
@@ -121,15 +121,17 @@ def _loss(name: str, row: Mapping[str, Any]) -> int:
 @lru_cache(maxsize=4096)
 def _noise_sd_range(loss: int, sensitivity: int) -> tuple[float, float]:
     """Return between which standard deviations the noise of a loss lies."""
-    small, large = _scale_range(loss, sensitivity)
-    return standard_deviation(small), standard_deviation(large)
+    low_scale, high_scale = _scale_range(loss, sensitivity)
+    return standard_deviation(low_scale), standard_deviation(high_scale)
 
 
 @lru_cache(maxsize=4096)
 def _interval_range(loss: int, noise: _NoiseTerms) -> tuple[int, int]:
     """Return between which widths the interval of a loss lies; every figure of a series may ask for the same."""
-    small, large = _scale_range(loss, noise.sensitivity)
-    return interval(small * (1 - _TOLERANCE), noise.coverage), interval(large * (1 + _TOLERANCE), noise.coverage)
+    low_scale, high_scale = _scale_range(loss, noise.sensitivity)
+    return interval(low_scale * (1 - _TOLERANCE), noise.coverage), interval(
+        high_scale * (1 + _TOLERANCE), noise.coverage
+    )
 
 
 def _scale_range(loss: int, sensitivity: int) -> tuple[float, float]:
@@ -139,33 +141,33 @@ def _scale_range(loss: int, sensitivity: int) -> tuple[float, float]:
 
 def _check_draw(name: str, row: Mapping[str, Any], sensitivity: int) -> None:
     """Check the noise and the dates that all counts of a release share."""
-    least, most = _noise_sd_range(_loss(name, row), sensitivity)
-    sound = (
-        least * (1 - _TOLERANCE) <= row["noise_sd"] <= most * (1 + _TOLERANCE)
+    low_sd, high_sd = _noise_sd_range(_loss(name, row), sensitivity)
+    is_consistent = (
+        low_sd * (1 - _TOLERANCE) <= row["noise_sd"] <= high_sd * (1 + _TOLERANCE)
         and row["published_on"] > row["day"]
         and row["revision"] == 0
     )
-    if not sound:
+    if not is_consistent:
         raise _inconsistent_row(name, row)
 
 
 def _check_row(name: str, row: Mapping[str, Any], noise: _NoiseTerms) -> None:
     """Check one figure of a mean."""
-    homes, value = row["households"], row["noisy_sum_wh"]
-    if homes < 1:
+    households, value = row["households"], row["noisy_sum_wh"]
+    if households < 1:
         raise _inconsistent_row(name, row)
-    loss, per_home = _loss(name, row), 1000.0 * homes
-    least, most = _interval_range(loss, noise)
-    deviation = [sd / per_home for sd in _noise_sd_range(loss, noise.sensitivity)]
-    sound = (
-        row["mean_kwh"] == value / per_home
-        and deviation[0] * (1 - _TOLERANCE) <= row["noise_sd_kwh"] <= deviation[1] * (1 + _TOLERANCE)
-        and (value - most) / per_home <= row["low_kwh"] <= (value - least) / per_home
-        and (value + least) / per_home <= row["high_kwh"] <= (value + most) / per_home
+    loss, wh_per_kwh_mean = _loss(name, row), 1000.0 * households
+    low_half, high_half = _interval_range(loss, noise)
+    sd_range = [sd / wh_per_kwh_mean for sd in _noise_sd_range(loss, noise.sensitivity)]
+    is_consistent = (
+        row["mean_kwh"] == value / wh_per_kwh_mean
+        and sd_range[0] * (1 - _TOLERANCE) <= row["noise_sd_kwh"] <= sd_range[1] * (1 + _TOLERANCE)
+        and (value - high_half) / wh_per_kwh_mean <= row["low_kwh"] <= (value - low_half) / wh_per_kwh_mean
+        and (value + low_half) / wh_per_kwh_mean <= row["high_kwh"] <= (value + high_half) / wh_per_kwh_mean
         and row["published_on"] > row["day"]
         and row["revision"] == 0
     )
-    if not sound:
+    if not is_consistent:
         raise _inconsistent_row(name, row)
 
 

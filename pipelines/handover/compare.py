@@ -20,11 +20,11 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         LedgerBehind: the ledger ends before the folder does, or went another way since.
         LedgerError: another ledger, other values, or files that the ledger keeps no statement of.
     """
-    place = ledger.place(_head(folder))
-    if place is None:
+    seq = ledger.place(_head(folder))
+    if seq is None:
         raise _not_on_chain(folder, ledger)
     population = str(folder.statement["population"])
-    rows = [row for row in ledger.rows(population) if row.seq <= place]
+    rows = [row for row in ledger.rows(population) if row.seq <= seq]
     check_same_values(folder_values(folder), ledger_values(rows, ledger.contracts(population)))
     files = tuple(sorted(folder.checksums.items()))
     if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.former_files()}:
@@ -53,15 +53,15 @@ def folder_values(folder: ReleaseFolder) -> list[PublishedValue]:
     Raises:
         InputError: a table that cannot be read.
     """
-    found = [*folder.averages().values(), *folder.distributions().values()]
-    return [published_value(row) for table in found for row in table.to_pylist()]
+    tables = [*folder.averages().values(), *folder.distributions().values()]
+    return [published_value(row) for table in tables for row in table.to_pylist()]
 
 
-def check_same_values(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> None:
+def check_same_values(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> None:
     """Check that a folder and a ledger say the same of the same days.
 
     Raises:
         LedgerError: the first day of which they do not.
     """
-    if day := first_differing_day(published, kept):
+    if day := first_differing_day(published, stored):
         raise LedgerError(f"the folder says other values than the ledger of {day}; one of the two was changed")

@@ -21,16 +21,16 @@ from pipelines.handover.checked_figures import METADATA_KEY
 
 def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
     """Return the daily averages of released rows; intervals cover the noise of `mean_kwh` and nothing else."""
-    spread = {
+    noise_by_scale = {
         scale: (noise.standard_deviation(scale), noise.interval(scale, coverage))
         for scale in {row.scale for row in rows}
     }
-    lines = [
-        _averages_row(row, i, *spread[row.scale], versions)
+    table_rows = [
+        _averages_row(row, i, *noise_by_scale[row.scale], versions)
         for row in sorted(rows, key=_day_and_revision)
         for i in range(len(row.cells))
     ]
-    return tables.of_lines(tables.DAILY_AVERAGES, lines)
+    return tables.of_lines(tables.DAILY_AVERAGES, table_rows)
 
 
 def distribution_table(
@@ -38,12 +38,12 @@ def distribution_table(
 ) -> pa.Table:
     """Return the counts of released rows by group and range of use; `series` by the contract of its rows."""
     deviation = {scale: noise.standard_deviation(scale) for scale in {row.scale for row in rows}}
-    lines = []
+    table_rows = []
     for row in sorted(rows, key=_day_and_revision):
-        counted = series[row.contract]
-        if isinstance(counted, Distribution):
-            places = map(counted.place, row.cells)
-            lines += [
+        distribution = series[row.contract]
+        if isinstance(distribution, Distribution):
+            cells = map(distribution.place, row.cells)
+            table_rows += [
                 {
                     **_release_columns(row, group, versions),
                     "bin_low_kwh": float(low),
@@ -51,9 +51,9 @@ def distribution_table(
                     "households_noisy": value,
                     "noise_sd": deviation[row.scale],
                 }
-                for (group, low, high), value in zip(places, row.values, strict=True)
+                for (group, low, high), value in zip(cells, row.values, strict=True)
             ]
-    return tables.of_lines(tables.DAILY_DISTRIBUTION, lines)
+    return tables.of_lines(tables.DAILY_DISTRIBUTION, table_rows)
 
 
 def _day_and_revision(row: ReleaseRecord) -> tuple[str, int]:
@@ -61,18 +61,18 @@ def _day_and_revision(row: ReleaseRecord) -> tuple[str, int]:
 
 
 def _averages_row(
-    row: ReleaseRecord, cell: int, deviation: float, half: int, versions: Mapping[str, int]
+    row: ReleaseRecord, cell: int, deviation: float, half_width: int, versions: Mapping[str, int]
 ) -> dict[str, Any]:
-    per_home = 1000.0 * row.households[cell]
+    wh_per_kwh_mean = 1000.0 * row.households[cell]
     value = row.values[cell]
     return {
         **_release_columns(row, row.cells[cell], versions),
         "households": row.households[cell],
         "noisy_sum_wh": value,
-        "mean_kwh": value / per_home,
-        "noise_sd_kwh": deviation / per_home,
-        "low_kwh": (value - half) / per_home,
-        "high_kwh": (value + half) / per_home,
+        "mean_kwh": value / wh_per_kwh_mean,
+        "noise_sd_kwh": deviation / wh_per_kwh_mean,
+        "low_kwh": (value - half_width) / wh_per_kwh_mean,
+        "high_kwh": (value + half_width) / wh_per_kwh_mean,
     }
 
 

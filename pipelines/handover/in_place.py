@@ -20,17 +20,17 @@ def file_checksums(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def write_release_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Put the files in place, SHA256SUMS last, and remove those of another release; nothing if they lie there whole."""
-    whole = add_checksums(files)
+    all_files = add_checksums(files)
     folders.sweep(make_folder(folder))
-    of_another = [path for path in list_published_files(folder) if path.name not in whole]
-    if not of_another and _has_files(folder, whole):
+    obsolete = [path for path in list_published_files(folder) if path.name not in all_files]
+    if not obsolete and _has_files(folder, all_files):
         return
     for name, content in files.items():
         folders.write(folder / name, content, mode=_READABLE)
     with folders.readable(folder):
-        for path in of_another:
+        for path in obsolete:
             path.unlink(missing_ok=True)
-    folders.write(folder / SUMS, whole[SUMS], mode=_READABLE)
+    folders.write(folder / SUMS, all_files[SUMS], mode=_READABLE)
 
 
 def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:

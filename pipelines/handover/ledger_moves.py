@@ -36,9 +36,9 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
         LedgerError: no such ledger.
         InputError: another file of that name.
     """
-    taken = InputError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
+    name_taken = InputError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
     if path.exists() and closed_at is None:
-        raise taken
+        raise name_taken
     written: list[Row] = []
 
     def write(rows: tuple[Row, ...]) -> None:
@@ -46,18 +46,18 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
         if not path.exists():
             folders.write(path, _export_bytes(rows, closed=False))
             return
-        same = (_export_bytes(rows, closed=closed) for closed in (True, False))
-        if not path.is_file() or path.read_bytes() not in same:
-            raise taken
+        exports = (_export_bytes(rows, closed=closed) for closed in (True, False))
+        if not path.is_file() or path.read_bytes() not in exports:
+            raise name_taken
 
     with Ledger.open(url) as ledger:
         if closed_at is None and not ledger.closed():
             write(ledger.everything())
         else:
             ledger.hand_over(write, at=closed_at or clock.today())
-            ended = _export_bytes(written, closed=True)
-            if path.read_bytes() != ended:
-                folders.write(path, ended)
+            closed_export = _export_bytes(written, closed=True)
+            if path.read_bytes() != closed_export:
+                folders.write(path, closed_export)
     return len(written)
 
 
@@ -74,18 +74,18 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
         LedgerError: a file that is no export or was changed, one of a ledger that can still go on, or a ledger
             that is not empty.
     """
-    found = read_lines(_read_text(path))
-    if not found.whole:
+    export = read_lines(_read_text(path))
+    if not export.whole:
         raise LedgerError("these rows are a part of a ledger; `agedp ledger recover FOLDER` restores one from them")
-    if (found.ledger, found.head) != (whole_of(found.rows).ledger, whole_of(found.rows).head):
+    if (export.ledger, export.head) != (whole_of(export.rows).ledger, whole_of(export.rows).head):
         raise LedgerError("the file of ledger rows ends elsewhere than it says; take a good copy")
-    if not found.closed and lost_at is None:
+    if not export.closed and lost_at is None:
         raise LedgerError(
             "this was exported from a ledger that can still go on, and two would draw the same days twice; export it "
             "with --close, or say --lost if that ledger no longer exists"
         )
-    _fill(url, found.rows if found.closed or lost_at is None else taken_over(found, at=lost_at.isoformat()))
-    return len(found.rows)
+    _fill(url, export.rows if export.closed or lost_at is None else taken_over(export, at=lost_at.isoformat()))
+    return len(export.rows)
 
 
 def recover(path: str | Path, url: str, *, at: date) -> int:
@@ -97,30 +97,32 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
     """
     folder = open_release(path)
     folder.verify()
-    found = _folder_rows(folder)
-    claim = json.dumps(folder.statement, sort_keys=True, ensure_ascii=True)
+    export = _folder_rows(folder)
+    statement_text = json.dumps(folder.statement, sort_keys=True, ensure_ascii=True)
     population, software = str(folder.statement["population"]), folder.statement["software"]
     files = tuple(sorted(folder.checksums.items()))
-    statement = StatementRecord(population, claim, files, json.dumps(software, sort_keys=True), at=_newest_date(found))
-    _fill(url, recovered(found, statement, at=at.isoformat()))
-    return sum(isinstance(row, ReleaseRecord) for row in found.rows)
+    record = StatementRecord(
+        population, statement_text, files, json.dumps(software, sort_keys=True), at=_newest_date(export)
+    )
+    _fill(url, recovered(export, record, at=at.isoformat()))
+    return sum(isinstance(row, ReleaseRecord) for row in export.rows)
 
 
 def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
     """Return the rows that a verified folder carries, if they are of the ledger that its statement names."""
     if ROWS not in folder.checksums:
         raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
-    found = read_lines(_read_text(folder.path / ROWS))
-    if {"id": found.ledger, "head": found.head} != folder.statement["ledger"]:
+    export = read_lines(_read_text(folder.path / ROWS))
+    if {"id": export.ledger, "head": export.head} != folder.statement["ledger"]:
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
-    marks = [mark_of(row) for row in found.rows if isinstance(row, StatementRecord)]
-    if not all(isinstance(mark, RecoveryRecord) for mark in marks):
+    recovery_records = [mark_of(row) for row in export.rows if isinstance(row, StatementRecord)]
+    if not all(isinstance(mark, RecoveryRecord) for mark in recovery_records):
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
-    return found
+    return export
 
 
-def _newest_date(found: LedgerExport) -> str:
-    return max((row.published_on for row in found.rows if isinstance(row, ReleaseRecord)), default=found.rows[0].at)
+def _newest_date(export: LedgerExport) -> str:
+    return max((row.published_on for row in export.rows if isinstance(row, ReleaseRecord)), default=export.rows[0].at)
 
 
 def _fill(url: str, rows: tuple[Row, ...]) -> None:

@@ -87,25 +87,28 @@ class ReleaseFolder:
     def statement(self) -> dict[str, Any]:
         """Return the statement."""
         try:
-            claim = json.loads((self.path / STATEMENT).read_bytes())
+            statement = json.loads((self.path / STATEMENT).read_bytes())
         except (OSError, ValueError):
             raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
-        if not isinstance(claim, dict):
+        if not isinstance(statement, dict):
             raise InputError(f"{STATEMENT} is no statement; ask for the release again")
-        return claim
+        return statement
 
     @property
     def checksums(self) -> dict[str, str]:
         """Return the SHA-256 of each file by its name, as the folder lists them."""
-        return {name: digest for digest, _, name in (line.partition("  ") for line in self._listed().split("\n")[:-1])}
+        return {
+            name: digest
+            for digest, _, name in (line.partition("  ") for line in self._checksum_text().split("\n")[:-1])
+        }
 
-    def _listed(self) -> str:
+    def _checksum_text(self) -> str:
         try:
             return (self.path / SUMS).read_bytes().decode("ascii")
         except (OSError, UnicodeDecodeError):
             raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
 
-    def beside(self) -> tuple[str, ...]:
+    def other_files(self) -> tuple[str, ...]:
         """Return the names of what else lies in the folder: a user may keep it there, and nobody vouches for it."""
         return tuple(sorted(path.name for path in self.path.iterdir() if not is_release_file(path.name)))
 
@@ -116,121 +119,129 @@ class ReleaseFolder:
             InputError: which file or figure is not as it was published.
         """
         self._verify_sums()
-        claim = self.statement
-        if claim.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
+        statement = self.statement
+        if statement.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a form that this agedp does not know; update agedp")
         try:
-            rows = [row for name, table in self.averages().items() for row in check_averages(name, table, claim)]
+            rows = [row for name, table in self.averages().items() for row in check_averages(name, table, statement)]
             rows += [
-                row for name, table in self.distributions().items() for row in check_distribution(name, table, claim)
+                row
+                for name, table in self.distributions().items()
+                for row in check_distribution(name, table, statement)
             ]
-            _check_statement(claim, rows)
-            self._verify_rows(claim, [published_value(row) for row in rows])
-            _check_words((self.path / WORDS).read_text(encoding="utf-8"), claim)
+            _check_statement(statement, rows)
+            self._verify_rows(statement, [published_value(row) for row in rows])
+            _check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"its figures and {STATEMENT} do not carry what a release carries") from None
-        self._verify_package(claim)
+        self._verify_package(statement)
 
     def _verify_sums(self) -> None:
-        listed, wanted = self._listed(), self.checksums
-        figures = [name for name in wanted if name.startswith((MEANS, DISTRIBUTION))]
-        if not figures or not {STATEMENT, WORDS} <= set(wanted):
+        listed, expected = self._checksum_text(), self.checksums
+        tables = [name for name in expected if name.startswith((MEANS, DISTRIBUTION))]
+        if not tables or not {STATEMENT, WORDS} <= set(expected):
             raise InputError(f"{SUMS} does not name every file of a release")
-        if listed != "".join(f"{digest}  {name}\n" for name, digest in wanted.items()):
+        if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):
             raise InputError(f"{SUMS} is not written as it was published; ask for the release again")
-        for name, digest in wanted.items():
+        for name, digest in expected.items():
             path = self.path / Path(name).name
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
                 raise InputError(f"{Path(name).name} is not the file that was published; ask for the release again")
-        found = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
-        if beside := sorted(found - set(wanted) - {SUMS}):
+        names = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
+        if unlisted := sorted(names - set(expected) - {SUMS}):
             raise InputError(
-                f"{', '.join(beside)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
+                f"{', '.join(unlisted)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
                 "release again"
             )
 
-    def _verify_rows(self, claim: Mapping[str, Any], told: Sequence[PublishedValue]) -> None:
+    def _verify_rows(self, statement: Mapping[str, Any], published: Sequence[PublishedValue]) -> None:
         """Check the rows of the ledger that the folder carries for its recovery: do they say what the rest says?"""
         if ROWS not in self.checksums:
             return
         try:
-            carried = read_lines((self.path / ROWS).read_text(encoding="utf-8")).rows
+            ledger_rows = read_lines((self.path / ROWS).read_text(encoding="utf-8")).rows
         except (LedgerError, UnicodeDecodeError) as error:
             raise InputError(f"{ROWS}: {error}") from None
-        contracts = [row for row in carried if isinstance(row, ContractRecord)]
-        releases = [row for row in carried if isinstance(row, ReleaseRecord)]
-        if {row.population for row in contracts} | {row.population for row in releases} != {claim["population"]}:
+        contracts = [row for row in ledger_rows if isinstance(row, ContractRecord)]
+        releases = [row for row in ledger_rows if isinstance(row, ReleaseRecord)]
+        if {row.population for row in contracts} | {row.population for row in releases} != {statement["population"]}:
             raise InputError(f"{ROWS} and {STATEMENT} are of different populations")
-        if not contracts or contracts[-1].promise != canonical(claim["contract"]):
+        if not contracts or contracts[-1].promise != canonical(statement["contract"]):
             raise InputError(f"{ROWS} and {STATEMENT} hold different contracts")
         if not {row.contract for row in releases} <= {row.hash for row in contracts}:
             raise InputError(f"{ROWS} lacks a contract that its releases name")
-        if day := first_differing_day(told, ledger_values(releases, contracts)):
+        if day := first_differing_day(published, ledger_values(releases, contracts)):
             raise InputError(f"the tables of figures say other values than {ROWS} of {day}; ask for the release again")
 
-    def _verify_package(self, claim: Mapping[str, Any]) -> None:
+    def _verify_package(self, statement: Mapping[str, Any]) -> None:
         """Check the list of files that catalogues read; releases of before there was one have none."""
         listed = set(self.checksums)
         if PACKAGE not in listed:
-            if claim["schema"] not in _WITHOUT_PACKAGE:
+            if statement["schema"] not in _WITHOUT_PACKAGE:
                 raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
             return
         files = {name: (self.path / name).read_bytes() for name in listed - {PACKAGE}}
         try:
-            found = next(datapackage.package_faults(json.loads((self.path / PACKAGE).read_bytes()), claim, files), None)
+            fault = next(
+                datapackage.package_faults(json.loads((self.path / PACKAGE).read_bytes()), statement, files), None
+            )
         except (LookupError, TypeError, ValueError, AttributeError):
             raise InputError(f"{PACKAGE} does not carry what a release carries") from None
-        if found is not None:
-            raise InputError(f"{PACKAGE} {found}; ask for the release again")
+        if fault is not None:
+            raise InputError(f"{PACKAGE} {fault}; ask for the release again")
 
 
-def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Check what the statement says of the days and their losses against the rows."""
     # the groups of a day are one release, its series are several
-    each = {(row["day"].isoformat(), row["of"]): losses.round_nano(row["epsilon"]) for row in rows}
+    losses_by_release = {(row["day"].isoformat(), row["of"]): losses.round_nano(row["epsilon"]) for row in rows}
     spent: dict[str, int] = {}
-    for (day, _), loss in each.items():
+    for (day, _), loss in losses_by_release.items():
         spent[day] = spent.get(day, 0) + loss
     dates = [row["published_on"].isoformat() for row in rows]
-    least = claim["contract"]["population"]["min_households"]
+    min_households = statement["contract"]["population"]["min_households"]
     days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
-    told = {figure["name"]: figure["epsilon"] for figure in claim["figures"] if figure["kind"] == ASSUMPTION_FREE}
-    found = {
+    assumption_free = {
+        bound["name"]: bound["epsilon"] for bound in statement["figures"] if bound["kind"] == ASSUMPTION_FREE
+    }
+    expected = {
         "day": losses.format_epsilon(max(spent.values(), default=0)),
         "total": losses.format_epsilon(sum(spent.values())),
     }
-    sound = (
-        {key: claim["days"][key] for key in days} == days
-        and not set(claim["days"]["skipped"]) & set(spent)
-        and claim["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
-        and all(1 <= row["version"] <= claim["version"] for row in rows)
+    is_consistent = (
+        {key: statement["days"][key] for key in days} == days
+        and not set(statement["days"]["skipped"]) & set(spent)
+        and statement["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
+        and all(1 <= row["version"] <= statement["version"] for row in rows)
         and all(
-            row["households"] >= least for row in rows if row["version"] == claim["version"] and "households" in row
+            row["households"] >= min_households
+            for row in rows
+            if row["version"] == statement["version"] and "households" in row
         )
-        and {name: told[name] for name in found} == found
-        and claim.get("ending", {"spent": told["total"]})["spent"] == told["total"]
-        and all(_is_consistent(figure) for figure in claim["figures"])
+        and {name: assumption_free[name] for name in expected} == expected
+        and statement.get("ending", {"spent": assumption_free["total"]})["spent"] == assumption_free["total"]
+        and all(_is_consistent(bound) for bound in statement["figures"])
     )
-    if not sound:
+    if not is_consistent:
         raise InputError(f"{STATEMENT} says other days or losses than the tables of figures hold")
 
 
-def _is_consistent(figure: Mapping[str, str]) -> bool:
+def _is_consistent(bound: Mapping[str, str]) -> bool:
     """Tell whether a figure's factor, if it has one, is e^epsilon, and its limit no less than it is."""
-    told, limit = figure["epsilon"], figure.get("limit", "")
-    if told == "infinite":
-        return figure.get("factor", told) in ("", told) and limit in ("", "unlimited")
-    if not _EPSILON_TEXT.fullmatch(told):
+    epsilon, limit = bound["epsilon"], bound.get("limit", "")
+    if epsilon == "infinite":
+        return bound.get("factor", epsilon) in ("", epsilon) and limit in ("", "unlimited")
+    if not _EPSILON_TEXT.fullmatch(epsilon):
         return False
-    loss = losses.round_nano(Decimal(told))
-    within = limit in ("", "unlimited") or Decimal(limit) >= Decimal(told)
-    return within and figure.get("factor", "") in ("", odds_factor(loss))
+    loss = losses.round_nano(Decimal(epsilon))
+    is_within_limit = limit in ("", "unlimited") or Decimal(limit) >= Decimal(epsilon)
+    return is_within_limit and bound.get("factor", "") in ("", odds_factor(loss))
 
 
-def _check_words(words: str, claim: Mapping[str, Any]) -> None:
+def _check_words(words: str, statement: Mapping[str, Any]) -> None:
     lines = words.splitlines()
-    for figure in claim["figures"]:
-        start = f"| {figure['name']} | {figure['epsilon']} | {figure['about']} |"
+    for bound in statement["figures"]:
+        start = f"| {bound['name']} | {bound['epsilon']} | {bound['about']} |"
         if not any(line.startswith(start) for line in lines):
             raise InputError(f"{WORDS} gives other figures than {STATEMENT}")
 
@@ -245,12 +256,12 @@ def open_release(path: str | Path) -> ReleaseFolder:
         raise InputError(f"{storage.told(str(path))} is a URL; fetch what lies there into a folder, then name that")
     folder = Path(path)
     try:
-        found = folder.is_dir()
-        if found:
+        exists = folder.is_dir()
+        if exists:
             next(folder.iterdir(), None)
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
-    if not found:
-        said = f"{folder} is no folder; name the release folder itself"
-        raise InputError(said, private=f"{said}{near_file(folder)}")
+    if not exists:
+        message = f"{folder} is no folder; name the release folder itself"
+        raise InputError(message, private=f"{message}{near_file(folder)}")
     return ReleaseFolder(folder)

@@ -49,23 +49,27 @@ def ledger_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRec
     """Return what the tables of these rows say of their draws."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     series = series_by_contract(contracts)
-    found = []
+    values = []
     for row in rows:
         if row.state == "released":
-            when = row.published_on, row.loss, versions[row.contract]
-            of = series[row.contract][row.series]
-            for cell, homes, value in zip(row.cells, row.households, row.values, strict=True):
-                if isinstance(of, Distribution):
-                    group, low, high = of.place(cell)
-                    found.append(
-                        PublishedValue(row.day, group, (float(low), float(high)), row.revision, 0, value, *when)
+            release = row.published_on, row.loss, versions[row.contract]
+            statistic = series[row.contract][row.series]
+            for cell, households, cell_value in zip(row.cells, row.households, row.values, strict=True):
+                if isinstance(statistic, Distribution):
+                    group, low, high = statistic.place(cell)
+                    values.append(
+                        PublishedValue(row.day, group, (float(low), float(high)), row.revision, 0, cell_value, *release)
                     )
                 else:
-                    found.append(PublishedValue(row.day, cell, (), row.revision, homes, value, *when))
-    return found
+                    values.append(PublishedValue(row.day, cell, (), row.revision, households, cell_value, *release))
+    return values
 
 
-def first_differing_day(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> str | None:
+def first_differing_day(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> str | None:
     """Return the first day of which the two do not say the same, None if there is none."""
-    one, other = Counter(published), Counter(kept)
-    return None if one == other else min((one - other) + (other - one)).day
+    published_counts, stored_counts = Counter(published), Counter(stored)
+    return (
+        None
+        if published_counts == stored_counts
+        else min((published_counts - stored_counts) + (stored_counts - published_counts)).day
+    )

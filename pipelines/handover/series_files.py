@@ -34,15 +34,15 @@ class PublishedSeries:
 
 def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
     """Return the series, means first, by first release, then by name; one without a release yet has a file too."""
-    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    terms_by_series: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for contract in contracts:
         for name, terms in meaning_of(contract.promise)["series"].items():
-            found.setdefault((terms["statistic"], name), {})[contract.hash] = terms
+            terms_by_series.setdefault((terms["statistic"], name), {})[contract.hash] = terms
     ordered = []
     for statistic, file in FILES.items():
-        known = [name for kind, name in sorted(found) if kind == statistic]
-        of = [row.series for row in rows if row.contract in found.get((statistic, row.series), {})]
-        for place, name in enumerate(dict.fromkeys([*of, *known])):
-            own = f"{file}.parquet" if place == 0 else f"{file}_{name}.parquet"
-            ordered.append(PublishedSeries(name, statistic, own, found[statistic, name]))
+        in_contracts = [name for kind, name in sorted(terms_by_series) if kind == statistic]
+        released = [row.series for row in rows if row.contract in terms_by_series.get((statistic, row.series), {})]
+        for index, name in enumerate(dict.fromkeys([*released, *in_contracts])):
+            file_name = f"{file}.parquet" if index == 0 else f"{file}_{name}.parquet"
+            ordered.append(PublishedSeries(name, statistic, file_name, terms_by_series[statistic, name]))
     return ordered

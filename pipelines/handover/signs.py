@@ -46,13 +46,13 @@ class ReleaseOrigin(NamedTuple):
     head: str
 
 
-def check_ledger_not_behind(ledger: Ledger, signs: Iterable[ReleaseOrigin]) -> None:
+def check_ledger_not_behind(ledger: Ledger, origins: Iterable[ReleaseOrigin]) -> None:
     """Check that a ledger holds what the files of the release folder beside it were published from.
 
     Raises:
         LedgerBehind: it does not; `agedp ledger recover` restores what the folder carries.
     """
-    if not all(ledger.contains(sign.head) for sign in signs):
+    if not all(ledger.contains(origin.head) for origin in origins):
         raise LedgerBehind(
             "the release folder holds more than the ledger, or comes from another one; put back the newest copy of the "
             "ledger, restore it from the folder (`agedp ledger recover`), or name another folder in [output] release"
@@ -66,25 +66,29 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
         InputError: a file that cannot be read, or a release of which no file tells its origin any more.
     """
     names = _file_names(folder)
-    tellers: dict[str, Callable[[bytes], ReleaseOrigin]] = {
+    parsers: dict[str, Callable[[bytes], ReleaseOrigin]] = {
         STATEMENT: _origin_of_statement,
         ROWS: _origin_of_rows,
         REPORT: _origin_of_report,
     }
-    tellers |= {name: _origin_of_table for name in names if name.endswith(".parquet") and is_release_file(name)}
-    found = {
-        sign for name in tellers if name in names and (sign := _read_origin(folder / name, tellers[name])) is not None
+    parsers |= {name: _origin_of_table for name in names if name.endswith(".parquet") and is_release_file(name)}
+    origins = {
+        origin
+        for name in parsers
+        if name in names and (origin := _read_origin(folder / name, parsers[name])) is not None
     }
-    if not found and (
-        left := sorted(name for name in names & {*_CERTAIN_FILES, PACKAGE} if _is_certainly_release_file(folder / name))
-    ):
-        what = "holds a release none of whose files says from which ledger it comes"
-        raise InputError(
-            f"[output] release {what} ({', '.join(left)}); put back a good copy of one of them, or, if the ledger is "
-            "the newest there is, move them away and run `agedp publish`"
+    if not origins and (
+        undetermined := sorted(
+            name for name in names & {*_CERTAIN_FILES, PACKAGE} if _is_certainly_release_file(folder / name)
         )
-    told_whose = {sign.head for sign in found if sign.population}
-    return frozenset(sign for sign in found if sign.population or sign.head not in told_whose)
+    ):
+        problem = "holds a release none of whose files says from which ledger it comes"
+        raise InputError(
+            f"[output] release {problem} ({', '.join(undetermined)}); put back a good copy of one of them, or, if "
+            "the ledger is the newest there is, move them away and run `agedp publish`"
+        )
+    heads_with_population = {origin.head for origin in origins if origin.population}
+    return frozenset(origin for origin in origins if origin.population or origin.head not in heads_with_population)
 
 
 def _is_certainly_release_file(path: Path) -> bool:
@@ -107,8 +111,8 @@ def list_published_files(folder: Path) -> list[Path]:
 
 def _carries_guarantee(path: Path) -> bool:
     with suppress(OSError, *_DAMAGED):
-        of = _guarantee(path.read_bytes())["of"]
-        return path.name in (f"{DISTRIBUTION}.parquet", f"{MEANS}_{of}.parquet", f"{DISTRIBUTION}_{of}.parquet")
+        series = _guarantee(path.read_bytes())["of"]
+        return path.name in (f"{DISTRIBUTION}.parquet", f"{MEANS}_{series}.parquet", f"{DISTRIBUTION}_{series}.parquet")
     return False
 
 
@@ -136,8 +140,8 @@ def _read_origin(path: Path, origin: Callable[[bytes], ReleaseOrigin]) -> Releas
 
 
 def _unreadable(path: Path, error: OSError) -> InputError:
-    what = f"cannot be read ({error.strerror or type(error).__name__}), so nobody knows what was released"
-    return InputError(f"[output] release {what}; give it back its permissions", private=f"{path}: {what}")
+    problem = f"cannot be read ({error.strerror or type(error).__name__}), so nobody knows what was released"
+    return InputError(f"[output] release {problem}; give it back its permissions", private=f"{path}: {problem}")
 
 
 def _origin_of_statement(content: bytes) -> ReleaseOrigin:
@@ -145,8 +149,8 @@ def _origin_of_statement(content: bytes) -> ReleaseOrigin:
 
 
 def _origin_of_rows(content: bytes) -> ReleaseOrigin:
-    first, *others = content.decode("ascii").splitlines()
-    return _origin(next(filter(None, map(_population, others)), ""), json.loads(first)["head"])
+    header, *lines = content.decode("ascii").splitlines()
+    return _origin(next(filter(None, map(_population, lines)), ""), json.loads(header)["head"])
 
 
 def _population(line: str) -> object:
@@ -156,8 +160,8 @@ def _population(line: str) -> object:
 
 
 def _origin_of_report(content: bytes) -> ReleaseOrigin:
-    found = _REPORT_HEAD.findall(content.decode())
-    return _origin("", found[-1])  # the foot of the page, whatever a title says
+    heads = _REPORT_HEAD.findall(content.decode())
+    return _origin("", heads[-1])  # the foot of the page, whatever a title says
 
 
 def _origin_of_table(content: bytes) -> ReleaseOrigin:
@@ -166,12 +170,12 @@ def _origin_of_table(content: bytes) -> ReleaseOrigin:
 
 def _guarantee(content: bytes) -> dict[str, Any]:
     schema = pq.read_schema(pa.BufferReader(content))
-    said: dict[str, Any] = json.loads((schema.metadata or {})[METADATA_KEY])
-    return said
+    guarantee: dict[str, Any] = json.loads((schema.metadata or {})[METADATA_KEY])
+    return guarantee
 
 
-def _origin_of_mapping(claim: Mapping[str, Any]) -> ReleaseOrigin:
-    return _origin(claim["population"], claim["ledger"]["head"])
+def _origin_of_mapping(mapping: Mapping[str, Any]) -> ReleaseOrigin:
+    return _origin(mapping["population"], mapping["ledger"]["head"])
 
 
 def _origin(population: object, head: object) -> ReleaseOrigin:

@@ -41,48 +41,54 @@ _DAYS_AHEAD: Final = 366
 
 def loss_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
     """Return what these releases come to under the promise and under every other notion that applies."""
-    accounts = [work.run.notion, *(account for notion in NOTIONS for account in notion.compared(work.run))]
-    found = [figure for account in accounts for figure in account.figures(rows, work.terms.envelopes[0], None)]
-    return [*found, *_bounds_of_earlier_models(work, rows, accounts)]
+    accountants = [work.run.notion, *(accountant for notion in NOTIONS for accountant in notion.compared(work.run))]
+    bounds = [
+        bound for accountant in accountants for bound in accountant.figures(rows, work.terms.leakage_bounds[0], None)
+    ]
+    return [*bounds, *_bounds_of_earlier_models(work, rows, accountants)]
 
 
 def _bounds_of_earlier_models(
-    work: Work, rows: Sequence[ReleaseRecord], accounts: Sequence[Accountant]
+    work: Work, rows: Sequence[ReleaseRecord], accountants: Sequence[Accountant]
 ) -> list[LossBound]:
     """Return what earlier models said of the rows that were charged under them, when they were charged.
 
     A model that a contract named while nothing was released binds all the same: what it says of all rows.
     """
-    found = []
-    for model, envelope in work.earlier_models.items():
-        last = max((i for i, row in enumerate(rows) if row.model == model), default=None)
-        charged, said = (rows, "by an earlier model") if last is None else (rows[: last + 1], "as promised")
+    bounds = []
+    for model, leakage_bound in work.earlier_models.items():
+        last_index = max((i for i, row in enumerate(rows) if row.model == model), default=None)
+        charged_rows, suffix = (
+            (rows, "by an earlier model") if last_index is None else (rows[: last_index + 1], "as promised")
+        )
         if len(work.earlier_models) > 1:  # each by a name of its own
-            said += f" ({model[:8]})"
-        of_model = [figure for one in accounts for figure in one.figures(charged, envelope, None)]
-        found += [
-            replace(figure, name=f"{figure.name} {said}", assumption=f"{figure.assumption}, by model {model[:16]}")
-            for figure in of_model
-            if figure.kind == "conditional"
+            suffix += f" ({model[:8]})"
+        model_bounds = [
+            bound for accountant in accountants for bound in accountant.figures(charged_rows, leakage_bound, None)
         ]
-    return found
+        bounds += [
+            replace(bound, name=f"{bound.name} {suffix}", assumption=f"{bound.assumption}, by model {model[:16]}")
+            for bound in model_bounds
+            if bound.kind == "conditional"
+        ]
+    return bounds
 
 
 def other_populations(ledger: Ledger, population: str) -> set[str]:
     """Return the other populations to whom something was promised in the ledger."""
-    return {one.population for one in ledger.contracts()} - {population}
+    return {contract.population for contract in ledger.contracts()} - {population}
 
 
 def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound]:
     """Return what the ledger says of a household that is counted in all its populations; nothing of a single one."""
-    others = other_populations(ledger, population)
-    if not others:
+    populations = other_populations(ledger, population)
+    if not populations:
         return []
-    counted = f"of a household that is counted in all {len(others) + 1} populations of this ledger"
-    about = (f"any one day {counted}", f"all published days {counted}")
+    household = f"of a household that is counted in all {len(populations) + 1} populations of this ledger"
+    scopes = (f"any one day {household}", f"all published days {household}")
     return [
-        replace(figure, name=f"{figure.name} with the other populations", about=said)
-        for figure, said in zip(spent_figures(day_losses(ledger.rows())), about, strict=True)
+        replace(bound, name=f"{bound.name} with the other populations", about=scope)
+        for bound, scope in zip(spent_figures(day_losses(ledger.rows())), scopes, strict=True)
     ]
 
 
@@ -90,43 +96,49 @@ def series_end(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[R
     """Return how long the promise goes on if every day is released when it is due."""
     newest = date.fromisoformat(max(row.published_on for row in rows))
     view = ForecastView(tuple(rows), work.roster, newest, tuple(contracts))
-    found = forecast(ForecastContract(work.promise, work.terms.binding), view, days_ahead=_DAYS_AHEAD)
+    outlook = forecast(ForecastContract(work.promise, work.terms.effective_promise), view, days_ahead=_DAYS_AHEAD)
     total, last = work.run.promise.total_cap, work.run.schedule.last_day
-    so_far = max(row.day for row in rows)
-    if found.stopped:
-        return SeriesEnd(so_far, "broken", total)
-    if found.ended_by_promise:
-        return SeriesEnd(found.last_day.isoformat() if found.last_day else so_far, "promise", total)
-    if last is not None and (found.next_day is None or last < found.next_day + timedelta(days=_DAYS_AHEAD)):
+    newest_day = max(row.day for row in rows)
+    if outlook.stopped:
+        return SeriesEnd(newest_day, "broken", total)
+    if outlook.ended_by_promise:
+        return SeriesEnd(outlook.last_day.isoformat() if outlook.last_day else newest_day, "promise", total)
+    if last is not None and (outlook.next_day is None or last < outlook.next_day + timedelta(days=_DAYS_AHEAD)):
         return SeriesEnd(last.isoformat(), "period", total)
     return SeriesEnd("", "", total)
 
 
 def contract_versions(contracts: Sequence[ContractRecord]) -> list[SoftwareVersion]:
     """Return every contract of a population, with what it changed in the one before it."""
-    texts = [meaning_of(known.promise) for known in contracts]
+    texts = [meaning_of(contract.promise) for contract in contracts]
     changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
-    return [SoftwareVersion(known.at, changed) for known, changed in zip(contracts, changes, strict=True)]
+    return [SoftwareVersion(contract.at, changed) for contract, changed in zip(contracts, changes, strict=True)]
 
 
 def statement_notes(work: Work, ledger: Ledger) -> list[str]:
     """Return what a reader must know of how ledger, roster and model came about."""
     model, schedule = work.run.model, work.run.schedule
     # Once days were released by a roster that was read off the data, that is so for ever.
-    earlier = [json.loads(kept.claim) for kept in ledger.statements(work.population)[-1:]]
-    read_off = work.roster.read_off or any(ROSTER_READ_OFF in claim.get("notes", ()) for claim in earlier)
-    own = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
-    lost = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
+    earlier = [json.loads(record.claim) for record in ledger.statements(work.population)[-1:]]
+    read_off = work.roster.read_off or any(ROSTER_READ_OFF in statement.get("notes", ()) for statement in earlier)
+    includes_released_days = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
+    ledger_notes = ((RECOVERED, ledger.seam() is not None), (TAKEN_OVER, ledger.taken_over()))
     in_force = ledger.contracts(work.population)[-1].promise
-    several = bool(other_populations(ledger, work.population))
+    has_other_populations = bool(other_populations(ledger, work.population))
     unwitnessed = (UNWITNESSED, not names_witness(in_force))
-    said = (*lost, (ROSTER_READ_OFF, read_off), (OWN_DAYS, own), (OVERLAP, several), unwitnessed)
-    return [note for note, holds in said if holds]
+    notes = (
+        *ledger_notes,
+        (ROSTER_READ_OFF, read_off),
+        (OWN_DAYS, includes_released_days),
+        (OVERLAP, has_other_populations),
+        unwitnessed,
+    )
+    return [note for note, applies in notes if applies]
 
 
 def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:
     """Return the periods of all models that were estimated and whose envelopes the ledger carries, oldest first."""
-    models = (meaning_of(known.promise).get("model", {}) for known in contracts)
+    models = (meaning_of(contract.promise).get("model", {}) for contract in contracts)
     periods = [model["period"] for model in models if model.get("source") == "estimated"]
     return sorted({f"{first} to {last}" for first, last in periods})
 
@@ -136,15 +148,17 @@ def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[Rel
 
     States of a model that has other cuts, or another step, are not those that the newest one is of.
     """
-    terms = {known.hash: meaning_of(known.promise) for known in contracts}
+    terms = {contract.hash: meaning_of(contract.promise) for contract in contracts}
     newest = _state_terms(terms[contracts[-1].hash])
-    counted = set()
+    state_terms = set()
     for row in rows:
         if row.state == "released":
-            told = terms[row.contract]
+            contract_terms = terms[row.contract]
             # contracts of an earlier agedp do not say what a distribution counts: readings
-            counted.add(_state_terms(told) if told["series"][row.series].get("values") == "states" else None)
-    return not counted <= {newest}, bool(counted - {None})
+            state_terms.add(
+                _state_terms(contract_terms) if contract_terms["series"][row.series].get("values") == "states" else None
+            )
+    return not state_terms <= {newest}, bool(state_terms - {None})
 
 
 def _state_terms(terms: Mapping[str, Any]) -> str:
@@ -158,15 +172,17 @@ def represented_states(terms: Mapping[str, Any]) -> dict[str, Any]:
     states = states_in(terms)
     if states is None:
         return {}
-    ends, middles = ([exact_text(Decimal(wh) / 1000) for wh in each] for each in (states.edges_wh, states.counts_as_wh))
-    return {"step": states.step, "edges_kwh": ends, "counts_as_kwh": middles}
+    edges_kwh, values_kwh = (
+        [exact_text(Decimal(wh) / 1000) for wh in values_wh] for values_wh in (states.edges_wh, states.counts_as_wh)
+    )
+    return {"step": states.step, "edges_kwh": edges_kwh, "counts_as_kwh": values_kwh}
 
 
 def newest_head(ledger: Ledger) -> str:
     """Return the hash of the newest row that is no statement: a statement cannot name the row that it becomes."""
-    heads = {row.seq: row.hash for row in ledger.rows()}
-    heads |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
-    return heads[max(heads)]
+    hashes = {row.seq: row.hash for row in ledger.rows()}
+    hashes |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
+    return hashes[max(hashes)]
 
 
 def release_titles(work: Work) -> dict[str, str]:

@@ -25,13 +25,13 @@ _KEY = ("population", "day", "series", "cell")
 class CellTable:
     """What is noted of each cell: a schema that begins with whose and which it is, and what fills the rest of a line.
 
-    `helps` says what the user can do if the table is damaged; `told` yields the lines of a release, without whose they
+    `helps` says what the user can do if the table is damaged; `rows_of_release` yields the lines of a release, without whose they
     are; none if it is of another statistic.
     """
 
     schema: pa.Schema
     helps: str
-    told: Callable[[ReleaseRecord, DailySum], Iterable[TableRow]]
+    rows_of_release: Callable[[ReleaseRecord, DailySum], Iterable[TableRow]]
 
     def read(self, path: Path) -> list[TableRow]:
         """Return the lines of the table, none if there is none yet.
@@ -57,10 +57,17 @@ class CellTable:
         with locks.alone(path.parent):
             lines = {_row_key(line): line for line in self.read(path)}
             for row in rows:
-                true = sums.get((date.fromisoformat(row.day), row.series))
-                if true is not None and row.state == "released":
-                    named = {"population": row.population, "day": date.fromisoformat(row.day), "series": row.series}
-                    lines |= {_row_key(line): line for line in ({**named, **told} for told in self.told(row, true))}
+                daily_sum = sums.get((date.fromisoformat(row.day), row.series))
+                if daily_sum is not None and row.state == "released":
+                    key_columns = {
+                        "population": row.population,
+                        "day": date.fromisoformat(row.day),
+                        "series": row.series,
+                    }
+                    lines |= {
+                        _row_key(line): line
+                        for line in ({**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum))
+                    }
             if lines:
                 folders.write_table(path, tables.of_lines(self.schema, [lines[key] for key in sorted(lines)]))
 

@@ -16,11 +16,11 @@ from pipelines.aggregate import DailySum
 from pipelines.notes.cell_notes import CellTable, TableRow
 
 
-def _state_rows(row: ReleaseRecord, true: DailySum) -> Iterator[TableRow]:
-    for group, states_wh in true.states_wh.items():
-        if set(true.series.cells(group)) <= set(row.cells):  # the small ones are not released
-            households = true.households[group]
-            means = {"readings_kwh": true.readings_wh[group], "states_kwh": states_wh}
+def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
+    for group, states_wh in daily_sum.states_wh.items():
+        if set(daily_sum.series.cells(group)) <= set(row.cells):  # the small ones are not released
+            households = daily_sum.households[group]
+            means = {"readings_kwh": daily_sum.readings_wh[group], "states_kwh": states_wh}
             kwh = {name: wh / (1000.0 * households) for name, wh in means.items()}
             yield {"cell": group, "households": households, **kwh}
 

@@ -15,11 +15,11 @@ from pipelines.aggregate import DailySum
 from pipelines.notes.cell_notes import CellTable, TableRow
 
 
-def _coverage_rows(row: ReleaseRecord, true: DailySum) -> Iterator[TableRow]:
+def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
     released = set(row.cells)
-    for group, households in true.households.items():
-        if released.issuperset(true.series.cells(group)):  # the small ones are not released
-            counts = {"usable": true.usable[group], "clamped": true.clamped[group]}
+    for group, households in daily_sum.households.items():
+        if released.issuperset(daily_sum.series.cells(group)):  # the small ones are not released
+            counts = {"usable": daily_sum.usable[group], "clamped": daily_sum.clamped[group]}
             yield {"cell": group, "households": households, **counts}
 
 

@@ -56,28 +56,28 @@ class RosterDigest:
 
     def digest(self, day: date, column: str | None) -> str:
         """Return the SHA-256 of who is counted on a day; with a column, of who is in which of its groups."""
-        key = self._stretch(day), column
+        key = self._interval_index(day), column
         if key not in self._digests:
-            lines = self._of_rows(column)
+            lines = self._row_keys(column)
             members = sorted(lines[row] for row in np.flatnonzero(self._roster.on(day)))
             self._digests[key] = hashlib.sha256(b"\n".join(members)).hexdigest()
         return self._digests[key]
 
     def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
         """Return the groups of a column on a day and how many households each has."""
-        key = self._stretch(day), by
+        key = self._interval_index(day), by
         if key not in self._cells:
             self._cells[key] = self._roster.cells(day, by)
         return self._cells[key]
 
-    def _stretch(self, day: date) -> int:
+    def _interval_index(self, day: date) -> int:
         return int(np.searchsorted(self._changes, (day - date(1970, 1, 1)).days, side="right"))
 
-    def _of_rows(self, column: str | None) -> list[bytes]:
+    def _row_keys(self, column: str | None) -> list[bytes]:
         if column not in self._lines:
             ids = [self._roster.ids[code] for code in self._roster.household]
             groups = [] if column is None else [self._roster.groups[column]]
-            self._lines[column] = [json.dumps(each).encode() for each in zip(ids, *groups, strict=True)]
+            self._lines[column] = [json.dumps(entry).encode() for entry in zip(ids, *groups, strict=True)]
         return self._lines[column]
 
 
@@ -90,23 +90,26 @@ class RosterHistory:
     ledger: str
     rehearsal: bool
 
-    def require_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
+    def check_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
         """Check that a ledger with these rows holds every day that was released to the population for good.
 
         Raises:
             LedgerBehind: the first day that it lacks.
         """
-        held = {row.day for row in rows}
-        lines = () if self.rehearsal else self._read().values()
-        released = {line["day"].isoformat() for line in lines if self._is_ours(line)}
-        if released - held:
+        ledger_days = {row.day for row in rows}
+        rows_on_file = () if self.rehearsal else self._read().values()
+        released = {
+            row_on_file["day"].isoformat() for row_on_file in rows_on_file if self._binds_population(row_on_file)
+        }
+        if released - ledger_days:
             raise LedgerBehind(
-                f"{min(released - held)} was released to {self.population!r} from another ledger, or a newer copy of "
+                f"{min(released - ledger_days)} was released to {self.population!r} from another ledger, or a newer "
+                "copy of "
                 "this one: put that ledger back, or import or recover it; to start anew, name another [output] "
                 "confidential folder or another population"
             )
 
-    def require_unchanged(
+    def check_unchanged(
         self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
     ) -> None:
         """Compare the roster with that of every released day.
@@ -114,12 +117,12 @@ class RosterHistory:
         Raises:
             Refused: the first released day on which it counts other households, or groups them otherwise.
         """
-        lines, promises = self._read(), _contract_texts(contracts)
-        for day, of_day in _released_by_day(rows).items():
-            noted = self._noted(lines, day)
-            if noted is not None:
-                _check_same_roster(counted, noted)
-            elif not all(_has_same_counts(counted, row, promises[row.contract]) for row in of_day):
+        lines, contract_texts = self._read(), _contract_texts(contracts)
+        for day, day_rows in _released_by_day(rows).items():
+            recorded = self._recorded(lines, day)
+            if recorded is not None:
+                _check_same_roster(counted, recorded)
+            elif not all(_has_same_counts(counted, row, contract_texts[row.contract]) for row in day_rows):
                 raise Refused(_roster_changed_text(day))
 
     def before_draw(self, counted: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
@@ -133,13 +136,16 @@ class RosterHistory:
             if written and written[-1] == _file_identity(self.path):
                 return
             with locks.alone(self.path.parent):
-                lines, begun = self._read(), _released_by_day(history)
-                if day in begun:  # by a run that was killed, or by another one just now
-                    if (noted := self._noted(lines, day)) is not None:
-                        _check_same_roster(counted, noted)
+                lines, released = self._read(), _released_by_day(history)
+                if day in released:  # by a run that was killed, or by another one just now
+                    if (recorded := self._recorded(lines, day)) is not None:
+                        _check_same_roster(counted, recorded)
                     return
-                ahead = [one for one in days if one not in begun]
-                lines |= {self._key(one): self._line(counted, one, columns, released=False) for one in ahead}
+                coming_days = [coming_day for coming_day in days if coming_day not in released]
+                lines |= {
+                    self._key(coming_day): self._roster_row(counted, coming_day, columns, released=False)
+                    for coming_day in coming_days
+                }
                 _write(self.path, lines)
                 written.append(_file_identity(self.path))
 
@@ -147,13 +153,15 @@ class RosterHistory:
 
     def settle(self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
         """Mark the days of these rows as released, and note those of which there is no note."""
-        promises = _contract_texts(contracts)
+        contract_texts = _contract_texts(contracts)
         with locks.alone(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
-            for day, of_day in _released_by_day(rows).items():
-                columns = {_group_column(row, promises[row.contract]) for row in of_day} - {None}
-                lines.setdefault(self._key(day), self._line(counted, day, sorted(map(str, columns)), released=True))
+            for day, day_rows in _released_by_day(rows).items():
+                columns = {_group_column(row, contract_texts[row.contract]) for row in day_rows} - {None}
+                lines.setdefault(
+                    self._key(day), self._roster_row(counted, day, sorted(map(str, columns)), released=True)
+                )
                 lines[self._key(day)]["released"] = True
             if lines != before:
                 _write(self.path, lines)
@@ -161,7 +169,7 @@ class RosterHistory:
     def _key(self, day: date) -> _Key:
         return self.population, self.ledger, day
 
-    def _line(self, counted: RosterDigest, day: date, columns: Sequence[str], *, released: bool) -> _RosterRow:
+    def _roster_row(self, counted: RosterDigest, day: date, columns: Sequence[str], *, released: bool) -> _RosterRow:
         groups = {column: counted.digest(day, column) for column in columns if counted.has(column)}
         return {
             "population": self.population,
@@ -176,15 +184,15 @@ class RosterHistory:
     def _read(self) -> dict[_Key, _RosterRow]:
         return read_content(self.path, _parse, FileKind.SOURCE, advice=_ADVICE).value or {}
 
-    def _is_ours(self, line: _RosterRow) -> bool:
+    def _binds_population(self, line: _RosterRow) -> bool:
         return line["population"] == self.population and line["released"] and not line["rehearsal"]
 
-    def _noted(self, lines: Mapping[_Key, _RosterRow], day: date) -> _RosterRow | None:
+    def _recorded(self, lines: Mapping[_Key, _RosterRow], day: date) -> _RosterRow | None:
         """Return what is noted of a day that this ledger holds; a recovered ledger's under the id of the lost one."""
-        own = lines.get(self._key(day))
-        if own is not None or self.rehearsal:
-            return own
-        return next((line for key, line in lines.items() if key[2] == day and self._is_ours(line)), None)
+        recorded = lines.get(self._key(day))
+        if recorded is not None or self.rehearsal:
+            return recorded
+        return next((line for key, line in lines.items() if key[2] == day and self._binds_population(line)), None)
 
 
 def _parse(path: Path) -> dict[_Key, _RosterRow]:
@@ -204,15 +212,15 @@ def _has_group_digests(line: _RosterRow) -> bool:
 
 
 def _released_by_day(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
-    found: dict[str, list[ReleaseRecord]] = {}
+    by_day: dict[str, list[ReleaseRecord]] = {}
     for row in rows:
         if row.state == "released":
-            found.setdefault(row.day, []).append(row)
-    return {date.fromisoformat(day): found[day] for day in sorted(found)}
+            by_day.setdefault(row.day, []).append(row)
+    return {date.fromisoformat(day): by_day[day] for day in sorted(by_day)}
 
 
 def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
-    return {one.hash: meaning_of(one.promise) for one in contracts}
+    return {contract.hash: meaning_of(contract.promise) for contract in contracts}
 
 
 def _group_column(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
@@ -220,12 +228,12 @@ def _group_column(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
     return by
 
 
-def _check_same_roster(counted: RosterDigest, noted: Mapping[str, Any]) -> None:
+def _check_same_roster(counted: RosterDigest, recorded: Mapping[str, Any]) -> None:
     """Compare a day with its note; groups that no series is published by any more may have left the roster."""
-    day = noted["day"]
-    if counted.digest(day, None) != noted["members"]:
+    day = recorded["day"]
+    if counted.digest(day, None) != recorded["members"]:
         raise Refused(_roster_changed_text(day))
-    for column, digest in json.loads(noted["groups"]).items():
+    for column, digest in json.loads(recorded["groups"]).items():
         if counted.has(column) and counted.digest(day, column) != digest:
             raise Refused(
                 f"the roster's column {column!r} groups the households of {day}, a day that is released, otherwise "
@@ -235,13 +243,17 @@ def _check_same_roster(counted: RosterDigest, noted: Mapping[str, Any]) -> None:
 
 def _has_same_counts(counted: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
     """Tell whether the roster counts as many households in each cell as were counted."""
-    day, by, least = date.fromisoformat(row.day), _group_column(row, promise), promise["population"]["min_households"]
+    day, by, min_households = (
+        date.fromisoformat(row.day),
+        _group_column(row, promise),
+        promise["population"]["min_households"],
+    )
     # a distribution names its groups once for each range
-    told = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
+    released = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
     if by is not None and not counted.has(by):  # nobody knows how many were in groups too small to publish
-        return sum(number for _, number in counted.cells(day, None)) >= sum(told.values())
-    large = {cell: number for cell, number in counted.cells(day, by) if number >= least}
-    return large == told
+        return sum(number for _, number in counted.cells(day, None)) >= sum(released.values())
+    published = {cell: number for cell, number in counted.cells(day, by) if number >= min_households}
+    return published == released
 
 
 def _roster_changed_text(day: date) -> str:
@@ -253,10 +265,10 @@ def _roster_changed_text(day: date) -> str:
 
 def _file_identity(path: Path) -> tuple[int, ...] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _write(path: Path, lines: Mapping[_Key, _RosterRow]) -> None:

@@ -16,19 +16,26 @@ from pipelines.aggregate import DailySum
 from pipelines.notes.cell_notes import CellTable, TableRow
 
 
-def _mean_rows(row: ReleaseRecord, true: DailySum) -> Iterator[TableRow]:
-    if true.series.statistic == "mean":
+def _mean_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
+    if daily_sum.series.statistic == "mean":
         for group, value, households in zip(row.cells, row.values, row.households, strict=True):
-            per_home = 1000.0 * households
-            means = {"true_mean_kwh": true.exact[group][0] / per_home, "released_mean_kwh": value / per_home}
+            wh_per_kwh_mean = 1000.0 * households
+            means = {
+                "true_mean_kwh": daily_sum.exact[group][0] / wh_per_kwh_mean,
+                "released_mean_kwh": value / wh_per_kwh_mean,
+            }
             yield {"cell": group, "households": households, **means}
 
 
-def _count_rows(row: ReleaseRecord, true: DailySum) -> Iterator[TableRow]:
-    if not isinstance(true.series, Distribution) or not true.series.holds(row.cells):
+def _count_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
+    if not isinstance(daily_sum.series, Distribution) or not daily_sum.series.holds(row.cells):
         return  # with other bins its true counts are not to be had
-    groups = true.exact.items()
-    exact = {cell: n for group, counts in groups for cell, n in zip(true.series.cells(group), counts, strict=True)}
+    groups = daily_sum.exact.items()
+    exact = {
+        cell: count
+        for group, counts in groups
+        for cell, count in zip(daily_sum.series.cells(group), counts, strict=True)
+    }
     for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
         counts = {"true_households": exact[cell], "released_households": value}
         yield {"cell": cell, "households": households, **counts}

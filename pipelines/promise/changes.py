@@ -43,9 +43,9 @@ def day_to_day_change(rows: Sequence[ReleaseRecord]) -> DayToDayChange:
     squares = np.array(_squared_changes(rows))
     if squares.size < _MIN_PAIRS:
         return DayToDayChange(DEFAULT_CHANGE_KWH)
-    mean, apart = float(squares.mean()), squares - squares.mean()
+    mean, deviations = float(squares.mean()), squares - squares.mean()
     # neighbouring differences share the noise of a day
-    variance = float(apart @ apart + 2 * max(0.0, float(apart[1:] @ apart[:-1]))) / squares.size
+    variance = float(deviations @ deviations + 2 * max(0.0, float(deviations[1:] @ deviations[:-1]))) / squares.size
     error = math.sqrt(variance / squares.size)
     if mean <= 0 or mean < _MIN_STANDARD_ERRORS * error:
         return DayToDayChange(DEFAULT_CHANGE_KWH)
@@ -56,18 +56,20 @@ def _squared_changes(rows: Sequence[ReleaseRecord]) -> list[float]:
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: row.day)
     if not released:
         return []
-    newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
-    group = min(newest, key=lambda cell: (newest[cell], cell))
-    days = [(date.fromisoformat(row.day), *_mean_and_variance(row, group)) for row in released if group in row.cells]
+    households_by_cell = dict(zip(released[-1].cells, released[-1].households, strict=True))
+    group = min(households_by_cell, key=lambda cell: (households_by_cell[cell], cell))
+    daily_means = [
+        (date.fromisoformat(row.day), *_mean_and_variance(row, group)) for row in released if group in row.cells
+    ]
     return [
-        (mean - mean_before) ** 2 - variance - variance_before
-        for (before, mean_before, variance_before), (day, mean, variance) in pairwise(days)
-        if (day - before).days == 1
+        (mean - previous_mean) ** 2 - variance - previous_variance
+        for (previous_day, previous_mean, previous_variance), (day, mean, variance) in pairwise(daily_means)
+        if (day - previous_day).days == 1
     ]
 
 
 def _mean_and_variance(row: ReleaseRecord, group: str) -> tuple[float, float]:
     """Return a group's mean [kWh a home], and the variance of its noise."""
     i = row.cells.index(group)
-    per_home = 1000.0 * row.households[i]
-    return row.values[i] / per_home, (noise.standard_deviation(row.scale) / per_home) ** 2
+    wh_per_kwh_mean = 1000.0 * row.households[i]
+    return row.values[i] / wh_per_kwh_mean, (noise.standard_deviation(row.scale) / wh_per_kwh_mean) ** 2

@@ -71,7 +71,7 @@ class Frontier:
 
     choices: tuple[SchedulePoint, ...]
     series: str
-    homes: int
+    households: int
     method: Method
     target: float | None
     change: DayToDayChange
@@ -87,7 +87,7 @@ def compute_frontier(work: Work) -> Frontier:
         raise RunFileError("there is no frontier of age and risk without a [model]: nothing is credited for age")
     rows = _rows(work)
     search = _FrontierSearch(work.run, work.model.envelope, work.roster, rows)
-    return search.found()
+    return search.frontier()
 
 
 def _rows(work: Work) -> Sequence[ReleaseRecord]:
@@ -98,25 +98,27 @@ def _rows(work: Work) -> Sequence[ReleaseRecord]:
 class _FrontierSearch:
     """Risk and error as functions of age, interval and loss, for one run file."""
 
-    def __init__(self, run: RunFile, envelope: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]) -> None:
-        means = [(name, one) for name, one in run.series.items() if one.statistic == "mean"]
+    def __init__(
+        self, run: RunFile, leakage_bound: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]
+    ) -> None:
+        means = [(name, series) for name, series in run.series.items() if series.statistic == "mean"]
         if not means:
             raise RunFileError("a frontier is of the error of a mean; the run file publishes none")
-        self.run, self.envelope, (self.name, self.series) = run, envelope, means[0]
+        self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]
         promise = run.promise
         self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.sharpest  # type: ignore[union-attr]
-        self.homes = smallest_group_size(self.series, roster, run.schedule.first_day)
-        if self.homes < 1:
+        self.households = smallest_group_size(self.series, roster, run.schedule.first_day)
+        if self.households < 1:
             raise RunFileError("no home is on the roster on [schedule] first_day; there is no error to compare")
         self.share = float(run.shares[self.name])
         self.cap = to_float(promise.day_cap)
         self.change = day_to_day_change([row for row in rows if row.series == self.name])
-        self.horizon = min(HORIZON_DAYS, max(1, int(envelope.ages[-1]) // envelope.steps_per_day + 1))
+        self.horizon = min(HORIZON_DAYS, max(1, int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day + 1))
         self.peak = lru_cache(maxsize=None)(self._peak)
 
     def noise_kwh(self, loss: float) -> float:
         scale = self.series.clamp_wh / (self.share * loss)
-        return noise.standard_deviation(scale) / (1000.0 * self.homes)
+        return noise.standard_deviation(scale) / (1000.0 * self.households)
 
     def error(self, total_days: float, loss: float) -> float:
         return math.hypot(self.noise_kwh(loss), math.sqrt(total_days) * self.change.kwh)
@@ -126,29 +128,31 @@ class _FrontierSearch:
         return self.peak(loss, self._tabulated(age), self._tabulated(interval), interval)
 
     def _tabulated(self, days: int) -> int:
-        below = [int(age) for age in self.envelope.ages if age <= days * self.envelope.steps_per_day]
-        return below[-1] if below else 0
+        smaller_ages = [int(age) for age in self.leakage_bound.ages if age <= days * self.leakage_bound.steps_per_day]
+        return smaller_ages[-1] if smaller_ages else 0
 
     def _peak(self, loss: float, age: int, gap: int, interval: int) -> float:
-        envelope, how = self.envelope, {"direction": "backward", "method": self.method}
-        if envelope.assume != "markov":
-            return self._summed(loss, age, interval)
-        composed = envelope.supremum(gap, loss, **how) if gap else math.inf
-        return float(envelope(age, composed, **how)) if age else composed
+        leakage_bound, options = self.leakage_bound, {"direction": "backward", "method": self.method}
+        if leakage_bound.assume != "markov":
+            return self._sum_of_releases(loss, age, interval)
+        composed = leakage_bound.supremum(gap, loss, **options) if gap else math.inf
+        return float(leakage_bound(age, composed, **options)) if age else composed
 
-    def _summed(self, loss: float, age: int, interval: int) -> float:
+    def _sum_of_releases(self, loss: float, age: int, interval: int) -> float:
         """Return what the period's releases come to without a joint law: the sum, less what the oldest one forgot."""
         releases = self._releases(loss, interval)
         if releases is None:
             return math.inf
-        oldest = age + (releases - 1) * interval * self.envelope.steps_per_day
-        left = float(self.envelope(oldest, loss, direction="backward", method=self.method)) if oldest else loss
-        return (releases - 1) * loss + left
+        oldest = age + (releases - 1) * interval * self.leakage_bound.steps_per_day
+        oldest_leakage = (
+            float(self.leakage_bound(oldest, loss, direction="backward", method=self.method)) if oldest else loss
+        )
+        return (releases - 1) * loss + oldest_leakage
 
     def _releases(self, loss: float, interval: int) -> int | None:
         """Return how many releases there will be by the period and the total, None if neither ends them."""
-        found = self._end(loss, interval)
-        return found[0] if found else None
+        end = self._end(loss, interval)
+        return end[0] if end else None
 
     def _end(self, loss: float, interval: int) -> tuple[int, str] | None:
         """Return after how many releases the series ends, and what ends it first; None if nothing does."""
@@ -158,34 +162,36 @@ class _FrontierSearch:
             ends.append((max(1, int(to_float(total) / loss)), "epsilon_total"))
         return min(ends, default=None)
 
-    def found(self) -> Frontier:
-        own = self._promised()
-        target = None if own is None else own.risk
+    def frontier(self) -> Frontier:
+        promised = self._promised()
+        target = None if promised is None else promised.risk
         lowest, highest = self.error(1, self.cap), self.error(self.horizon, self.cap / _SMALLEST_CAP_DIVISOR)
-        allowed = [lowest * (highest / lowest) ** (i / (_ROWS - 1)) for i in range(_ROWS)]
-        plans = frontier(self.risk, self.error, max_penalties=allowed, horizon=self.horizon, max_loss=self.cap)
-        choices = [self._choice(plan) for plan in plans if plan is not None]
-        if own is not None:
-            best = self._within(own.risk)
-            same = best is not None and best.age_days == own.age_days and math.isclose(best.loss, own.loss)
-            choices += [replace(own, cheapest=same)]
-            choices += [best] if best is not None and not same else []
-        ordered = tuple(sorted(set(choices), key=lambda one: (one.error_kwh, one.risk, one.promised)))
-        return Frontier(ordered, self.name, self.homes, self.method, target, self.change)
+        error_limits = [lowest * (highest / lowest) ** (i / (_ROWS - 1)) for i in range(_ROWS)]
+        plans = frontier(self.risk, self.error, max_penalties=error_limits, horizon=self.horizon, max_loss=self.cap)
+        points = [self._schedule_point(plan) for plan in plans if plan is not None]
+        if promised is not None:
+            best = self._cheapest_daily(promised.risk)
+            is_cheapest = (
+                best is not None and best.age_days == promised.age_days and math.isclose(best.loss, promised.loss)
+            )
+            points += [replace(promised, cheapest=is_cheapest)]
+            points += [best] if best is not None and not is_cheapest else []
+        ordered = tuple(sorted(set(points), key=lambda point: (point.error_kwh, point.risk, point.promised)))
+        return Frontier(ordered, self.name, self.households, self.method, target, self.change)
 
-    def _within(self, risk: float) -> SchedulePoint | None:
+    def _cheapest_daily(self, risk: float) -> SchedulePoint | None:
         """Return the daily schedule of least error whose risk is at most this."""
         if not math.isfinite(risk):
             return None
         plan = cheapest(self.risk, self.error, max_risk=risk, horizon=self.horizon, max_loss=self.cap, max_interval=1)
-        return None if plan is None else self._choice(plan, cheapest=True)
+        return None if plan is None else self._schedule_point(plan, cheapest=True)
 
     def _promised(self) -> SchedulePoint | None:
         """Return what the run file promises now, one release a day; None if it spends no constant loss."""
         promise = self.run.promise
         if not isinstance(promise, AgeDependent):
             return None
-        loss = to_float(promise.planned({}, self.run.schedule.first_day.isoformat(), self.envelope))
+        loss = to_float(promise.planned({}, self.run.schedule.first_day.isoformat(), self.leakage_bound))
         if not loss:
             return None
         age = promise.age_days
@@ -195,13 +201,13 @@ class _FrontierSearch:
             if risk > target * (1 + _ROUNDING):  # the first loss is no daily one: what is released adds up
                 return None
             risk = target
-        return self._choice(AgePlan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
+        return self._schedule_point(AgePlan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
 
-    def _choice(self, plan: AgePlan, *, promised: bool = False, cheapest: bool = False) -> SchedulePoint:
+    def _schedule_point(self, plan: AgePlan, *, promised: bool = False, cheapest: bool = False) -> SchedulePoint:
         total = self.run.promise.total_cap
         days = None if total is None else int(to_float(total) / plan.loss) * int(plan.interval)
         age, interval = int(plan.age), int(plan.interval)
-        end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
+        series_end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
         return SchedulePoint(
             plan.loss,
             age,
@@ -210,8 +216,8 @@ class _FrontierSearch:
             plan.penalty,
             self.noise_kwh(plan.loss),
             days,
-            None if end is None else end[0] * plan.loss,
-            "" if end is None else end[1],
+            None if series_end is None else series_end[0] * plan.loss,
+            "" if series_end is None else series_end[1],
             promised,
             cheapest,
         )
@@ -219,4 +225,4 @@ class _FrontierSearch:
 
 def smallest_group_size(series: AnySeries, roster: Roster, day: date) -> int:
     """Return how many homes the smallest group of a series has on a day."""
-    return min((number for _, number in roster.cells(day, series.by)), default=0)
+    return min((households for _, households in roster.cells(day, series.by)), default=0)

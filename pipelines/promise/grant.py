@@ -44,37 +44,41 @@ class EffectivePromise:
     """A promise and every model that binds it: what one of the envelopes does not permit is not permitted."""
 
     notion: Notion
-    envelopes: tuple[LeakageBound | None, ...]
+    leakage_bounds: tuple[LeakageBound | None, ...]
 
     def loss(self, history: Sequence[HistoryRow], day: str, published_on: str) -> int:
         """Return what a day may spend, beyond what its rows in `history` have spent, whole 1e-9 epsilon."""
-        return min(self.notion.loss(history, day, envelope, published_on) for envelope in self.envelopes)
+        return min(self.notion.loss(history, day, leakage_bound, published_on) for leakage_bound in self.leakage_bounds)
 
     def admit(self, history: Sequence[HistoryRow], row: HistoryRow) -> None:
         """Raise Refused if `row` after `history` would break the promise."""
-        for envelope in self.envelopes:
-            self.notion.admit(history, row, envelope)
+        for leakage_bound in self.leakage_bounds:
+            self.notion.admit(history, row, leakage_bound)
 
     def review(self, history: Sequence[HistoryRow]) -> None:
         """Raise Refused if what is released already breaks the promise under a model that came or comes later."""
-        for envelope in self.envelopes if len(self.envelopes) > 1 else ():
-            self.notion.review(history, envelope)
+        for leakage_bound in self.leakage_bounds if len(self.leakage_bounds) > 1 else ():
+            self.notion.review(history, leakage_bound)
 
     def broken(self, history: Sequence[HistoryRow]) -> dict[str, str]:
         """Return the parameters of the promise that what is released breaks for ever, with what is the case."""
-        return {key: said for each in self.envelopes for key, said in self.notion.broken(history, each).items()}
+        return {
+            key: reason
+            for leakage_bound in self.leakage_bounds
+            for key, reason in self.notion.broken(history, leakage_bound).items()
+        }
 
-    def grant(
+    def day_budget(
         self, history: Sequence[HistoryRow], day: str, published_on: str, *, share: Fraction = WHOLE_DAY
     ) -> DayBudget:
         """Return what a series with this share of each day is granted: its part, or what the others left of it."""
-        others = [row for row in history if row.day != day]
-        whole = self.loss(others, day, published_on)
-        left = whole if len(others) == len(history) else self.loss(history, day, published_on)
-        loss = min(int(share * whole), left)
+        other_days = [row for row in history if row.day != day]
+        day_loss = self.loss(other_days, day, published_on)
+        remaining = day_loss if len(other_days) == len(history) else self.loss(history, day, published_on)
+        loss = min(int(share * day_loss), remaining)
         if loss > 0:
             return DayBudget(loss)
-        if whole > 0 and left <= 0:
+        if day_loss > 0 and remaining <= 0:
             return DayBudget(0, OTHER_SERIES)
         if self.notion.slides and int(share * self.loss(history, _DISTANT_DAY, _DISTANT_DAY)) > 0:
             return DayBudget(0, DAYS_NEAR)

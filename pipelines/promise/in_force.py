@@ -14,8 +14,8 @@ from agedp_data.model import Model
 
 def model_id(contract: ContractRecord) -> str | None:
     """Return the id of the model that a contract names, None if it names none."""
-    named: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
-    return named
+    model_hash: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
+    return model_hash
 
 
 def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
@@ -27,17 +27,17 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     Raises:
         LedgerError: the ledger lacks one of them.
     """
-    known = {model.model: model.envelope for model in ledger.models()}
-    named = [model_id(each) for each in ledger.contracts(population)]
-    needed = dict.fromkeys([*filter(None, named), *(row.model for row in ledger.rows(population) if row.model)])
-    if not needed.keys() <= known.keys():
+    stored = {model.model: model.envelope for model in ledger.models()}
+    model_ids = [model_id(contract) for contract in ledger.contracts(population)]
+    needed = dict.fromkeys([*filter(None, model_ids), *(row.model for row in ledger.rows(population) if row.model)])
+    if not needed.keys() <= stored.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
-    return {model: Model.of_text(known[model]).envelope for model in needed}
+    return {model: Model.of_text(stored[model]).envelope for model in needed}
 
 
 def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:
     """Return the series of every contract, by its hash."""
-    return {known.hash: series_of(meaning_of(known.promise)) for known in contracts}
+    return {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
 
 
 def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
@@ -46,10 +46,10 @@ def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecor
     A series that was ended and came back begins behind the days released before the contract that brought it back.
     """
     since: dict[str, int] = {}
-    before: set[str] = set()
-    for known in contracts:
-        now = set(meaning_of(known.promise)["series"])
-        since |= dict.fromkeys(now - before, known.seq)
-        before = now
-    done = {(row.day, row.series) for row in rows}
-    return done | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}
+    previous_names: set[str] = set()
+    for contract in contracts:
+        series_names = set(meaning_of(contract.promise)["series"])
+        since |= dict.fromkeys(series_names - previous_names, contract.seq)
+        previous_names = series_names
+    closed = {(row.day, row.series) for row in rows}
+    return closed | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}

@@ -58,7 +58,7 @@ class ForecastContract:
     """One of the two contracts: its text read, its promise and all models that bind it, its own model first."""
 
     contract: Mapping[str, Any]
-    binding: EffectivePromise
+    effective_promise: EffectivePromise
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +100,28 @@ class SimulatedSeries:
     beyond: str = ""
 
 
-def forecast(side: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
+def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
     """Return what a contract permits from here on, looking as many days ahead as it may take, or as asked."""
-    figures = tuple(side.binding.notion.figures(view.rows, side.binding.envelopes[0], None))
-    days = list(islice(upcoming_days(side.contract, view.rows), days_ahead))
-    course = simulate_days(side, view, days)
+    bounds = tuple(
+        contract.effective_promise.notion.figures(view.rows, contract.effective_promise.leakage_bounds[0], None)
+    )
+    days = list(islice(upcoming_days(contract.contract, view.rows), days_ahead))
+    simulated = simulate_days(contract, view, days)
     if not days:
-        return Forecast(None, 0, {}, None, False, tuple(course.skipped), course.stopped, "", figures)
-    last = date.fromisoformat(course.released[-1].day) if course.released else None
-    first = [row.loss for row in course.released if row.day == days[0].isoformat()]
-    granted = first[0] if first else 0
-    sd = _noise_sd(side, granted, _smallest_groups(side.contract, view.roster, days[0]))
-    told = (course.stopped, course.beyond)
-    return Forecast(days[0], granted, sd, last, course.ended, tuple(course.skipped), *told, figures)
+        return Forecast(None, 0, {}, None, False, tuple(simulated.skipped), simulated.stopped, "", bounds)
+    last = date.fromisoformat(simulated.released[-1].day) if simulated.released else None
+    first = [row.loss for row in simulated.released if row.day == days[0].isoformat()]
+    loss = first[0] if first else 0
+    sd = _noise_sd(contract, loss, _smallest_groups(contract.contract, view.roster, days[0]))
+    reasons = (simulated.stopped, simulated.beyond)
+    return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds)
 
 
 def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
     """Yield the days behind the newest in the ledger, without skip_days, as far as the end is looked for."""
     schedule = terms["schedule"]
-    behind = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
-    day = max(behind, default=date.fromisoformat(schedule["first_day"]))
+    next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
+    day = max(next_days, default=date.fromisoformat(schedule["first_day"]))
     unlimited = terms["promise"]["epsilon_total"] == "unlimited"
     end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if unlimited else 1))
     last = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else end
@@ -130,43 +132,43 @@ def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> It
         day += timedelta(days=1)
 
 
-def simulate_days(side: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
+def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
     """Return what becomes of half-released days and of `days`, each released when due, up to the first refused."""
-    course = SimulatedSeries(list(view.rows))
+    simulated = SimulatedSeries(list(view.rows))
     try:
-        side.binding.review(view.rows)
+        contract.effective_promise.review(view.rows)
     except Refused as refused:
-        course.ended, course.stopped = True, str(refused)
+        simulated.ended, simulated.stopped = True, str(refused)
     newest = max((row.published_on for row in view.rows), default="")
-    not_before = max(newest, _earliest(side.contract, view.today))
-    for day, series in [*_half_released_days(side.contract, view), *((day, "") for day in days)]:
-        if course.ended:
+    not_before = max(newest, _earliest(contract.contract, view.today))
+    for day, series in [*_half_released_days(contract.contract, view), *((day, "") for day in days)]:
+        if simulated.ended:
             break
-        share = _share(side, series) if series else WHOLE_DAY
-        row = replace(_simulated_release(side.contract, day, not_before=not_before), series=series)
-        grant = side.binding.grant(course.history, row.day, row.published_on, share=share)
-        if grant.skipped:
-            course.skipped.append((day, series))
+        share = _share(contract, series) if series else WHOLE_DAY
+        row = replace(_simulated_release(contract.contract, day, not_before=not_before), series=series)
+        budget = contract.effective_promise.day_budget(simulated.history, row.day, row.published_on, share=share)
+        if budget.skipped:
+            simulated.skipped.append((day, series))
             continue
-        row = replace(row, loss=grant.loss)
-        course.beyond = _refusal(side.binding, course.history, row) if grant.loss > 0 else ""
-        if grant.loss <= 0 or course.beyond:
-            course.ended = True
+        row = replace(row, loss=budget.loss)
+        simulated.beyond = _refusal(contract.effective_promise, simulated.history, row) if budget.loss > 0 else ""
+        if budget.loss <= 0 or simulated.beyond:
+            simulated.ended = True
             break
-        course.history.append(row)
+        simulated.history.append(row)
         if not series:
-            course.released.append(row)
-    return course
+            simulated.released.append(row)
+    return simulated
 
 
 def _half_released_days(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
     """Yield the days that some series published and others did not yet: a run was cut off between them."""
-    behind = max((row.seq for row in view.rows), default=0) + 1
-    contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=behind))
-    done = closed_days(view.rows, contracts)
+    next_seq = max((row.seq for row in view.rows), default=0) + 1
+    contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=next_seq))
+    closed = closed_days(view.rows, contracts)
     for day in sorted({row.day for row in view.rows}):
         for series in terms["series"]:
-            if (day, series) not in done:
+            if (day, series) not in closed:
                 yield date.fromisoformat(day), series
 
 
@@ -175,45 +177,47 @@ def _earliest(terms: Mapping[str, Any], today: date) -> str:
 
 
 def _simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
-    ended = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
-    due = clock.due_on(ended, age_days=terms["promise"].get("age_days", 0)).isoformat()
+    day_end = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
+    due = clock.due_on(day_end, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]
-    return SimulatedRelease(population, "", day.isoformat(), "released", 0, clock.instant(ended), max(due, not_before))
+    return SimulatedRelease(
+        population, "", day.isoformat(), "released", 0, clock.instant(day_end), max(due, not_before)
+    )
 
 
 def _refusal(
-    binding: EffectivePromise, history: Sequence[ReleaseRecord | SimulatedRelease], row: SimulatedRelease
+    effective_promise: EffectivePromise, history: Sequence[ReleaseRecord | SimulatedRelease], row: SimulatedRelease
 ) -> str:
     """Return why a row may not follow, "" if it may."""
     try:
-        binding.admit(history, row)
+        effective_promise.admit(history, row)
     except Refused as refused:
         return str(refused)
     return ""
 
 
-def _share(side: ForecastContract, series: str) -> Fraction:
+def _share(contract: ForecastContract, series: str) -> Fraction:
     """Return which part of a day's loss a series is granted."""
-    return side.binding.notion.part_of_day(series, Fraction(side.contract["series"][series]["share"]))
+    return contract.effective_promise.notion.part_of_day(series, Fraction(contract.contract["series"][series]["share"]))
 
 
-def _noise_sd(side: ForecastContract, loss: int, homes: Mapping[str, int]) -> dict[str, float]:
+def _noise_sd(contract: ForecastContract, loss: int, households: Mapping[str, int]) -> dict[str, float]:
     """Return the standard deviation of each daily mean's noise, kWh a home, when the day is granted `loss`."""
-    found: dict[str, float] = {}
-    for name, series in side.contract["series"].items():
-        part = int(_share(side, name) * loss)
-        if part > 0 and homes.get(name):
+    noise_sd_kwh: dict[str, float] = {}
+    for name, series in contract.contract["series"].items():
+        part = int(_share(contract, name) * loss)
+        if part > 0 and households.get(name):
             clamp = watt_hours(Decimal(series["clamp_kwh"]))
             scale = noise.laplace_scale(sensitivity=clamp, loss=Fraction(part, NANO))
-            found[name] = noise.standard_deviation(scale) / (1000.0 * homes[name])
-    return found
+            noise_sd_kwh[name] = noise.standard_deviation(scale) / (1000.0 * households[name])
+    return noise_sd_kwh
 
 
 def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dict[str, int]:
     """Return how many homes the smallest published group of each daily mean has; nothing of a series without one."""
-    least = terms["population"]["min_households"]
+    min_households = terms["population"]["min_households"]
     groups = {
-        name: [number for _, number in roster.cells(day, series.get("by")) if number >= least]
+        name: [number for _, number in roster.cells(day, series.get("by")) if number >= min_households]
         for name, series in terms["series"].items()
         if series["statistic"] == "mean" and series.get("by", ALL) in (ALL, *roster.groups)
     }

@@ -46,13 +46,13 @@ class SimulatedDays:
         self.model = work.model
         rows: tuple[ReleaseRecord, ...] = () if ledger is None else ledger.rows(work.population)
         contracts = () if ledger is None else ledger.contracts(work.population)
-        self.envelopes: tuple[LeakageBound | None, ...] = work.terms.envelopes
+        self.leakage_bounds: tuple[LeakageBound | None, ...] = work.terms.leakage_bounds
         self.view = ForecastView(rows, work.roster, work.today, contracts)
         self.name = self._noisiest()
-        self.homes = dict(self._counted())
+        self.households = dict(self._household_counts())
         if not self._days():
             raise RunFileError("every day of the period is released or skipped; there is nothing left to promise")
-        if not self.homes:
+        if not self.households:
             raise RunFileError(
                 f"no day is left of which enough homes are on the roster (min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
@@ -61,14 +61,14 @@ class SimulatedDays:
 
     def _noisiest(self) -> str:
         """Return the mean with most noise at the same loss: its clamp over its share and its homes."""
-        means = {name: one for name, one in self.run.series.items() if one.statistic == "mean"}
+        means = {name: series for name, series in self.run.series.items() if series.statistic == "mean"}
         if not means:
             raise RunFileError("what a promise costs is told in the noise of a mean; the run file publishes none")
         day = next(iter(self._days()), self.run.schedule.first_day)
 
         def weight(name: str) -> Fraction:
-            homes = smallest_group(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
-            return Fraction(means[name].clamp_wh) / (Fraction(self.run.shares[name]) * homes)
+            households = smallest_group(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
+            return Fraction(means[name].clamp_wh) / (Fraction(self.run.shares[name]) * households)
 
         return max(means, key=weight)
 
@@ -80,43 +80,43 @@ class SimulatedDays:
     def endless(self) -> bool:
         """Tell whether the period goes on behind the days that are asked for."""
         last = self.run.schedule.last_day
-        return last is None or max(self.homes) < last
+        return last is None or max(self.households) < last
 
-    def _counted(self) -> Iterator[tuple[date, int]]:
+    def _household_counts(self) -> Iterator[tuple[date, int]]:
         """Yield the days on which enough homes are counted, with those of the smallest group."""
         for day in self._days():
-            homes = smallest_group(
+            households = smallest_group(
                 self.view.roster, day, self.run.series[self.name].by, self.run.population.min_households
             )
-            if homes:
-                yield day, homes
+            if households:
+                yield day, households
 
-    def gone_through(self, run: RunFile, figure: str) -> SeriesCost | None:
+    def simulate(self, run: RunFile, bound_name: str) -> SeriesCost | None:
         """Return what comes of the days under a run file's promise, None if nothing is ever released."""
         terms = contract(run, model=self.model.id if self.model else None)
-        course = simulate_days(
-            ForecastContract(terms, EffectivePromise(run.notion, self.envelopes)), self.view, list(self.homes)
+        simulated = simulate_days(
+            ForecastContract(terms, EffectivePromise(run.notion, self.leakage_bounds)), self.view, list(self.households)
         )
-        if not course.released:
+        if not simulated.released:
             return None
-        figures = run.notion.figures(course.history, self.envelopes[0], None)
-        reaches = next((one.value for one in figures if one.name == figure), None)
-        losses = tuple(row.loss for row in course.released)
-        days = [date.fromisoformat(row.day) for row in course.released]
-        noises = [self.noise_of(loss, run) / self.homes[day] for loss, day in zip(losses, days, strict=True)]
-        dates = [row.published_on for row in course.released]
+        bounds = run.notion.figures(simulated.history, self.leakage_bounds[0], None)
+        bound_value = next((bound.value for bound in bounds if bound.name == bound_name), None)
+        losses = tuple(row.loss for row in simulated.released)
+        days = [date.fromisoformat(row.day) for row in simulated.released]
+        noises_kwh = [self.noise_of(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)]
+        dates = [row.published_on for row in simulated.released]
         return SeriesCost(
-            reaches,
+            bound_value,
             losses,
-            math.sqrt(sum(each**2 for each in noises) / len(noises)),
-            max(noises),
-            sum(each > self.change.kwh for each in noises),
+            math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh)),
+            max(noises_kwh),
+            sum(noise_kwh > self.change.kwh for noise_kwh in noises_kwh),
             days[0],
             days[-1],
             (min(dates), max(dates)),
-            len(course.skipped),
-            _ended_by(run.promise, course),
-            self.endless and not course.ended,
+            len(simulated.skipped),
+            _ended_by(run.promise, simulated),
+            self.endless and not simulated.ended,
         )
 
     def noise_of(self, loss: int, run: RunFile) -> float:
@@ -126,28 +126,28 @@ class SimulatedDays:
             return math.inf
         return noise.standard_deviation(self.run.series[self.name].clamp_wh * NANO / part) / 1000.0
 
-    def above(self, error_kwh: float, run: RunFile) -> bool:
+    def exceeds_noise(self, error_kwh: float, run: RunFile) -> bool:
         """Tell whether even days that spend all that a day may have more noise than this."""
-        return self.noise_of(run.promise.day_cap, run) / max(self.homes.values()) > error_kwh
+        return self.noise_of(run.promise.day_cap, run) / max(self.households.values()) > error_kwh
 
     def loss_for(self, noise_kwh: float) -> int:
         """Return the loss of a day whose noise, in the smallest group, is so much, rounded up.
 
         The discrete Laplace law's standard deviation is 1/(sqrt 2 sinh(1/(2 scale))), in the unit of the scale.
         """
-        sd_wh = noise_kwh * 1000.0 * min(self.homes.values())
+        sd_wh = noise_kwh * 1000.0 * min(self.households.values())
         scale = 1 / (2 * math.asinh(1 / (math.sqrt(2) * sd_wh)))
         return ceil_nano(self.run.series[self.name].clamp_wh / (scale * float(self.run.shares[self.name])))
 
 
-def smallest_group(roster: Roster, day: date, by: str | None, least: int) -> int:
+def smallest_group(roster: Roster, day: date, by: str | None, min_households: int) -> int:
     """Return how many homes the smallest published group of a roster column has on a day, 0 without one."""
-    return min((homes for _, homes in roster.cells(day, by) if homes >= least), default=0)
+    return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 
 
-def _ended_by(promise: Promise, course: SimulatedSeries) -> str:
-    if not course.ended:
+def _ended_by(promise: Promise, simulated: SimulatedSeries) -> str:
+    if not simulated.ended:
         return ""
-    spent = sum(row.loss for row in course.history)
-    needed = course.released[-1].loss
+    spent = sum(row.loss for row in simulated.history)
+    needed = simulated.released[-1].loss
     return "epsilon_total" if promise.total_cap is not None and promise.total_cap - spent < needed else "promise"

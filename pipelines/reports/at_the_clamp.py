@@ -48,14 +48,18 @@ def clamp_effects(work: Work, days: Sequence[date]) -> list[ClampEffect]:
     if work.delivery is None or not days:
         return []
     with locks.alone(folders.make_private(work.store.folder)):
-        since = work.store.forgotten_before()
+        first_month = work.store.forgotten_before()
         months = sorted({f"{day:%Y-%m}" for day in days} & set(work.delivery.months))
-        kept = [month for month in months if month >= since][-MAX_MONTHS:]
-        above = {name: _ClampCounts.empty(work) for name in work.run.series}
-        for month in kept:
-            _count_month(work, month, [day for day in days if f"{day:%Y-%m}" == month], above)
-    clamps = {name: one.clamp_wh / 1000.0 for name, one in work.run.series.items()}
-    return [found.clamped(name, clamps[name], work.roster.ids) for name, found in above.items() if found.days]
+        stored = [month for month in months if month >= first_month][-MAX_MONTHS:]
+        counts = {name: _ClampCounts.empty(work) for name in work.run.series}
+        for month in stored:
+            _count_month(work, month, [day for day in days if f"{day:%Y-%m}" == month], counts)
+    clamps = {name: series.clamp_wh / 1000.0 for name, series in work.run.series.items()}
+    return [
+        series_counts.clamped(name, clamps[name], work.roster.ids)
+        for name, series_counts in counts.items()
+        if series_counts.days
+    ]
 
 
 @dataclass(slots=True)
@@ -72,22 +76,22 @@ class _ClampCounts:
 
     def clamped(self, series: str, clamp_kwh: float, ids: Sequence[str]) -> ClampEffect:
         codes = sorted(np.flatnonzero(self.number).tolist(), key=lambda code: (-self.number[code], ids[code]))
-        bound = tuple(
+        clamped_households = tuple(
             ClampedHousehold(ids[code], int(self.number[code]), float(self.largest[code]) / 1000.0) for code in codes
         )
-        return ClampEffect(series, clamp_kwh, self.days, bound, self.cut_kwh / self.days)
+        return ClampEffect(series, clamp_kwh, self.days, clamped_households, self.cut_kwh / self.days)
 
 
-def _count_month(work: Work, month: str, days: Sequence[date], above: Mapping[str, _ClampCounts]) -> None:
+def _count_month(work: Work, month: str, days: Sequence[date], counts_by_series: Mapping[str, _ClampCounts]) -> None:
     if work.delivery is None:
         return
-    read = matrices(work.store, work.delivery, work.roster, month, states=work.run.counted_states)
+    matrix = matrices(work.store, work.delivery, work.roster, month, states=work.run.counted_states)
     for day in days:
         codes = np.concatenate([np.zeros(0, np.int64), *work.roster.members(day, None).values()])
-        for name, found in above.items():
-            used = read.energy_of(work.run.series[name])[codes, day.day - 1]
+        for name, counts in counts_by_series.items():
+            energy_wh = matrix.energy_of(work.run.series[name])[codes, day.day - 1]
             clamp = work.run.series[name].clamp_wh
-            found.number[codes] += used > clamp
-            found.largest[codes] = np.maximum(found.largest[codes], used)
-            found.cut_kwh += float(np.maximum(used - clamp, 0).sum()) / (1000.0 * max(len(codes), 1))
-            found.days += 1
+            counts.number[codes] += energy_wh > clamp
+            counts.largest[codes] = np.maximum(counts.largest[codes], energy_wh)
+            counts.cut_kwh += float(np.maximum(energy_wh - clamp, 0).sum()) / (1000.0 * max(len(codes), 1))
+            counts.days += 1

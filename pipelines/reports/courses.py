@@ -48,37 +48,41 @@ def bound_key(figure: LossBound) -> BoundKey:
 class _CachedLeakageBound:
     """An envelope that works out each value once: the figures of many days ask for the same ones again and again."""
 
-    def __init__(self, envelope: LeakageBoundLike) -> None:
-        self._envelope = envelope
-        self._left: dict[tuple[int, float, str, Method], float] = {}
+    def __init__(self, leakage_bound: LeakageBoundLike) -> None:
+        self._leakage_bound = leakage_bound
+        self._leakages: dict[tuple[int, float, str, Method], float] = {}
         self._suprema: dict[tuple[int, float, str, Method], float] = {}
-        self._whole: dict[tuple[int, str], LossAtAge] = {}
-        self.steps_per_day, self.assume, self.methods = envelope.steps_per_day, envelope.assume, envelope.methods
-        self.looks_ahead, self.ages = envelope.looks_ahead, envelope.ages
+        self._tables: dict[tuple[int, str], LossAtAge] = {}
+        self.steps_per_day, self.assume, self.methods = (
+            leakage_bound.steps_per_day,
+            leakage_bound.assume,
+            leakage_bound.methods,
+        )
+        self.looks_ahead, self.ages = leakage_bound.looks_ahead, leakage_bound.ages
 
     def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> float:
         key = (age, loss, direction, method)
-        if key not in self._left:
-            self._left[key] = float(self._envelope(age, loss, direction=direction, method=method))
-        return self._left[key]
+        if key not in self._leakages:
+            self._leakages[key] = float(self._leakage_bound(age, loss, direction=direction, method=method))
+        return self._leakages[key]
 
     def whole(self, age: int, *, direction: str) -> LossAtAge:
         key = (age, direction)
-        if key not in self._whole:
-            self._whole[key] = self._envelope.whole(age, direction=direction)
-        return self._whole[key]
+        if key not in self._tables:
+            self._tables[key] = self._leakage_bound.whole(age, direction=direction)
+        return self._tables[key]
 
     def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:
         key = (gap, loss, direction, method)
         if key not in self._suprema:
-            self._suprema[key] = self._envelope.supremum(gap, loss, direction=direction, method=method)
+            self._suprema[key] = self._leakage_bound.supremum(gap, loss, direction=direction, method=method)
         return self._suprema[key]
 
 
 def losses_over_time(
-    accounts: Sequence[Accountant],
+    accountants: Sequence[Accountant],
     rows: Sequence[ReleaseRecord],
-    envelope: LeakageBoundLike | None,
+    leakage_bound: LeakageBoundLike | None,
     *,
     points: int = POINTS,
 ) -> dict[BoundKey, LossOverTime]:
@@ -86,23 +90,23 @@ def losses_over_time(
     released = _released_rows(rows)
     days = sorted({row.day for row in released})
     count = min(points, len(days))
-    chosen = [days[round(i * (len(days) - 1) / max(1, count - 1))] for i in range(count)]
+    chosen_days = [days[round(i * (len(days) - 1) / max(1, count - 1))] for i in range(count)]
     if count == 1:
-        chosen = days
-    kept = None if envelope is None else _CachedLeakageBound(envelope)
+        chosen_days = days
+    cached = None if leakage_bound is None else _CachedLeakageBound(leakage_bound)
     values: dict[BoundKey, dict[str, int | None]] = {}
-    for day in chosen:
-        known = [row for row in released if row.day <= day]
-        for account in accounts:
-            for figure in account.figures(known, kept, None):
-                values.setdefault(bound_key(figure), {})[day] = figure.value
-    return {key: LossOverTime(tuple(found), tuple(found.values())) for key, found in values.items()}
+    for day in chosen_days:
+        rows_so_far = [row for row in released if row.day <= day]
+        for accountant in accountants:
+            for bound in accountant.figures(rows_so_far, cached, None):
+                values.setdefault(bound_key(bound), {})[day] = bound.value
+    return {key: LossOverTime(tuple(by_day), tuple(by_day.values())) for key, by_day in values.items()}
 
 
 def noise_factors(
-    accounts: Sequence[Accountant],
+    accountants: Sequence[Accountant],
     rows: Sequence[ReleaseRecord],
-    envelope: LeakageBoundLike | None,
+    leakage_bound: LeakageBoundLike | None,
     *,
     goal: int = NANO,
 ) -> dict[BoundKey, float | None]:
@@ -112,45 +116,53 @@ def noise_factors(
     where no loss of a day up to 100 brings the figure to the goal. Figures that are infinite or 0 are left out.
     """
     released = _released_rows(rows)
-    found: dict[BoundKey, float | None] = {}
-    for account in accounts:
-        price = _NoiseSearch(account, released, envelope, goal)
-        for key, value in price.figures(1.0).items():
-            if value and key not in found:
-                found[key] = price.of(key, value)
-    return found
+    factors: dict[BoundKey, float | None] = {}
+    for accountant in accountants:
+        search = _NoiseSearch(accountant, released, leakage_bound, goal)
+        for key, value in search.bounds(1.0).items():
+            if value and key not in factors:
+                factors[key] = search.noise_factor(key, value)
+    return factors
 
 
 @dataclass(frozen=True, slots=True)
 class _NoiseSearch:
-    account: Accountant
+    accountant: Accountant
     rows: Sequence[ReleaseRecord]
-    envelope: LeakageBoundLike | None
+    leakage_bound: LeakageBoundLike | None
     goal: int
 
-    def figures(self, times: float) -> dict[BoundKey, int | None]:
+    def bounds(self, loss_factor: float) -> dict[BoundKey, int | None]:
         """Return the figures of these rows with every loss so many times as large."""
-        factor = Fraction(times)
-        rows = [replace(row, loss=math.ceil(row.loss * factor)) for row in self.rows] if times != 1.0 else self.rows
-        return {bound_key(figure): figure.value for figure in self.account.figures(rows, self.envelope, None)}
+        fraction = Fraction(loss_factor)
+        rows = (
+            [replace(row, loss=math.ceil(row.loss * fraction)) for row in self.rows]
+            if loss_factor != 1.0
+            else self.rows
+        )
+        return {bound_key(bound): bound.value for bound in self.accountant.figures(rows, self.leakage_bound, None)}
 
-    def of(self, key: BoundKey, value: int) -> float | None:
+    def noise_factor(self, key: BoundKey, value: int) -> float | None:
         """Return how many times the noise of the rows brings a figure of this value to the goal."""
         largest = _MAX_DAY_LOSS / max(row.loss for row in self.rows)
         below: tuple[float, float] | None = None
         above: tuple[float, float] | None = None
-        times = min(self.goal / value, largest)
-        while times > _MIN_FACTOR:
-            told = self.figures(times).get(key)
-            reached = math.inf if told is None else float(max(told, 1))
-            if abs(reached - self.goal) <= _RELATIVE_TOLERANCE * self.goal:
-                return 1.0 / times
-            if reached < self.goal and times >= largest:
+        loss_factor = min(self.goal / value, largest)
+        while loss_factor > _MIN_FACTOR:
+            bound_value = self.bounds(loss_factor).get(key)
+            reached_value = math.inf if bound_value is None else float(max(bound_value, 1))
+            if abs(reached_value - self.goal) <= _RELATIVE_TOLERANCE * self.goal:
+                return 1.0 / loss_factor
+            if reached_value < self.goal and loss_factor >= largest:
                 return None
-            below, above = ((times, reached), above) if reached < self.goal else (below, (times, reached))
+            below, above = (
+                ((loss_factor, reached_value), above)
+                if reached_value < self.goal
+                else (below, (loss_factor, reached_value))
+            )
             if below and above and above[0] < below[0] * (1 + _RELATIVE_TOLERANCE):
                 return 1.0 / below[0]  # a figure that jumps over the goal
-            times = min(_next_factor(below, above, self.goal), largest)
+            loss_factor = min(_next_factor(below, above, self.goal), largest)
         return None
 
 
@@ -168,11 +180,13 @@ def _released_rows(rows: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
     return sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.seq))
 
 
-def schedule_noise_kwh(means: Mapping[str, float], *, clamp_wh: int, share: float, households: int) -> dict[str, float]:
+def schedule_noise_kwh(
+    mean_scales: Mapping[str, float], *, clamp_wh: int, share: float, households: int
+) -> dict[str, float]:
     """Return by schedule the mean standard deviation of a daily mean's noise, kWh a home, from scales in clamps.
 
     >>> schedule_noise_kwh({"even": 2.0}, clamp_wh=50_000, share=0.5, households=100)["even"] == math.sqrt(2) * 2
     True
     """
     per_clamp = math.sqrt(2.0) * clamp_wh / (1000.0 * share * households)
-    return {name: mean * per_clamp for name, mean in means.items()}
+    return {name: mean_scale * per_clamp for name, mean_scale in mean_scales.items()}

@@ -49,31 +49,38 @@ def group_histograms(
     rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal
 ) -> dict[str, list[GroupHistogram]]:
     """Return by group what a distribution said, day by day, of rows that have its bins."""
-    found: dict[str, list[GroupHistogram]] = {}
+    by_group: dict[str, list[GroupHistogram]] = {}
     cells = len(series.ranges_kwh)
     for row in sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision)):
-        half, sd = noise.interval(row.scale, coverage), noise.standard_deviation(row.scale)
+        half_width, sd = noise.interval(row.scale, coverage), noise.standard_deviation(row.scale)
         for start in range(0, len(row.cells), cells):
             group, _, _ = series.place(row.cells[start])
             values = row.values[start : start + cells]
-            found.setdefault(group, []).append(GroupHistogram(row.day, row.households[start], values, half, sd))
-    return found
+            by_group.setdefault(group, []).append(
+                GroupHistogram(row.day, row.households[start], values, half_width, sd)
+            )
+    return by_group
 
 
 def distribution_parts(
     name: str, rows: Sequence[ReleaseRecord], contracts: Mapping[str, Mapping[str, Any]], *, coverage: Decimal
 ) -> Iterator[str]:
     """Yield charts and tables of the rows of one distribution that have its newest ranges; `contracts` by hash."""
-    every = {key: series_in(each["series"][name]) for key, each in contracts.items() if name in each["series"]}
-    terms = {key: each for key, each in every.items() if isinstance(each, Distribution)}
-    newest = [*terms.values()][-1]
+    series_by_contract = {
+        key: series_in(contract["series"][name]) for key, contract in contracts.items() if name in contract["series"]
+    }
+    distributions = {
+        key: contract for key, contract in series_by_contract.items() if isinstance(contract, Distribution)
+    }
+    newest = [*distributions.values()][-1]
     released = [row for row in rows if row.state == "released"]
-    same = [row for row in released if _ranges(terms[row.contract]) == _ranges(newest)]
+    with_newest_ranges = [row for row in released if _ranges(distributions[row.contract]) == _ranges(newest)]
     yield paragraph(_FORM_NOTES[newest.form], "soft")
-    yield from _group_parts(name, same, newest, coverage=coverage)
-    if others := len(released) - len(same):
+    yield from _group_parts(name, with_newest_ranges, newest, coverage=coverage)
+    if with_other_ranges := len(released) - len(with_newest_ranges):
         yield paragraph(
-            f"{others} earlier releases of {name} had other ranges; they are in the Parquet file only.", "soft"
+            f"{with_other_ranges} earlier releases of {name} had other ranges; they are in the Parquet file only.",
+            "soft",
         )
 
 
@@ -88,21 +95,21 @@ def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution,
         yield paragraph(f"{name}: nothing is released yet.")
         return
     names = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_GROUPS]
-    shown = {group: groups[group] for group in names}
-    if series.by is None or len(shown) == 1:
-        for group, found in shown.items():
-            of = name if series.by is None else f"{name}, {group}"
-            yield _chart(of, found[-1], series, coverage)
-            yield _group_table(of, found, series, coverage)
+    shown_groups = {group: groups[group] for group in names}
+    if series.by is None or len(shown_groups) == 1:
+        for group, days in shown_groups.items():
+            title = name if series.by is None else f"{name}, {group}"
+            yield _chart(title, days[-1], series, coverage)
+            yield _group_table(title, days, series, coverage)
     else:
         yield '<div class="two">'
         yield from (
-            _chart(f"{name}, {group}", found[-1], series, coverage, small=True) for group, found in shown.items()
+            _chart(f"{name}, {group}", days[-1], series, coverage, small=True) for group, days in shown_groups.items()
         )
         yield "</div>"
-        yield _groups_table(name, {group: found[-1] for group, found in shown.items()}, series, coverage)
-    if left := len(groups) - len(shown):
-        yield paragraph(f"{left} more groups of {name}, of fewer homes, are in the Parquet file only.", "soft")
+        yield _groups_table(name, {group: days[-1] for group, days in shown_groups.items()}, series, coverage)
+    if hidden_groups := len(groups) - len(shown_groups):
+        yield paragraph(f"{hidden_groups} more groups of {name}, of fewer homes, are in the Parquet file only.", "soft")
 
 
 def range_names(series: Distribution) -> list[str]:
@@ -115,76 +122,103 @@ def range_names(series: Distribution) -> list[str]:
 def ranges_axis(series: Distribution) -> Scale:
     """Return the axis of the ranges; of many only some are named."""
     names = range_names(series)
-    fit = max(2, _MAX_LETTERS // (max(map(len, names)) + _GAP))
-    step = -(-len(names) // fit)
+    labels_that_fit = max(2, _MAX_LETTERS // (max(map(len, names)) + _GAP))
+    step = -(-len(names) // labels_that_fit)
     ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
-    found = named(ticks)
-    return Scale(-0.5, len(names) - 0.5, found.ticks)
+    axis = named(ticks)
+    return Scale(-0.5, len(names) - 0.5, axis.ticks)
 
 
 def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> Line:
     """Return values side by side, each with its interval and joined to no other."""
-    gaps = [0.5 * i for i in range(2 * len(values) - 1)]
-    apart = [values[i // 2] if i % 2 == 0 else math.nan for i in range(len(gaps))]
-    return Line(text, gaps, apart, band=([v - half for v in apart], [v + half for v in apart]), style=style)
+    positions = [0.5 * i for i in range(2 * len(values) - 1)]
+    spaced = [values[i // 2] if i % 2 == 0 else math.nan for i in range(len(positions))]
+    return Line(
+        text,
+        positions,
+        spaced,
+        band=([value - half for value in spaced], [value + half for value in spaced]),
+        style=style,
+    )
 
 
-def _chart(of: str, one: GroupHistogram, series: Distribution, coverage: Decimal, *, small: bool = False) -> str:
+def _chart(
+    name: str, histogram: GroupHistogram, series: Distribution, coverage: Decimal, *, small: bool = False
+) -> str:
     names = range_names(series)
-    values = [float(value) for value in one.values]
-    most = max(range(len(values)), key=values.__getitem__)
-    about = (
-        f"Of {one.households:,} homes; the largest count is {plain(values[most])}, of {names[most]} kWh; the noise "
-        f"interval of each count reaches {one.half:,} homes to either side."
+    values = [float(value) for value in histogram.values]
+    largest = max(range(len(values)), key=values.__getitem__)
+    description = (
+        f"Of {histogram.households:,} homes; the largest count is {plain(values[largest])}, of {names[largest]} kWh; "
+        f"the noise interval of each count reaches {histogram.half:,} homes to either side."
     )
     layers: list[Bars | Line] = [
         Bars("homes by use of the day", [float(i) for i in range(len(values))], values, style=2),
-        whiskers(f"interval that covers the noise ({percent(coverage)})", values, one.half, style=0),
+        whiskers(f"interval that covers the noise ({percent(coverage)})", values, histogram.half, style=0),
     ]
-    y = linear([0.0, *(value + sign * one.half for value in values for sign in (-1, 1))], zero=True)
-    title = f"Homes by how much they used on {one.day}: {of}"
+    y = linear([0.0, *(value + sign * histogram.half for value in values for sign in (-1, 1))], zero=True)
+    title = f"Homes by how much they used on {histogram.day}: {name}"
     height = 150 if small else 220
-    return chart(title, about, layers, x=ranges_axis(series), y=y, y_title="homes; ranges of kWh below", height=height)
+    return chart(
+        title, description, layers, x=ranges_axis(series), y=y, y_title="homes; ranges of kWh below", height=height
+    )
 
 
-def _group_table(of: str, found: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:
+def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return the newest day's counts of one group and the means of its newest months, range by range."""
     months: dict[str, list[GroupHistogram]] = {}
-    for one in found:
-        months.setdefault(one.day[:7], []).append(one)
-    newest = dict(sorted(months.items())[: -_MAX_MONTHS - 1 : -1]) if len(found) > 1 else {}
-    means = [[*_mean_counts(own)] for own in newest.values()]
-    one = found[-1]
+    for histogram in histograms:
+        months.setdefault(histogram.day[:7], []).append(histogram)
+    newest = dict(sorted(months.items())[: -_MAX_MONTHS - 1 : -1]) if len(histograms) > 1 else {}
+    monthly_means = [[*_mean_counts(month_histograms)] for month_histograms in newest.values()]
+    histogram = histograms[-1]
     rows = [
-        (name, f"{value:,}", f"{value - one.half:,}", f"{value + one.half:,}", *(plain(mean[i]) for mean in means))
-        for i, (name, value) in enumerate(zip(range_names(series), one.values, strict=True))
+        (
+            range_name,
+            f"{value:,}",
+            f"{value - histogram.half:,}",
+            f"{value + histogram.half:,}",
+            *(plain(month_means[i]) for month_means in monthly_means),
+        )
+        for i, (range_name, value) in enumerate(zip(range_names(series), histogram.values, strict=True))
     ]
-    rows.append(("noise sd", plain(one.sd), "", "", *(plain(_mean_sd(own)) for own in newest.values())))
-    months_too = "; then the mean of the days of a month" if newest else ""
+    rows.append(
+        (
+            "noise sd",
+            plain(histogram.sd),
+            "",
+            "",
+            *(plain(_mean_sd(month_histograms)) for month_histograms in newest.values()),
+        )
+    )
+    months_text = "; then the mean of the days of a month" if newest else ""
     caption = (
-        f"Homes by use on {one.day}, of {one.households:,} ({of}); low to high covers the noise {percent(coverage)}"
-        f"{months_too}; every day is in the Parquet file"
+        f"Homes by use on {histogram.day}, of {histogram.households:,} ({title}); low to high covers the noise "
+        f"{percent(coverage)}{months_text}; every day is in the Parquet file"
     )
     return table(caption, ("kWh", "homes", "low", "high", *newest), rows)
 
 
-def _groups_table(of: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
+def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return each group's counts of its newest day, side by side."""
-    days = {one.day for one in newest.values()}
-    rows = [(name, *(f"{one.values[i]:,}" for one in newest.values())) for i, name in enumerate(range_names(series))]
-    rows.append((f"± covers {percent(coverage)}", *(f"{one.half:,}" for one in newest.values())))
-    rows.append(("noise sd", *(plain(one.sd) for one in newest.values())))
-    rows.append(("homes counted", *(f"{one.households:,}" for one in newest.values())))
+    days = {histogram.day for histogram in newest.values()}
+    rows = [
+        (range_name, *(f"{histogram.values[i]:,}" for histogram in newest.values()))
+        for i, range_name in enumerate(range_names(series))
+    ]
+    rows.append((f"± covers {percent(coverage)}", *(f"{histogram.half:,}" for histogram in newest.values())))
+    rows.append(("noise sd", *(plain(histogram.sd) for histogram in newest.values())))
+    rows.append(("homes counted", *(f"{histogram.households:,}" for histogram in newest.values())))
     if len(days) > 1:
-        rows.append(("day", *(one.day for one in newest.values())))
-    when = f" on {max(days)}" if len(days) == 1 else ", each group on its newest day"
-    return table(f"Homes by use{when} ({of}), kWh; every day is in the Parquet file", ("kWh", *newest), rows)
+        rows.append(("day", *(histogram.day for histogram in newest.values())))
+    dates_text = f" on {max(days)}" if len(days) == 1 else ", each group on its newest day"
+    return table(f"Homes by use{dates_text} ({title}), kWh; every day is in the Parquet file", ("kWh", *newest), rows)
 
 
-def _mean_counts(own: Sequence[GroupHistogram]) -> Iterator[float]:
-    for values in zip(*(one.values for one in own), strict=True):
-        yield sum(values) / len(own)
+def _mean_counts(histograms: Sequence[GroupHistogram]) -> Iterator[float]:
+    for counts in zip(*(histogram.values for histogram in histograms), strict=True):
+        yield sum(counts) / len(histograms)
 
 
-def _mean_sd(own: Sequence[GroupHistogram]) -> float:
-    return math.sqrt(sum(one.sd**2 for one in own)) / len(own)
+def _mean_sd(histograms: Sequence[GroupHistogram]) -> float:
+    return math.sqrt(sum(histogram.sd**2 for histogram in histograms)) / len(histograms)

@@ -54,7 +54,7 @@ _CALENDAR_TEXTS = {
 }
 
 
-def report_name(file: str | Path, confidential: Path) -> str:
+def report_name(model_file: str | Path, confidential: Path) -> str:
     """Return under which name the report on the model of a folder lies in the confidential one, without an ending.
 
     A model that does not lie beside that folder is marked by its place as seen from there, so that two of one name
@@ -63,38 +63,38 @@ def report_name(file: str | Path, confidential: Path) -> str:
     >>> report_name("/house/homes", Path("/house/confidential")), report_name("/a/homes", Path("/b/confidential"))
     ('homes', 'homes-e27653b6')
     """
-    place = Path(os.path.relpath(Path(file).resolve(), confidential.resolve()))
-    if place.parent == Path(os.pardir):
-        return place.name
-    return f"{place.name}-{hashlib.sha256(place.as_posix().encode()).hexdigest()[:8]}"
+    relative_path = Path(os.path.relpath(Path(model_file).resolve(), confidential.resolve()))
+    if relative_path.parent == Path(os.pardir):
+        return relative_path.name
+    return f"{relative_path.name}-{hashlib.sha256(relative_path.as_posix().encode()).hexdigest()[:8]}"
 
 
-def memory_report_page(found: MemoryCurves) -> str:
+def memory_report_page(curves: MemoryCurves) -> str:
     """Return the confidential report."""
-    start, lines, claims = _verdict(found)
+    summary, lines, conclusions = _verdict(curves)
     return document(
         _TITLE,
         [
             f"<h1>{_TITLE}</h1>",
             paragraph("Confidential: computed from readings, without noise.", "mark"),
-            f"<p><strong>{escape(start)}</strong></p>",
+            f"<p><strong>{escape(summary)}</strong></p>",
             *(paragraph(f"{line[0].upper()}{line[1:]}.") for line in lines),
-            *(paragraph(claim) for claim in claims),
-            *(_chain_section(found, name) for name in _CHAIN_TEXTS if name in found.figures),
-            *(_calendar_section(found, name) for name in _CALENDAR_TEXTS if name in found.figures),
+            *(paragraph(conclusion) for conclusion in conclusions),
+            *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in curves.figures),
+            *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in curves.figures),
             _reading_section(),
         ],
     )
 
 
-def markov_verdict(found: MemoryCurves) -> list[str]:
+def markov_verdict(curves: MemoryCurves) -> list[str]:
     """Return whether the Markov property was rejected, and what this means for the bounds: counts alone."""
-    start, lines, claims = _verdict(found)
-    return [start, *lines, *claims]
+    summary, lines, conclusions = _verdict(curves)
+    return [summary, *lines, *conclusions]
 
 
-def _verdict(found: MemoryCurves) -> tuple[str, list[str], list[str]]:
-    checks = {name: check for name, check in found.checks.items() if check.checked}
+def _verdict(curves: MemoryCurves) -> tuple[str, list[str], list[str]]:
+    checks = {name: check for name, check in curves.checks.items() if check.checked}
     if not checks:
         return f"{_TITLE}: not tested, because no household has enough readings.", [], [_ASSUMPTION_FREE]
     lines = [
@@ -103,34 +103,34 @@ def _verdict(found: MemoryCurves) -> tuple[str, list[str], list[str]]:
         for name, check in checks.items()
     ]
     if any(check.contradicted for check in checks.values()):
-        start = f"{_TITLE}: Markov property rejected."
-        claim = (
+        summary = f"{_TITLE}: Markov property rejected."
+        conclusion = (
             "Bounds that credit age are conditional on the model, which these households contradict. Quote such a "
             "bound as conditional on the model or not at all, and never let it justify a larger epsilon."
         )
     else:
-        start = f"{_TITLE}: Markov property not rejected, up to {found.ages_days[-1]} days."
-        claim = (
+        summary = f"{_TITLE}: Markov property not rejected, up to {curves.ages_days[-1]} days."
+        conclusion = (
             "This is no proof: the test does not cover later ages, nor slow changes that the period does not show. "
             "Bounds that credit age stay conditional on the model."
         )
-    return start, lines, [_ASSUMPTION_FREE, claim]
+    return summary, lines, [_ASSUMPTION_FREE, conclusion]
 
 
 _TITLE = "Goodness of fit of the Markov model"
 _ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
 
 
-def _chain_section(found: MemoryCurves, name: str) -> str:
-    title, about = _CHAIN_TEXTS[name]
-    values = {value: found.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
-    low, high = (found.quantile(name, "direct", share) for share in (_LOW_SHARE, _HIGH_SHARE))
+def _chain_section(curves: MemoryCurves, name: str) -> str:
+    title, description = _CHAIN_TEXTS[name]
+    values = {value: curves.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
+    low, high = (curves.quantile(name, "direct", share) for share in (_LOW_SHARE, _HIGH_SHARE))
     lines = {
         "counted directly (median home; band: 80 % of homes)": (values["direct"], (low, high)),
         "by powers of the chain (median home)": (values["powers"], None),
         "noise of such a count (median home)": (values["floor"], None),
     }
-    rejected = _column_means(found.figures[name]["rejected"])
+    rejected = _column_means(curves.figures[name]["rejected"])
     rows = [
         ("powers of the chain", _float_list(values["powers"])),
         ("counted directly", _float_list(values["direct"])),
@@ -141,36 +141,43 @@ def _chain_section(found: MemoryCurves, name: str) -> str:
         ("noise of such a count", _float_list(values["floor"])),
         ("homes rejected, share", rejected),
     ]
-    figure = _figure(found, f"{title}: chain and count", lines, "total variation", 1.0)
-    homes = found.checks[name].checked
-    return section(f"{title} ({homes:,} homes)", paragraph(about), figure, _medians_table(found, title, rows))
+    figure = _figure(curves, f"{title}: chain and count", lines, "total variation", 1.0)
+    households = curves.checks[name].checked
+    return section(
+        f"{title} ({households:,} homes)", paragraph(description), figure, _medians_table(curves, title, rows)
+    )
 
 
-def _calendar_section(found: MemoryCurves, name: str) -> str:
+def _calendar_section(curves: MemoryCurves, name: str) -> str:
     title, secret = _CALENDAR_TEXTS[name]
-    left = {share: found.quantile(name, "loss_left", share) for share in (0.5, _LOW_SHARE, _HIGH_SHARE)}
-    powers = found.quantile(DAY_TOTALS, "powers", 0.5)
-    chain = np.where(np.isnan(powers), np.nan, leakage_from_total_variation(np.nan_to_num(powers), found.loss))
+    leakage = {share: curves.quantile(name, "loss_left", share) for share in (0.5, _LOW_SHARE, _HIGH_SHARE)}
+    powers = curves.quantile(DAY_TOTALS, "powers", 0.5)
+    chain_leakage = np.where(np.isnan(powers), np.nan, leakage_from_total_variation(np.nan_to_num(powers), curves.loss))
     lines = {
-        "counted directly (median home; band: 80 % of homes)": (left[0.5], (left[_LOW_SHARE], left[_HIGH_SHARE])),
-        "by the chain of day totals (median home)": (chain, None),
+        "counted directly (median home; band: 80 % of homes)": (
+            leakage[0.5],
+            (leakage[_LOW_SHARE], leakage[_HIGH_SHARE]),
+        ),
+        "by the chain of day totals (median home)": (chain_leakage, None),
     }
     rows = [
-        ("left of the loss", _float_list(left[0.5])),
-        ("a tenth of homes above", _float_list(left[_HIGH_SHARE])),
-        ("total variation", _float_list(found.quantile(name, "direct", 0.5))),
-        ("interval, lower end", _float_list(found.quantile(name, "low", 0.5))),
-        ("interval, upper end", _float_list(found.quantile(name, "high", 0.5))),
-        ("noise of such a count", _float_list(found.quantile(name, "floor", 0.5))),
-        ("left at this or a later age", _float_list(_maximum_from_age(left[0.5]))),
+        ("left of the loss", _float_list(leakage[0.5])),
+        ("a tenth of homes above", _float_list(leakage[_HIGH_SHARE])),
+        ("total variation", _float_list(curves.quantile(name, "direct", 0.5))),
+        ("interval, lower end", _float_list(curves.quantile(name, "low", 0.5))),
+        ("interval, upper end", _float_list(curves.quantile(name, "high", 0.5))),
+        ("noise of such a count", _float_list(curves.quantile(name, "floor", 0.5))),
+        ("left at this or a later age", _float_list(_maximum_from_age(leakage[0.5]))),
     ]
-    about = (
-        f"Of a loss of {found.loss:g} about one day, how much is left about {secret}, for an adversary who knows the "
+    description = (
+        f"Of a loss of {curves.loss:g} about one day, how much is left about {secret}, for an adversary who knows the "
         "half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides cut in two "
         "at the home's own median, which can only lower it."
     )
-    figure = _figure(found, f"What is left of a loss of {found.loss:g} about {secret}", lines, "loss left", found.loss)
-    return section(title, paragraph(about), figure, _medians_table(found, title, rows))
+    figure = _figure(
+        curves, f"What is left of a loss of {curves.loss:g} about {secret}", lines, "loss left", curves.loss
+    )
+    return section(title, paragraph(description), figure, _medians_table(curves, title, rows))
 
 
 def _maximum_from_age(values: Floats) -> Floats:
@@ -178,32 +185,39 @@ def _maximum_from_age(values: Floats) -> Floats:
     return np.fmax.accumulate(values[::-1])[::-1]
 
 
-def _figure(found: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
-    places = [float(place) for place in range(len(found.ages_days))]
+def _figure(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
+    positions = [float(position) for position in range(len(curves.ages_days))]
     layers = [
         Line(
-            name, places, values.tolist(), None if band is None else (band[0].tolist(), band[1].tolist()), letter, style
+            name,
+            positions,
+            values.tolist(),
+            None if band is None else (band[0].tolist(), band[1].tolist()),
+            letter,
+            style,
         )
         for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False))
     ]
-    said = "; ".join(f"{name}: {_values_text(values.tolist(), found.ages_days)}" for name, (values, _) in lines.items())
+    description = "; ".join(
+        f"{name}: {_values_text(values.tolist(), curves.ages_days)}" for name, (values, _) in lines.items()
+    )
     return chart(
         title,
-        f"By days apart, evenly spaced, not to scale. {said}",
+        f"By days apart, evenly spaced, not to scale. {description}",
         layers,
-        x=named({place: f"{age} d" for place, age in zip(places, found.ages_days, strict=True)}),
+        x=named({position: f"{age} d" for position, age in zip(positions, curves.ages_days, strict=True)}),
         y=linear([0.0, y_top], zero=True),
         y_title=y_title,
     )
 
 
 def _values_text(values: Sequence[float], ages: Sequence[int]) -> str:
-    known = [f"{value:.2f} at {age} d" for value, age in zip(values, ages, strict=True) if not math.isnan(value)]
-    return ", ".join(known) or "nothing to compare"
+    texts = [f"{value:.2f} at {age} d" for value, age in zip(values, ages, strict=True) if not math.isnan(value)]
+    return ", ".join(texts) or "nothing to compare"
 
 
-def _medians_table(found: MemoryCurves, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
-    return _table(f"{title}, by days apart: medians over homes", found.ages_days, rows, digits=3)
+def _medians_table(curves: MemoryCurves, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+    return _table(f"{title}, by days apart: medians over homes", curves.ages_days, rows, digits=3)
 
 
 def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Sequence[float]]], *, digits: int) -> str:
@@ -224,13 +238,13 @@ def _reading_section() -> str:
         "Figures per household are in the Parquet table beside this page.",
     )
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    held = _table(
+    coverage_table = _table(
         "Share of intervals that held the truth, measured on made-up homes of a year with regimes of 30 to 180 days",
         COVERED_DAYS,
         list(COVERAGE.items()),
         digits=2,
     )
-    return section("How to read this", f'<ul class="soft">{items}</ul>', held)
+    return section("How to read this", f'<ul class="soft">{items}</ul>', coverage_table)
 
 
 def _float_list(values: Floats) -> list[float]:
@@ -238,5 +252,5 @@ def _float_list(values: Floats) -> list[float]:
 
 
 def _column_means(values: Floats) -> list[float]:
-    known = [column[~np.isnan(column)] for column in values.T]
-    return [float(column.mean()) if len(column) else math.nan for column in known]
+    measured = [column[~np.isnan(column)] for column in values.T]
+    return [float(column.mean()) if len(column) else math.nan for column in measured]

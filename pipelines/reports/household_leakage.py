@@ -28,20 +28,22 @@ _SHARES: Final = (0.5, 0.9, 0.99)
 
 
 def household_leakage_parts(
-    model: EstimatedModel, forgetful: tuple[list[str], Floats] | None, rows: Sequence[ReleaseRecord]
+    model: EstimatedModel, households_with_chains: tuple[list[str], Floats] | None, rows: Sequence[ReleaseRecord]
 ) -> Iterator[str]:
     """Yield how much the newest releases say about a day, by household, under chains with one kernel."""
     losses = dict(sorted(by_number(day_losses(rows)).items())[-_MAX_DAYS:])
-    if forgetful is None or not forgetful[0] or len(losses) < 2:
+    if households_with_chains is None or not households_with_chains[0] or len(losses) < 2:
         return
-    ids, chains = forgetful
+    ids, chains = households_with_chains
     spent, gaps = np.array(list(losses.values())) / NANO, np.diff(list(losses))
-    said = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
-    order = np.argsort(-said, kind="stable")
-    few = [(f"{100 * share:g} % of the homes at most", plain(float(np.quantile(said, share)))) for share in _SHARES]
-    most = [(ids[home], plain(float(said[home]))) for home in order[:_MAX_HOUSEHOLDS]]
+    leakage = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
+    order = np.argsort(-leakage, kind="stable")
+    quantile_rows = [
+        (f"{100 * share:g} % of the homes at most", plain(float(np.quantile(leakage, share)))) for share in _SHARES
+    ]
+    household_rows = [(ids[index], plain(float(leakage[index]))) for index in order[:_MAX_HOUSEHOLDS]]
     caption = (
         f"What the newest {len(losses)} released days say about one of them, by each home's own chain "
         f"(a day's own loss: {plain(to_float(max(losses.values())))} at most)"
     )
-    yield table(caption, ("homes", "epsilon"), [*few, *most])
+    yield table(caption, ("homes", "epsilon"), [*quantile_rows, *household_rows])

@@ -24,20 +24,23 @@ _MAX_HOUSEHOLDS = 20
 _DISTANCE = "total_variation_"
 
 
-def clamp_parts(clamped: Sequence[ClampEffect]) -> Iterator[str]:
+def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
     """Yield for each series which households its clamp binds."""
-    for one in clamped:
-        about = f"{one.series}, clamp {plain(one.clamp_kwh)} kWh, {one.days:,} days whose readings are kept"
-        if not one.bound:
-            yield paragraph(f"No household was above the clamp: {about}.")
+    for effect in effects:
+        description = (
+            f"{effect.series}, clamp {plain(effect.clamp_kwh)} kWh, {effect.days:,} days whose readings are kept"
+        )
+        if not effect.bound:
+            yield paragraph(f"No household was above the clamp: {description}.")
             continue
         rows = [
-            (each.household, f"{each.days_above:,}", plain(each.largest_kwh)) for each in one.bound[:_MAX_HOUSEHOLDS]
+            (household.household, f"{household.days_above:,}", plain(household.largest_kwh))
+            for household in effect.bound[:_MAX_HOUSEHOLDS]
         ]
-        more = f"; the first {_MAX_HOUSEHOLDS} of {len(one.bound):,}" if len(one.bound) > _MAX_HOUSEHOLDS else ""
+        more = f"; the first {_MAX_HOUSEHOLDS} of {len(effect.bound):,}" if len(effect.bound) > _MAX_HOUSEHOLDS else ""
         columns = ("household", "days above", "largest day, kWh")
-        yield table(f"Households that the clamp binds: {about}{more}", columns, rows)
-        yield paragraph(f"The clamp takes {plain(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
+        yield table(f"Households that the clamp binds: {description}{more}", columns, rows)
+        yield paragraph(f"The clamp takes {plain(effect.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
 
 
 def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
@@ -61,59 +64,88 @@ def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseR
 
 def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
     ids = columns["household_id"]
-    never = sum(not forgets for forgets in columns["forgets"])
+    never_mixing = sum(not mixes for mixes in columns["forgets"])
     yield paragraph(
-        f"{never:,} of {len(ids):,} households count as never forgotten (too few visits to some state, or a chain that "
-        "falls apart): any one of them decides the model at every age."
+        f"{never_mixing:,} of {len(ids):,} households count as never forgotten (too few visits to some state, or a "
+        "chain that falls apart): any one of them decides the model at every age."
     )
     distances = {name: values for name, values in columns.items() if name.startswith(_DISTANCE)}
     rows = []
     for name, values in distances.items():
-        order = [place for _, _, place in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
+        order = [index for _, _, index in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
         age = name.removeprefix(_DISTANCE).removesuffix("_days")
-        others = plain(values[order[1]]) if len(order) > 1 else "–"
-        rows.append((f"{age} d", ids[order[0]], plain(values[order[0]]), others))
+        next_value = plain(values[order[1]]) if len(order) > 1 else "–"
+        rows.append((f"{age} d", ids[order[0]], plain(values[order[0]]), next_value))
     if rows:
-        heads = ("age", "household", "total variation", "the next one's")
-        yield table("The household that forgets most slowly, by age: it decides what is published", heads, rows)
+        headings = ("age", "household", "total variation", "the next one's")
+        yield table("The household that forgets most slowly, by age: it decides what is published", headings, rows)
 
 
-def _memory_parts(table_of: pa.Table, name: str) -> Iterator[str]:
-    figures = np.array(table_of["figure"].to_pylist(), dtype=object)
-    apart = table_of["days_apart"].to_numpy()
+def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
+    figures = np.array(memory_table["figure"].to_pylist(), dtype=object)
+    days_apart = memory_table["days_apart"].to_numpy()
     for figure in dict.fromkeys(figures.tolist()):
-        own = figures == figure
-        values = {column: table_of[column].to_numpy()[own] for column in ("powers", "direct", "floor")}
-        yield from _memory_chart(figure, apart[own], values)
+        is_figure = figures == figure
+        values = {column: memory_table[column].to_numpy()[is_figure] for column in ("powers", "direct", "floor")}
+        yield from _memory_chart(figure, days_apart[is_figure], values)
     yield paragraph(f"All of it, with intervals: forgetting/{name}.html.", "soft")
 
 
-def _memory_chart(figure: str, apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]) -> Iterator[str]:
-    ages = sorted(set(apart.tolist()))
+def _memory_chart(
+    figure: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
+) -> Iterator[str]:
+    ages = sorted(set(days_apart.tolist()))
     names = {"powers": "by powers of the chain", "direct": "counted directly", "floor": "noise of such a count"}
-    medians = {names[column]: [_median(each[apart == age]) for age in ages] for column, each in values.items()}
-    known = {name: each for name, each in medians.items() if not all(map(math.isnan, each))}
-    if not known:
+    medians = {
+        names[column]: [_median(medians_by_age[days_apart == age]) for age in ages]
+        for column, medians_by_age in values.items()
+    }
+    measured = {
+        name: medians_by_age for name, medians_by_age in medians.items() if not all(map(math.isnan, medians_by_age))
+    }
+    if not measured:
         return
-    x = [float(place) for place in range(len(ages))]
+    positions = [float(position) for position in range(len(ages))]
     lines = [
-        Line(name, x, each, letter=name[3:4].upper() if name.startswith("by") else name[0].upper(), style=place)
-        for place, (name, each) in enumerate(known.items())
+        Line(
+            name,
+            positions,
+            medians_by_age,
+            letter=name[3:4].upper() if name.startswith("by") else name[0].upper(),
+            style=position,
+        )
+        for position, (name, medians_by_age) in enumerate(measured.items())
     ]
-    said = "; ".join(f"{name}: {plain(each[0])} at {ages[0]} d" for name, each in known.items() if each[0] == each[0])
-    axis = named({place: f"{age} d" for place, age in zip(x, ages, strict=True)})
+    description = "; ".join(
+        f"{name}: {plain(medians_by_age[0])} at {ages[0]} d"
+        for name, medians_by_age in measured.items()
+        if medians_by_age[0] == medians_by_age[0]
+    )
+    axis = named({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
     title = f"Model against measurement, median household: {figure}"
     y = linear([0.0, 1.0])
     yield chart(
-        title, f"Total variation by days apart. {said}.", lines, x=axis, y=y, y_title="total variation", height=190
+        title,
+        f"Total variation by days apart. {description}.",
+        lines,
+        x=axis,
+        y=y,
+        y_title="total variation",
+        height=190,
     )
     rows = [
-        (f"{age} d", *("–" if math.isnan(each[i]) else short(each[i]) for each in known.values()))
+        (
+            f"{age} d",
+            *(
+                "–" if math.isnan(medians_by_age[i]) else short(medians_by_age[i])
+                for medians_by_age in measured.values()
+            ),
+        )
         for i, age in enumerate(ages)
     ]
-    yield table("The same in numbers, by days apart", ("apart", *known), rows)
+    yield table("The same in numbers, by days apart", ("apart", *measured), rows)
 
 
 def _median(values: np.ndarray[Any, Any]) -> float:
-    there = values[~np.isnan(values)]
-    return float(np.median(there)) if len(there) else math.nan
+    measured = values[~np.isnan(values)]
+    return float(np.median(measured)) if len(measured) else math.nan

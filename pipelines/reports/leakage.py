@@ -17,45 +17,50 @@ from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import days, linear, short
 
 
-def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
+def leakage_parts(
+    leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]
+) -> Iterator[str]:
     """Yield what is said about each day by its own release, by earlier and by later ones, and the same by month."""
-    if not envelope.looks_ahead:
+    if not leakage_bound.looks_ahead:
         return
-    found = list(TemporalLosses(envelope).of(by_number(day_losses(rows))))
-    if len(found) < 2:
+    day_leakages = list(TemporalLosses(leakage_bound).of(by_number(day_losses(rows))))
+    if len(day_leakages) < 2:
         return
-    at = [float(one.day) for one in found]
+    positions = [float(leakage.day) for leakage in day_leakages]
     lines = [
-        Line(name, at, [to_float(value) for value in values], letter=letter, style=place, dots=False)
-        for place, (letter, name, values) in enumerate(_loss_curves(found))
+        Line(name, positions, [to_float(value) for value in values], letter=letter, style=index, dots=False)
+        for index, (letter, name, values) in enumerate(_loss_curves(day_leakages))
     ]
     alpha = float(promise["alpha"]) if "alpha" in promise else None
     levels = [] if alpha is None else [Level(f"alpha of the promise, {promise['alpha']}", alpha)]
-    most = max(found, key=lambda one: one.total)
-    own = max(one.own for one in found)
-    about = (
+    largest = max(day_leakages, key=lambda leakage: leakage.total)
+    largest_own = max(leakage.own for leakage in day_leakages)
+    description = (
         f"Epsilon by day of the data, if the model holds: what all releases together say about each day, "
-        f"{short(to_float(most.total))} at most (about {_day_text(most)}), of which the day's own release says "
-        f"{short(to_float(own))} at most."
+        f"{short(to_float(largest.total))} at most (about {_day_text(largest)}), of which the day's own release says "
+        f"{short(to_float(largest_own))} at most."
     )
-    y = linear([to_float(most.total), *([] if alpha is None else [alpha])], zero=True)
-    x = days(date.fromordinal(found[0].day), date.fromordinal(found[-1].day))
+    y = linear([to_float(largest.total), *([] if alpha is None else [alpha])], zero=True)
+    x = days(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
     title = "What all releases together say about each day"
-    yield chart(title, about, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
+    yield chart(title, description, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
     months: dict[str, list[DayLeakage]] = {}
-    for one in found:
-        months.setdefault(f"{date.fromordinal(one.day):%Y-%m}", []).append(one)
-    shown = [(month, *(_largest_text(values) for _, _, values in _loss_curves(of))) for month, of in months.items()]
-    columns = ("month", *(name for _, name, _ in _loss_curves(found)))
-    yield table("The same by month: epsilon, the largest of its days", columns, shown)
+    for leakage in day_leakages:
+        months.setdefault(f"{date.fromordinal(leakage.day):%Y-%m}", []).append(leakage)
+    month_rows = [
+        (month, *(_largest_text(values) for _, _, values in _loss_curves(month_leakages)))
+        for month, month_leakages in months.items()
+    ]
+    columns = ("month", *(name for _, name, _ in _loss_curves(day_leakages)))
+    yield table("The same by month: epsilon, the largest of its days", columns, month_rows)
 
 
-def _loss_curves(found: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
+def _loss_curves(day_leakages: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
     return [
-        ("a", "all releases", [one.total for one in found]),
-        ("b", "the day's own and earlier ones", [one.own + one.before for one in found]),
-        ("c", "the day's own and later ones", [one.own + one.behind for one in found]),
-        ("d", "the day's own alone", [one.own for one in found]),
+        ("a", "all releases", [leakage.total for leakage in day_leakages]),
+        ("b", "the day's own and earlier ones", [leakage.own + leakage.before for leakage in day_leakages]),
+        ("c", "the day's own and later ones", [leakage.own + leakage.behind for leakage in day_leakages]),
+        ("d", "the day's own alone", [leakage.own for leakage in day_leakages]),
     ]
 
 
@@ -63,5 +68,5 @@ def _largest_text(values: Sequence[int]) -> str:
     return short(to_float(max(values)))
 
 
-def _day_text(one: DayLeakage) -> str:
-    return date.fromordinal(one.day).isoformat()
+def _day_text(leakage: DayLeakage) -> str:
+    return date.fromordinal(leakage.day).isoformat()

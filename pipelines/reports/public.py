@@ -60,116 +60,122 @@ _CORRELATION_NOTE = (
 def public_report(
     work: Work,
     ledger: Ledger,
-    claim: Mapping[str, Any],
+    statement: Mapping[str, Any],
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> bytes:
     """Return report.html for a statement and the rows and contracts that it tells of."""
-    earlier = series_by_contract(contracts)
-    promise = promise_of(contracts[-1].promise, earlier)
-    terms = {"promise": promise, "series": earlier[contracts[-1].hash]}
-    run = work.run.model_copy(update=terms).following(earlier)  # as they stood, whatever the run file says now
-    accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run))]
+    series_of_contracts = series_by_contract(contracts)
+    promise = promise_of(contracts[-1].promise, series_of_contracts)
+    terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
+    run = work.run.model_copy(update=terms).following(
+        series_of_contracts
+    )  # as they stood, whatever the run file says now
+    accountants = [promise, *(accountant for notion in NOTIONS for accountant in notion.compared(run))]
     days = len({row.day for row in rows if row.state == "released"})
-    means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
-    known = {one.hash: meaning_of(one.promise) for one in contracts}
-    named = known[contracts[-1].hash].get("model", {}).get("hash")
-    texts = {model.model: model.envelope for model in ledger.models()}
-    envelope = Model.of_text(texts[named]).envelope if named in texts else None
+    noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
+    contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}
+    model_hash = contract_texts[contracts[-1].hash].get("model", {}).get("hash")
+    stored_models = {model.model: model.envelope for model in ledger.models()}
+    envelope = Model.of_text(stored_models[model_hash]).envelope if model_hash in stored_models else None
     coverage = work.run.output.interval
     return public_report_page(
-        ReportData(claim, rows, known, accounts, envelope, coverage, promise, means, run.publication)
+        ReportData(
+            statement, rows, contract_texts, accountants, envelope, coverage, promise, noise_means, run.publication
+        )
     ).encode()
 
 
-def public_report_page(told: ReportData) -> str:
+def public_report_page(report: ReportData) -> str:
     """Return the page."""
-    claim = told.claim
-    title = title_of(claim)
-    figures = labelled_bounds(claim)
+    statement = report.statement
+    title = title_of(statement)
+    bounds = labelled_bounds(statement)
     return document(
         title,
         [
-            *header_parts(told, title, figures),
+            *header_parts(report, title, bounds),
             "<main>",
-            _released_section(told),
-            _losses_section(told, figures),
-            *_model_section(told),
-            *_leakage_section(told),
+            _released_section(report),
+            _losses_section(report, bounds),
+            *_model_section(report),
+            *_leakage_section(report),
             section(
-                "The statement, word for word", html_of(markdown(claim), below=2, tables=_TABLE_NOTE), kind="annex"
+                "The statement, word for word", html_of(markdown(statement), below=2, tables=_TABLE_NOTE), kind="annex"
             ),
             "</main>",
-            *_footer(claim),
+            *_footer(statement),
         ],
     )
 
 
-def _released_section(told: ReportData) -> str:
-    names = series_names(told, "mean")
+def _released_section(report: ReportData) -> str:
+    names = series_names(report, "mean")
     parts = [paragraph(_INTERVAL_NOTE, "soft")]
     for name in names:
-        parts += series_parts(name, series_rows(told, name, "mean"), coverage=told.coverage, titled=len(names) > 1)
-    for name in series_names(told, "distribution"):
-        own = series_rows(told, name, "distribution")
-        parts += distribution_parts(name, own, told.contracts, coverage=told.coverage)
+        parts += series_parts(name, series_rows(report, name, "mean"), coverage=report.coverage, titled=len(names) > 1)
+    for name in series_names(report, "distribution"):
+        rows = series_rows(report, name, "distribution")
+        parts += distribution_parts(name, rows, report.contracts, coverage=report.coverage)
     return section("What was released", *parts)
 
 
-def _losses_section(told: ReportData, figures: Sequence[LabelledBound]) -> str:
-    found = losses_over_time(told.accounts, told.rows, told.envelope)
-    newest = _newest_mean(told)
+def _losses_section(report: ReportData, bounds: Sequence[LabelledBound]) -> str:
+    curves = losses_over_time(report.accountants, report.rows, report.leakage_bound)
+    newest = _newest_mean(report)
     sd = None if newest is None else noise.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    times = noise_factors(told.accounts, told.rows, told.envelope) if newest is not None else {}
+    factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
     return section(
         "What it says about one household, under every notion",
         paragraph(_NOTIONS_NOTE, "soft"),
-        *bounds_table(figures, times, sd_kwh=sd),
-        *([_schedules(told, newest)] if newest is not None and told.noise_means else []),
-        *growth_parts(figures, found),
-        *size_parts(told.accounts, told.rows, told.publication, full_wh=_full_wh(told)),
-        *spending_parts(told.rows, told.claim["contract"]["promise"]),
+        *bounds_table(bounds, factors, sd_kwh=sd),
+        *([_schedules(report, newest)] if newest is not None and report.noise_means else []),
+        *growth_parts(bounds, curves),
+        *size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report)),
+        *spending_parts(report.rows, report.statement["contract"]["promise"]),
     )
 
 
-def _newest_mean(told: ReportData) -> ReleaseRecord | None:
-    return max(released_means(told), key=lambda row: (row.day, -row.seq), default=None)
+def _newest_mean(report: ReportData) -> ReleaseRecord | None:
+    return max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
 
 
-def _schedules(told: ReportData, newest: ReleaseRecord) -> str:
-    now = told.claim["contract"]["series"]
-    series = now.get(newest.series, told.contracts[newest.contract]["series"][newest.series])
+def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
+    current_series = report.statement["contract"]["series"]
+    series = current_series.get(newest.series, report.contracts[newest.contract]["series"][newest.series])
     return schedules_table(
         schedule_noise_kwh(
-            told.noise_means,
+            report.noise_means,
             clamp_wh=watt_hours(Decimal(series["clamp_kwh"])),
-            share=float(told.promise.part_of_day(newest.series, Fraction(series["share"]))),
+            share=float(report.promise.part_of_day(newest.series, Fraction(series["share"]))),
             households=min(newest.households),
         )
     )
 
 
-def _full_wh(told: ReportData) -> int:
+def _full_wh(report: ReportData) -> int:
     """Return the largest change that there can be: the largest clamp that there ever was."""
-    series = (each for terms in told.contracts.values() for each in terms["series"].values())
-    return max(watt_hours(Decimal(each["clamp_kwh"])) for each in series)
+    all_series = (
+        terms_of_series for terms in report.contracts.values() for terms_of_series in terms["series"].values()
+    )
+    return max(watt_hours(Decimal(terms_of_series["clamp_kwh"])) for terms_of_series in all_series)
 
 
-def _model_section(told: ReportData) -> Iterator[str]:
-    parts = [*model_parts(told.envelope, told.rows)] if told.envelope is not None else []
+def _model_section(report: ReportData) -> Iterator[str]:
+    parts = [*model_parts(report.leakage_bound, report.rows)] if report.leakage_bound is not None else []
     if parts:
         yield section("What the model says of age", paragraph(_AGE_NOTE, "soft"), *parts)
 
 
-def _leakage_section(told: ReportData) -> Iterator[str]:
-    promise = told.claim["contract"]["promise"]
-    parts = [*leakage_parts(told.envelope, told.rows, promise)] if told.envelope is not None else []
+def _leakage_section(report: ReportData) -> Iterator[str]:
+    promise = report.statement["contract"]["promise"]
+    parts = [*leakage_parts(report.leakage_bound, report.rows, promise)] if report.leakage_bound is not None else []
     if parts:
         yield section("What the model says of days that hang together", paragraph(_CORRELATION_NOTE, "soft"), *parts)
 
 
-def _footer(claim: Mapping[str, Any]) -> Iterator[str]:
-    software = ", ".join(f"{name} {version}" for name, version in claim["software"].items())
+def _footer(statement: Mapping[str, Any]) -> Iterator[str]:
+    software = ", ".join(f"{name} {version}" for name, version in statement["software"].items())
     yield "<footer>"
-    yield f'<p class="soft">Ledger <code>{escape(claim["ledger"]["id"])}</code>, head '
-    yield f"<code>{escape(claim['ledger']['head'])}</code>; made by {escape(software)}.</p></footer>"
+    yield f'<p class="soft">Ledger <code>{escape(statement["ledger"]["id"])}</code>, head '
+    yield f"<code>{escape(statement['ledger']['head'])}</code>; made by {escape(software)}.</p></footer>"

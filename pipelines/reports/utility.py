@@ -22,12 +22,12 @@ class CellUtility:
 
     day: date
     true: float
-    said: CellMean
+    published: CellMean
 
     @property
     def error(self) -> float:
         """Return what was said less what is true."""
-        return self.said.mean - self.true
+        return self.published.mean - self.true
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +56,28 @@ class Utility:
 
 
 def pair_with_true_means(
-    noted: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
+    recorded: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
 ) -> dict[SeriesCell, list[CellUtility]]:
     """Return by series and cell the days whose true mean is noted, with what was released of them."""
-    true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in noted}
-    found: dict[SeriesCell, list[CellUtility]] = {}
+    true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in recorded}
+    utilities: dict[SeriesCell, list[CellUtility]] = {}
     for series, cells in released.items():
         for cell, days in cells.items():
-            known = [
-                CellUtility(one.day, true[series, cell, one.day], one)
-                for one in days
-                if (series, cell, one.day) in true
+            days_with_truth = [
+                CellUtility(cell_mean.day, true[series, cell, cell_mean.day], cell_mean)
+                for cell_mean in days
+                if (series, cell, cell_mean.day) in true
             ]
-            if known:
-                found[series, cell] = known
-    return found
+            if days_with_truth:
+                utilities[series, cell] = days_with_truth
+    return utilities
 
 
 def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
     """Return what the errors of some days come to."""
-    error = np.array([one.error for one in days])
-    sd = np.array([one.said.sd for one in days])
-    inside = [one.said.low <= one.true <= one.said.high for one in days]
+    error = np.array([day.error for day in days])
+    sd = np.array([day.published.sd for day in days])
+    inside = [day.published.low <= day.true <= day.published.high for day in days]
     return Utility(
         len(days),
         _rms(error),
@@ -90,12 +90,12 @@ def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
 
 
 def _relative(days: Sequence[CellUtility]) -> float:
-    parts = [one.said.sd / math.sqrt(2) / abs(one.true) for one in days if one.true]
+    parts = [day.published.sd / math.sqrt(2) / abs(day.true) for day in days if day.true]
     return float(np.mean(parts)) if parts else math.nan
 
 
 def _change(days: Sequence[CellUtility], gap: int) -> float:
-    true = {one.day.toordinal(): one.true for one in days}
+    true = {day.day.toordinal(): day.true for day in days}
     changes = [true[number + gap] - value for number, value in true.items() if number + gap in true]
     return _rms(np.array(changes)) if changes else math.nan
 

@@ -99,10 +99,10 @@ def test_a_day_waits_for_its_marker_and_is_skipped_when_it_never_comes(nights):
     (nights.folder / "input" / f"{day(1)}.done").write_text("")
     work = run_at(nights, 4)
     assert days_of(work.released) == [1]  # the first day waits, the second does not wait for it
-    assert work.agenda.waiting == (day(0),)
+    assert work.due_days.waiting == (day(0),)
     work = run_at(nights, 6)
     assert [(row.day, row.state, row.loss, row.values) for row in work.released] == [(str(day(0)), "skipped", 0, ())]
-    assert work.agenda.waiting == (day(2), day(3))
+    assert work.due_days.waiting == (day(2), day(3))
     (nights.folder / "input" / f"{day(0)}.done").write_text("")
     assert days_of(run_at(nights, 6).released) == []
     statement = open_release(nights.folder / "release").statement

@@ -113,7 +113,7 @@ def test_files_and_markers_elsewhere_are_read_and_waited_for(house, where, reque
     written = path.read_text().replace('"input/*.csv"', f'"{root}/in/*.csv"')
     path.write_text(written.replace("[series.", f'wait_for = "{root}/{{day}}.done"\n[series.', 1))
     waiting = house.run(as_of=date(2013, 1, 3))
-    assert ([row.day for row in waiting.released], waiting.agenda.waiting[0]) == ([], D)
+    assert ([row.day for row in waiting.released], waiting.due_days.waiting[0]) == ([], D)
     with fsspec.open(f"{root}/{D}.done", "wb"):
         pass
     done = house.run(as_of=date(2013, 1, 3))

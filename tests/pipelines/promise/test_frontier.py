@@ -58,7 +58,7 @@ def closed_form(loss, age, interval):
 
 def test_the_least_risk_for_each_error_is_that_of_the_papers_formula_searched_exhaustively(house):
     found = frontier_of(house)
-    assert (found.homes, found.method, found.series) == (HOMES, "total_variation", "daily_mean")
+    assert (found.households, found.method, found.series) == (HOMES, "total_variation", "daily_mean")
     others = [one for one in found.choices if not (one.promised or one.cheapest)]
     assert len(others) >= 5
     for one in others:

@@ -188,7 +188,7 @@ def test_init_reads_the_interval_off_the_rows(house, minutes):
     options = {"zone": "UTC", "day_zone": "Europe/London", "stamp": "start", "household_column": "home"}
     options |= {"unit": "Wh", "clamp_kwh": "50", "min_households": "2"}
     options |= {"epsilon_per_day": "0.5", "max_day_epsilon": "0.5", "epsilon_total": "9"}
-    made = init([str(house.folder / "input" / "a.csv")], folder=house.folder / "made", given=toml_of(options))
+    made = init([str(house.folder / "input" / "a.csv")], folder=house.folder / "made", options=toml_of(options))
     text = made.run_file.read_text()
     assert (f"interval_minutes = {minutes}" in " ".join(text.split())) == (minutes != 30)
     assert made.households == len(HOMES)
