@@ -29,13 +29,13 @@ from agedp_data.readers.long import Long
 from agedp_data.roster import Roster, read_roster, roster_text
 from pipelines import folders
 from pipelines.blocks import SILENT, ProgressReporter
-from pipelines.initial_roster import BY, existing, is_read_off, require_groups, write_roster
+from pipelines.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
 from pipelines.long_columns import TABLE, LongTable, read_columns
 from pipelines.read import Delivery, read
 from pipelines.readings.days import read_days
 from pipelines.readings.opening import recognised
 from pipelines.readings.store import Store
-from pipelines.run_file_draft import DraftPaths, RunFileDraft, decided, draft, flag_of
+from pipelines.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
 from pipelines.run_file_options import FLAGS, Key, OptionValues, quoted
 from pipelines.run_file_proposals import FileFacts, KeyLine, notion_of
 from pipelines.work import engine_for, reading_rules, store_for
@@ -119,29 +119,29 @@ def init(
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     options = _with_absolute_paths(options or {})
-    require_groups(roster, options)
+    check_group_column(roster, options)
     if run_file.exists() or (BY not in options and roster.exists() and not is_read_off(roster)):
-        raise existing(run_file if run_file.exists() else roster)
+        raise existing_file_error(run_file if run_file.exists() else roster)
     paths = paths or DraftPaths()
     layout = read_layout(patterns, options)
     facts = _facts(layout, patterns, {})
     provisional = _provisional(facts, options, paths, folder)
     with _store(provisional, layout) as store:
         delivery = read(store, patterns, engine=engine_for(provisional, None, progress))
-        spans = _spans(store, delivery)
+        spans = _day_spans(store, delivery)
     if not spans:
-        raise _no_reading(delivery)
+        raise _no_reading_error(delivery)
     facts = _facts(layout, patterns, spans)
-    run_file_draft = _noted(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
+    run_file_draft = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
     if not run_file_draft.undecided:
-        decided(run_file_draft, base=folder.absolute())
+        load_decided(run_file_draft, base=folder.absolute())
     if BY not in options:
         write_roster(roster, roster_text((household, *spans[household]) for household in sorted(spans)).encode())
     folders.write(run_file, run_file_draft.text().encode(), mode=0o644)
     return InitialFiles(run_file, roster, facts, run_file_draft, layout.long, options)
 
 
-def _no_reading(delivery: Delivery) -> InputError:
+def _no_reading_error(delivery: Delivery) -> InputError:
     """Return the error about files of which no row is kept."""
     problem = "the files hold no reading; there is nobody to put on a roster"
     reason, number = max(delivery.aside.items(), key=lambda item: item[1], default=("", 0))
@@ -161,7 +161,7 @@ def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, pat
     """
     options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _DATES}
     facts = _facts(read_layout(patterns, options), patterns, {})
-    require_groups(folder / "roster.csv", options)
+    check_group_column(folder / "roster.csv", options)
     return draft(facts, options, paths=paths, base=folder.absolute())
 
 
@@ -189,7 +189,7 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> RecognisedLay
     for source in sources:
         long = _long_table(source, options)
         if long is not None:
-            _require_readable(long, source)
+            _check_readable(long, source)
             return RecognisedLayout(Long.name, long)
     if dataset_option is not None or any(table == TABLE for table, _ in options):
         raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
@@ -224,7 +224,7 @@ def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
         raise source.error(str(error), private=error.private) from None
 
 
-def _require_readable(long: LongTable, source: InputFile) -> None:
+def _check_readable(long: LongTable, source: InputFile) -> None:
     """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
     if long.unreadable:
         needed = "; ".join(
@@ -254,7 +254,7 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
     undated = {key: toml for key, toml in options.items() if key not in _DATES}
     draft(facts, undated, paths=paths, base=folder.absolute())
     input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE)}
-    lines = tuple(_neutral(line) for line in facts.columns)
+    lines = tuple(_provisional_line(line) for line in facts.columns)
     text = draft(replace(facts, columns=lines), input_options, paths=paths, base=folder.absolute()).text(proposals=True)
     run, problems = check(text, base=folder.absolute())
     if run is None:
@@ -262,7 +262,7 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
     return run
 
 
-def _neutral(line: KeyLine) -> KeyLine:
+def _provisional_line(line: KeyLine) -> KeyLine:
     """Return a column's line under which the roster can be read off before a decision.
 
     Days by the timestamps' own clock, whichever zone that is; of figures without a unit the smaller one, so that none
@@ -285,7 +285,7 @@ def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _noted(run_file_draft: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
+def _with_age_note(run_file_draft: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
     """Return the draft with a note on days that are years old."""
     initial = InitialFiles(Path(), Path(), facts, run_file_draft, options=options)
     if not initial.is_old_archive:
@@ -304,17 +304,17 @@ def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
     return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
 
 
-def _spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
+def _day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
     """Return the first and last day of every household, of whole days if it has any.
 
     A first reading is often the midnight that belongs to the day before.
     """
     step = slot_step(store.layout.interval_minutes)
-    full_days = _spans_of(store, delivery, least=(SLOTS - 2) // step)
-    return _spans_of(store, delivery, least=1) | full_days
+    full_days = _day_spans_with(store, delivery, least=(SLOTS - 2) // step)
+    return _day_spans_with(store, delivery, least=1) | full_days
 
 
-def _spans_of(store: Store, delivery: Delivery, *, least: int) -> dict[str, tuple[date, date]]:
+def _day_spans_with(store: Store, delivery: Delivery, *, least: int) -> dict[str, tuple[date, date]]:
     """Return the first and last day with at least so many readings."""
     spans: dict[str, tuple[date, date]] = {}
     for month in delivery.months:

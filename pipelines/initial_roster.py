@@ -24,7 +24,7 @@ def is_read_off(roster: Path) -> bool:
         return False
 
 
-def require_groups(roster: Path, options: OptionValues) -> None:
+def check_group_column(roster: Path, options: OptionValues) -> None:
     """Refuse groups by a column without a roster that has it: the files show no groups."""
     if BY not in options:
         return
@@ -45,11 +45,11 @@ def write_roster(roster: Path, content: bytes) -> None:
     """
     if roster.exists():
         if roster.read_bytes() != content:
-            raise existing(roster)
+            raise existing_file_error(roster)
         return
     folders.write(roster, content)
 
 
-def existing(path: Path) -> InputError:
+def existing_file_error(path: Path) -> InputError:
     """Return the error about a file that would be written over."""
     return InputError(f"{path} is there already; move it away or name another folder with --in")

@@ -86,11 +86,11 @@ def read_columns(lines: Sequence[str], options: Mapping[Key, str], *, complete: 
     columns = {
         key: json.loads(toml) for (table, key), toml in options.items() if table == TABLE and toml.startswith('"')
     }
-    _require_columns(names, columns)
-    return _Reading(cells, columns, complete=complete and len(rows) < _ROWS).table()
+    _check_columns(names, columns)
+    return _ColumnReader(cells, columns, complete=complete and len(rows) < _ROWS).table()
 
 
-def _require_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
+def _check_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
     """Refuse options that name a column which the header does not have exactly once."""
     wrong_keys = [key for key in ("household", "time", "energy") if key in columns and names.count(columns[key]) != 1]
     if wrong_keys:
@@ -108,7 +108,7 @@ def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
             yield row
 
 
-class _Reading:
+class _ColumnReader:
     """Reads the first rows, column by column; what is decided is in `_lines`, candidates in `_unreadable`."""
 
     def __init__(self, cells: Mapping[str, list[str]], options: Mapping[str, str], *, complete: bool) -> None:
@@ -176,14 +176,14 @@ class _Reading:
     def _stamp(self, interval: timedelta) -> None:
         if self._is_given("stamp"):
             return
-        spans = [(_of_day(stamps[0]), _of_day(stamps[-1])) for stamps in self._whole_households()]
+        spans = [(_time_of_day(stamps[0]), _time_of_day(stamps[-1])) for stamps in self._whole_households()]
         last_time = _DAY - interval
         if spans and all(span == (interval, _MIDNIGHT) for span in spans):
             self._decide("stamp", "end", f"households begin with {_clock(interval)} and end with 00:00")
         elif spans and all(span == (_MIDNIGHT, last_time) for span in spans):
             shown_end = f"households begin with 00:00 and end with {_clock(last_time)}"
             self._propose("stamp", "start", f"{shown_end}, unless the days were cut out")
-        elif spans or not (first_times := {_of_day(stamps[0]) for stamps in self._households()}):
+        elif spans or not (first_times := {_time_of_day(stamps[0]) for stamps in self._households()}):
             self._propose("stamp", "end", "the first rows do not show it")
         elif first_times == {interval}:
             self._propose("stamp", "end", f"households begin with {_clock(interval)}")
@@ -207,7 +207,7 @@ class _Reading:
         if "kwh" in name or re.search(r"(?<![kmgt])wh(?![a-z])", name):
             self._decide("unit", "kWh" if "kwh" in name else "Wh", "the header names it")
             return
-        _require_energy_unit(name)
+        _check_energy_unit(name)
         values = [abs(value) for cell in self._cells[self._name("energy")] if (value := _number(cell))]
         median_value = median(values) if values else 0.0
         unit = "Wh" if median_value > _SMALL_WH else "kWh"
@@ -287,7 +287,7 @@ def _repeats(cells: Sequence[str], stamps: Sequence[str]) -> bool:
     return shared and repeated >= NEARLY_ALL * len(cells) and len(pairs) >= NEARLY_ALL * len(cells)
 
 
-def _require_energy_unit(name: str) -> None:
+def _check_energy_unit(name: str) -> None:
     """Refuse a column whose header names a unit that is neither kWh nor Wh."""
     unit = _OTHER_UNIT.search(name)
     if unit:
@@ -319,5 +319,5 @@ def _clock(time: timedelta) -> str:
     return f"{time // timedelta(hours=1):02d}:{time // timedelta(minutes=1) % 60:02d}"
 
 
-def _of_day(stamp: datetime) -> timedelta:
+def _time_of_day(stamp: datetime) -> timedelta:
     return stamp - stamp.replace(hour=0, minute=0, second=0, microsecond=0)

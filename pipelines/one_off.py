@@ -86,7 +86,7 @@ def release_files(
     if not _is_begun(patterns, out, options):
         check_options_complete(patterns, options, folder, out)
         _begin(patterns, out, options, progress)
-    calibration = _calibrated(run_file, progress)
+    calibration = _calibrate_once(run_file, progress)
     work = load_work(run_file, progress=progress)
     try:
         run_stages(lambda _, stage: stage(work))
@@ -178,11 +178,11 @@ def _release_folder(out: str | Path) -> Path:
         raise RunFileError(
             f"--out {shown(text)}: DIR-confidential needs the name of the folder. Give a folder with a name of its own"
         )
-    _require_own(Path(text))
+    _check_release_folder(Path(text))
     return Path(text)
 
 
-def _require_own(out: Path) -> None:
+def _check_release_folder(out: Path) -> None:
     """Refuse a file, and a folder with files that are not of a release: they would be handed over with it."""
     if out.is_dir():
         with folders.readable(out):
@@ -233,7 +233,7 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
     raise RunFileError(f"options that decide have no default. Also give {missing}{explanation}")
 
 
-def _calibrated(run_file: Path, progress: ProgressReporter) -> Calibration | None:
+def _calibrate_once(run_file: Path, progress: ProgressReporter) -> Calibration | None:
     """Return the calibration that is made now; None for a declared model, no model, or one that is there already."""
     model = load(run_file).model
     if not isinstance(model, EstimatedModel):

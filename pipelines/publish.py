@@ -182,7 +182,7 @@ def _statement_facts(
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        figures=[*figures(work, rows), *bounds_across_populations(ledger, work.population)],
+        figures=[*statement_bounds(work, rows), *bounds_across_populations(ledger, work.population)],
         limits=work.run.notion.limits,
         ending=series_end(work, contracts, rows),
         model=work.model.public if work.model else None,
@@ -199,7 +199,7 @@ def _statement_facts(
     )
 
 
-def figures(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
+def statement_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
     """Return what these releases come to under the promise and under every other notion that applies."""
     return loss_bounds(work, rows)
 

@@ -102,14 +102,14 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
         RunFileError: an option with a value that a run file refuses, or one that nothing uses.
     """
     options = _with_every_day(facts, options)
-    _refuse_columns_without_use(facts, options)
+    _check_columns_used(facts, options)
     needed: set[Key] = set()
     for _ in range(_ROUNDS):
-        drafted = _drafted(facts, options, needed, paths)
+        drafted = _build_draft(facts, options, needed, paths)
         problems = _problems(drafted, base)
         missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
         if not missing:
-            _refuse(problems, drafted, options)
+            _check_problems(problems, drafted, options)
             return drafted
         needed |= missing
     raise RuntimeError("a run file that never stops missing keys")
@@ -123,7 +123,7 @@ def _problems(drafted: RunFileDraft, base: Path) -> list[Problem]:
     ]
 
 
-def decided(complete: RunFileDraft, *, base: Path) -> RunFile:
+def load_decided(complete: RunFileDraft, *, base: Path) -> RunFile:
     """Return the run file of a draft in which nothing waits for a decision.
 
     Raises:
@@ -153,7 +153,7 @@ def _with_every_day(facts: FileFacts, options: OptionValues) -> OptionValues:
     return {**options, period: f"[{facts.first}, {facts.last}]"}
 
 
-def _refuse_columns_without_use(facts: FileFacts, options: OptionValues) -> None:
+def _check_columns_used(facts: FileFacts, options: OptionValues) -> None:
     column_keys = [key for key in options if key[0] == "input.columns"]
     if column_keys and facts.dataset != "long":
         raise RunFileError(
@@ -161,7 +161,7 @@ def _refuse_columns_without_use(facts: FileFacts, options: OptionValues) -> None
         )
 
 
-def _drafted(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
+def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
     lines_by_table = {
         "input": _input(facts, options),
         "output": paths.output,
@@ -190,7 +190,9 @@ def _drafted(facts: FileFacts, options: OptionValues, needed: set[Key], paths: D
     proposals = Proposals(facts, options)
     tables: dict[str, tuple[KeyLine, ...]] = {
         table: tuple(
-            _filled(table, lines_by_table[table], options, _required(table, options) | _in(table, needed), proposals)
+            _table_lines(
+                table, lines_by_table[table], options, _required(table, options) | _in(table, needed), proposals
+            )
         )
         for table in _TABLES
         if table in lines_by_table
@@ -209,7 +211,7 @@ def _in(table: str, keys: set[Key]) -> dict[str, None]:
     return dict.fromkeys(sorted(key for key_table, key in keys if key_table == table))
 
 
-def _filled(
+def _table_lines(
     table: str, lines: Sequence[KeyLine], options: OptionValues, required: Mapping[str, None], proposals: Proposals
 ) -> Iterator[KeyLine]:
     """Yield the lines of a table: what is written anyway, what is given, and a proposal for what is still missing."""
@@ -265,7 +267,7 @@ def _required(table: str, options: OptionValues) -> dict[str, None]:
     return dict.fromkeys(keys)
 
 
-def _refuse(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues) -> None:
+def _check_problems(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues) -> None:
     """Refuse what is wrong with the options; what a proposal of another table has a part in is left to the decision."""
     waiting = {table for table, _ in drafted.undecided}
     for problem in problems:

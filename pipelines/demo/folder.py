@@ -67,14 +67,14 @@ def check_folder(folder: Path, size: Size) -> None:
         for dataset in DATASETS:
             path = folder / dataset.name
             if path.exists() and not _is_same(path, draw_dataset(dataset, size)):
-                raise _foreign(path)
+                raise _foreign_error(path)
         if (folder / PAGE).exists() and not _is_overview(folder / PAGE):
-            raise _foreign(folder / PAGE)
+            raise _foreign_error(folder / PAGE)
         if (folder / SERVER).exists() and not _is_server_folder(folder / SERVER):
-            raise _foreign(folder / SERVER)
+            raise _foreign_error(folder / SERVER)
 
 
-def _foreign(path: Path) -> InputError:
+def _foreign_error(path: Path) -> InputError:
     return InputError(f"{path}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
 
 

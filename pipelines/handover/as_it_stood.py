@@ -1,7 +1,7 @@
-"""LEDGER -> release folder as it stood: statements are kept, not recomputed, and each can be written out again.
+"""LEDGER -> release folder as of a date: the ledger stores every statement, so each can be written out again.
 
-A statement is found by its number in the ledger, or by a date: the last one made by the end of that date. It is never
-older than what it tells, whatever date a clock that was set back has given it.
+A statement is selected by its number in the ledger, or by a date: the last one made by the end of that date. A clock
+that was set back can give a statement an early date. So its date here is never before that of a row that it describes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pipelines.work import Work
 
 
 def write_folder_as_of(work: Work, ledger: Ledger, day: date) -> bool:
-    """Write the folder as it stood at the end of a day; return whether its bytes are the same.
+    """Write the release folder as of the end of a day; return whether its bytes are the same.
 
-    Other software, another [output] interval or another [compare] writes the same figures in other bytes.
+    Other software, another [output] interval or another [compare] writes the same values in other bytes.
 
     Raises:
         InputError: nothing was published by that day.
-        LedgerError: the statement tells of other days or losses than the rows that it names.
-        ContractChanged: the run file no longer says what was promised.
+        LedgerError: the statement contains other days or losses than the rows that it names.
+        ContractChanged: the run file differs from the contract.
     """
     statements = [
         statement for known_on, statement in _dated_statements(ledger, work.population) if known_on <= day.isoformat()
@@ -40,12 +40,12 @@ def write_folder_as_of(work: Work, ledger: Ledger, day: date) -> bool:
 
 
 def write_folder_of_statement(work: Work, ledger: Ledger, seq: int) -> bool:
-    """Write the folder that the statement with this number came with; return whether its bytes are the same.
+    """Write the release folder of the statement with this number; return whether its bytes are the same.
 
     Raises:
         InputError: no statement of the population has this number.
-        LedgerError: the statement tells of other days or losses than the rows that it names.
-        ContractChanged: the run file no longer says what was promised.
+        LedgerError: the statement contains other days or losses than the rows that it names.
+        ContractChanged: the run file differs from the contract.
     """
     statements = [statement for statement in ledger.statements(work.population) if statement.seq == seq]
     if not statements:
@@ -71,7 +71,7 @@ def _write_folder(work: Work, ledger: Ledger, statement_record: StatementRecord)
 
 
 def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
-    """Check that a statement whose files cannot be compared byte for byte agrees with the figures beside it."""
+    """Check that a statement agrees with its tables, where its files cannot be compared byte for byte."""
     with TemporaryDirectory() as folder:
         write_release_files(Path(folder), files)
         try:
@@ -81,7 +81,7 @@ def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
 
 
 def _dated_statements(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:
-    """Yield the statements of a population with the dates by which all that they tell was there, oldest first."""
+    """Yield the statements of a population, each with the newest date of the rows up to it, oldest first."""
     newest_date = ""
     for row in ledger.everything():
         if not isinstance(row, StatementRecord):

@@ -1,4 +1,7 @@
-"""The tables of a release folder, figure by figure: is each what the others and the guarantee beside them make it?"""
+"""Tables of a release folder -> their rows, each checked against the other columns and the guarantee in the metadata.
+
+A row follows from its noisy sum, its households and its epsilon: mean, noise and interval are recomputed from these.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +24,22 @@ from agedp_data.notions.parameters import watt_hours
 METADATA_KEY = b"agedp"
 _TOLERANCE = 1e-9
 _RELEASE_COLUMNS = ("noise_sd", "published_on", "epsilon", "version")
-"""What all figures of one release share."""
+"""Columns that are equal in all rows of one release."""
 
 
 @dataclass(frozen=True, slots=True)
 class _NoiseTerms:
-    """What the guarantee says of every figure's noise: sensitivity [Wh] and coverage of the interval [-]."""
+    """Noise parameters of a series in its guarantee: sensitivity [Wh] and coverage of the interval [-]."""
 
     sensitivity: int
     coverage: Decimal
 
 
 def check_averages(name: str, table: pa.Table, statement: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a mean, each with its series' name, checked against the guarantee that they carry.
+    """Return the rows of a mean, each with the name of its series, checked against the table's guarantee.
 
     Raises:
-        InputError: which figure is not what the others make it.
+        InputError: a value that does not follow from the other columns.
     """
     guarantee = _guarantee(name, table, tables.DAILY_AVERAGES, statement)
     rows: list[dict[str, Any]] = table.to_pylist()
@@ -50,10 +53,10 @@ def check_averages(name: str, table: pa.Table, statement: Mapping[str, Any]) -> 
 
 
 def check_distribution(name: str, table: pa.Table, statement: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a distribution, as `check_averages`: each group of a day holds every bin once, in order.
+    """Return the rows of a distribution, as `check_averages`: each group of a day has every bin once, in order.
 
     Raises:
-        InputError: which figure is not what the others make it.
+        InputError: a value that does not follow from the other columns.
     """
     guarantee = _guarantee(name, table, tables.DAILY_DISTRIBUTION, statement)
     series = {version: series_in(terms) for version, terms in guarantee["series_by_version"].items()}
@@ -67,7 +70,7 @@ def check_distribution(name: str, table: pa.Table, statement: Mapping[str, Any])
         if len({tuple(row[key] for key in _RELEASE_COLUMNS) for row in release_rows}) > 1:
             raise _inconsistent_row(name, release_rows[0])
         _check_bins(name, release_rows, distribution)
-        # what it looks at is the same in every row of a release, of which there may be thousands
+        # these columns are the same in every row of a release, which may have thousands
         _check_draw(name, release_rows[0], distribution.sensitivity("replacement"))
         releases.append(release)
     if releases != sorted(set(releases)):
@@ -86,7 +89,7 @@ def _release_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _check_bins(name: str, rows: Sequence[Mapping[str, Any]], series: Distribution) -> None:
-    """Check that each group of a release holds every bin once, in order."""
+    """Check that each group of a release has every bin once, in order."""
     bins = [(float(low), float(high)) for low, high in series.ranges_kwh]
     groups = [rows[i]["group"] for i in range(0, len(rows), len(bins))]
     groups_and_bins = [(row["group"], row["bin_low_kwh"], row["bin_high_kwh"]) for row in rows]
@@ -95,7 +98,7 @@ def _check_bins(name: str, rows: Sequence[Mapping[str, Any]], series: Distributi
 
 
 def _guarantee(name: str, table: pa.Table, schema: pa.Schema, statement: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the guarantee that a table carries, of the release that the statement is of."""
+    """Return the guarantee in a table's metadata, checked against the statement."""
     if table.schema.remove_metadata() != schema.remove_metadata():
         raise InputError(f"{name} has other columns than it was published with")
     guarantee: dict[str, Any] = json.loads((table.schema.metadata or {})[METADATA_KEY])
@@ -120,14 +123,14 @@ def _loss(name: str, row: Mapping[str, Any]) -> int:
 
 @lru_cache(maxsize=4096)
 def _noise_sd_range(loss: int, sensitivity: int) -> tuple[float, float]:
-    """Return between which standard deviations the noise of a loss lies."""
+    """Return the smallest and largest standard deviation of the noise of a loss."""
     low_scale, high_scale = _scale_range(loss, sensitivity)
     return standard_deviation(low_scale), standard_deviation(high_scale)
 
 
 @lru_cache(maxsize=4096)
 def _interval_range(loss: int, noise: _NoiseTerms) -> tuple[int, int]:
-    """Return between which widths the interval of a loss lies; every figure of a series may ask for the same."""
+    """Return the smallest and largest half-width of the interval of a loss; often the same for every day."""
     low_scale, high_scale = _scale_range(loss, noise.sensitivity)
     return interval(low_scale * (1 - _TOLERANCE), noise.coverage), interval(
         high_scale * (1 + _TOLERANCE), noise.coverage
@@ -135,12 +138,12 @@ def _interval_range(loss: int, noise: _NoiseTerms) -> tuple[int, int]:
 
 
 def _scale_range(loss: int, sensitivity: int) -> tuple[float, float]:
-    """Return between which scales a loss rounded up to whole 1e-9 puts the noise: S / L <= scale < S / (L - 1)."""
+    """Return the range of scales of a loss that was rounded up to nano-epsilon: S / L <= scale < S / (L - 1)."""
     return sensitivity / (loss / losses.NANO), sensitivity / (max(loss - 1, 0.5) / losses.NANO)
 
 
 def _check_draw(name: str, row: Mapping[str, Any], sensitivity: int) -> None:
-    """Check the noise and the dates that all counts of a release share."""
+    """Check the noise and the dates that are equal for all counts of a release."""
     low_sd, high_sd = _noise_sd_range(_loss(name, row), sensitivity)
     is_consistent = (
         low_sd * (1 - _TOLERANCE) <= row["noise_sd"] <= high_sd * (1 + _TOLERANCE)
@@ -152,7 +155,7 @@ def _check_draw(name: str, row: Mapping[str, Any], sensitivity: int) -> None:
 
 
 def _check_row(name: str, row: Mapping[str, Any], noise: _NoiseTerms) -> None:
-    """Check one figure of a mean."""
+    """Check one row of a mean."""
     households, value = row["households"], row["noisy_sum_wh"]
     if households < 1:
         raise _inconsistent_row(name, row)

@@ -1,4 +1,4 @@
-"""release folder + LEDGER: does the folder lie on the chain, and does it say what the ledger says?
+"""Release folder + LEDGER -> verification: the folder's head is in the hash chain, and their values are equal.
 
 For recipients who are given a ledger: `agedp verify FOLDER --ledger URL`.
 """
@@ -17,8 +17,8 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
     """Check a verified folder against a ledger: its head, its values, its files.
 
     Raises:
-        LedgerBehind: the ledger ends before the folder does, or went another way since.
-        LedgerError: another ledger, other values, or files that the ledger keeps no statement of.
+        LedgerBehind: the ledger lacks rows that the folder contains.
+        LedgerError: another ledger, other values, or files of which the ledger has no statement.
     """
     seq = ledger.place(_head(folder))
     if seq is None:
@@ -48,7 +48,7 @@ def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
 
 
 def folder_values(folder: ReleaseFolder) -> list[PublishedValue]:
-    """Return what a folder's tables say of their draws.
+    """Return the published values in a folder's tables.
 
     Raises:
         InputError: a table that cannot be read.
@@ -58,10 +58,10 @@ def folder_values(folder: ReleaseFolder) -> list[PublishedValue]:
 
 
 def check_same_values(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> None:
-    """Check that a folder and a ledger say the same of the same days.
+    """Check that a folder and a ledger contain the same values of the same days.
 
     Raises:
-        LedgerError: the first day of which they do not.
+        LedgerError: the first day on which they differ.
     """
     if day := first_differing_day(published, stored):
         raise LedgerError(f"the folder says other values than the ledger of {day}; one of the two was changed")

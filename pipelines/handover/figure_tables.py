@@ -1,4 +1,4 @@
-"""LEDGER rows -> tables of figures: daily averages and daily distributions, each with its guarantee, as Parquet."""
+"""LEDGER rows -> published tables: daily averages and daily distributions, each with its guarantee, as Parquet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipelines.handover.checked_figures import METADATA_KEY
 
 
 def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
-    """Return the daily averages of released rows; intervals cover the noise of `mean_kwh` and nothing else."""
+    """Return the daily averages of released rows; intervals cover only the noise of `mean_kwh`."""
     noise_by_scale = {
         scale: (noise.standard_deviation(scale), noise.interval(scale, coverage))
         for scale in {row.scale for row in rows}
@@ -77,7 +77,7 @@ def _averages_row(
 
 
 def _release_columns(row: ReleaseRecord, group: str, versions: Mapping[str, int]) -> dict[str, Any]:
-    """Return what a line of every table says of its release."""
+    """Return the columns of a release that every table has."""
     return {
         "day": date.fromisoformat(row.day),
         "group": group,

@@ -1,4 +1,4 @@
-"""Files -> release folder: each in place by rename, SHA256SUMS last; one whose sums do not match was cut off."""
+"""Files -> release folder: each is put in place by rename, SHA256SUMS last, so an interrupted write fails its sums."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def file_checksums(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def write_release_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Put the files in place, SHA256SUMS last, and remove those of another release; nothing if they lie there whole."""
+    """Write the files, SHA256SUMS last, and remove those of another release; does nothing if the folder has them."""
     all_files = add_checksums(files)
     folders.sweep(make_folder(folder))
     obsolete = [path for path in list_published_files(folder) if path.name not in all_files]
@@ -40,7 +40,7 @@ def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def make_folder(folder: Path) -> Path:
-    """Return a release folder, made if need be."""
+    """Create a release folder unless it exists; return it."""
     with folders.readable(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder

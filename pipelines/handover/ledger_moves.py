@@ -1,9 +1,10 @@
-"""LEDGER -> file -> LEDGER, and release folder -> LEDGER: moving a ledger, and restoring one that was lost.
+"""LEDGER -> file -> LEDGER, and release folder -> LEDGER: ledger transfer, and recovery of a lost ledger.
 
-Only one ledger may go on: `export` with `closed_at` ends the old one in the transaction in which its rows leave.
-A recovered ledger cannot have the old hashes, because a folder does not carry every claim ever made; it begins
-with a seam that names them (`agedp_data.ledger.marks`), and further releases continue behind the folder's last.
-A folder carries its own population only: others of a lost ledger are recovered to ledgers of their own.
+Only one copy of a ledger may continue: `export_ledger` with `closed_at` closes the old one in the transaction that
+exports its rows. A recovered ledger cannot have the old hashes, because a folder does not contain every earlier
+statement. So it begins with a recovery record that names them (`agedp_data.ledger.marks`), and further releases follow
+the folder's last one. A folder contains one population: each other population of a lost ledger is recovered to a
+ledger of its own.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from pipelines.handover.received import ROWS, ReleaseFolder, open_release
 
 
 def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int:
-    """Write every row of a ledger to a file, close the ledger on the way if `closed_at` is given; return how many.
+    """Write every row of a ledger to a file; with `closed_at`, close the ledger; return the number of rows.
 
-    The file says whether the ledger was closed, and says so only after it was. A closed ledger can be exported
-    again, with `closed_at` or without: the file is the same. Where the very same file lies there already, closing
-    goes on: it was cut off between the two.
+    The file records that the ledger is closed, and only after it was. A closed ledger can be exported again, with
+    `closed_at` or without: the file is the same. Where the same file exists already, closing continues: an earlier call
+    was interrupted between the two.
 
     Raises:
-        LedgerError: no such ledger.
-        InputError: another file of that name.
+        LedgerError: the ledger does not exist.
+        InputError: another file of that name exists.
     """
     name_taken = InputError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
     if path.exists() and closed_at is None:
@@ -66,13 +67,13 @@ def _export_bytes(rows: Sequence[Row], *, closed: bool) -> bytes:
 
 
 def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
-    """Fill an empty new ledger with the rows of an exported file, every hash recomputed; return how many.
+    """Fill an empty new ledger with the rows of an exported file, every hash recomputed; return the number of rows.
 
-    `lost_at` says that the exported ledger, which was not closed, no longer exists; the new one notes it.
+    `lost_at` states that the exported ledger, which was not closed, no longer exists; the new one records the takeover.
 
     Raises:
-        LedgerError: a file that is no export or was changed, one of a ledger that can still go on, or a ledger
-            that is not empty.
+        LedgerError: a file that is not an export or was changed, an export of a ledger that may still continue, or a
+            target ledger that is not empty.
     """
     export = read_lines(_read_text(path))
     if not export.whole:
@@ -89,11 +90,11 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
 
 
 def recover(path: str | Path, url: str, *, at: date) -> int:
-    """Restore a lost ledger from a release folder into an empty new one; return how many releases came back.
+    """Restore a lost ledger from a release folder into an empty new one; return the number of recovered releases.
 
     Raises:
-        InputError: the folder is not as it was published.
-        LedgerError: it does not carry its rows, they disagree with what it says, or the ledger is not empty.
+        InputError: a tampered or damaged folder.
+        LedgerError: a folder without its ledger rows, rows that differ from its tables, or a ledger that is not empty.
     """
     folder = open_release(path)
     folder.verify()
@@ -109,7 +110,7 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
 
 
 def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
-    """Return the rows that a verified folder carries, if they are of the ledger that its statement names."""
+    """Return the ledger rows in a verified folder, checked to be of the ledger that its statement names."""
     if ROWS not in folder.checksums:
         raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
     export = read_lines(_read_text(folder.path / ROWS))

@@ -1,8 +1,8 @@
-"""A release folder by its URL: a copy inside the house, fetched before anybody asks it and put out file by file.
+"""A release folder at a URL, with a local copy in the confidential folder: fetched before use, uploaded file by file.
 
-Nothing can be renamed or locked there. Each object is put whole, SHA256SUMS last, so that a release that is cut off has
-sums that do not match, as on a disk; then everything is read back. Of runs on several machines the last one to put
-its files out looks at the ledger again (`publish.publish_release`).
+Objects cannot be renamed or locked. Each is uploaded completely, SHA256SUMS last, so that an interrupted upload has
+checksums that do not match, as on a disk; then everything is read back. If runs on several machines upload at the same
+time, the last one reads the ledger again (`publish.publish_release`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _TRIAL: Final = ".agedp-trial"
 
 @dataclass(slots=True)
 class RemoteFolder:
-    """A folder of objects by its URL, and where its copy lies."""
+    """A release folder at a URL, and its local copy."""
 
     url: str
     copy: Path
     _versions: dict[str, str] = field(default_factory=dict)
 
     def fetch(self) -> None:
-        """Make the copy what lies at the URL now; what a user keeps there under other names is left alone.
+        """Update the local copy from the URL; files under other names than those of a release are ignored.
 
         Raises:
-            InputError: nobody answers, or what is there may not be read.
+            InputError: the server does not answer, or denies reading.
         """
         folders.make_private(self.copy)
         with answered(_LABEL, self.url):
@@ -46,12 +46,12 @@ class RemoteFolder:
             self._versions = versions
 
     def put(self, files: Mapping[str, bytes]) -> bool:
-        """Put the files out in their order, and remove what the copy no longer has before the last, their checksums.
+        """Upload the files in their order; before the last, the checksums, remove objects that the copy does not have.
 
-        Return whether just that lies there in the end: somebody else may have put out other files meanwhile.
+        Return whether exactly these files are at the URL afterwards: another run may have uploaded others meanwhile.
 
         Raises:
-            InputError: nobody answers, or nothing may be written there.
+            InputError: the server does not answer, or denies writing.
         """
         with answered(_LABEL, self.url):
             present = {name: self._read(name) for name in self._list_objects()}
@@ -76,10 +76,10 @@ class RemoteFolder:
         return [name for name in present if not (self.copy / name).exists()]
 
     def try_writing(self) -> None:
-        """Put an object there and remove it.
+        """Write a trial object to the URL and remove it; called before a draw.
 
         Raises:
-            InputError: that is not permitted, or nobody answers; nothing was drawn.
+            InputError: the server denies it or does not answer; nothing was drawn.
         """
         with answered(_LABEL, self.url):
             system, root = self._root()
@@ -92,11 +92,11 @@ class RemoteFolder:
         return system, root.rstrip("/")
 
     def _list_objects(self) -> dict[str, str]:
-        """Return the objects that a release may hold, by name, with a text that changes when they do."""
+        """Return the objects of the release by name, each with a text that changes when its content does."""
         system, root = self._root()
         try:
             entries = system.ls(root, detail=True)
-        except FileNotFoundError:  # nothing was put there yet; a bucket that is missing shows when it is written
+        except FileNotFoundError:  # nothing was uploaded yet; a missing bucket raises on the first write
             return {}
         by_name = {str(entry["name"]).rpartition("/")[2]: entry for entry in entries if entry["type"] == "file"}
         return {name: _version_text(entry) for name, entry in sorted(by_name.items()) if is_release_file(name)}

@@ -1,4 +1,4 @@
-"""A release as it is handed over, for whoever receives it: read it, and check that it is as it was published."""
+"""A release folder for its recipients: read the tables and the statement, and verify that nothing was changed."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def is_release_file(name: str) -> bool:
-    """Tell whether a release may hold a file of this name; nothing else of a folder is ours to judge or to remove."""
+    """Tell whether a release folder may contain a file of this name; other files are neither checked nor removed."""
     return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _RELEASE_FILE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFolder:
-    """A release as it is handed over: Parquet, statement, list of files, checksums."""
+    """A release folder: Parquet tables, statement, data package, checksums."""
 
     path: Path
 
     def table(self, name: str = MEANS) -> pd.DataFrame:
-        """Return a table of figures as a data frame: the daily averages, or the one of this name.
+        """Return a published table as a data frame: the daily averages, or the table of this name.
 
         Raises:
             InputError: the release has no such table, or it is damaged.
@@ -85,7 +85,11 @@ class ReleaseFolder:
 
     @property
     def statement(self) -> dict[str, Any]:
-        """Return the statement."""
+        """Return the statement.
+
+        Raises:
+            InputError: statement.json is missing or damaged.
+        """
         try:
             statement = json.loads((self.path / STATEMENT).read_bytes())
         except (OSError, ValueError):
@@ -96,7 +100,7 @@ class ReleaseFolder:
 
     @property
     def checksums(self) -> dict[str, str]:
-        """Return the SHA-256 of each file by its name, as the folder lists them."""
+        """Return the SHA-256 of each file by its name, as SHA256SUMS lists them."""
         return {
             name: digest
             for digest, _, name in (line.partition("  ") for line in self._checksum_text().split("\n")[:-1])
@@ -109,14 +113,14 @@ class ReleaseFolder:
             raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
 
     def other_files(self) -> tuple[str, ...]:
-        """Return the names of what else lies in the folder: a user may keep it there, and nobody vouches for it."""
+        """Return the names of files in the folder that are not part of a release and are not verified."""
         return tuple(sorted(path.name for path in self.path.iterdir() if not is_release_file(path.name)))
 
     def verify(self) -> None:
-        """Check sums, schema and arithmetic: that every figure is what the others make it.
+        """Verify checksums, schema and arithmetic: every value must follow from the other ones.
 
         Raises:
-            InputError: which file or figure is not as it was published.
+            InputError: a file or value that differs from what was published.
         """
         self._verify_sums()
         statement = self.statement
@@ -155,7 +159,7 @@ class ReleaseFolder:
             )
 
     def _verify_rows(self, statement: Mapping[str, Any], published: Sequence[PublishedValue]) -> None:
-        """Check the rows of the ledger that the folder carries for its recovery: do they say what the rest says?"""
+        """Check that the ledger rows in the folder, which serve recovery, agree with tables and statement."""
         if ROWS not in self.checksums:
             return
         try:
@@ -174,7 +178,7 @@ class ReleaseFolder:
             raise InputError(f"the tables of figures say other values than {ROWS} of {day}; ask for the release again")
 
     def _verify_package(self, statement: Mapping[str, Any]) -> None:
-        """Check the list of files that catalogues read; releases of before there was one have none."""
+        """Check datapackage.json, which catalogues read; releases of early versions have none."""
         listed = set(self.checksums)
         if PACKAGE not in listed:
             if statement["schema"] not in _WITHOUT_PACKAGE:
@@ -192,8 +196,8 @@ class ReleaseFolder:
 
 
 def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Check what the statement says of the days and their losses against the rows."""
-    # the groups of a day are one release, its series are several
+    """Check the days and losses of the statement against the rows of the tables."""
+    # the groups of a day are one release; its series are several
     losses_by_release = {(row["day"].isoformat(), row["of"]): losses.round_nano(row["epsilon"]) for row in rows}
     spent: dict[str, int] = {}
     for (day, _), loss in losses_by_release.items():
@@ -227,7 +231,7 @@ def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, A
 
 
 def _is_consistent(bound: Mapping[str, str]) -> bool:
-    """Tell whether a figure's factor, if it has one, is e^epsilon, and its limit no less than it is."""
+    """Tell whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
     epsilon, limit = bound["epsilon"], bound.get("limit", "")
     if epsilon == "infinite":
         return bound.get("factor", epsilon) in ("", epsilon) and limit in ("", "unlimited")
@@ -247,10 +251,10 @@ def _check_words(words: str, statement: Mapping[str, Any]) -> None:
 
 
 def open_release(path: str | Path) -> ReleaseFolder:
-    """Return the release in a folder.
+    """Return the release folder at a path; use it to read or verify a release.
 
     Raises:
-        InputError: there is no such folder, it may not be entered, or it is a URL.
+        InputError: the folder does not exist, may not be read, or is a URL.
     """
     if storage.is_url(str(path)):
         raise InputError(f"{storage.told(str(path))} is a URL; fetch what lies there into a folder, then name that")

@@ -1,4 +1,4 @@
-"""What tables of figures and rows of a ledger say of their draws, in one form, so that the two can be compared."""
+"""Published values in one form, from the tables of a folder and from the rows of a ledger, for comparing the two."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipelines.promise.in_force import series_by_contract
 
 
 class PublishedValue(NamedTuple):
-    """One figure: a group of a day, of counts with its range [kWh], what was drawn, at which loss [1e-9], when.
+    """One published value: day, group, range of a count [kWh], noisy value [Wh or households], loss [nano-epsilon].
 
-    `households` is 0 for counts, which stand without.
+    `households` is 0 for counts, whose table has no such column.
     """
 
     day: str
@@ -30,7 +30,7 @@ class PublishedValue(NamedTuple):
 
 
 def published_value(row: Mapping[str, Any]) -> PublishedValue:
-    """Return what a line of a table says."""
+    """Return the published value in a row of a table."""
     counts = "households_noisy" in row
     return PublishedValue(
         row["day"].isoformat(),
@@ -46,7 +46,7 @@ def published_value(row: Mapping[str, Any]) -> PublishedValue:
 
 
 def ledger_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedValue]:
-    """Return what the tables of these rows say of their draws."""
+    """Return the published values of ledger rows, as the tables contain them."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     series = series_by_contract(contracts)
     values = []
@@ -66,7 +66,7 @@ def ledger_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRec
 
 
 def first_differing_day(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> str | None:
-    """Return the first day of which the two do not say the same, None if there is none."""
+    """Return the first day on which the two differ, None if they are equal."""
     published_counts, stored_counts = Counter(published), Counter(stored)
     return (
         None

@@ -1,7 +1,7 @@
-"""LEDGER -> which series were ever published, in which file each: the first of a statistic has the plain name for ever.
+"""LEDGER -> the series ever published and the file of each: the first one of a statistic keeps the plain file name.
 
-A series that was ended and came back as another statistic is two: each row counts by the contract that it was charged
-under.
+A series that was ended and later continued with another statistic is two series: a row belongs to the one of its
+contract.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agedp_data.ledger import ContractRecord, ReleaseRecord
 from pipelines.handover.received import DISTRIBUTION, MEANS
 
 FILES: Final[Mapping[str, str]] = {"mean": MEANS, "distribution": DISTRIBUTION}
-"""By statistic, what its files are called."""
+"""File name of each statistic, without ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class PublishedSeries:
 
 
 def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
-    """Return the series, means first, by first release, then by name; one without a release yet has a file too."""
+    """Return the series, means first, by first release, then by name; a series without a release has a file too."""
     terms_by_series: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for contract in contracts:
         for name, terms in meaning_of(contract.promise)["series"].items():

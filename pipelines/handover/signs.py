@@ -1,7 +1,7 @@
-"""release folder -> what its files say of their origin: of which population, and up to which row of a ledger.
+"""Release folder -> origin of its files: population, and the head of the ledger that they were published from.
 
-A run must not go on from a ledger that lacks what was published beside it: it would draw the same days a second time.
-So every file that names a head is asked, and a folder that nobody can ask stops the run.
+A run must not continue with a ledger that lacks rows of its release folder: it would draw the same days a second time.
+So every file that names a head is read, and a folder that cannot be read stops the run.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _CERTAIN_FILES = (STATEMENT, WORDS, ROWS, AVERAGES, SUMS)
 
 
 class ReleaseOrigin(NamedTuple):
-    """What a file of a release says of its origin: the people ("" if it was cut off before it said), the head."""
+    """Origin of a file: population ("" if the file is truncated before it), and head of the ledger."""
 
     population: str
     head: str
 
 
 def check_ledger_not_behind(ledger: Ledger, origins: Iterable[ReleaseOrigin]) -> None:
-    """Check that a ledger holds what the files of the release folder beside it were published from.
+    """Check that a ledger contains the rows that the files of the release folder were published from.
 
     Raises:
-        LedgerBehind: it does not; `agedp ledger recover` restores what the folder carries.
+        LedgerBehind: it does not; `agedp ledger recover` restores the rows that the folder contains.
     """
     if not all(ledger.contains(origin.head) for origin in origins):
         raise LedgerBehind(
@@ -60,10 +60,10 @@ def check_ledger_not_behind(ledger: Ledger, origins: Iterable[ReleaseOrigin]) ->
 
 
 def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
-    """Return what the files of a release folder say of their origin; a damaged one says nothing, publishing mends it.
+    """Return the origins that the files of a release folder name; damaged files are ignored, publishing rewrites them.
 
     Raises:
-        InputError: a file that cannot be read, or a release of which no file tells its origin any more.
+        InputError: a file that cannot be read, or a release of which no file names its origin any more.
     """
     names = _file_names(folder)
     parsers: dict[str, Callable[[bytes], ReleaseOrigin]] = {
@@ -92,15 +92,15 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
 
 
 def _is_certainly_release_file(path: Path) -> bool:
-    """Tell whether a file can only be of a release; a data package may be its user's own."""
+    """Tell whether a file certainly belongs to a release; a datapackage.json may be the user's own."""
     return path.name != PACKAGE or ROWS.encode() in path.read_bytes()
 
 
 def list_published_files(folder: Path) -> list[Path]:
-    """Return the files that a release put into a folder, whatever its user keeps beside them under such names.
+    """Return the files of a release in a folder, without the user's own files of similar names.
 
-    The checksums list them, or they carry the guarantee of the series that their name tells (a release that was cut
-    off has not listed them yet).
+    SHA256SUMS lists them, or their metadata has the guarantee of the series in their name (an interrupted release has
+    not listed them yet).
     """
     listed: Mapping[str, str] = {}
     with suppress(InputError):
@@ -127,14 +127,14 @@ def _file_names(folder: Path) -> set[str]:
 
 def _read_origin(path: Path, origin: Callable[[bytes], ReleaseOrigin]) -> ReleaseOrigin | None:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe might never end
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
             raise InputError(f"[output] release holds {path.name}, which is no file; remove it")
         content = path.read_bytes()
-    except FileNotFoundError:  # another run puts a new one in place
+    except FileNotFoundError:  # another run is replacing it
         return None
     except OSError as error:
         raise _unreadable(path, error) from None
-    with suppress(OSError, *_DAMAGED):  # pyarrow calls a spoilt footer an OSError; nothing is read from the disk here
+    with suppress(OSError, *_DAMAGED):  # pyarrow raises OSError for a damaged footer; no disk is read here
         return origin(content)
     return None
 
@@ -154,14 +154,14 @@ def _origin_of_rows(content: bytes) -> ReleaseOrigin:
 
 
 def _population(line: str) -> object:
-    with suppress(*_DAMAGED):  # the line that was cut off
+    with suppress(*_DAMAGED):  # a truncated line
         return json.loads(json.loads(line)["text"]).get("population")
     return None
 
 
 def _origin_of_report(content: bytes) -> ReleaseOrigin:
     heads = _REPORT_HEAD.findall(content.decode())
-    return _origin("", heads[-1])  # the foot of the page, whatever a title says
+    return _origin("", heads[-1])  # the footer is last; a title may contain the same text
 
 
 def _origin_of_table(content: bytes) -> ReleaseOrigin:

@@ -1,7 +1,7 @@
-"""run file + LEDGER -> what a statement is made of: figures, limits, versions, notes, how long the promise goes on.
+"""Run file + LEDGER -> the content of a statement: bounds, limits, versions, notes, and the end of the series.
 
-Nothing here reads a clock: what follows from the same rows is the same on every day. "Today" is the newest date of
-publication in the ledger, from which the days ahead are imagined to be released when due.
+Nothing here reads a clock: the same rows give the same statement on every day. "Today" is the newest date of
+publication in the ledger; the forecast of the end releases every later day when it is due.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from pipelines.promise.outlook import ForecastContract, ForecastView, forecast
 from pipelines.work import Work
 
 _DAYS_AHEAD: Final = 366
-"""How far ahead the end of a promise is looked for: a night's run has no time for ten years of days."""
+"""Days that the forecast of the end covers: ten years of days would take too long for a daily run."""
 
 
 def loss_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
-    """Return what these releases come to under the promise and under every other notion that applies."""
+    """Return the bounds of these releases under the promise and under every other notion that applies."""
     accountants = [work.run.notion, *(accountant for notion in NOTIONS for accountant in notion.compared(work.run))]
     bounds = [
         bound for accountant in accountants for bound in accountant.figures(rows, work.terms.leakage_bounds[0], None)
@@ -51,9 +51,9 @@ def loss_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
 def _bounds_of_earlier_models(
     work: Work, rows: Sequence[ReleaseRecord], accountants: Sequence[Accountant]
 ) -> list[LossBound]:
-    """Return what earlier models said of the rows that were charged under them, when they were charged.
+    """Return the bounds under earlier models, each for the rows up to the last one that was charged under it.
 
-    A model that a contract named while nothing was released binds all the same: what it says of all rows.
+    A model that a contract named without a release stays in force as well: its bounds are for all rows.
     """
     bounds = []
     for model, leakage_bound in work.earlier_models.items():
@@ -75,12 +75,12 @@ def _bounds_of_earlier_models(
 
 
 def other_populations(ledger: Ledger, population: str) -> set[str]:
-    """Return the other populations to whom something was promised in the ledger."""
+    """Return the other populations that have a contract in the ledger."""
     return {contract.population for contract in ledger.contracts()} - {population}
 
 
 def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound]:
-    """Return what the ledger says of a household that is counted in all its populations; nothing of a single one."""
+    """Return the bounds for a household that is a member of all populations of the ledger; none for one population."""
     populations = other_populations(ledger, population)
     if not populations:
         return []
@@ -93,7 +93,7 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
 
 
 def series_end(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> SeriesEnd:
-    """Return how long the promise goes on if every day is released when it is due."""
+    """Return the end of the series if every day is released when it is due."""
     newest = date.fromisoformat(max(row.published_on for row in rows))
     view = ForecastView(tuple(rows), work.roster, newest, tuple(contracts))
     outlook = forecast(ForecastContract(work.promise, work.terms.effective_promise), view, days_ahead=_DAYS_AHEAD)
@@ -109,16 +109,16 @@ def series_end(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[R
 
 
 def contract_versions(contracts: Sequence[ContractRecord]) -> list[SoftwareVersion]:
-    """Return every contract of a population, with what it changed in the one before it."""
+    """Return every contract of a population, with its changes to the contract before it."""
     texts = [meaning_of(contract.promise) for contract in contracts]
     changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
     return [SoftwareVersion(contract.at, changed) for contract, changed in zip(contracts, changes, strict=True)]
 
 
 def statement_notes(work: Work, ledger: Ledger) -> list[str]:
-    """Return what a reader must know of how ledger, roster and model came about."""
+    """Return notes on the origin of ledger, roster and model that a reader must know."""
     model, schedule = work.run.model, work.run.schedule
-    # Once days were released by a roster that was read off the data, that is so for ever.
+    # Days that were released with a roster read off the data keep this note, whatever roster follows.
     earlier = [json.loads(record.claim) for record in ledger.statements(work.population)[-1:]]
     read_off = work.roster.read_off or any(ROSTER_READ_OFF in statement.get("notes", ()) for statement in earlier)
     includes_released_days = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
@@ -137,16 +137,16 @@ def statement_notes(work: Work, ledger: Ledger) -> list[str]:
 
 
 def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:
-    """Return the periods of all models that were estimated and whose envelopes the ledger carries, oldest first."""
+    """Return the periods of all estimated models whose leakage bounds the ledger contains, oldest first."""
     models = (meaning_of(contract.promise).get("model", {}) for contract in contracts)
     periods = [model["period"] for model in models if model.get("source") == "estimated"]
     return sorted({f"{first} to {last}" for first, last in periods})
 
 
 def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:
-    """Tell whether a release counts more than the states of the newest model, and whether one counts states at all.
+    """Tell whether a release counts more than the states of the newest model, and whether any release counts states.
 
-    States of a model that has other cuts, or another step, are not those that the newest one is of.
+    States of a model with other edges, or another step, are not the states of the newest model.
     """
     terms = {contract.hash: meaning_of(contract.promise) for contract in contracts}
     newest = _state_terms(terms[contracts[-1].hash])
@@ -154,7 +154,7 @@ def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[Rel
     for row in rows:
         if row.state == "released":
             contract_terms = terms[row.contract]
-            # contracts of an earlier agedp do not say what a distribution counts: readings
+            # contracts of an earlier agedp lack this key: their distributions count readings
             state_terms.add(
                 _state_terms(contract_terms) if contract_terms["series"][row.series].get("values") == "states" else None
             )
@@ -162,13 +162,13 @@ def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[Rel
 
 
 def _state_terms(terms: Mapping[str, Any]) -> str:
-    """Return which states a contract's model is of, as JSON text."""
+    """Return step and edges of a contract's states, as JSON text."""
     model = terms.get("model", {})
     return json.dumps([model.get("step"), model.get("edges")])
 
 
 def represented_states(terms: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the states that series of a contract count, and as what they do, kWh as text."""
+    """Return edges and representative values of the states that series of a contract count, kWh as text."""
     states = states_in(terms)
     if states is None:
         return {}
@@ -179,14 +179,14 @@ def represented_states(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newest_head(ledger: Ledger) -> str:
-    """Return the hash of the newest row that is no statement: a statement cannot name the row that it becomes."""
+    """Return the hash of the newest row that is not a statement: a statement cannot name its own row."""
     hashes = {row.seq: row.hash for row in ledger.rows()}
     hashes |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
     return hashes[max(hashes)]
 
 
 def release_titles(work: Work) -> dict[str, str]:
-    """Return title, source, licence and contact, as far as the run file gives them."""
+    """Return title, source, licence and contact, as far as the run file contains them."""
     output = work.run.output
     titles: Mapping[str, Any] = {key: getattr(output, key) for key in ("title", "source", "licence", "contact")}
     return {key: text for key, text in titles.items() if text}

@@ -1,9 +1,9 @@
-"""What counting states instead of readings does to a day's mean. Confidential.
+"""Mean by states against mean by readings, per released day. Confidential.
 
-    <confidential>/counted_states.parquet    `tables.COUNTED_STATES`, a line for each released day, series and group
+    <confidential>/counted_states.parquet    `tables.COUNTED_STATES`, a row for each released day, series and group
 
-Their difference is in every published figure and in none of its intervals; how large it is says what homes use, so
-recipients are told that it is there and nothing more.
+Every published value contains the difference, and no interval covers it. Its size depends on the readings, so
+the statement names it without its size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipelines.notes.cell_notes import CellTable, TableRow
 
 def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
     for group, states_wh in daily_sum.states_wh.items():
-        if set(daily_sum.series.cells(group)) <= set(row.cells):  # the small ones are not released
+        if set(daily_sum.series.cells(group)) <= set(row.cells):  # small groups are not released
             households = daily_sum.households[group]
             means = {"readings_kwh": daily_sum.readings_wh[group], "states_kwh": states_wh}
             kwh = {name: wh / (1000.0 * households) for name, wh in means.items()}

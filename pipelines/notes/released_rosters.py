@@ -1,14 +1,14 @@
-"""Who was counted on the days that are released: a roster may change for later days only.
+"""Roster history: members and groups of every released day, because a roster may change for later days only.
 
-    <confidential>/released_rosters.parquet     by population, ledger and day: digests of who was in which group
+    <confidential>/released_rosters.parquet     by population, ledger and day: digests of members and of groups
 
-A day is noted before its first draw, inside the transaction that draws: a run that is killed between two series of a
-day goes on with the same households, or not at all. What was noted and never drawn binds nobody. What the ledger was
-seen to hold is marked as released, and so the notes also find a ledger that lacks days which were released to the
-same people (an older copy, another one beside a renamed release folder): going on would draw them a second time.
-Rehearsals have ledgers and dates of their own; they neither bind others nor are bound.
+A day is recorded before its first draw, inside the transaction that draws: a run that is killed between two series of
+a day continues with the same households or not at all. A recorded day that was never drawn has no effect. Days that the
+ledger contains are marked as released. So the history also detects a ledger that lacks days which were released to the
+same population (an older copy, another ledger with a renamed release folder): continuing would draw them a second time.
+Rehearsals have ledgers and dates of their own; their rows do not restrict other ledgers, nor the reverse.
 
-Without a note (another machine, a restored backup) the numbers of households are compared with the ledger's.
+Without a recorded day (another machine, a restored backup) the numbers of households are compared with the ledger's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ADVICE = (
 
 
 class RosterDigest:
-    """Who a roster counts on a day, as digests; worked out once for each stretch between two changes of it."""
+    """Members of a roster on a day, as digests; computed once for each interval between two changes of the roster."""
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
@@ -55,7 +55,7 @@ class RosterDigest:
         return column in self._roster.groups
 
     def digest(self, day: date, column: str | None) -> str:
-        """Return the SHA-256 of who is counted on a day; with a column, of who is in which of its groups."""
+        """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it."""
         key = self._interval_index(day), column
         if key not in self._digests:
             lines = self._row_keys(column)
@@ -64,7 +64,7 @@ class RosterDigest:
         return self._digests[key]
 
     def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a column on a day and how many households each has."""
+        """Return the groups of a column on a day and the number of households in each."""
         key = self._interval_index(day), by
         if key not in self._cells:
             self._cells[key] = self._roster.cells(day, by)
@@ -83,7 +83,7 @@ class RosterDigest:
 
 @dataclass(frozen=True, slots=True)
 class RosterHistory:
-    """The notes of one population in one ledger, named by its id."""
+    """The roster history of one population in one ledger, which is named by its id."""
 
     path: Path
     population: str
@@ -91,10 +91,10 @@ class RosterHistory:
     rehearsal: bool
 
     def check_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
-        """Check that a ledger with these rows holds every day that was released to the population for good.
+        """Check that a ledger with these rows contains every day that was released to the population.
 
         Raises:
-            LedgerBehind: the first day that it lacks.
+            LedgerBehind: the first day that is missing from it.
         """
         ledger_days = {row.day for row in rows}
         rows_on_file = () if self.rehearsal else self._read().values()
@@ -115,7 +115,7 @@ class RosterHistory:
         """Compare the roster with that of every released day.
 
         Raises:
-            Refused: the first released day on which it counts other households, or groups them otherwise.
+            Refused: the first released day on which members or groups differ.
         """
         lines, contract_texts = self._read(), _contract_texts(contracts)
         for day, day_rows in _released_by_day(rows).items():
@@ -126,9 +126,9 @@ class RosterHistory:
                 raise Refused(_roster_changed_text(day))
 
     def before_draw(self, counted: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
-        """Return what notes the roster of `days` before they are drawn; to be called inside the ledger's transaction.
+        """Return a callback that records the roster of `days` before a draw, inside the ledger's transaction.
 
-        One write notes all days to come; it is made anew if another run has written since.
+        One write records all coming days; it is repeated if another run has written since.
         """
         written: list[tuple[int, ...] | None] = []
 
@@ -137,7 +137,7 @@ class RosterHistory:
                 return
             with locks.alone(self.path.parent):
                 lines, released = self._read(), _released_by_day(history)
-                if day in released:  # by a run that was killed, or by another one just now
+                if day in released:  # by a run that was killed, or by a concurrent one
                     if (recorded := self._recorded(lines, day)) is not None:
                         _check_same_roster(counted, recorded)
                     return
@@ -152,7 +152,7 @@ class RosterHistory:
         return note
 
     def settle(self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
-        """Mark the days of these rows as released, and note those of which there is no note."""
+        """Mark the days of these rows as released, and record those that are not recorded yet."""
         contract_texts = _contract_texts(contracts)
         with locks.alone(self.path.parent):
             lines = self._read()
@@ -188,7 +188,7 @@ class RosterHistory:
         return line["population"] == self.population and line["released"] and not line["rehearsal"]
 
     def _recorded(self, lines: Mapping[_Key, _RosterRow], day: date) -> _RosterRow | None:
-        """Return what is noted of a day that this ledger holds; a recovered ledger's under the id of the lost one."""
+        """Return the recorded roster of a day, if need be under another ledger's id (that of a lost, recovered one)."""
         recorded = lines.get(self._key(day))
         if recorded is not None or self.rehearsal:
             return recorded
@@ -229,7 +229,7 @@ def _group_column(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
 
 
 def _check_same_roster(counted: RosterDigest, recorded: Mapping[str, Any]) -> None:
-    """Compare a day with its note; groups that no series is published by any more may have left the roster."""
+    """Compare a day with its recorded roster; a group column that no series uses any more may be missing."""
     day = recorded["day"]
     if counted.digest(day, None) != recorded["members"]:
         raise Refused(_roster_changed_text(day))
@@ -242,15 +242,15 @@ def _check_same_roster(counted: RosterDigest, recorded: Mapping[str, Any]) -> No
 
 
 def _has_same_counts(counted: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
-    """Tell whether the roster counts as many households in each cell as were counted."""
+    """Tell whether the roster has the same number of households in each cell as the release."""
     day, by, min_households = (
         date.fromisoformat(row.day),
         _group_column(row, promise),
         promise["population"]["min_households"],
     )
-    # a distribution names its groups once for each range
+    # a distribution has each group once per range
     released = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
-    if by is not None and not counted.has(by):  # nobody knows how many were in groups too small to publish
+    if by is not None and not counted.has(by):  # sizes of groups below min_households are not in the ledger
         return sum(number for _, number in counted.cells(day, None)) >= sum(released.values())
     published = {cell: number for cell, number in counted.cells(day, by) if number >= min_households}
     return published == released

@@ -1,7 +1,7 @@
-"""What means and counts were before noise. Confidential; never leaves the house.
+"""True means and true counts, before noise. Confidential.
 
-<confidential>/true_means.parquet     `tables.TRUE_MEANS`, a line for each released day, mean and group
-<confidential>/true_counts.parquet    `tables.TRUE_COUNTS`, a line for each released day, distribution and cell
+<confidential>/true_means.parquet     `tables.TRUE_MEANS`, a row for each released day, mean and group
+<confidential>/true_counts.parquet    `tables.TRUE_COUNTS`, a row for each released day, distribution and cell
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _mean_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
 
 def _count_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
     if not isinstance(daily_sum.series, Distribution) or not daily_sum.series.holds(row.cells):
-        return  # with other bins its true counts are not to be had
+        return  # released with other bins: true counts for these are not computed
     groups = daily_sum.exact.items()
     exact = {
         cell: count
@@ -47,6 +47,6 @@ TRUE_COUNTS = CellTable(tables.TRUE_COUNTS, _HELPS.format("true_counts.parquet")
 
 
 def recorded_days(means: Path, counts: Path, population: str) -> set[tuple[str, str]]:
-    """Return (day, series) of what is in the two tables."""
+    """Return (day, series) of the rows of a population in the two tables."""
     lines = [*TRUE_MEANS.read(means), *TRUE_COUNTS.read(counts)]
     return {(line["day"].isoformat(), line["series"]) for line in lines if line["population"] == population}

@@ -1,8 +1,10 @@
-"""LEDGER -> how much a daily mean changes from day to day, as far as the published series says so.
+"""LEDGER -> day-to-day change of a daily mean, estimated from the published series.
 
-Public: it reads what is published. Squared differences of neighbouring published days, less the noise of both, are an
-estimate that may itself be mostly noise: it counts only if it is twice its own standard error at least, and where it
-does not, 1 kWh a home is the yardstick. Of groups it is the smallest one's, whose noise is the largest.
+    change^2 = mean of (m_t - m_(t-1))^2 - v_t - v_(t-1)      [kWh^2 per household]
+
+with m the published mean and v the variance of its noise, over consecutive days. Public: it reads published values
+only. The estimate may itself be mostly noise: it is used if it is at least twice its standard error, else 1 kWh per
+household is assumed. For a series with groups it is the smallest group's, whose noise is the largest.
 """
 
 from __future__ import annotations
@@ -20,31 +22,31 @@ from agedp_data.ledger import ReleaseRecord
 
 DEFAULT_CHANGE_KWH: Final = 1.0
 _MIN_PAIRS: Final = 30
-"""Changes from day to day that a published series must show before it is the yardstick."""
+"""Pairs of consecutive days that an estimate needs."""
 
 _MIN_STANDARD_ERRORS: Final = 2
-"""How many times its standard error an estimate must be."""
+"""Standard errors that an estimate must reach."""
 
 
 class DayToDayChange(NamedTuple):
-    """What a mean changes by [kWh a home], and its standard error, None for the yardstick."""
+    """Day-to-day change of a mean [kWh per household], and its standard error, None for the assumed default."""
 
     kwh: float
     error_kwh: float | None = None
 
     @property
     def measured(self) -> bool:
-        """Tell whether the published series says so."""
+        """Tell whether the change is estimated from the published series."""
         return self.error_kwh is not None
 
 
 def day_to_day_change(rows: Sequence[ReleaseRecord]) -> DayToDayChange:
-    """Return how much the smallest group's mean moves from day to day, or the yardstick if that cannot be told."""
+    """Return the day-to-day change of the smallest group's mean, or the default without enough days."""
     squares = np.array(_squared_changes(rows))
     if squares.size < _MIN_PAIRS:
         return DayToDayChange(DEFAULT_CHANGE_KWH)
     mean, deviations = float(squares.mean()), squares - squares.mean()
-    # neighbouring differences share the noise of a day
+    # consecutive differences contain the noise of the same day
     variance = float(deviations @ deviations + 2 * max(0.0, float(deviations[1:] @ deviations[:-1]))) / squares.size
     error = math.sqrt(variance / squares.size)
     if mean <= 0 or mean < _MIN_STANDARD_ERRORS * error:
@@ -69,7 +71,7 @@ def _squared_changes(rows: Sequence[ReleaseRecord]) -> list[float]:
 
 
 def _mean_and_variance(row: ReleaseRecord, group: str) -> tuple[float, float]:
-    """Return a group's mean [kWh a home], and the variance of its noise."""
+    """Return a group's mean [kWh per household], and the variance of its noise."""
     i = row.cells.index(group)
     wh_per_kwh_mean = 1000.0 * row.households[i]
     return row.values[i] / wh_per_kwh_mean, (noise.standard_deviation(row.scale) / wh_per_kwh_mean) ** 2

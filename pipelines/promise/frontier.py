@@ -1,14 +1,14 @@
-"""Run file + envelope + roster + what is published -> FRONTIER: the least risk for each error over age, interval, loss.
+"""Run file + leakage bound + roster + published rows -> FRONTIER: smallest risk for each error, over age and interval.
 
-Public: it reads no reading. A release is old by at most A + S days before the next one (age plus interval), so as a
-guess of the current day its mean is off by the noise and by what the mean moves in these days:
+Public: it uses no reading. Before the next release, the newest mean is at most A + S days old (age plus interval). As
+an estimate of the current day its error consists of the noise and of the change of the mean in these days:
 
-    f(A + S, e)^2 = (standard deviation of the noise at e)^2 + (A + S) change^2      [kWh a home]
+    f(A + S, e)^2 = (standard deviation of the noise at e)^2 + (A + S) change^2      [kWh per household]
 
-for a mean that wanders by `change` from day to day: as estimated from the published series, or 1 kWh a home before
-there is one. The risk is the peak of such releases for ever, L_A(z*) with z* the supremum of z -> e + L_S(z) under
-assume = "markov" ([A] Theorem 3); under "curve" what the period's releases come to by the sum rule. The search is
-exact over whole days (`privacy.planner`); no loss above `max_day_epsilon`.
+for a random walk of the mean with `change` from day to day: estimated from the published series, or 1 kWh per household
+without one. The risk is the peak of an endless series of such releases, L_A(z*) with z* the supremum of
+z -> e + L_S(z) under assume = "markov" ([A] Theorem 3); under "curve" the composed loss of the period's releases by the
+sum rule. The search is exact over whole days (`privacy.planner`); no loss exceeds `max_day_epsilon`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _SMALLEST_CAP_DIVISOR = 8  # of the day's cap, where the table ends
 
 @dataclass(frozen=True, slots=True)
 class SchedulePoint:
-    """A schedule: loss of each release [-], age and interval [days], peak risk [-], error and noise [kWh a home].
+    """A schedule: loss of each release [-], age and interval [days], peak risk [-], error and noise [kWh/household].
 
     A risk without a peak is infinite: it grows with every release until `ended_by` ("epsilon_total" or "last_day") ends
-    them, when they have added up to `adds_up_to`, None if nothing does.
+    the series, with the composed loss `adds_up_to`; None if nothing ends it.
 
-    `days` is how many days of the series `epsilon_total` lasts for, None without one; `promised` and `cheapest` mark
-    the run file's own, and the one of least error among daily ones, which are what a run can publish, whose risk is at
-    most the target.
+    `days` is the number of days that `epsilon_total` suffices for, None if unlimited. `promised` marks the schedule of
+    the run file; `cheapest` the daily schedule with the smallest error and a risk of at most the target (a run
+    publishes daily).
     """
 
     loss: float
@@ -67,7 +67,7 @@ class SchedulePoint:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Choices by ascending error, and what they rest on; `target` is the risk promised or reached by the run file."""
+    """Schedules by ascending error, and their inputs; `target` is the risk promised or reached by the run file."""
 
     choices: tuple[SchedulePoint, ...]
     series: str
@@ -81,7 +81,7 @@ def compute_frontier(work: Work) -> Frontier:
     """Return the frontier of a run file; nothing is drawn or written.
 
     Raises:
-        RunFileError: there is no model, or no mean that is published.
+        RunFileError: the run file has no model, or publishes no mean.
     """
     if work.model is None:
         raise RunFileError("there is no frontier of age and risk without a [model]: nothing is credited for age")
@@ -124,7 +124,7 @@ class _FrontierSearch:
         return math.hypot(self.noise_kwh(loss), math.sqrt(total_days) * self.change.kwh)
 
     def risk(self, loss: float, age: int, interval: int) -> float:
-        """Return the peak risk, looked up at the tabulated ages below: others say no more."""
+        """Return the peak risk; ages and intervals are rounded down to tabulated ages, which gives an upper bound."""
         return self.peak(loss, self._tabulated(age), self._tabulated(interval), interval)
 
     def _tabulated(self, days: int) -> int:
@@ -139,7 +139,7 @@ class _FrontierSearch:
         return float(leakage_bound(age, composed, **options)) if age else composed
 
     def _sum_of_releases(self, loss: float, age: int, interval: int) -> float:
-        """Return what the period's releases come to without a joint law: the sum, less what the oldest one forgot."""
+        """Return the composed loss of the period without the Markov property: all losses, the oldest release aged."""
         releases = self._releases(loss, interval)
         if releases is None:
             return math.inf
@@ -150,12 +150,12 @@ class _FrontierSearch:
         return (releases - 1) * loss + oldest_leakage
 
     def _releases(self, loss: float, interval: int) -> int | None:
-        """Return how many releases there will be by the period and the total, None if neither ends them."""
+        """Return the number of releases until period or total ends the series, None if neither does."""
         end = self._end(loss, interval)
         return end[0] if end else None
 
     def _end(self, loss: float, interval: int) -> tuple[int, str] | None:
-        """Return after how many releases the series ends, and what ends it first; None if nothing does."""
+        """Return the number of releases until the series ends, and what ends it first; None if nothing does."""
         days, total = self.run.schedule.days, self.run.promise.total_cap
         ends = [] if days is None else [((days - 1) // interval + 1, "last_day")]
         if total is not None:
@@ -180,14 +180,14 @@ class _FrontierSearch:
         return Frontier(ordered, self.name, self.households, self.method, target, self.change)
 
     def _cheapest_daily(self, risk: float) -> SchedulePoint | None:
-        """Return the daily schedule of least error whose risk is at most this."""
+        """Return the daily schedule with the smallest error and at most this risk."""
         if not math.isfinite(risk):
             return None
         plan = cheapest(self.risk, self.error, max_risk=risk, horizon=self.horizon, max_loss=self.cap, max_interval=1)
         return None if plan is None else self._schedule_point(plan, cheapest=True)
 
     def _promised(self) -> SchedulePoint | None:
-        """Return what the run file promises now, one release a day; None if it spends no constant loss."""
+        """Return the schedule of the run file, one release per day; None if its loss is not constant."""
         promise = self.run.promise
         if not isinstance(promise, AgeDependent):
             return None
@@ -198,7 +198,7 @@ class _FrontierSearch:
         risk = self.risk(loss, age, 1)
         if promise.risk is not None:
             target = to_float(floor_nano(promise.risk))
-            if risk > target * (1 + _ROUNDING):  # the first loss is no daily one: what is released adds up
+            if risk > target * (1 + _ROUNDING):  # the first loss cannot be spent daily: releases compose
                 return None
             risk = target
         return self._schedule_point(AgePlan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
@@ -224,5 +224,5 @@ class _FrontierSearch:
 
 
 def smallest_group_size(series: AnySeries, roster: Roster, day: date) -> int:
-    """Return how many homes the smallest group of a series has on a day."""
+    """Return the number of households in the smallest group of a series on a day."""
     return min((households for _, households in roster.cells(day, series.by)), default=0)

@@ -1,4 +1,4 @@
-"""What the contracts of a population say together: which models bind its releases, from where each series counts."""
+"""Contracts of a population -> models in force, series of each contract, days that are closed for each series."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from agedp_data.model import Model
 
 
 def model_id(contract: ContractRecord) -> str | None:
-    """Return the id of the model that a contract names, None if it names none."""
+    """Return the id of the model that a contract names, None without a model."""
     model_hash: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
     return model_hash
 
 
 def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
-    """Return the envelope of every model that a contract of the population ever named, by its id, oldest first.
+    """Return the leakage bound of every model that a contract of the population ever named, by id, oldest first.
 
-    A model binds whether or not a row was charged under it: a promise that stopped under a newer model must not go
-    on because the older one was put back.
+    A model stays in force whether or not a row was charged under it: a series that stopped under a newer model must not
+    continue because the older one was restored.
 
     Raises:
-        LedgerError: the ledger lacks one of them.
+        LedgerError: a named model is missing from the ledger.
     """
     stored = {model.model: model.envelope for model in ledger.models()}
     model_ids = [model_id(contract) for contract in ledger.contracts(population)]
@@ -36,14 +36,14 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
 
 
 def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:
-    """Return the series of every contract, by its hash."""
+    """Return the series of every contract, by the contract's hash."""
     return {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
 
 
 def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
-    """Return (day, series) of what is released, or never will be: a series begins behind the days released before it.
+    """Return (day, series) of released days, and of those that never will be: a series begins after earlier releases.
 
-    A series that was ended and came back begins behind the days released before the contract that brought it back.
+    A series that was ended and added again begins after the days released before the contract that added it again.
     """
     since: dict[str, int] = {}
     previous_names: set[str] = set()

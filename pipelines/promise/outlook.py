@@ -1,4 +1,4 @@
-"""What a contract permits from here on, if every day is released when due: the next loss, its noise, the last day."""
+"""Contract + ledger + roster -> forecast, if every day is released when due: next loss, its noise, last day."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipelines.promise.grant import WHOLE_DAY, EffectivePromise
 from pipelines.promise.in_force import closed_days
 
 _MAX_DAYS_AHEAD = 3652
-"""How far ahead the end of a promise is looked for: ten years, one if epsilon_total sets it no end."""
+"""Days that a forecast covers: ten years, or one year if epsilon_total is unlimited."""
 
 
 Skip = tuple[date, str]
@@ -31,15 +31,14 @@ Skip = tuple[date, str]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a contract permits from here on, and what it says of what was released.
+    """Forecast of a series under a contract, and the bounds of its releases so far.
 
-    `next_day` is the first day behind the newest in the ledger, None if the series is over; `loss` what it is
-    granted, whole 1e-9 epsilon; `noise_sd_kwh` that of its daily means, kWh a home, by series (of its smallest
-    group). `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether
-    the promise ends there, or the period does (or the years that were looked at). `skipped` are the days to which
-    the promise leaves nothing, while it leaves later ones something. `stopped` says why releases stop at once, if
-    what is released breaks the promise under a model that binds; `beyond` which bound the day behind the last would
-    break, if it is granted anything.
+    `next_day` is the first day after the newest in the ledger, None if the series is over; `loss` its budget
+    [nano-epsilon]; `noise_sd_kwh` the noise of its daily means by series [kWh per household of the smallest group].
+    `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether the promise ends
+    there, rather than the period or the forecast. `skipped` are days with zero budget before later ones with some.
+    `stopped` is the reason why releases stop at once, if the released rows break the promise under a model in force;
+    `beyond` the bound that the day after the last one would break, if it has any budget.
     """
 
     next_day: date | None
@@ -55,7 +54,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class ForecastContract:
-    """One of the two contracts: its text read, its promise and all models that bind it, its own model first."""
+    """A contract to forecast: its parsed text, and its promise with all models in force, its own model first."""
 
     contract: Mapping[str, Any]
     effective_promise: EffectivePromise
@@ -63,7 +62,7 @@ class ForecastContract:
 
 @dataclass(frozen=True, slots=True)
 class ForecastView:
-    """What both are looked at from: everything released so far, who is counted, the date, the contracts so far."""
+    """Starting point of a forecast: released rows, roster, date, contracts so far."""
 
     rows: tuple[ReleaseRecord, ...]
     roster: Roster
@@ -73,7 +72,7 @@ class ForecastView:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRelease:
-    """A day that is only imagined: what a notion reads of a release."""
+    """A release in a forecast: the columns that a notion reads."""
 
     population: str
     series: str
@@ -87,9 +86,9 @@ class SimulatedRelease:
 
 @dataclass(slots=True)
 class SimulatedSeries:
-    """What becomes of the days from here on: those released, those skipped, and whether the series ended.
+    """A simulated series: released days, skipped days, and whether the series ended.
 
-    `beyond` says which bound a day that is granted something would break.
+    `beyond` is the bound that the first refused day would break, if that day has any budget.
     """
 
     history: list[ReleaseRecord | SimulatedRelease]
@@ -101,7 +100,7 @@ class SimulatedSeries:
 
 
 def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
-    """Return what a contract permits from here on, looking as many days ahead as it may take, or as asked."""
+    """Return the forecast under a contract, over `days_ahead` days or as far as forecasts go."""
     bounds = tuple(
         contract.effective_promise.notion.figures(view.rows, contract.effective_promise.leakage_bounds[0], None)
     )
@@ -118,7 +117,7 @@ def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int 
 
 
 def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
-    """Yield the days behind the newest in the ledger, without skip_days, as far as the end is looked for."""
+    """Yield the days after the newest in the ledger, without skip_days, as far as forecasts go."""
     schedule = terms["schedule"]
     next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
     day = max(next_days, default=date.fromisoformat(schedule["first_day"]))
@@ -133,7 +132,7 @@ def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> It
 
 
 def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
-    """Return what becomes of half-released days and of `days`, each released when due, up to the first refused."""
+    """Return the simulated release of half-released days and of `days`, each when due, up to the first refusal."""
     simulated = SimulatedSeries(list(view.rows))
     try:
         contract.effective_promise.review(view.rows)
@@ -162,7 +161,7 @@ def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence
 
 
 def _half_released_days(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
-    """Yield the days that some series published and others did not yet: a run was cut off between them."""
+    """Yield the days that some series published and others did not: a run was interrupted between them."""
     next_seq = max((row.seq for row in view.rows), default=0) + 1
     contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=next_seq))
     closed = closed_days(view.rows, contracts)
@@ -188,7 +187,7 @@ def _simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) 
 def _refusal(
     effective_promise: EffectivePromise, history: Sequence[ReleaseRecord | SimulatedRelease], row: SimulatedRelease
 ) -> str:
-    """Return why a row may not follow, "" if it may."""
+    """Return the reason why a row is refused, "" if it is admitted."""
     try:
         effective_promise.admit(history, row)
     except Refused as refused:
@@ -197,12 +196,12 @@ def _refusal(
 
 
 def _share(contract: ForecastContract, series: str) -> Fraction:
-    """Return which part of a day's loss a series is granted."""
+    """Return the share of a day's budget that a series has."""
     return contract.effective_promise.notion.part_of_day(series, Fraction(contract.contract["series"][series]["share"]))
 
 
 def _noise_sd(contract: ForecastContract, loss: int, households: Mapping[str, int]) -> dict[str, float]:
-    """Return the standard deviation of each daily mean's noise, kWh a home, when the day is granted `loss`."""
+    """Return the noise standard deviation of each daily mean for a day with this loss [kWh per household]."""
     noise_sd_kwh: dict[str, float] = {}
     for name, series in contract.contract["series"].items():
         part = int(_share(contract, name) * loss)
@@ -214,7 +213,7 @@ def _noise_sd(contract: ForecastContract, loss: int, households: Mapping[str, in
 
 
 def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dict[str, int]:
-    """Return how many homes the smallest published group of each daily mean has; nothing of a series without one."""
+    """Return the size of the smallest published group of each daily mean; series without such a group are left out."""
     min_households = terms["population"]["min_households"]
     groups = {
         name: [number for _, number in roster.cells(day, series.get("by")) if number >= min_households]

@@ -1,8 +1,8 @@
-"""The days that a promise is made for, and what one comes to on them: losses, noise, first and last date.
+"""The coming days of a run file, and the simulation of a promise on them: losses, noise, first and last date.
 
-The days are those behind the newest release to the end of the period, a year of them at most, on which enough homes
-are on the roster. NOISE is the standard deviation of what is added to a daily mean, root mean square over the days,
-kWh a home, of the smallest group of the mean that has most of it: all that an interval in the release covers.
+The days are those after the newest release up to the end of the period, at most a year, with enough households on the
+roster. NOISE is the standard deviation of the noise of a daily mean, root mean square over the days [kWh per
+household], for the smallest group of the mean with the most noise: it is what an interval in the release covers.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MAX_DAYS_AHEAD: Final = 366
 
 
 class SimulatedDays:
-    """The days of a run file, its ledger and roster; `homes` by day are those of the smallest group.
+    """The coming days of a run file with its ledger and roster; `households` by day are those of the smallest group.
 
     Raises:
-        RunFileError: no mean is published, or no day is left on which enough homes are counted.
+        RunFileError: the run file publishes no mean, or no coming day has enough households on the roster.
     """
 
     def __init__(self, work: Work) -> None:
@@ -60,7 +60,7 @@ class SimulatedDays:
         self.change = day_to_day_change([row for row in rows if row.series == self.name])
 
     def _noisiest(self) -> str:
-        """Return the mean with most noise at the same loss: its clamp over its share and its homes."""
+        """Return the mean with the most noise at the same loss: largest clamp / (share x households)."""
         means = {name: series for name, series in self.run.series.items() if series.statistic == "mean"}
         if not means:
             raise RunFileError("what a promise costs is told in the noise of a mean; the run file publishes none")
@@ -73,17 +73,17 @@ class SimulatedDays:
         return max(means, key=weight)
 
     def _days(self) -> list[date]:
-        """Return the days behind the newest release that are asked for, a year of them at most."""
+        """Return the days after the newest release, at most a year of them."""
         return list(islice(upcoming_days(contract(self.run, model=None), self.view.rows), _MAX_DAYS_AHEAD))
 
     @property
     def endless(self) -> bool:
-        """Tell whether the period goes on behind the days that are asked for."""
+        """Tell whether the period continues after these days."""
         last = self.run.schedule.last_day
         return last is None or max(self.households) < last
 
     def _household_counts(self) -> Iterator[tuple[date, int]]:
-        """Yield the days on which enough homes are counted, with those of the smallest group."""
+        """Yield the days with enough households, each with the size of the smallest group."""
         for day in self._days():
             households = smallest_group(
                 self.view.roster, day, self.run.series[self.name].by, self.run.population.min_households
@@ -92,7 +92,7 @@ class SimulatedDays:
                 yield day, households
 
     def simulate(self, run: RunFile, bound_name: str) -> SeriesCost | None:
-        """Return what comes of the days under a run file's promise, None if nothing is ever released."""
+        """Return the cost of releasing the days under a run file's promise, None if no day is released."""
         terms = contract(run, model=self.model.id if self.model else None)
         simulated = simulate_days(
             ForecastContract(terms, EffectivePromise(run.notion, self.leakage_bounds)), self.view, list(self.households)
@@ -120,20 +120,22 @@ class SimulatedDays:
         )
 
     def noise_of(self, loss: int, run: RunFile) -> float:
-        """Return the noise of the sum [kWh] when a promise grants a day a loss, to the last digits of what is drawn."""
+        """Return the noise of the sum [kWh] for a day with this loss; the drawn noise differs in the last digits "
+        "only.
+        """
         part = int(run.notion.part_of_day(self.name, Fraction(run.shares[self.name])) * loss)
         if part <= 0:
             return math.inf
         return noise.standard_deviation(self.run.series[self.name].clamp_wh * NANO / part) / 1000.0
 
     def exceeds_noise(self, error_kwh: float, run: RunFile) -> bool:
-        """Tell whether even days that spend all that a day may have more noise than this."""
+        """Tell whether even days that spend the day cap have more noise than this."""
         return self.noise_of(run.promise.day_cap, run) / max(self.households.values()) > error_kwh
 
     def loss_for(self, noise_kwh: float) -> int:
-        """Return the loss of a day whose noise, in the smallest group, is so much, rounded up.
+        """Return the loss of a day with this noise in the smallest group, rounded up [nano-epsilon].
 
-        The discrete Laplace law's standard deviation is 1/(sqrt 2 sinh(1/(2 scale))), in the unit of the scale.
+        The standard deviation of discrete Laplace noise is 1/(sqrt 2 sinh(1/(2 scale))), in the unit of the scale.
         """
         sd_wh = noise_kwh * 1000.0 * min(self.households.values())
         scale = 1 / (2 * math.asinh(1 / (math.sqrt(2) * sd_wh)))
@@ -141,7 +143,7 @@ class SimulatedDays:
 
 
 def smallest_group(roster: Roster, day: date, by: str | None, min_households: int) -> int:
-    """Return how many homes the smallest published group of a roster column has on a day, 0 without one."""
+    """Return the size of the smallest published group of a roster column on a day, 0 without such a group."""
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 
 

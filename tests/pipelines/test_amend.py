@@ -257,7 +257,7 @@ def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was
         return leakage_bound(*given, **more | {"pieces": False})
 
     with monkeypatch.context() as earlier:
-        earlier.setattr("agedp_data.model.tabulate", by_grid)
+        earlier.setattr("agedp_data.model.leakage_bound", by_grid)
         released(homes, promise=promise, rest=CHAIN)
         [grid] = ledger_of(homes).models()
     assert "hulls" not in json.loads(grid.envelope)["envelope"]

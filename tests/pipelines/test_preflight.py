@@ -354,7 +354,7 @@ def test_a_folder_that_cannot_be_written_after_the_draw_says_what_is_charged(hou
     def full(*_: object) -> None:
         raise InputError("[output] cannot be written (No space left on device)")
 
-    monkeypatch.setattr("pipelines.sanitise.project", full)
+    monkeypatch.setattr("pipelines.sanitise.publish_release", full)
     work = load_work(house.run_file)
     with pytest.raises(InputError, match="4 due days are drawn and charged; the next run publishes them"):
         run_stages(lambda _, stage: stage(work))

@@ -195,6 +195,6 @@ def test_the_release_folder_is_asked_for_its_origin_once_by_each_stage_that_plan
 ):
     run(homes, 2)
     asked, real = [], work.release_origins
-    monkeypatch.setattr(work, "signs_in", lambda folder: asked.append(folder) or real(folder))
+    monkeypatch.setattr(work, "release_origins", lambda folder: asked.append(folder) or real(folder))
     run(homes, 4)
     assert len(asked) == 3

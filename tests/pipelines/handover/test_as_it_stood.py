@@ -194,7 +194,7 @@ def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, mon
                 refused.append(str(error))
         return stated(facts)
 
-    monkeypatch.setattr(publishing, "statement", others_try)
+    monkeypatch.setattr(publishing, "build_statement", others_try)
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
     by_hand(homes, publish_release, 5)
     assert len(refused) == 1

@@ -200,7 +200,7 @@ def test_of_very_many_groups_those_of_most_homes_are_shown_and_the_others_are_co
 
 def test_a_course_is_what_a_ledger_that_ends_there_says(told):
     spent = spent_by_day(told.rows)
-    every = losses_over_time(told.accounts, told.rows, told.envelope, points=DAYS)
+    every = losses_over_time(told.accountants, told.rows, told.leakage_bound, points=DAYS)
     found = {key.name: course for key, course in every.items()}
     assert found.keys() == {"day", "total", "risk", "window of 7 days"}
     assert list(found["total"].days) == sorted(spent)  # few enough to show them all
@@ -212,13 +212,13 @@ def test_a_course_is_what_a_ledger_that_ends_there_says(told):
         assert found["window of 7 days"].values[place] == max(
             sum(ordinal.get(start + i, 0) for i in range(7)) for start in ordinal
         )
-    figures = {one["name"]: one["epsilon"] for one in told.claim["figures"]}
+    figures = {one["name"]: one["epsilon"] for one in told.statement["figures"]}
     for name, course in found.items():
         assert Fraction(course.values[-1], NANO) == Fraction(figures[name])
 
 
 def test_a_long_course_is_thinned_and_keeps_both_ends(told):
-    found = losses_over_time(told.accounts, told.rows, told.envelope, points=5)
+    found = losses_over_time(told.accountants, told.rows, told.leakage_bound, points=5)
     days = sorted(spent_by_day(told.rows))
     for course in found.values():
         assert len(course.days) == 5
@@ -227,21 +227,23 @@ def test_a_long_course_is_thinned_and_keeps_both_ends(told):
 
 def test_a_price_is_what_brings_the_figure_to_one(told):
     spent = spent_by_day(told.rows)
-    found = {key.name: times for key, times in noise_factors(told.accounts, told.rows, told.envelope).items()}
+    found = {key.name: times for key, times in noise_factors(told.accountants, told.rows, told.leakage_bound).items()}
     assert found["total"] == pytest.approx(sum(spent.values()) / NANO, rel=3e-3)
     assert found["day"] == pytest.approx(max(spent.values()) / NANO, rel=3e-3)
     # the risk under a curve of a single release (MATHS 2b): ln(1 + TV (e^x - 1)) = 1 at x = ln(1 + (e - 1)/TV)
     single = [row for row in told.rows if row.day == str(FIRST) and row.series == "daily_mean"]
     age = (date.fromisoformat(single[0].published_on) - FIRST).days - 1
     variation = next(tv for start, tv in ((20, 0.01), (7, 0.5), (1, 0.9)) if age >= start)
-    times = {key.name: one for key, one in noise_factors(told.accounts, single, told.envelope).items()}
+    times = {key.name: one for key, one in noise_factors(told.accountants, single, told.leakage_bound).items()}
     wanted = (single[0].loss / NANO) / math.log1p((math.e - 1) / variation)
     assert times["risk"] == pytest.approx(wanted, rel=3e-3)
 
 
 def test_a_figure_that_no_loss_brings_to_one_has_no_price_and_an_infinite_one_is_left_out(told):
     single = [row for row in told.rows if row.day == str(FIRST)]
-    key = next(bound_key(one) for one in told.accounts[0].figures(single, told.envelope, None) if one.name == "risk")
+    key = next(
+        bound_key(one) for one in told.accountants[0].figures(single, told.leakage_bound, None) if one.name == "risk"
+    )
     late = [replace(row, published_on="2013-12-31") for row in single]
 
     class Forgets:
@@ -250,8 +252,8 @@ def test_a_figure_that_no_loss_brings_to_one_has_no_price_and_an_infinite_one_is
         def __call__(self, age, loss, *, direction, method):
             return min(loss, 1e-9)
 
-    assert noise_factors(told.accounts, late, Forgets())[key] is None
-    assert all(each.name != "risk" for each in noise_factors(told.accounts, late, None))
+    assert noise_factors(told.accountants, late, Forgets())[key] is None
+    assert all(each.name != "risk" for each in noise_factors(told.accountants, late, None))
 
 
 def synthetic(told, days):
@@ -285,21 +287,21 @@ def test_any_length_of_series_is_a_sound_page_and_three_years_weigh_under_500_kB
 def test_before_anything_is_released_there_is_a_page_that_says_so(told):
     skipped = [row for row in synthetic(told, 50) if row.state == "skipped"]
     claim = {
-        **told.claim,
-        "figures": [{**one, "epsilon": "0"} for one in told.claim["figures"][:2]]
-        + [{**one, "epsilon": "infinite"} for one in told.claim["figures"][2:3]],
+        **told.statement,
+        "figures": [{**one, "epsilon": "0"} for one in told.statement["figures"][:2]]
+        + [{**one, "epsilon": "infinite"} for one in told.statement["figures"][2:3]],
         "days": {"first": "", "last": "", "released": 0, "skipped": [row.day for row in skipped]},
         "published": {"first": "", "last": ""},
     }
-    html = public_report_page(replace(told, claim=claim, rows=skipped, envelope=None, accounts=told.accounts[1:]))
+    html = public_report_page(replace(told, claim=claim, rows=skipped, envelope=None, accounts=told.accountants[1:]))
     assert faults_of(html) == []
     assert "Nothing is released" in html
 
 
 def test_a_figure_that_is_infinite_for_want_of_a_model_is_told_as_such(told):
-    risk = next(one for one in told.claim["figures"] if one["name"] == "risk")
-    figures = [*told.claim["figures"][:2], {**risk, "epsilon": "infinite", "assumption": "there is no model"}]
-    html = public_report_page(replace(told, claim={**told.claim, "figures": figures}, envelope=None))
+    risk = next(one for one in told.statement["figures"] if one["name"] == "risk")
+    figures = [*told.statement["figures"][:2], {**risk, "epsilon": "infinite", "assumption": "there is no model"}]
+    html = public_report_page(replace(told, claim={**told.statement, "figures": figures}, envelope=None))
     assert faults_of(html) == []
     assert "C risk (if the model holds)" in Page(html).text
     assert Page(html).text.count("infinite") >= 5
