@@ -1,14 +1,14 @@
-"""datapackage.json: what lies in a release folder, for catalogues and tools (Frictionless Data Package 2.0).
+"""datapackage.json: the contents of a release folder, for catalogues and tools (Frictionless Data Package 2.0).
 
-Every file but the checksums and this one is a resource with its SHA-256; of a Parquet table every column
-stands there with type, unit and meaning, read off the file itself (`tables` declares them). Source, licence and
-contact are the run file's: attribution that the licence asks for is the text of `sources`.
+Every file except the checksums and this one is a resource with its SHA-256. A Parquet table has a schema with type,
+unit and meaning of every column, read from the file itself (`tables` declares them). Source, licence and contact are
+the run file's: the attribution that a licence requires is the text of `sources`.
 
-Decisions. Units are a property of the project's own beside Frictionless's, in SI symbols, "1" for what has none. The
-licence is named as it is written if that can be an identifier such as CC-BY-4.0, else it is its own title under
-"other". No date of creation: it would be finer than what may be known, or made up. Recipients check a package with
-`Package("datapackage.json").validate()`: it reads the Parquet tables and holds them against their columns, but counts
-no bytes of them, and takes a size that is told for a fault; so tables have none, and what is no table is a "file".
+Decisions. `unit` is an additional property of the project, in SI symbols, "1" for a dimensionless column. The licence
+is its identifier if it can be one, such as CC-BY-4.0, else a title under the name "other". There is no date of
+creation: it would be finer than the dates that may be known, or invented. Recipients check a package with
+`Package("datapackage.json").validate()`: it compares the Parquet tables with their columns, but does not count their
+bytes and reports a given size as an error; so tables have no size, and files that are not tables have the type "file".
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _statistics_text(statement: Mapping[str, Any]) -> str:
 
 
 def _credits(statement: Mapping[str, Any]) -> dict[str, Any]:
-    """Return who is named: the source, the licence, whom to ask."""
+    """Return source, licence and contact, as far as the statement has them."""
     credits: dict[str, Any] = {}
     if "licence" in statement:
         text = statement["licence"]
@@ -173,9 +173,9 @@ def _unit(field: pa.Field) -> str:
 def package_faults(
     descriptor: Mapping[str, Any], statement: Mapping[str, Any], files: Mapping[str, bytes]
 ) -> Iterator[str]:
-    """Yield what a descriptor says otherwise than a statement and the files beside it; words are left alone.
+    """Yield the differences of a descriptor from a statement and its files, for verification.
 
-    Another agedp may have described the same files in other words: sizes, sums, columns, types and credits count.
+    Sizes, checksums, columns, types and credits are compared; descriptions may differ between versions of agedp.
     """
     resources = {resource["path"]: resource for resource in descriptor["resources"]}
     if len(resources) != len(descriptor["resources"]) or set(resources) != set(files):

@@ -1,13 +1,13 @@
-"""What is claimed about a release, from run file, ledger and model's public part alone.
+"""The privacy statement of a release, from run file, ledger and the model's public part.
 
-The dictionary holds strings, integers and lists only; amounts of epsilon are exact decimal text, and
-`schemas/statement-2.json` says of every key what it means. The warnings follow from the ledger: they are the same
-whatever the readings say (MATHS 2b), so nothing measured leaves the house. `statement_words` tells the same to people.
+The dictionary contains strings, integers and lists only; values of epsilon are exact decimal text, and
+`schemas/statement-2.json` describes every key. The warnings follow from the ledger and do not depend on the readings
+(MATHS 2b), so no measured value is published. `statement_words` writes the same as text.
 
-Decisions. A figure's `limit` is what further releases may make of it: the promise's bound, or the figure itself where
-that is larger already (a bound that was tightened does not undo what was said). `odds_factor` is e^epsilon, by which odds
-may change, rounded up. What other populations of the ledger may add stands beside the figures, for nobody can see
-from a ledger whether they share homes.
+Decisions. The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value
+where that is larger (tightening a bound does not undo releases). `factor` is e^epsilon, the factor by which odds may
+change, rounded up. Losses of other populations of the ledger are stated separately, because a ledger does not show
+whether they share households.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILIN
 
 @dataclass(frozen=True, slots=True)
 class SoftwareVersion:
-    """A contract of the population: the date of its registration, and what it changed in the one before it."""
+    """A contract of the population: the date of its registration, and its changes to the contract before it."""
 
     registered: str
     changes: Sequence[str]
@@ -124,25 +124,25 @@ class SoftwareVersion:
 
 @dataclass(frozen=True, slots=True)
 class SeriesEnd:
-    """How long the promise goes on: the last day that can be released, "" if none lies within a year, and why.
+    """End of a series: the last day that can be released, "" if there is none within a year, and the reason.
 
-    `because` is "promise" (its caps), "period" (the schedule's last day), "broken" (by a newer model what is released
-    exceeds the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited.
+    `reason` is "promise" (its caps), "period" (the schedule's last day), "broken" (under a newer model the releases
+    exceed the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited.
     """
 
     last_day: str
-    because: str
+    reason: str
     total: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class StatementFacts:
-    """What a statement is made of.
+    """Content of a statement.
 
-    `limits` are the promise's bounds by the name of the figure, None if unlimited; `model` is the public part; `head`
-    the hash of the ledger's newest row that is not itself a statement; `others` how many more populations the ledger
-    holds; `opening` what the promise wants said before everything else; `estimated_from` the periods, "first to last",
-    of the models that were estimated and whose envelopes are published.
+    `limits` are the promise's bounds by name, None if unlimited; `model` is the public part; `head` the hash of the
+    ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
+    `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
+    models whose leakage bounds are published.
     """
 
     title: Mapping[str, str]
@@ -150,7 +150,7 @@ class StatementFacts:
     days: Sequence[str]
     skipped: Sequence[str]
     published_on: Sequence[str]
-    figures: Sequence[LossBound]
+    bounds: Sequence[LossBound]
     limits: Mapping[str, int | None]
     ending: SeriesEnd
     model: Mapping[str, Any] | None
@@ -159,7 +159,7 @@ class StatementFacts:
     head: str
     versions: Sequence[SoftwareVersion]
     software: Mapping[str, str]
-    others: int = 0
+    other_populations: int = 0
     opening: str = ""
     beyond_states: bool = True
     represented: bool = False
@@ -167,7 +167,7 @@ class StatementFacts:
 
 
 def build_statement(facts: StatementFacts) -> dict[str, Any]:
-    """Return the statement as it is written to statement.json and kept in the ledger."""
+    """Return the statement as it is written to statement.json and stored in the ledger."""
     rehearsal = facts.contract["schedule"]["mode"] == "rehearsal"
     return {
         "schema": SCHEMA,
@@ -190,7 +190,7 @@ def build_statement(facts: StatementFacts) -> dict[str, Any]:
         "from_whom": FROM_WHOM,
         "not_protected": list(NOT_PROTECTED),
         "figures": [
-            bound_entry(bound, facts.limits) | _conditional_days(facts) for bound in _in_statement_order(facts.figures)
+            bound_entry(bound, facts.limits) | _conditional_days(facts) for bound in _in_statement_order(facts.bounds)
         ],
         "ending": _ending(facts),
         "second_population": _second_population(facts),
@@ -214,7 +214,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield NOISY_RELEASES.format(days=" and ".join(facts.estimated_from))
     if facts.represented:
         yield REPRESENTED
-    for loss_bound in _in_statement_order(facts.figures) if len(facts.versions) > 1 else ():
+    for loss_bound in _in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
         limit = facts.limits.get(loss_bound.name)
         if limit is not None and loss_bound.value is not None and loss_bound.value > limit:
             yield BEYOND.format(
@@ -223,7 +223,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
 
 
 def statement_schema() -> dict[str, Any]:
-    """Return the JSON schema of statement.json (draft 2020-12), which says of every key what it means.
+    """Return the JSON schema of statement.json (draft 2020-12), which describes every key.
 
     >>> statement_schema()["properties"]["schema"]["const"]
     'agedp-statement-2'
@@ -247,12 +247,12 @@ def odds_factor(loss: int) -> str:
 
 
 def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
-    """Return the figures that are always true first, each once."""
+    """Return the bounds without duplicates, assumption-free ones first."""
     return sorted(dict.fromkeys(bounds), key=lambda bound: bound.kind != ASSUMPTION_FREE)
 
 
 def bound_entry(bound: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
-    """Return a figure as a statement tells it."""
+    """Return a bound as an entry of statement.json."""
     return {
         "name": bound.name,
         "epsilon": "infinite" if bound.value is None else format_epsilon(bound.value),
@@ -265,7 +265,7 @@ def bound_entry(bound: LossBound, limits: Mapping[str, int | None]) -> dict[str,
 
 
 def _conditional_days(facts: StatementFacts) -> dict[str, str]:
-    """Return the days for which no figure is unconditional, a published envelope having been estimated from them."""
+    """Return the days for which no bound is unconditional: a published leakage bound was estimated from them."""
     return {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
 
 
@@ -283,13 +283,13 @@ def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
 
 
 def _ending(facts: StatementFacts) -> dict[str, str]:
-    spent = max((bound.value or 0 for bound in facts.figures if bound.name == TOTAL_FIGURE), default=0)
+    spent = max((bound.value or 0 for bound in facts.bounds if bound.name == TOTAL_FIGURE), default=0)
     cap = facts.ending.total
     return {
         "spent": format_epsilon(spent),
         "left": "unlimited" if cap is None else format_epsilon(max(0, cap - spent)),
         "last_day": facts.ending.last_day,
-        "because": facts.ending.because,
+        "because": facts.ending.reason,
     }
 
 
@@ -297,7 +297,7 @@ def _second_population(facts: StatementFacts) -> dict[str, Any]:
     day, total = facts.limits[DAY_FIGURE], facts.limits[TOTAL_FIGURE]
     adds = {"day": day, "total": total}
     return {
-        "in_ledger": facts.others,
+        "in_ledger": facts.other_populations,
         "adds": {name: "unlimited" if bound is None else format_epsilon(bound) for name, bound in adds.items()},
         "text": SECOND_POPULATION,
     }

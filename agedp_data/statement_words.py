@@ -1,6 +1,6 @@
-"""A statement in plain words, from the statement alone: STATEMENT.md, the artifact of a run, part of the report.
+"""Statement -> Markdown: STATEMENT.md, the artifact of a run, a part of the report.
 
-Statements that were kept by an earlier agedp lack some keys; what they do not say is left out.
+Statements of earlier versions lack some keys; the text then leaves out the corresponding sentences.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ _CHECKING = (
 
 
 def title_of(statement: Statement) -> str:
-    """Return the title of a release: its own, or what it holds of whom."""
+    """Return the title of a release: that of the run file, or its statistic and population."""
     kinds = {series["statistic"] for series in statement.get("contract", {}).get("series", {}).values()}
     content = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
     return str(statement.get("title") or f"{content} of {statement['population']}")
 
 
 def markdown(statement: Statement) -> str:
-    """Return a statement in plain words, Markdown."""
+    """Return a statement as Markdown text."""
     parts = (
         _head(statement),
         _section("What the releases say at most", _bounds_table(statement)),
@@ -157,7 +157,7 @@ def _cells(bound: Mapping[str, str]) -> list[str]:
 
 
 def holds_when(bound: Mapping[str, str]) -> str:
-    """Return when a figure holds: always, if its assumption does, and for which days neither is said.
+    """Return when a bound holds: always, or under its assumption, and the days that are excepted.
 
     >>> holds_when({"kind": "assumption-free", "assumption": ""})
     'always'
@@ -193,7 +193,7 @@ def _ending_texts(statement: Statement) -> list[str]:
 
 
 def is_over(statement: Statement) -> bool:
-    """Tell whether the last day that can be released is released, or skipped, already."""
+    """Tell whether the last day that can be released is already released or skipped."""
     last, days = statement.get("ending", {}).get("last_day"), statement["days"]
     return bool(last) and last <= max([days["last"], *days["skipped"]])
 
@@ -229,7 +229,7 @@ def _series(contract: Mapping[str, Any]) -> list[str]:
 
 
 def _states_text(contract: Mapping[str, Any]) -> str:
-    """Return what counts in place of a reading where states are counted, "" without public ones."""
+    """Return the sentences on public states and their representative values, "" without such states."""
     states = states_in(contract)
     if states is None:
         return ""

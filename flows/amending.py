@@ -31,7 +31,7 @@ def _side(found: Forecast) -> dict[str, Any]:
         "ended_by_promise": found.ended_by_promise,
         "skipped": skips_json(found.skipped),
         "stopped": found.stopped,
-        "figures": [{"name": figure.name, "epsilon": _amount(figure)} for figure in found.figures],
+        "figures": [{"name": figure.name, "epsilon": _amount(figure)} for figure in found.bounds],
     }
 
 
@@ -59,7 +59,7 @@ def _figures(found: Amendment) -> Iterator[tuple[str, str, str]]:
     yield "last day that can be released", _end(before), _end(after)
     if before.skipped or after.skipped:
         yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
-    said = [{figure.name: _amount(figure) for figure in each.figures} for each in (before, after)]
+    said = [{figure.name: _amount(figure) for figure in each.bounds} for each in (before, after)]
     for name in dict.fromkeys([*said[0], *said[1]]):
         yield f"what was released so far, {name}", said[0].get(name, "-"), said[1].get(name, "-")
 

@@ -71,7 +71,7 @@ def noise_lines(table: NoiseTable) -> Iterator[str]:
     for row in table.rows:
         figures = "".join(f"{_kwh(noise):>18s}" for noise in row.noise_kwh)
         start = f"   {row.notion:14s}{figures}   "
-        yield from textwrap.wrap(row.words, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+        yield from textwrap.wrap(row.description, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
     yield (
         "   Noise is proportional to clamp_kwh and inversely proportional to epsilon and to the number of households."
     )

@@ -77,7 +77,7 @@ def _row(work: Work, planned: PlannedRelease) -> dict[str, Any]:
         "epsilon": format_epsilon(row.loss),
     }
     if row.state != "released":
-        return line | {"why": planned.why}
+        return line | {"why": planned.skip_reason}
     sd, unit = deviation(row, series)
     return line | {f"noise_sd_{unit}": sd}
 
@@ -140,7 +140,7 @@ def _due_line(work: Work, planned: PlannedRelease) -> str:
     homes = sum(series.by_group(row.cells, row.households).values())
     start = f"{row.day}  {row.published_on}  {row.series:14s}  {homes:5d}   "
     if row.state != "released":
-        return f"{start}skipped: {planned.why}"
+        return f"{start}skipped: {planned.skip_reason}"
     sd, unit = deviation(row, series)
     return start + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
 
@@ -149,8 +149,8 @@ def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
     """Return by reason which days will be skipped, whether or not their lines are shown."""
     reasons: dict[str, list[Skip]] = {}
     for one in planned:
-        if one.why:
-            reasons.setdefault(one.why, []).append((date.fromisoformat(one.row.day), one.row.series))
+        if one.skip_reason:
+            reasons.setdefault(one.skip_reason, []).append((date.fromisoformat(one.row.day), one.row.series))
     return [f"skipped ({why}): {skips_text(skips)}" for why, skips in reasons.items()]
 
 
@@ -209,7 +209,7 @@ def _ended(work: Work, found: RunOutlook) -> str:
     if ahead.next_day is None:
         return f"its period ended with {work.run.schedule.last_day}"
     if ahead.last_day is None and ahead.ended_by_promise:
-        return ahead.stopped or ahead.beyond or format_end_reason(work.terms, rows)
+        return ahead.stopped or ahead.refusal or format_end_reason(work.terms, rows)
     return ""
 
 

@@ -233,7 +233,7 @@ def change_json(change: DayToDayChange) -> dict[str, Any]:
     return {
         "change_kwh": change.kwh,
         "change_error_kwh": change.error_kwh,
-        "change_from": "published series" if change.measured else "yardstick",
+        "change_from": "published series" if change.is_estimated else "yardstick",
     }
 
 

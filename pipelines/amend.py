@@ -1,9 +1,9 @@
-"""run file + LEDGER -> a new contract for the same population: what changes, what it does to every figure, recorded.
+"""Run file + LEDGER -> amendment: a new contract for the same population, its changes and their effect on each bound.
 
-Both contracts are looked at in the same way, the old one rebuilt from its text and from the model that it names:
-what the next day would be granted, how large its noise would be, on which day the promise would end if every day
-were released when due, and what all that was released so far comes to under it. Nothing is drawn; what loosens
-the promise, or promises what the past has already broken for ever, is refused before anything is written.
+Both contracts are forecast in the same way, the old one rebuilt from its text and from the model that it names: budget
+and noise of the next day, last day if every day is released when due, bounds of all releases so far. Nothing is drawn.
+A change that relaxes the promise, or sets a bound that the releases already exceed, is refused before anything is
+written.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, 
 from pipelines.work import Work
 
 _MODEL_KEYS = ("model", "model.hash")
-"""The keys of a contract of which one changes with every other model."""
+"""Contract keys that change with another model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """A run file against the contract in force: every difference with its verdict, and the outlook of both."""
+    """A run file compared with the contract in force: every change with its verdict, and the forecasts of both."""
 
     changes: tuple[ContractChange, ...]
     before: Forecast
@@ -42,7 +42,7 @@ class Amendment:
 
     @property
     def refused(self) -> tuple[ContractChange, ...]:
-        """Return the changes that loosen the promise, or that what is released breaks."""
+        """Return the changes that relax the promise, or that the released rows already break."""
         return tuple(change for change in self.changes if change.verdict == "refused")
 
 
@@ -50,17 +50,17 @@ def amend(work: Work) -> ContractRecord:
     """Record the run file as the contract in force from the next unreleased day on, and return that contract.
 
     Raises:
-        Refused: something would loosen the promise, or is broken already; each key with its reason, nothing is written.
-        LedgerError: nothing was promised to the population yet.
+        Refused: a change relaxes the promise or is broken already; names each key and reason, nothing is written.
+        LedgerError: the population has no contract yet.
     """
     return record_amendment(work, preview_amendment(work))
 
 
 def record_amendment(work: Work, amendment: Amendment) -> ContractRecord:
-    """Record an amendment that was looked at, if everything in it is allowed and nothing came in between.
+    """Record an amendment, if all its changes are allowed and the contract did not change since the preview.
 
     Raises:
-        Refused: something would loosen the promise, or is broken already.
+        Refused: a change relaxes the promise or is broken already.
         LedgerError: the contract was amended meanwhile.
     """
     check_amendment_allowed(amendment)
@@ -72,14 +72,18 @@ def record_amendment(work: Work, amendment: Amendment) -> ContractRecord:
 
 
 def check_amendment_allowed(amendment: Amendment) -> None:
-    """Raise Refused if a change loosens the promise or is broken already, naming each such key and why."""
+    """Check that every change is allowed.
+
+    Raises:
+        Refused: changes relax the promise or are broken already; names each key and reason.
+    """
     if amendment.refused:
         reasons = "; ".join(f"{change.key}: {change.old} -> {change.new}: {change.why}" for change in amendment.refused)
         raise Refused(f"the contract cannot be amended so: {reasons}; nothing was recorded")
 
 
 def _amendment_date(work: Work, ledger: Ledger) -> date:
-    """Return the date of the amendment: in a rehearsal the simulated clock stands at its last publication."""
+    """Return the date of the amendment; in a rehearsal that of the last publication."""
     if work.run.schedule.mode != "rehearsal":
         return clock.today()
     dates = [date.fromisoformat(row.published_on) for row in ledger.rows()]
@@ -87,10 +91,10 @@ def _amendment_date(work: Work, ledger: Ledger) -> date:
 
 
 def preview_amendment(work: Work) -> Amendment:
-    """Return what the run file would change in the contract, and what that does to every figure; writes nothing.
+    """Return the changes of the run file to the contract, and the forecasts before and after; writes nothing.
 
     Raises:
-        LedgerError: nothing was promised to the population yet, or a contract that this version cannot read.
+        LedgerError: the population has no contract yet, or one that this version cannot read.
     """
     ledger = work.checked_ledger()
     contracts = ledger.contracts(work.population)
@@ -116,7 +120,7 @@ def preview_amendment(work: Work) -> Amendment:
 
 
 def _judge_change(change: ContractChange, broken: Mapping[str, str]) -> ContractChange:
-    """Return a change, refused if it sets a bound that what is released breaks for ever; what a model does is told."""
+    """Return a change, refused if the released rows break its bound; for a model, with the effect as its reason."""
     reason = broken.get(change.key.removeprefix("promise."))
     if change.verdict == "refused":
         return change
@@ -132,7 +136,7 @@ def _judge_change(change: ContractChange, broken: Mapping[str, str]) -> Contract
 
 
 def _bounds_in_order(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:
-    """Return the envelope of the model that a contract names, or None, and those of all others that bind."""
+    """Return the leakage bounds in force: first that of the model that a contract names, or None, then all others."""
     own_model = terms.get("model", {}).get("hash")
     return (
         models[own_model] if own_model else None,

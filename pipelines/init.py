@@ -1,7 +1,7 @@
 """Input files -> a commented run file and a first roster, for the user to read, correct and decide.
 
-What can be read off the files is never asked for: layout, period, roster, and of a long table its columns as far as
-the first rows show them. Every deciding key is an option; one that is not given is left as a `# decide:` line.
+Layout, period, roster, and the columns of a long table, as far as its first rows show them, are read off the files.
+Every key that decides privacy is an option; without the option its line begins with `# decide:`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RecognisedLayout:
 
 @dataclass(frozen=True, slots=True)
 class InitialFiles:
-    """What was written, and what it rests on."""
+    """The files written by `init`, and the facts and options that they are based on."""
 
     run_file: Path
     roster: Path
@@ -66,28 +66,28 @@ class InitialFiles:
 
     @property
     def households(self) -> int:
-        """Return how many households the roster has."""
+        """Return the number of households on the roster."""
         return self.facts.households
 
     @property
     def undecided(self) -> tuple[Key, ...]:
-        """Return the keys that wait for a decision."""
+        """Return the keys without a decision."""
         return self.draft.undecided
 
     @property
     def age_days(self) -> int:
-        """Return how many days ago the newest day of the files was."""
+        """Return the age of the newest day of the files, in days."""
         return (clock.now().date() - self.facts.last).days
 
     @property
     def credits_age(self) -> bool:
-        """Tell whether the notion bounds what is left of a loss with age, so that it must name an age."""
+        """Tell whether the notion credits age, so that `age_days` is required."""
         notion = notion_of(self.options)
         return notion is not None and notion.model_fields["age_days"].is_required()
 
     @property
     def is_old_archive(self) -> bool:
-        """Tell whether days that are years old are published in one go."""
+        """Tell whether an archive publishes days that are years old."""
         mode = self.options.get(("schedule", "mode"), quoted("archive"))
         return mode == quoted("archive") and self.age_days > _OLD_DAYS
 
@@ -109,13 +109,13 @@ def init(
     Args:
         patterns: files, folders, globs or URLs of the input files.
         folder: where to write.
-        options: what is decided, as `run_file_options.toml_of` returns it.
-        paths: where the run file puts release, ledger and model, if not below `folder`/out.
-        progress: receives how far the reading is.
+        options: TOML text of the decided keys, as from `run_file_options.toml_of`.
+        paths: paths of release, ledger and model in the run file; by default below `folder`/out.
+        progress: receives the progress of reading.
 
     Raises:
-        InputError: no usable file, a file that cannot be understood, or a run file that is there already.
-        RunFileError: an option that a run file would refuse.
+        InputError: no usable file, a file that cannot be parsed, or a run file that exists already.
+        RunFileError: an option with an invalid value.
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     options = _with_absolute_paths(options or {})
@@ -142,7 +142,7 @@ def init(
 
 
 def _no_reading_error(delivery: Delivery) -> InputError:
-    """Return the error about files of which no row is kept."""
+    """Return the error about files without any kept row."""
     problem = "the files hold no reading; there is nobody to put on a roster"
     reason, number = max(delivery.aside.items(), key=lambda item: item[1], default=("", 0))
     if reason != RejectionReason.ABOVE_BOUND.words:
@@ -166,7 +166,7 @@ def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, pat
 
 
 def _with_absolute_paths(options: OptionValues) -> OptionValues:
-    """Return the options with their files named from the current folder, as whoever gave them did."""
+    """Return the options with absolute paths; relative ones are relative to the current folder."""
     absolute = dict(options)
     for key in (("model", "curve"), ("model", "kernel"), ("output", "witness")):
         if key in absolute and "://" not in (location := json.loads(absolute[key])):
@@ -175,10 +175,10 @@ def _with_absolute_paths(options: OptionValues) -> OptionValues:
 
 
 def read_layout(patterns: Sequence[str], options: OptionValues) -> RecognisedLayout:
-    """Return the layout of the files: as given, as a publisher's header says, or as a long table shows it.
+    """Return the layout of the files: by option, by a publisher's header, or by the first rows of a long table.
 
     Raises:
-        InputError: no usable file, or a long table that the first rows do not explain.
+        InputError: no usable file, or a long table whose first rows do not show its layout.
     """
     sources = files.list_sources(patterns).sources
     dataset_option = options.get(("input", "dataset"))
@@ -193,11 +193,11 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> RecognisedLay
             return RecognisedLayout(Long.name, long)
     if dataset_option is not None or any(table == TABLE for table, _ in options):
         raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
-    return RecognisedLayout(next(iter(LAYOUTS)))  # whose reader says what is wrong with the header
+    return RecognisedLayout(next(iter(LAYOUTS)))  # its reader raises the error about the header
 
 
 def _publisher(sources: Sequence[InputFile]) -> str | None:
-    """Return the first dataset that knows the header of a file; empty files have none."""
+    """Return the first dataset with the header of a file, None if no file has a known header."""
     for source in sources:
         for name in LAYOUTS:
             try:
@@ -212,7 +212,7 @@ def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
     head = files.read_head(source)
     complete = len(head) < files.HEAD_BYTES
     if b"\x00" in head:
-        return None  # UTF-16, or no text: the reader says so
+        return None  # UTF-16, or not text: the reader raises the error
     try:
         text = head.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -246,10 +246,10 @@ def _facts(layout: RecognisedLayout, patterns: Sequence[str], spans: Mapping[str
 
 
 def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, folder: Path) -> RunFile:
-    """Return a run file that reads the files as the final one will; every option is checked on the way.
+    """Return a run file that reads the files as the final one will, with every option checked.
 
     Raises:
-        RunFileError: an option with a value that a run file refuses, or one that nothing uses.
+        RunFileError: an option with an invalid value, or one without effect.
     """
     undated = {key: toml for key, toml in options.items() if key not in _DATES}
     draft(facts, undated, paths=paths, base=folder.absolute())
@@ -263,17 +263,16 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
 
 
 def _provisional_line(line: KeyLine) -> KeyLine:
-    """Return a column's line under which the roster can be read off before a decision.
+    """Return a column's line for reading the roster before a decision.
 
-    Days by the timestamps' own clock, whichever zone that is; of figures without a unit the smaller one, so that none
-    exceeds the physical bound.
+    An undecided unit becomes Wh, the smaller one, so that no value exceeds the physical bound.
     """
     return line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh"))
 
 
 @contextmanager
 def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
-    """Yield the store that a run will read again, or a passing one for a table with columns yet to be decided."""
+    """Yield the store that a run will reuse, or a temporary one for a table with undecided columns."""
     confidential = folders.make_private(Path(run.output.confidential))
     if layout.long is None or all(line.decided for line in layout.long.lines):
         yield store_for(run)
@@ -297,7 +296,7 @@ def _with_age_note(run_file_draft: RunFileDraft, facts: FileFacts, options: Opti
 
 
 def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
-    """Return the options that are still missing, all of them, for the notion that is given."""
+    """Return all missing options for the chosen notion, as text."""
     notion = notion_of(options)
     has_risk = notion is not None and "risk" in notion.model_fields
     flags = [flag_of(key) for key in undecided]
@@ -305,21 +304,21 @@ def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
 
 
 def _day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
-    """Return the first and last day of every household, of whole days if it has any.
+    """Return the first and last day of every household, by days with nearly all readings if it has any.
 
-    A first reading is often the midnight that belongs to the day before.
+    The first reading is often a midnight, which belongs to the day before.
     """
     step = slot_step(store.layout.interval_minutes)
-    full_days = _day_spans_with(store, delivery, least=(SLOTS - 2) // step)
-    return _day_spans_with(store, delivery, least=1) | full_days
+    full_days = _day_spans_with(store, delivery, min_readings=(SLOTS - 2) // step)
+    return _day_spans_with(store, delivery, min_readings=1) | full_days
 
 
-def _day_spans_with(store: Store, delivery: Delivery, *, least: int) -> dict[str, tuple[date, date]]:
-    """Return the first and last day with at least so many readings."""
+def _day_spans_with(store: Store, delivery: Delivery, *, min_readings: int) -> dict[str, tuple[date, date]]:
+    """Return the first and last day with at least `min_readings` readings, by household."""
     spans: dict[str, tuple[date, date]] = {}
     for month in delivery.months:
         table = read_days(store, month, delivery.contents)
-        table = table.filter(pc.greater_equal(table["readings"], least))
+        table = table.filter(pc.greater_equal(table["readings"], min_readings))
         grouped = table.group_by("household_id").aggregate([("day", "min"), ("day", "max")])
         for row in grouped.to_pylist():
             first, last = spans.get(row["household_id"], (row["day_min"], row["day_max"]))

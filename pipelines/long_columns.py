@@ -1,17 +1,17 @@
 """The columns of a long table, one row per household and interval, as far as the first rows show them.
 
-What the first rows show beyond doubt is decided; everything else is a proposal with its reason, or a list of
-candidates, and waits for a decision. Decisions about what counts as evidence:
+Keys that the first rows determine are decided; all others are proposals with reasons, or lists of candidates, until the
+user decides. The evidence for each:
 
 * The household column is the privacy unit. It is decided if the header names a household, no second column can be it,
   and its values repeat with timestamps of their own. A record number or a tariff is refused by these conditions.
 * A time format is decided if it is the only candidate of `time_formats`. Where day, month or year can be exchanged, all
-  readings of the date are candidates.
-* The unit is decided by the header ("kwh", "energy_wh"); the size of the figures only makes a proposal. A header that
+  formats that fit the date are candidates.
+* The unit is decided by the header ("kwh", "energy_wh"); the size of the values only gives a proposal. A header that
   names another unit, such as MWh or kW, is refused.
 * `stamp` is decided as "end" where a household's half-hours begin with 00:30 and end with 00:00. The reverse, 00:00 to
   23:30, is a proposal for "start": a calendar year that was cut out of end-stamped readings looks the same.
-* `interval_minutes` is what lies between most consecutive timestamps of the same household.
+* `interval_minutes` is the most frequent difference of consecutive timestamps of a household.
 * Timestamps with an offset are instants, which decides `zone = "UTC"`. Nothing shows whose midnight ends a day.
 """
 
@@ -56,10 +56,10 @@ _REPEATED = 4
 
 @dataclass(frozen=True, slots=True)
 class LongTable:
-    """What the first rows of a long table show: the lines of [input.columns], reasons, and what cannot be read.
+    """The columns of a long table by its first rows: the lines of [input.columns], reasons, and undecided columns.
 
-    `reasons` say by key why a line is proposed or decided; `unreadable` are the keys without which no row can be read,
-    each with its candidates. `interval_minutes` lie between the readings, None if too few rows say.
+    `reasons` explain by key why a line is proposed or decided; `unreadable` are the keys without which no row can be
+    read, each with its candidates. `interval_minutes` is the time between readings, None with too few rows.
     """
 
     lines: tuple[KeyLine, ...]
@@ -69,7 +69,7 @@ class LongTable:
 
 
 def read_columns(lines: Sequence[str], options: Mapping[Key, str], *, complete: bool) -> LongTable | None:
-    """Return what the first lines of a file show of a long table; None if they show none.
+    """Return the columns of a long table from the first lines of a file; None if the file is not a long table.
 
     `options` by table and key, as TOML, are decisions and are taken as they are. `complete` tells
     that the lines are all lines of the file, so that its last household ends with them.
@@ -109,7 +109,7 @@ def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
 
 
 class _ColumnReader:
-    """Reads the first rows, column by column; what is decided is in `_lines`, candidates in `_unreadable`."""
+    """Determines the columns one by one; decided and proposed ones are in `_lines`, candidates in `_unreadable`."""
 
     def __init__(self, cells: Mapping[str, list[str]], options: Mapping[str, str], *, complete: bool) -> None:
         self._cells, self._options, self._complete = cells, options, complete
@@ -134,7 +134,7 @@ class _ColumnReader:
         return LongTable(tuple(self._lines.values()), self._reasons, self._unreadable, interval)
 
     def _household(self, names: Sequence[str], times: Sequence[str]) -> None:
-        """Decide the household column by header and rows; every column that can be it is a candidate."""
+        """Decide the household column by header and rows; every possible column is a candidate."""
         if self._is_given("household"):
             return
         names = [name for name in names if name != self._name("energy")]
@@ -216,7 +216,7 @@ class _ColumnReader:
         )
 
     def _interval(self) -> int | None:
-        """Return the minutes between readings, None if too few rows say; refuse what no run file can declare."""
+        """Return the minutes between readings, None with too few rows; refuse intervals that cannot be declared."""
         minutes = common_interval(
             ([(stamp - datetime.min) // timedelta(minutes=1) for stamp in stamps] for stamps in self._households()),
             longest=_DAY // timedelta(minutes=1),
@@ -270,7 +270,7 @@ class _ColumnReader:
 
 
 def _names_household(name: str) -> bool:
-    """Tell whether a header names a household, and not what its meter measured, as `meter_kwh` does."""
+    """Tell whether a header names a household, rather than a measured quantity such as `meter_kwh`."""
     return bool(_IDENTIFIER.search(name) or (_HOUSEHOLD.search(name) and not _ENERGY.search(name)))
 
 
@@ -299,7 +299,7 @@ def _check_energy_unit(name: str) -> None:
 
 
 def _is_energy(cells: Sequence[str]) -> bool:
-    """Tell whether nearly all cells of a column are numbers, missing ones aside."""
+    """Tell whether nearly all cells of a column are numbers, not counting missing ones."""
     values = [cell for cell in cells if cell.lower() not in MISSING]
     return bool(values) and sum(map(_is_number, values)) >= NEARLY_ALL * len(values)
 

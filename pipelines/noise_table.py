@@ -1,8 +1,8 @@
-"""The noise that a number of households gives under each notion: what is shown before anything is decided.
+"""The noise of a daily mean under each notion, for a roster, as `agedp init` shows it before any decision.
 
-Every figure is what `agedp plan --notions` would say of a run file with these keys: the run file is validated, the
-notion goes through every day of the period, and the noise is that of the losses it grants. Public: it reads no reading,
-only who is on the roster on which day. The examples decide nothing; keys that were given take their place.
+Every value equals that of `agedp plan --notions` for a run file with these keys: the run file is validated, every day
+of the period is simulated under the notion, and the noise follows from the day budgets. Public: it uses no reading,
+only the roster. The examples decide nothing; options replace them.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from pipelines.run_file_proposals import FileFacts, notion_of
 from pipelines.work import Work, engine_for
 
 _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
-"""Pairs of epsilon and clamp_kwh; what is given takes their place."""
+"""Pairs of epsilon and clamp_kwh; options replace them."""
 
 _AMOUNTS: Final = ("epsilon_per_day", "epsilon_per_window", "alpha", "epsilon")
 """The keys in which notions take their epsilon."""
 
 _NO_CAP: Final = "1000"
 _NOWHERE: Final = Path("/nowhere")
-"""The folder of a run file that is never written: there is no ledger and no release in it."""
+"""The folder of a run file that is never written: it contains neither ledger nor release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to use a notion, and the words for it; `{e}` stands for the epsilon, `{days}` for the period."""
+    """Parameters of a notion and their description; `{e}` is replaced by the epsilon, `{days}` by the period."""
 
     notion: str
-    words: str
+    description: str
     keys: Mapping[str, str]
 
 
@@ -91,7 +91,7 @@ class NoiseRow:
     """The noise of one setting, kWh per household (standard deviation), one for each pair; None: no day is released."""
 
     notion: str
-    words: str
+    description: str
     noise_kwh: tuple[float | None, ...]
 
 
@@ -110,14 +110,14 @@ class NoiseTable:
 
 
 def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> NoiseTable:
-    """Return the noise of a daily mean under each notion, for what is given or for examples."""
+    """Return the noise of a daily mean under each notion, for the epsilon and clamp of the options or for examples."""
     given_epsilon, given_clamp = _amount(options), _number(options, (SERIES, "clamp_kwh"))
     pairs = tuple(dict.fromkeys((given_epsilon or epsilon, given_clamp or clamp) for epsilon, clamp in _EXAMPLES))
     model = _complete_mixing()
     rows = tuple(
         NoiseRow(
             setting.notion,
-            setting.words.format(e="e", days=facts.days),
+            setting.description.format(e="e", days=facts.days),
             tuple(_noise(facts, options, setting, pair, roster, model) for pair in pairs),
         )
         for setting in _settings()
@@ -139,7 +139,7 @@ def _settings() -> Iterator[Setting]:
 
 
 def _amount(options: OptionValues) -> Decimal | None:
-    """Return the epsilon that the options give the notion that they name."""
+    """Return the epsilon in the options for the notion that they name, None without one."""
     notion = notion_of(options)
     keys = [] if notion is None else [key for key in _AMOUNTS if key in notion.model_fields]
     return next(filter(None, (_number(options, ("promise", key)) for key in keys)), None)

@@ -62,7 +62,7 @@ _NO_PART_OF_A_MODEL: Final = frozenset({"population", "output"})
 
 @dataclass(frozen=True, slots=True)
 class OneOffResult:
-    """What came of it: the run, the calibration if one was made now, and the error that ended the run, if one did."""
+    """Result of a one-off release: the run, the calibration if one was computed, and the error that ended the run."""
 
     work: Work
     calibration: Calibration | None
@@ -72,12 +72,12 @@ class OneOffResult:
 def release_files(
     patterns: Sequence[str], *, out: str | Path, options: OptionValues, progress: ProgressReporter = SILENT
 ) -> OneOffResult:
-    """Release every day of a dataset and write the release folder `out`; the rest lies in `out`-confidential.
+    """Release every day of a dataset and write the release folder `out`; confidential files go to `out`-confidential.
 
     Raises:
-        RunFileError: deciding options that are missing, all of them, or one that a run file would refuse; an `out`
-            that is no folder of this machine.
-        InputError: a file that cannot be understood.
+        RunFileError: all missing options that decide privacy, or an option with an invalid value; an `out` that is not
+            a folder of this machine.
+        InputError: a file that cannot be parsed.
         ContractChanged: options that differ from those of an earlier call that released a day.
     """
     out = _release_folder(out)
@@ -96,7 +96,7 @@ def release_files(
 
 
 def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: ProgressReporter) -> None:
-    """Write arguments, roster and, last, the run file; what a call that was killed left is written anew."""
+    """Write arguments, roster and, last, the run file; files of an interrupted call are overwritten."""
     folder = confidential_folder(out)
     with folders.readable(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
 
 
 def _has_ledger_rows(folder: Path) -> bool:
-    """Tell whether anything was registered or drawn; such a ledger is never begun anew."""
+    """Tell whether the ledger has rows; such a ledger is never replaced."""
     url = f"sqlite:///{folder / _LEDGER}"
     if not Ledger.exists(url):
         return False
@@ -154,7 +154,7 @@ def _has_releases(folder: Path) -> bool:
 
 
 def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValues) -> None:
-    """Remove the run file of a call that released nothing, and first the model, if it may be another one now."""
+    """Remove the run file of a call that released nothing, and before it the model, if the options change it."""
     if not (folder / _RUN_FILE).exists():
         return
     differing = differing_arguments(folder, patterns, options)
@@ -183,7 +183,7 @@ def _release_folder(out: str | Path) -> Path:
 
 
 def _check_release_folder(out: Path) -> None:
-    """Refuse a file, and a folder with files that are not of a release: they would be handed over with it."""
+    """Refuse a file, and a folder with files that are not part of a release: they would be handed over with it."""
     if out.is_dir():
         with folders.readable(out):
             names = sorted(path.name for path in out.iterdir())
@@ -200,7 +200,7 @@ def _check_release_folder(out: Path) -> None:
 
 
 def confidential_folder(out: Path) -> Path:
-    """Return the folder beside a release folder that holds everything confidential.
+    """Return the confidential folder of a release folder: DIR-confidential.
 
     >>> confidential_folder(Path("/srv/2013")).name
     '2013-confidential'
@@ -214,7 +214,11 @@ def _draft_paths(out: Path) -> DraftPaths:
 
 
 def check_options_complete(patterns: Sequence[str], options: OptionValues, folder: Path, out: Path) -> None:
-    """Refuse a call without all deciding options, before a file is read beyond its first rows."""
+    """Refuse a call without all options that decide privacy, before a file is read beyond its first rows.
+
+    Raises:
+        RunFileError: names every missing option.
+    """
     provisional = preview(patterns, folder=folder, options=options, paths=_draft_paths(out))
     undecided = [key for key in provisional.undecided if key not in options]
     if _NOTION not in options:
@@ -234,7 +238,7 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
 
 
 def _calibrate_once(run_file: Path, progress: ProgressReporter) -> Calibration | None:
-    """Return the calibration that is made now; None for a declared model, no model, or one that is there already."""
+    """Calibrate an estimated model that does not exist yet; return None for any other model, or without one."""
     model = load(run_file).model
     if not isinstance(model, EstimatedModel):
         return None

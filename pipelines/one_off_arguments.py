@@ -1,4 +1,4 @@
-"""The arguments of an `agedp sanitise` call: kept beside its run file, compared with those of a later call."""
+"""The arguments of an `agedp sanitise` call: stored with its run file, compared with those of a later call."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LONGEST: Final = 200
 
 
 def arguments_of(patterns: Sequence[str], options: OptionValues) -> dict[str, Any]:
-    """Return the arguments of a call in one form for every way of writing them."""
+    """Return the arguments of a call in a canonical form, so that equal values compare equal."""
     plain_options = {flag_of(key): _plain(toml) for key, toml in options.items()}
     return {FILES: sorted(_locations(patterns)), **dict(sorted(plain_options.items()))}
 
 
 def write_arguments(folder: Path, arguments: Mapping[str, Any]) -> None:
-    """Write the arguments beside the run file."""
+    """Write the arguments to the folder of the run file."""
     folders.write(folder / _ARGUMENTS, json.dumps(arguments, indent=1).encode())
 
 

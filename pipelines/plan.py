@@ -1,9 +1,9 @@
-"""run file + envelope + ledger + AGENDA -> PLAN: what each due day may spend.
+"""Run file + leakage bounds + ledger + DUE DAYS -> PLAN: the budget of each due day.
 
 The plan is a function of the run file, the model's public part, the roster's counts, the delivery's markers and the
 ledger: nothing here depends on a reading. A day is skipped, without a draw or a loss, if [schedule] skip_days lists it,
-if its delivery never came, if too few households are on the roster, or if the promise leaves it nothing while it leaves
-later days something (`grant`): the days behind it go on.
+if its delivery never came, if too few households are on the roster, or if its budget is zero while later days still
+have some (`promise.grant`). Later days are then released as planned.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SKIP_DAYS = "[schedule] skip_days"
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTerms:
-    """What every release of a run refers to: notion, envelopes, and the ledger's names of contract and model.
+    """Terms of every release of a run: notion, leakage bounds, and the hashes of contract and model in the ledger.
 
-    The first envelope is the newest model's, the others those of every model that a contract ever named: what one
-    of them does not permit is not permitted, so no new model loosens a promise.
+    The first leakage bound is the newest model's; the others are those of all models that a contract ever named. A
+    release must be permitted under each of them, so no new model relaxes a promise.
     """
 
     run: RunFile
@@ -45,27 +45,27 @@ class ReleaseTerms:
 
     @property
     def effective_promise(self) -> EffectivePromise:
-        """Return the promise with all models that bind it."""
+        """Return the promise with all models in force."""
         return EffectivePromise(self.notion, self.leakage_bounds)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """A row that may be stored, without its values, the loss its noise is to be drawn for, or why it is skipped."""
+    """A row to store, without its values, with the loss of its noise, or the reason why the day is skipped."""
 
     row: ReleaseRecord
     loss: Fraction
-    why: str = ""
+    skip_reason: str = ""
 
 
 def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
-    """Return the row that will be stored; a day without delivery, with too few households or no loss is skipped.
+    """Return the row that will be stored; a day without delivery, with too few households or no budget is skipped.
 
-    The day's loss is granted before any of its series is drawn and shared among them; each share is rounded
-    down, the scale up, and the recorded loss is that of the scale.
+    The day budget is fixed before any series of the day is drawn, and shared among the series. Each share is rounded
+    down, the noise scale up, and the recorded loss is that of the scale.
 
     Raises:
-        Refused: the promise does not permit the release, nor a later one; nothing was drawn.
+        Refused: the promise permits neither this release nor a later one; nothing was drawn.
     """
     run = terms.run
     if reason := _skip_reason(due, series):
@@ -88,7 +88,7 @@ def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequenc
 
 
 def _skip_reason(due: DueDay, series: str) -> str:
-    """Return the public fact that keeps a day from being drawn, "" if there is none."""
+    """Return the public reason why a day is not drawn, "" if it is drawn."""
     if due.skipped:
         return SKIP_DAYS
     if due.given_up:
@@ -101,7 +101,7 @@ def _skipped(terms: ReleaseTerms, due: DueDay, series: str, reason: str) -> Plan
 
 
 def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
-    """Return why a day is granted nothing: its days are over, what is spent, or a promise that no loss keeps."""
+    """Return why a series has ended: its horizon, its total, or a promise that no loss keeps."""
     promise = terms.run.promise
     horizon: object = getattr(promise, "horizon_days", None)
     if isinstance(horizon, int) and len({row.day for row in history if row.loss}) >= horizon:
@@ -147,7 +147,7 @@ def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: fl
 
 @dataclass(frozen=True, slots=True)
 class DuePlan:
-    """What would be released or skipped if it were done now, and what would be refused first."""
+    """Planned releases and skipped days of a run now, and the first refusal, if any."""
 
     planned: tuple[PlannedRelease, ...]
     refused: Refused | None
@@ -159,7 +159,7 @@ class DuePlan:
 
 
 def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
-    """Go over the due days as `release` would, on a history that only exists here; draws nothing."""
+    """Plan the due days in order, as `release` would, on a copy of the history; draws nothing."""
     rows = list(history)
     planned: list[PlannedRelease] = []
     for due_day in due:

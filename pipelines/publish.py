@@ -1,6 +1,6 @@
-"""LEDGER -> release folder: a projection of what was drawn; same head and same software, same bytes.
+"""LEDGER -> release folder: a function of the ledger's rows; the same head and software give the same bytes.
 
-A folder that was cut off is mended by publishing again. Nothing here reads a reading.
+An incomplete folder is repaired by publishing again. Nothing here reads a reading.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ _ATTEMPTS = 5
 
 
 def publish_release(work: Work, ledger: Ledger) -> None:
-    """Write the folder that the ledger stands for, and keep its statement there; nothing if nothing was said yet.
+    """Write the release folder of the ledger, and store its statement; does nothing without a release.
 
-    One run at a time: of two at once, the one that knows fewer rows must not write over what the other wrote. The
-    statement tells of one moment: nobody releases between the rows that it is made from and its own.
+    One run at a time: of two concurrent runs, the one that has read fewer rows must not overwrite the newer folder. The
+    statement is consistent: no release is stored between its rows and its own record.
 
     Raises:
-        ContractChanged: the run file no longer says what was promised; nothing that differs may be claimed.
+        ContractChanged: the run file differs from the contract; nothing is published.
+        InputError: another run writes to the same URL again and again.
     """
     ledger.require_unchanged(work.promise, population=work.population)
     if ledger.rows(work.population):
@@ -73,14 +74,14 @@ def publish_release(work: Work, ledger: Ledger) -> None:
 
 
 def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
-    """Keep the statement of all rows in the ledger and return the files that carry it."""
+    """Store the statement of all rows in the ledger and return the files of the release folder."""
     ledger.require_unchanged(work.promise, population=work.population)
     apply_earlier_contracts(work, ledger)
     rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
     text = json.dumps(
         build_statement(_statement_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True
     )
-    statement = json.loads(text)  # its keys in the order in which the ledger will give them back
+    statement = json.loads(text)  # keys in the order in which the ledger returns them
     files = release_files(work, ledger, statement, rows, contracts)
     ledger.record(
         text,
@@ -93,7 +94,7 @@ def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
 
 
 def _statement_date(work: Work, ledger: Ledger) -> str:
-    """Return the date of a statement: today, and never before anything that it tells or the statement before it."""
+    """Return the date of a statement: today, but never before its rows or the statement before it."""
     dates = [
         row.at
         for row in ledger.everything()
@@ -110,7 +111,7 @@ def release_files(
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> dict[str, bytes]:
-    """Return the files of a release folder but its checksums; of the run file only the interval shows in them."""
+    """Return the files of a release folder without its checksums; they depend on the run file by the interval only."""
     files = {
         STATEMENT: _json_bytes(statement),
         WORDS: markdown(statement).encode(),
@@ -121,7 +122,7 @@ def release_files(
         guarantee = {**_common_guarantee(work, statement), **guarantee}
         files[series.file] = parquet_bytes(add_guarantee(table, guarantee))
     files[REPORT] = public_report(work, ledger, statement, rows, contracts)
-    # whatever else a folder holds comes before its list of resources
+    # the data package lists all other files, so it comes last
     files[PACKAGE] = _json_bytes(datapackage(statement, files))
     return files
 
@@ -133,7 +134,7 @@ def _json_bytes(document: Mapping[str, Any]) -> bytes:
 def _series_table(
     work: Work, series: PublishedSeries, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Return the table of one series, and what its guarantee says of it alone."""
+    """Return the table of one series, and the part of the guarantee that is specific to it."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     terms = {str(versions[contract]): series_terms for contract, series_terms in series.terms.items()}
     states = {
@@ -156,7 +157,7 @@ def _series_table(
 
 
 def _common_guarantee(work: Work, statement: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what travels in the schema metadata of every file of figures."""
+    """Return the part of the guarantee that the metadata of every table contain."""
     terms = statement["contract"]["input"]
     return {
         **{key: statement[key] for key in ("title", "source", "licence", "contact") if key in statement},
@@ -182,7 +183,7 @@ def _statement_facts(
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        figures=[*statement_bounds(work, rows), *bounds_across_populations(ledger, work.population)],
+        bounds=[*statement_bounds(work, rows), *bounds_across_populations(ledger, work.population)],
         limits=work.run.notion.limits,
         ending=series_end(work, contracts, rows),
         model=work.model.public if work.model else None,
@@ -191,7 +192,7 @@ def _statement_facts(
         head=newest_head(ledger),
         versions=contract_versions(contracts),
         software={name: version(name) for name in SOFTWARE} | _tzdata_software(),
-        others=len(other_populations(ledger, work.population)),
+        other_populations=len(other_populations(ledger, work.population)),
         opening=work.run.promise.opening,
         beyond_states=beyond_states,
         represented=represented,
@@ -200,7 +201,7 @@ def _statement_facts(
 
 
 def statement_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
-    """Return what these releases come to under the promise and under every other notion that applies."""
+    """Return the bounds of these releases under the promise and under every other notion that applies."""
     return loss_bounds(work, rows)
 
 

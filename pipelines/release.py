@@ -1,8 +1,8 @@
 """SUMS + PLAN -> LEDGER: drawn once, charged and stored in one transaction.
 
 The true value reaches the ledger only inside `draw`, called within the transaction that admits and stores the
-release. Of two runs at once one draws and the other reads what was drawn. A transaction ends with two syncs of the
-disk, so an archive stores a month of days in each; of a run that is killed, the days of an open one were never drawn.
+release. Of two concurrent runs one draws and the other reads the stored rows. A transaction ends with two syncs of the
+disk, so an archive stores a month of days in each; if a run is killed, the days of its open transaction were not drawn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipelines.aggregate import DailySum
 from pipelines.plan import RELEASED, PlannedRelease, ReleaseTerms, plan_release
 
 BeforeDraw = Callable[[date, Sequence[ReleaseRecord]], None]
-"""Called in the transaction that draws a day, once it is admitted, with the population's rows so far."""
+"""Callback in the transaction that draws a day, after the day is admitted, with the population's rows so far."""
 
 Sums = Mapping[tuple[date, str], DailySum]
 """True sums by day and series."""
@@ -35,10 +35,10 @@ DAYS_PER_TRANSACTION: Final = 32
 def release(
     ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, *, before_draw: BeforeDraw
 ) -> tuple[ReleaseRecord, ...]:
-    """Release the due days, oldest first; return their rows, drawn now or found.
+    """Release the due days, oldest first; return their rows, drawn now or stored earlier.
 
     Raises:
-        Refused: the promise does not permit a day; the days before it stay released.
+        Refused: the promise does not permit a day; the days before it remain released.
     """
     rows: list[ReleaseRecord] = []
     for start in range(0, len(due), DAYS_PER_TRANSACTION):
@@ -77,7 +77,7 @@ def _release_series(
 
 
 def _exact_values(daily_sum: DailySum, groups: Cells, series: AnySeries) -> Ints:
-    """Return the exact vector over the cells of these groups, if it is what the sensitivity is of."""
+    """Return the exact vector over the cells of these groups, checked to be within the sensitivity's domain."""
     if any(daily_sum.households.get(group) != number for group, number in groups):
         raise InputError("the roster changed while the run was under way; run again")
     vectors = [np.array(daily_sum.exact[group], np.int64) for group, _ in groups]

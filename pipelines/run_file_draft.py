@@ -1,4 +1,4 @@
-"""A run file in the making: what is decided, what is read off the files, and what is still to be decided.
+"""The draft of a run file: decided keys, keys read off the files, and keys without a decision.
 
 A deciding key that no option gives becomes a line `# decide: key = proposal`. Which keys a notion, mode or model needs
 is asked of the models of the run file themselves: required fields, and the keys that the loader reports as missing.
@@ -58,18 +58,18 @@ class DraftPaths:
 
 @dataclass(frozen=True, slots=True)
 class RunFileDraft:
-    """A run file in the making, table by table."""
+    """The draft of a run file, table by table."""
 
     tables: Mapping[str, tuple[KeyLine, ...]]
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def undecided(self) -> tuple[Key, ...]:
-        """Return the keys that wait for a decision, in the order of the file."""
+        """Return the keys without a decision, in the order of the file."""
         return tuple((table, line.key) for table, lines in self.tables.items() for line in lines if not line.decided)
 
     def text(self, *, proposals: bool = False) -> str:
-        """Return the run file; with `proposals` every proposal is taken, which is for checks and examples only."""
+        """Return the text of the run file; with `proposals` they count as decided, for checks and examples only."""
         mark = "" if proposals else DECIDE
         return "\n".join([*_HEAD, *(line for table in self.tables for line in self._table(table, mark))]) + "\n"
 
@@ -96,10 +96,10 @@ _HEAD: Final = (
 
 
 def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: Path) -> RunFileDraft:
-    """Return the run file that the options and the files make.
+    """Return the draft for these options and input files.
 
     Raises:
-        RunFileError: an option with a value that a run file refuses, or one that nothing uses.
+        RunFileError: an option with an invalid value, or one without effect.
     """
     options = _with_every_day(facts, options)
     _check_columns_used(facts, options)
@@ -116,7 +116,7 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
 
 
 def _problems(drafted: RunFileDraft, base: Path) -> list[Problem]:
-    """Return what is wrong with a draft whose proposals are all taken; a series is named as options name it."""
+    """Return the problems of a draft with all proposals accepted; the series has the name that options use."""
     _, problems = check(drafted.text(proposals=True), base=base)
     return [
         replace(problem, table=SERIES if problem.table.startswith("series.") else problem.table) for problem in problems
@@ -124,7 +124,7 @@ def _problems(drafted: RunFileDraft, base: Path) -> list[Problem]:
 
 
 def load_decided(complete: RunFileDraft, *, base: Path) -> RunFile:
-    """Return the run file of a draft in which nothing waits for a decision.
+    """Return the validated run file of a draft without undecided keys.
 
     Raises:
         RunFileError: the keys do not go together.
@@ -136,13 +136,13 @@ def load_decided(complete: RunFileDraft, *, base: Path) -> RunFile:
 
 
 def has_model(options: OptionValues) -> bool:
-    """Tell whether the run file has a [model]: its notion needs one, or an option is about one."""
+    """Tell whether the run file has a [model]: its notion needs one, or an option belongs to it."""
     notion = notion_of(options)
     return any(table == "model" for table, _ in options) or (notion is not None and notion.needs_model)
 
 
 def flag_of(key: Key) -> str:
-    """Return how a key is named to whoever gives options: by its option, else by table and key."""
+    """Return the name of a key in messages: its option, else table and key."""
     return FLAGS.get(key, f"[{key[0]}] {key[1]}")
 
 
@@ -201,7 +201,7 @@ def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], path
 
 
 def _notes(options: OptionValues) -> dict[str, tuple[str, ...]]:
-    """Return comments on tables: a live series is advised to have a witness, which only its user can place."""
+    """Return comments on tables: advice to add a witness to a live series; only the user can choose its location."""
     if options.get(("schedule", "mode")) != quoted("live") or ("output", "witness") in options:
         return {}
     return {"output": (f'witness = "/mnt/other-disk/agedp.witness"  {_WITNESS}',)}
@@ -214,7 +214,7 @@ def _in(table: str, keys: set[Key]) -> dict[str, None]:
 def _table_lines(
     table: str, lines: Sequence[KeyLine], options: OptionValues, required: Mapping[str, None], proposals: Proposals
 ) -> Iterator[KeyLine]:
-    """Yield the lines of a table: what is written anyway, what is given, and a proposal for what is still missing."""
+    """Yield the lines of a table: fixed lines, options, and proposals for required keys without either."""
     written = {line.key: line for line in lines}
     table_options = {key: toml for (key_table, key), toml in options.items() if key_table == table}
     keys = list(dict.fromkeys([*written, *required, *table_options]))
@@ -257,7 +257,7 @@ _MODES: Final = {
 
 
 def _required(table: str, options: OptionValues) -> dict[str, None]:
-    """Return the keys that a table must have under the notion or model that is chosen."""
+    """Return the required keys of a table under the chosen notion or model."""
     blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(options), "model": model_block(options)}
     bins = ["bins_kwh"] if options.get((SERIES, "statistic")) == _DISTRIBUTION else []
     keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins]}.get(table, [])
@@ -268,7 +268,7 @@ def _required(table: str, options: OptionValues) -> dict[str, None]:
 
 
 def _check_problems(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues) -> None:
-    """Refuse what is wrong with the options; what a proposal of another table has a part in is left to the decision."""
+    """Raise the first problem that options cause; a problem that involves undecided keys is not raised yet."""
     waiting = {table for table, _ in drafted.undecided}
     for problem in problems:
         if (problem.table, problem.key) in options and (problem.level != "file" or not waiting):
@@ -290,7 +290,7 @@ def _sentence(problem: Problem, options: OptionValues, drafted: RunFileDraft) ->
 
 
 def _unquoted(text: str) -> str:
-    """Return what is wrong without advice about quotes, which a command line does not need."""
+    """Return a message without its advice about quotes, which a command line does not need."""
     return text.replace(", without quotes", "").replace(" without quotes", "").replace(" in quotes", "")
 
 

@@ -239,5 +239,5 @@ def quoted(text: str) -> str:
     >>> print(quoted("incoming/*.csv"))
     "incoming/*.csv"
     """
-    sound = text.encode("utf-8", "replace").decode()  # no lone surrogates: names of files need not be UTF-8
-    return json.dumps(sound, ensure_ascii=False).replace("\x7f", "\\u007f")
+    encodable = text.encode("utf-8", "replace").decode()  # no lone surrogates: names of files need not be UTF-8
+    return json.dumps(encodable, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -26,7 +26,7 @@ _CLAMP_KWH: Final = Decimal(50)
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """One key of a run file with its TOML text; `decided` is false for a proposal that still waits for a decision."""
+    """One key of a run file with its TOML text; `decided` is false for a proposal without a decision."""
 
     key: str
     toml: str
@@ -36,7 +36,7 @@ class KeyLine:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is read off the files: layout, period, how many households, columns and interval of a long table."""
+    """Facts of the input files: layout, period, number of households, columns and interval of a long table."""
 
     dataset: str
     files: tuple[str, ...]
@@ -48,12 +48,12 @@ class FileFacts:
 
     @property
     def days(self) -> int:
-        """Return how many days the files cover."""
+        """Return the number of days that the files cover."""
         return (self.last - self.first).days + 1
 
 
 def notion_of(options: OptionValues) -> type[Promise] | None:
-    """Return the notion that is given, classical if none is, None for one that is not known."""
+    """Return the notion that the options name, classical without one, None for an unknown name."""
     name = options.get(("promise", "notion"), quoted(CLASSICAL))
     return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
 
@@ -64,7 +64,7 @@ def model_block(options: OptionValues) -> type[Section]:
 
 
 class Proposals:
-    """A proposal and a comment for every key; proposals follow what is given, so that they go together."""
+    """A proposal and a comment for every key; proposals depend on the options, so that they are consistent."""
 
     def __init__(self, facts: FileFacts, options: OptionValues) -> None:
         self._facts, self._options = facts, options
@@ -77,11 +77,11 @@ class Proposals:
         return str(proposal()) if proposal is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
 
     def comment(self, table: str, key: str) -> str:
-        """Return what stands beside a key."""
+        """Return the comment on a key."""
         return _COMMENTS.get((table, key), "")
 
     def _of_field(self, table: str, key: str) -> str:
-        """Return a value of a key that no proposal knows: its first choice, or 1."""
+        """Return a value of a key without a proposal: its first choice, or 1."""
         block = notion_of(self._options) if table == "promise" else model_block(self._options)
         kind: Any = block.model_fields[key].annotation if block is not None and key in block.model_fields else None
         return quoted(str(get_args(kind)[0])) if get_origin(kind) is Literal else "1"
@@ -117,7 +117,7 @@ class Proposals:
 
     @property
     def _days(self) -> int:
-        """Return how many days are released, as far as that is known."""
+        """Return the number of days to release, as far as the options determine it."""
         try:
             first, last = (
                 date.fromisoformat(self._options.get(("schedule", key), f"{day}"))

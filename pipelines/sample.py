@@ -1,4 +1,4 @@
-"""Made-up homes in a publisher's format, with a roster and a rehearsal's run file: something to try everything on."""
+"""Synthetic households in a publisher's format, with roster and run file of a rehearsal, for trying out commands."""
 
 from __future__ import annotations
 
@@ -98,20 +98,20 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class SampleFolder:
-    """Where the run file is, whether it was written now, and one line that says so."""
+    """Path of the run file, whether it was written now, and a line for the terminal."""
 
     run_file: Path
     written: bool
-    words: str
+    message: str
 
 
 def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> SampleFolder:
-    """Write a folder with made-up input files, roster and run file.
+    """Write a folder with synthetic input files, roster and run file.
 
-    A folder that holds the very same sample is left alone.
+    A folder that contains the same sample is not changed.
 
     Raises:
-        InputError: an unknown dataset, or a folder that holds something else.
+        InputError: an unknown dataset, or a folder with other content.
     """
     if dataset not in _KINDS:
         near = near_to(dataset, list(_KINDS), likeness=0.6)
@@ -120,7 +120,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     run_file = folder / f"{dataset}.toml"
     if folder.exists():
         if run_file.exists() and run_file.read_text(encoding="utf-8") == run_file_text:
-            return SampleFolder(run_file, written=False, words=f"{run_file}: this sample is there already")
+            return SampleFolder(run_file, written=False, message=f"{run_file}: this sample is there already")
         raise InputError(f"{folder}: is there already and holds something else; name another folder")
     temporary = folder.with_name(f".{folder.name}.making")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -144,7 +144,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         f"{len(delivery.files)} file{'s' * (len(delivery.files) != 1)}; "
         f"next: agedp run {run_file}"
     )
-    return SampleFolder(run_file, written=True, words=message)
+    return SampleFolder(run_file, written=True, message=message)
 
 
 def _run_file(dataset: str, *, households: int, days: int, seed: int) -> str:

@@ -1,8 +1,8 @@
-"""The whole way as one plain function; the Prefect flow runs the same stages in the same order.
+"""The stages of a run in order, and `sanitise`, which runs them as one plain function; the Prefect flow runs the same.
 
-The promise is checked against the ledger before the first file is opened: what cannot be kept is refused
-before anything is read, let alone drawn. Stages hand each other values through `Work`, inside one process;
-nothing confidential is an argument that a scheduler could store.
+The promise is checked against the ledger before the first file is opened: a promise that cannot be kept is refused
+before any reading is read or any noise drawn. Stages pass values through `Work`, inside one process; no confidential
+value is an argument that a scheduler could store.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ _MAX_REREADS = 20
 
 
 def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date | str | None = None) -> ReleaseFolder:
-    """Release every due day of a run file and return its release folder.
+    """Release every due day of a run file and return its release folder; the Python equivalent of `agedp run`.
 
     Args:
         run_file: path of the run file.
-        scheduler: as [engine] scheduler; goes before the run file's.
+        scheduler: as [engine] scheduler, which it overrides.
         as_of: in rehearsals, the simulated date up to which days are released, such as "2026-04-01"; of an instant
             its date counts. If not given, the date on which the last day of the period is due.
 
     Raises:
-        AgedpError: one line that says what, where and what would help; what was committed stays committed and
-            is published.
+        AgedpError: one line with problem, place and remedy; committed releases remain and are published.
     """
     work = load_work(run_file, scheduler=scheduler, as_of=_date(as_of))
     run_stages(lambda _, stage: stage(work))
@@ -65,7 +64,7 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
 
 
 def _date(as_of: date | str | None) -> date | None:
-    """Return the date that is meant; data frames hold instants, and people write text."""
+    """Return a date from a date, an instant (as data frames contain) or ISO text."""
     if isinstance(as_of, str):
         try:
             return date.fromisoformat(as_of)
@@ -75,7 +74,7 @@ def _date(as_of: date | str | None) -> date | None:
 
 
 def run_stages(call: Callable[[str, Stage], None]) -> None:
-    """Run the stages in order; when a release is refused, publish and report what was committed, then say so."""
+    """Run the stages in order; if a release is refused, publish and report the committed rows, then raise."""
     for name, stage in STAGES:
         try:
             call(name, stage)
@@ -87,7 +86,7 @@ def run_stages(call: Callable[[str, Stage], None]) -> None:
 
 
 def plan(work: Work) -> None:
-    """Compare the run file with the contract, if there is one, find the due days, and see whether there is room."""
+    """Stage 1: compare the run file with the contract, if it exists, list the due days, and check the disk space."""
     work.due_days, _ = _due_days_and_view(work)
     if work.due_days.due:
         check_corrections_declared(work)
@@ -97,12 +96,12 @@ def plan(work: Work) -> None:
 
 
 def check_corrections_declared(work: Work) -> None:
-    """Refuse a new live population that does not say what holds if two files disagree.
+    """Refuse a new live population without a rule for two files with conflicting readings.
 
-    A series that has begun keeps what silence meant.
+    A series that has begun without the key keeps its rule.
 
     Raises:
-        RunFileError: [input] corrections is not written, and nothing is registered.
+        RunFileError: [input] corrections is missing, and no contract is registered.
     """
     table, ledger = work.run.input, work.opened_ledger()
     begun = ledger is not None and bool(ledger.contracts(work.population))
@@ -115,7 +114,7 @@ def check_corrections_declared(work: Work) -> None:
 
 
 def _due_days_and_view(work: Work) -> tuple[DueDays, ForecastView]:
-    """Return the due days and what was released so far."""
+    """Return the due days, and the released rows with contracts and roster."""
     rows: tuple[ReleaseRecord, ...] = ()
     view = ForecastView((), work.roster, work.today)
     if not work.has_ledger:
@@ -147,7 +146,7 @@ def _check_ledger_mode(work: Work, ledger: Ledger) -> None:
 
 
 def read_files(work: Work) -> None:
-    """Bring the input files into the confidential store; until the days are summed, it is this run's alone."""
+    """Stage 2: read the input files into the confidential store, and lock it until the days are summed."""
     folder = folders.make_private(work.store.folder)
     work.store_lock.enter_context(locks.alone(folder))
     try:
@@ -169,7 +168,7 @@ def _read(work: Work) -> None:
 
 
 def aggregate_days(work: Work) -> None:
-    """Sum the due days."""
+    """Stage 3: sum the due days, and days of earlier runs that are not recorded yet."""
     with work.store_lock:
         work.notices = check_records(work)
         _reread_damaged(work, _aggregate)
@@ -177,7 +176,7 @@ def aggregate_days(work: Work) -> None:
 
 
 def _aggregate(work: Work) -> None:
-    # another run may have released a due day, and let its readings go, while this one waited
+    # another run may have released a due day, and deleted its readings, while this one waited
     recorded = {(row.day, row.series) for row in work.rows()}
     due = {
         due_day.day
@@ -201,7 +200,7 @@ def check_input_files(work: Work) -> None:
     Does nothing after the first release, or where no day is due.
 
     Raises:
-        InputError: a file that cannot be understood.
+        InputError: a file that cannot be parsed.
     """
     work.due_days, _ = _due_days_and_view(work)
     if not work.due_days.due or _released_days(work):
@@ -214,12 +213,12 @@ def check_input_files(work: Work) -> None:
 
 
 def _check_input(work: Work) -> None:
-    """Take what the files of a run with due days contain, while no other run settles the store.
+    """Compute the facts of the input files of a run with due days, while the store is locked.
 
-    Before the first release it is recorded now, later by the stage of reports.
+    Before the first release they are recorded now, later by the report stage.
 
     Raises:
-        PreflightFailed: the first release would be senseless.
+        PreflightFailed: the facts make a first release senseless.
     """
     if work.is_first and work.drawn_days:
         _judge_input(work)
@@ -236,10 +235,10 @@ def _judge_input(work: Work) -> None:
 
 
 def _reread_damaged(work: Work, step: Callable[[Work], None]) -> None:
-    """Run a step that reads the store; a damaged file of it was removed, and is read again from the input files.
+    """Run a step that reads the store; if it removed a damaged file, read that again from the input files first.
 
     Raises:
-        Removed: so many were damaged that the next run has to go on.
+        FolderRemoved: too many files were damaged; the next run continues.
     """
     steps = [step]
     for _ in range(_MAX_REREADS):
@@ -250,9 +249,9 @@ def _reread_damaged(work: Work, step: Callable[[Work], None]) -> None:
 
 
 def _unrecorded_days(work: Work) -> set[date]:
-    """Return released days whose true figures are not noted, because a run was cut off after it had drawn them.
+    """Return released days without recorded true values, because a run was interrupted after drawing them.
 
-    A series that has ended since is left out: how it counted its days is not in the run file any more.
+    A series that has ended since is left out: the run file does not define it any more.
     """
     recorded = recorded_days(work.true_means, work.true_counts, work.population)
     missing = {date.fromisoformat(row.day) for row in work.rows() if _is_missing(work, row, recorded)}
@@ -277,14 +276,14 @@ def _delivery(work: Work) -> Delivery:
 
 
 def release_days(work: Work) -> None:
-    """Draw, charge and store the due days; the first release registers the promise."""
+    """Stage 4: draw, charge and store the due days; the first release registers the contract."""
     with _naming_charged_days(work):
         _release(work)
 
 
 @contextmanager
 def _naming_charged_days(work: Work) -> Iterator[None]:
-    """Let an error that leaves drawn days without a release folder say so; after a ledger's, they are published."""
+    """Add the number of drawn, unpublished days to an error; after a ledger error they are published in this run."""
     try:
         yield
     except LedgerError:
@@ -301,7 +300,7 @@ def _naming_charged_days(work: Work) -> Iterator[None]:
 
 def _release(work: Work) -> None:
     if not work.due_days.due:
-        if work.has_ledger:  # a run that was cut off behind its last draw did not come to it
+        if work.has_ledger:  # a run that was interrupted after its last draw has not settled it
             _settle_roster_history(work, work.checked_ledger())
         return
     _check_first_release(work)
@@ -332,7 +331,7 @@ def _settle_roster_history(work: Work, ledger: Ledger) -> None:
 
 
 def _check_first_release(work: Work) -> None:
-    """Raise before a promise is registered that does not permit even its first release, or nobody's."""
+    """Check, before a contract is registered, that it permits a first release of at least one household."""
     if not work.has_ledger:
         if not any(cells for due in work.due_days.due for cells in due.cells.values()):
             min_households = work.run.population.min_households
@@ -349,7 +348,7 @@ def _check_first_release(work: Work) -> None:
 
 
 def publish_folder(work: Work) -> None:
-    """Write the release folder from the ledger and keep its statement there."""
+    """Stage 5: write the release folder from the ledger, and store its statement in the ledger."""
     if not work.has_ledger:
         return
     ledger = work.checked_ledger()
@@ -369,7 +368,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class RunOutlook:
-    """What is spent, what would be released now, what waits for its delivery, and how long the promise lasts."""
+    """Loss spent [nano-epsilon], releases due now, waiting days, and forecast; what `agedp plan` prints."""
 
     spent: int
     now: DuePlan
@@ -378,10 +377,10 @@ class RunOutlook:
 
 
 def forecast_run(work: Work) -> RunOutlook:
-    """Return what would be released by the ledger as it stands; writes and draws nothing.
+    """Return the plan and forecast of a run with the present ledger; writes and draws nothing.
 
     Raises:
-        ContractChanged: the run file no longer says what was promised.
+        ContractChanged: the run file differs from the contract.
     """
     due_days, view = _due_days_and_view(work)
     spent = sum(row.loss for row in view.rows)
@@ -390,7 +389,7 @@ def forecast_run(work: Work) -> RunOutlook:
 
 
 def end_within_30_days(work: Work) -> date | None:
-    """Return the last day that the promise permits if that lies less than 30 days ahead, else None."""
+    """Return the last day that the promise permits if it is less than 30 days ahead, else None."""
     ledger = work.opened_ledger()
     if ledger is None:
         return None

@@ -56,7 +56,7 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_candidate(pattern: str, best: str, cells_read: dict[str, set[str]]) -> bool:
-    """Tell whether a format remains possible beside the one that reads most timestamps."""
+    """Tell whether a format remains possible in comparison with the one that reads most timestamps."""
     if len(cells_read[pattern]) < _SOME * len(cells_read[best]):
         return False
     failed = _days(cells_read[best] - cells_read[pattern], best)
@@ -69,12 +69,12 @@ def _days(cells: Iterable[str], pattern: str) -> set[date]:
 
 
 def _parsed_as(pattern: str) -> str:
-    """Return how timestamps of a format are parsed; "iso" stands for those without an offset, which %z decides."""
+    """Return the format to parse with; "iso" is parsed without an offset, because formats with %z cover offsets."""
     return LOCAL_ISO if pattern == ISO else parser_format(pattern)
 
 
 def clock_time(cell: str, time_format: str) -> datetime | None:
-    """Return what the clock of a timestamp shows, whatever its offset; `time_format` as `parser_format` returns it."""
+    """Return the local time of a timestamp without its offset; `time_format` as returned by `parser_format`."""
     try:
         if is_iso(time_format):
             return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell)).replace(tzinfo=None)

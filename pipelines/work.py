@@ -1,4 +1,4 @@
-"""What one run works with: its run file, date, roster and model, and what its stages have made so far."""
+"""State of one run: run file, date, roster and model, and the results of its stages so far."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from pipelines.readings.store import FileOrder, Store
 
 @dataclass(slots=True)
 class Work:
-    """One run; the lower half is filled by its stages. Stays inside one process: it holds what is confidential."""
+    """One run; its stages fill the lower fields. Confidential: it is never passed to another process."""
 
     run: RunFile
     now: datetime
@@ -86,7 +86,7 @@ class Work:
         """Return the instant up to which days are due; a simulated date stands for its first instant.
 
         Raises:
-            RunFileError: a rehearsal of an open period for which nobody says how far its clock goes.
+            RunFileError: a rehearsal of an open period without the date at which its clock stops.
         """
         if self.as_of is None and self.run.schedule.mode == "rehearsal":
             raise RunFileError("a rehearsal without [schedule] last_day needs --as-of DATE")
@@ -94,59 +94,59 @@ class Work:
 
     @property
     def population(self) -> str:
-        """Return the name of the people."""
+        """Return the name of the population."""
         return self.run.population.name
 
     @property
     def store(self) -> Store:
-        """Return where the readings lie."""
+        """Return the store of the readings."""
         return store_for(self.run)
 
     @property
     def confidential(self) -> Path:
-        """Return the folder that stays in the house."""
+        """Return the confidential folder."""
         return Path(self.run.output.confidential)
 
     @property
     def release(self) -> Path:
-        """Return the release folder; of one that lies at a URL, its copy inside the house."""
+        """Return the release folder; for one at a URL, its local copy in the confidential folder."""
         return Path(self.run.output.release) if self.remote_folder is None else self.remote_folder.copy
 
     @property
     def true_means(self) -> Path:
-        """Return where it is noted what the means were before noise."""
+        """Return the path of the table of true means."""
         return self.confidential / "true_means.parquet"
 
     @property
     def true_counts(self) -> Path:
-        """Return where it is noted what the counts of a distribution were before noise."""
+        """Return the path of the table of true counts."""
         return self.confidential / "true_counts.parquet"
 
     @property
     def coverage(self) -> Path:
-        """Return where it is noted how many households had a usable day."""
+        """Return the path of the table of coverage."""
         return self.confidential / "coverage.parquet"
 
     @property
     def counted_states(self) -> Path:
-        """Return where it is noted how far means by states are from those by readings."""
+        """Return the path of the table of means by states and by readings."""
         return self.confidential / "counted_states.parquet"
 
     @property
     def terms(self) -> ReleaseTerms:
-        """Return what every release of the run refers to."""
+        """Return the terms of every release of the run."""
         newest = self.model.envelope if self.model else None
         envelopes = (newest, *self.earlier_models.values())
         return ReleaseTerms(self.run, self.run.notion, envelopes, self.contract, self.model.id if self.model else "")
 
     @property
     def promise(self) -> dict[str, Any]:
-        """Return the contract part of the run file."""
+        """Return the contract text of the run file, as a mapping."""
         return contract(self.run, model=self.model.id if self.model else None)
 
     @property
     def has_ledger(self) -> bool:
-        """Tell whether there is a ledger already, or a release folder that only a ledger can have made."""
+        """Tell whether a ledger exists already, or a release folder, which proves that one existed."""
         return self._ledger is not None or self._ledger_exists or bool(self._release_origins())
 
     @property
@@ -154,10 +154,10 @@ class Work:
         return Ledger.exists(self.run.output.ledger)
 
     def _release_origins(self) -> frozenset[ReleaseOrigin]:
-        """Return what the release folder says of its origin.
+        """Return the origins that the files of the release folder name.
 
         Raises:
-            RunFileError: it is another population's.
+            RunFileError: the folder is another population's.
         """
         if self.remote_folder is not None:
             self.remote_folder.fetch()
@@ -172,11 +172,11 @@ class Work:
     def checked_ledger(self, *, create: bool = False) -> Ledger:
         """Return the ledger, checked against the release folder; for each stage that plans, draws or publishes.
 
-        It is opened once a run and read whole then; later only what came since, which must follow from it.
+        It is opened once per run and read completely; later calls read only new rows, which must extend the hash chain.
 
         Raises:
-            LedgerBehind: the release folder was published from rows that this ledger does not hold, or days are
-                noted as released that it lacks; going on would draw the same days a second time.
+            LedgerBehind: the ledger lacks rows from which the release folder was published, or days that the roster
+                history records as released; continuing would draw the same days a second time.
         """
         origins = self._release_origins()
         if origins and not self._ledger_exists:
@@ -203,20 +203,20 @@ class Work:
         return None if address is None else CommitWitness(witness_at(address), population=self.population)
 
     def require_nothing_witnessed(self) -> None:
-        """Check, where the ledger does not exist yet, that the witness has not confirmed rows of an earlier one.
+        """Check, before a ledger is created, that the witness has not confirmed rows of an earlier one.
 
         Raises:
-            LedgerError: it has, or the witness does not answer.
+            LedgerError: the witness has confirmed such rows, or does not answer.
         """
         witness = self._commit_witness()
         if witness is not None:
             witness.check(HashChain)
 
     def _use_stored_model(self, ledger: Ledger) -> None:
-        """Take the model as the ledger keeps it where the contract in force names it and both have the same grid.
+        """Use the model stored in the ledger if the contract in force names it and both have the same grid.
 
-        Pieces of a kernel have digits that another machine's arithmetic need not repeat; kept once, they stay. A series
-        that began without them is bound by its grid for ever: they would only be one more model.
+        The last digits of a kernel's pieces may differ on another machine, so the stored ones are used. A series that
+        began without pieces keeps its grid: the pieces would be one more model in force.
         """
         contracts = ledger.contracts(self.population)
         promised_model = model_id(contracts[-1]) if contracts else None
@@ -234,11 +234,11 @@ class Work:
             self.model = stored
 
     def opened_ledger(self) -> Ledger | None:
-        """Return the ledger as an earlier stage checked it, checked now if there was none then; None without one."""
+        """Return the ledger as an earlier stage checked it, else checked now; None if it does not exist."""
         return self._ledger or (self.checked_ledger() if self.has_ledger else None)
 
     def rows(self) -> tuple[ReleaseRecord, ...]:
-        """Return what was released to the population by now, by whatever run."""
+        """Return the rows of the population in the ledger, of all runs."""
         ledger = self.opened_ledger()
         return ledger.rows(self.population) if ledger is not None else ()
 
@@ -251,13 +251,13 @@ class Work:
         return day
 
     def roster_history(self, ledger_id: str) -> RosterHistory:
-        """Return the notes on who was counted on the days of a ledger, of "" before there is one."""
+        """Return the roster history of the population for a ledger id; "" before the ledger exists."""
         rehearsal = self.run.schedule.mode == "rehearsal"
         return RosterHistory(self.confidential / "released_rosters.parquet", self.population, ledger_id, rehearsal)
 
 
 def apply_earlier_contracts(work: Work, ledger: Ledger) -> None:
-    """Take over what the ledger's contracts said before: their series, and their models but the newest."""
+    """Apply the ledger's earlier contracts to a run: their series, and their models other than the newest."""
     newest = work.model.id if work.model else ""
     bounds = binding_models(ledger, work.population).items()
     work.earlier_models = {name: leakage_bound for name, leakage_bound in bounds if name != newest}
@@ -272,17 +272,17 @@ def load_work(
     now: datetime | None = None,
     progress: ProgressReporter = SILENT,
 ) -> Work:
-    """Load everything that a run rests on; nothing is written but the confidential folder itself.
+    """Load the inputs of a run: run file, roster, model; creates the confidential folder and writes nothing else.
 
     Raises:
-        RunFileError: the run file.
-        InputError: the roster or a declared model.
+        RunFileError: an invalid run file, or `as_of` without a rehearsal.
+        InputError: an invalid roster or declared model.
     """
     run = load_run_file(run_file)
     if as_of is not None and run.schedule.mode != "rehearsal":
         raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
     if run.schedule.mode == "rehearsal" and as_of is None:
-        as_of = last_due_date(run)  # none for an open period: what draws nothing needs none
+        as_of = last_due_date(run)  # None for an open period; stages that do not draw need no date
     roster = read_roster(run.population.roster)
     for name, series in run.series.items():
         if series.by is not None and series.by not in roster.groups:
@@ -293,7 +293,7 @@ def load_work(
 
 
 def _check_method(run: RunFile, model: Model | None) -> None:
-    """Refuse a method that an estimated model turns out not to have; nothing else takes its place."""
+    """Refuse a method that the estimated model has no bound by; no other method replaces it."""
     method = getattr(run.promise, "method", None)
     if method is not None and model is not None and method not in model.envelope.methods:
         available = ", ".join(sorted(model.envelope.methods))
@@ -304,10 +304,10 @@ def _check_method(run: RunFile, model: Model | None) -> None:
 
 
 def load_run_file(run_file: str | Path) -> RunFile:
-    """Return a run file, its confidential folder made.
+    """Return a run file, and create its confidential folder.
 
     Raises:
-        RunFileError: the run file.
+        RunFileError: an invalid run file.
     """
     run = load(Path(run_file))
     folders.keep_private(Path(run.output.confidential))
@@ -315,7 +315,7 @@ def load_run_file(run_file: str | Path) -> RunFile:
 
 
 def engine_for(run: RunFile, scheduler: str | None, progress: ProgressReporter = SILENT) -> Engine:
-    """Return how the data work is run; `scheduler` goes before the run file's, and what Dask is told behind it."""
+    """Return the engine of a run; `scheduler` overrides the run file's, which overrides the Dask configuration."""
     configured = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
     return Engine(
         configured if scheduler is None else read_scheduler(scheduler),
@@ -327,7 +327,7 @@ def engine_for(run: RunFile, scheduler: str | None, progress: ProgressReporter =
 
 
 def reading_rules(run: RunFile) -> ReadingRules:
-    """Return the rules that the rows of a run file's input files are read under."""
+    """Return the rules for reading the rows of a run file's input files."""
     named = run.input.named_columns
     columns = NamedColumns.of(named) if named is not None else None
     table = run.input
@@ -335,7 +335,7 @@ def reading_rules(run: RunFile) -> ReadingRules:
 
 
 def store_for(run: RunFile) -> Store:
-    """Return where the readings of a run file lie, and the rules they are read under."""
+    """Return the store of a run file's readings, with its rules for reading rows."""
     rules = reading_rules(run)
     order = FileOrder(run.input.file_order, remembers=run.schedule.mode != "archive")
     return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

@@ -67,7 +67,7 @@ def sample(
     from pipelines.sample import sample as make
 
     made = make(dataset, folder, households=households, days=days, seed=seed)
-    answer({"run_file": str(made.run_file), "written": made.written}, made.words, as_json=as_json, quiet=quiet)
+    answer({"run_file": str(made.run_file), "written": made.written}, made.message, as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=TO_BEGIN)

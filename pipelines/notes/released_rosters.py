@@ -110,7 +110,7 @@ class RosterHistory:
             )
 
     def check_unchanged(
-        self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
     ) -> None:
         """Compare the roster with that of every released day.
 
@@ -121,11 +121,11 @@ class RosterHistory:
         for day, day_rows in _released_by_day(rows).items():
             recorded = self._recorded(lines, day)
             if recorded is not None:
-                _check_same_roster(counted, recorded)
-            elif not all(_has_same_counts(counted, row, contract_texts[row.contract]) for row in day_rows):
+                _check_same_roster(roster_digest, recorded)
+            elif not all(_has_same_counts(roster_digest, row, contract_texts[row.contract]) for row in day_rows):
                 raise Refused(_roster_changed_text(day))
 
-    def before_draw(self, counted: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
+    def before_draw(self, roster_digest: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
         """Return a callback that records the roster of `days` before a draw, inside the ledger's transaction.
 
         One write records all coming days; it is repeated if another run has written since.
@@ -139,11 +139,11 @@ class RosterHistory:
                 lines, released = self._read(), _released_by_day(history)
                 if day in released:  # by a run that was killed, or by a concurrent one
                     if (recorded := self._recorded(lines, day)) is not None:
-                        _check_same_roster(counted, recorded)
+                        _check_same_roster(roster_digest, recorded)
                     return
                 coming_days = [coming_day for coming_day in days if coming_day not in released]
                 lines |= {
-                    self._key(coming_day): self._roster_row(counted, coming_day, columns, released=False)
+                    self._key(coming_day): self._roster_row(roster_digest, coming_day, columns, released=False)
                     for coming_day in coming_days
                 }
                 _write(self.path, lines)
@@ -151,7 +151,9 @@ class RosterHistory:
 
         return note
 
-    def settle(self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
+    def settle(
+        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    ) -> None:
         """Mark the days of these rows as released, and record those that are not recorded yet."""
         contract_texts = _contract_texts(contracts)
         with locks.alone(self.path.parent):
@@ -160,7 +162,7 @@ class RosterHistory:
             for day, day_rows in _released_by_day(rows).items():
                 columns = {_group_column(row, contract_texts[row.contract]) for row in day_rows} - {None}
                 lines.setdefault(
-                    self._key(day), self._roster_row(counted, day, sorted(map(str, columns)), released=True)
+                    self._key(day), self._roster_row(roster_digest, day, sorted(map(str, columns)), released=True)
                 )
                 lines[self._key(day)]["released"] = True
             if lines != before:
@@ -169,14 +171,16 @@ class RosterHistory:
     def _key(self, day: date) -> _Key:
         return self.population, self.ledger, day
 
-    def _roster_row(self, counted: RosterDigest, day: date, columns: Sequence[str], *, released: bool) -> _RosterRow:
-        groups = {column: counted.digest(day, column) for column in columns if counted.has(column)}
+    def _roster_row(
+        self, roster_digest: RosterDigest, day: date, columns: Sequence[str], *, released: bool
+    ) -> _RosterRow:
+        groups = {column: roster_digest.digest(day, column) for column in columns if roster_digest.has(column)}
         return {
             "population": self.population,
             "ledger": self.ledger,
             "day": day,
             "rehearsal": self.rehearsal,
-            "members": counted.digest(day, None),
+            "members": roster_digest.digest(day, None),
             "groups": json.dumps(groups, sort_keys=True),
             "released": released,
         }
@@ -228,20 +232,20 @@ def _group_column(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
     return by
 
 
-def _check_same_roster(counted: RosterDigest, recorded: Mapping[str, Any]) -> None:
+def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any]) -> None:
     """Compare a day with its recorded roster; a group column that no series uses any more may be missing."""
     day = recorded["day"]
-    if counted.digest(day, None) != recorded["members"]:
+    if roster_digest.digest(day, None) != recorded["members"]:
         raise Refused(_roster_changed_text(day))
     for column, digest in json.loads(recorded["groups"]).items():
-        if counted.has(column) and counted.digest(day, column) != digest:
+        if roster_digest.has(column) and roster_digest.digest(day, column) != digest:
             raise Refused(
                 f"the roster's column {column!r} groups the households of {day}, a day that is released, otherwise "
                 "than then; a household may change its group from a later day on (end one row, start another)"
             )
 
 
-def _has_same_counts(counted: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
+def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
     """Tell whether the roster has the same number of households in each cell as the release."""
     day, by, min_households = (
         date.fromisoformat(row.day),
@@ -250,9 +254,9 @@ def _has_same_counts(counted: RosterDigest, row: ReleaseRecord, promise: Mapping
     )
     # a distribution has each group once per range
     released = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
-    if by is not None and not counted.has(by):  # sizes of groups below min_households are not in the ledger
-        return sum(number for _, number in counted.cells(day, None)) >= sum(released.values())
-    published = {cell: number for cell, number in counted.cells(day, by) if number >= min_households}
+    if by is not None and not roster_digest.has(by):  # sizes of groups below min_households are not in the ledger
+        return sum(number for _, number in roster_digest.cells(day, None)) >= sum(released.values())
+    published = {cell: number for cell, number in roster_digest.cells(day, by) if number >= min_households}
     return published == released
 
 

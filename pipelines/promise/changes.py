@@ -35,7 +35,7 @@ class DayToDayChange(NamedTuple):
     error_kwh: float | None = None
 
     @property
-    def measured(self) -> bool:
+    def is_estimated(self) -> bool:
         """Tell whether the change is estimated from the published series."""
         return self.error_kwh is not None
 

@@ -38,7 +38,7 @@ class Forecast:
     `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether the promise ends
     there, rather than the period or the forecast. `skipped` are days with zero budget before later ones with some.
     `stopped` is the reason why releases stop at once, if the released rows break the promise under a model in force;
-    `beyond` the bound that the day after the last one would break, if it has any budget.
+    `refusal` the bound that the day after the last one would break, if it has any budget.
     """
 
     next_day: date | None
@@ -48,8 +48,8 @@ class Forecast:
     ended_by_promise: bool
     skipped: tuple[Skip, ...]
     stopped: str
-    beyond: str
-    figures: tuple[LossBound, ...]
+    refusal: str
+    bounds: tuple[LossBound, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class SimulatedRelease:
 class SimulatedSeries:
     """A simulated series: released days, skipped days, and whether the series ended.
 
-    `beyond` is the bound that the first refused day would break, if that day has any budget.
+    `refusal` is the bound that the first refused day would break, if that day has any budget.
     """
 
     history: list[ReleaseRecord | SimulatedRelease]
@@ -96,7 +96,7 @@ class SimulatedSeries:
     skipped: list[Skip] = field(default_factory=list)
     ended: bool = False
     stopped: str = ""
-    beyond: str = ""
+    refusal: str = ""
 
 
 def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
@@ -112,7 +112,7 @@ def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int 
     first = [row.loss for row in simulated.released if row.day == days[0].isoformat()]
     loss = first[0] if first else 0
     sd = _noise_sd(contract, loss, _smallest_groups(contract.contract, view.roster, days[0]))
-    reasons = (simulated.stopped, simulated.beyond)
+    reasons = (simulated.stopped, simulated.refusal)
     return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds)
 
 
@@ -150,8 +150,8 @@ def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence
             simulated.skipped.append((day, series))
             continue
         row = replace(row, loss=budget.loss)
-        simulated.beyond = _refusal(contract.effective_promise, simulated.history, row) if budget.loss > 0 else ""
-        if budget.loss <= 0 or simulated.beyond:
+        simulated.refusal = _refusal(contract.effective_promise, simulated.history, row) if budget.loss > 0 else ""
+        if budget.loss <= 0 or simulated.refusal:
             simulated.ended = True
             break
         simulated.history.append(row)

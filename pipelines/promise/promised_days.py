@@ -120,9 +120,7 @@ class SimulatedDays:
         )
 
     def noise_of(self, loss: int, run: RunFile) -> float:
-        """Return the noise of the sum [kWh] for a day with this loss; the drawn noise differs in the last digits "
-        "only.
-        """
+        """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale."""
         part = int(run.notion.part_of_day(self.name, Fraction(run.shares[self.name])) * loss)
         if part <= 0:
             return math.inf

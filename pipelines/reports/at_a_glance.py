@@ -1,4 +1,4 @@
-"""The head of a page: what was released, and the few figures that are to be seen at a glance."""
+"""Head of the public report: what was released, and a summary of households, noise and epsilon."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENDED = {
 
 
 def header_parts(report: ReportData, title: str, bounds: Sequence[LabelledBound]) -> Iterator[str]:
-    """Yield the head: title, remarks, facts."""
+    """Yield the head of a page: title, notes, summary."""
     statement = report.statement
     days, published = statement["days"], statement["published"]
     yield f"<header><h1>{escape(title)}</h1>"
@@ -94,9 +94,9 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
             f"{percent(report.coverage)} of the time, newest day",
         )
     for bound in bounds:
-        if bound.key.name in ("day", "total") and bound.always:
+        if bound.key.name in ("day", "total") and bound.is_unconditional:
             scope_text = "one day of a home" if bound.key.name == "day" else "all days of a home"
-            yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.holds}"
+            yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
 
     ending = report.statement.get("ending", {})
     if ending.get("last_day"):

@@ -1,7 +1,7 @@
-"""DAYS of the released days -> which households the clamp binds, and how much it cuts off. Confidential.
+"""Readings of released days -> clamped households, and the effect of the clamp on a mean. Confidential.
 
-Looked at anew at every run, from the months of the store that hold released days and were not let go, the newest ones
-only: it is a hint where to put the clamp, and a clamp is a public figure that is never read off the data.
+Computed anew by every run from the newest months of the store that contain released days and are not deleted yet. It
+informs the choice of a clamp; the clamp itself is public and is never computed from the data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_MONTHS = 13
 
 @dataclass(frozen=True, slots=True)
 class ClampedHousehold:
-    """A household at the clamp: on how many of the days looked at it was above, and its largest day, kWh."""
+    """A clamped household: number of days above the clamp, and its largest daily total [kWh]."""
 
     household: str
     days_above: int
@@ -30,10 +30,9 @@ class ClampedHousehold:
 
 @dataclass(frozen=True, slots=True)
 class ClampEffect:
-    """What the clamp of a series does: the households that it binds, most days first, and what it takes off a mean.
+    """Effect of a series' clamp: clamped households (`bound`), most days first, and the reduction of the mean.
 
-    `cut_kwh` is by how much the mean of a day is lower for it, averaged over the days looked at, kWh a home; `days`
-    how many these are.
+    `cut_kwh` is the reduction of a daily mean by the clamp, averaged over `days` days [kWh per household].
     """
 
     series: str
@@ -44,7 +43,7 @@ class ClampEffect:
 
 
 def clamp_effects(work: Work, days: Sequence[date]) -> list[ClampEffect]:
-    """Return for each series what its clamp does on released days, as far as their readings are kept."""
+    """Return the effect of each series' clamp on released days, as far as the store still has their readings."""
     if work.delivery is None or not days:
         return []
     with locks.alone(folders.make_private(work.store.folder)):

@@ -1,10 +1,9 @@
-"""TRUE MEANS and COUNTS, COVERAGE, QUALITY, DAYS, FORGETTING beside LEDGER -> the report for the house. Confidential.
+"""TRUE MEANS and COUNTS, COVERAGE, QUALITY, readings, goodness of fit + LEDGER -> the confidential report.
 
-    <confidential>/report.html    0600, written anew by every run that publishes
+    <confidential>/report.html    0600, rewritten by every run that publishes
 
-What the release says is set against what is true: utility, coverage, what the clamp does and to whom, what was set
-aside, and whether the model's chain is true. It may name households, and is never to be handed over with a release.
-Nothing that is published depends on it.
+It compares published with true values: utility, coverage, effect of the clamp, rejected rows, goodness of fit of the
+model. It may contain household ids, and is never handed over with a release. Nothing that is published depends on it.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ _ERROR_NOTE = (
 
 
 def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, ...]:
-    """Write the report of everything that was released to the population, for whoever runs agedp.
+    """Write the confidential report on all releases of the population, for those who run agedp.
 
     Returns:
-        What the report lacks because a file is damaged.
+        Notices of the parts that are missing because a file is damaged.
     """
     rows = ledger.rows(work.population)
     released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
@@ -161,7 +160,7 @@ def _number_or_dash(value: float) -> str:
 
 
 def _day_axis(shown_days: Sequence[date]) -> tuple[Scale, list[float]]:
-    """Return the axis from the first to the last day, and every place on it."""
+    """Return the axis from the first to the last day, and the position of each day on it."""
     numbers = range(min(shown_days).toordinal(), max(shown_days).toordinal() + 1)
     return days(min(shown_days), max(shown_days)), [float(number) for number in numbers]
 

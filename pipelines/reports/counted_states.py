@@ -1,4 +1,4 @@
-"""COUNTED STATES -> what counting states instead of readings does to a mean, for the confidential report."""
+"""COUNTED STATES -> means by states compared with means by readings, for the confidential report. Confidential."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATES_NOTE = (
 
 
 def state_parts(work: Work) -> Iterator[str]:
-    """Yield for each series that counts states how far its means are from those of the readings."""
+    """Yield the table of means by states and by readings, for each series that counts states."""
     table_rows = [
         table_row
         for table_row in COUNTED_STATES.read(work.counted_states)

@@ -1,7 +1,7 @@
-"""LEDGER + model -> how every figure grew day by day, and how much noise it would have asked for. Public.
+"""LEDGER + model -> every bound by day of the data, and the noise that would bring it to a goal. Public.
 
-Everything here goes over accounts and knows no notion by name: a figure that a notion states has a course and a price.
-The figures of the first k days are those of a ledger that ends there, so the last point of a course is the statement's.
+The functions work on accountants and do not distinguish notions. The bounds of the first k days are those of a ledger
+that ends there, so the last point of a curve equals the statement.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agedp_data.losses import NANO
 from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossAtAge, LossBound, Method
 
 POINTS = 32
-"""Days at which a course is worked out: a chart shows no more."""
+"""Number of days at which a curve is computed: a chart shows no more."""
 
 _MAX_DAY_LOSS = 100 * NANO
 _RELATIVE_TOLERANCE = 0.003
@@ -25,28 +25,28 @@ _MIN_FACTOR = 1e-12
 
 
 class BoundKey(NamedTuple):
-    """What tells figures apart."""
+    """Key of a bound: name, scope, assumption."""
 
     name: str
-    about: str
+    scope: str
     assumption: str
 
 
 @dataclass(frozen=True, slots=True)
 class LossOverTime:
-    """A figure by day of the data, whole 1e-9 epsilon; None where it is infinite."""
+    """A bound by day of the data [nano-epsilon]; None where it is infinite."""
 
     days: tuple[str, ...]
     values: tuple[int | None, ...]
 
 
-def bound_key(figure: LossBound) -> BoundKey:
-    """Return what tells a figure from others."""
-    return BoundKey(figure.name, figure.about, figure.assumption)
+def bound_key(bound: LossBound) -> BoundKey:
+    """Return the key of a bound."""
+    return BoundKey(bound.name, bound.about, bound.assumption)
 
 
 class _CachedLeakageBound:
-    """An envelope that works out each value once: the figures of many days ask for the same ones again and again."""
+    """A leakage bound with cached values: the bounds of many days need the same ones."""
 
     def __init__(self, leakage_bound: LeakageBoundLike) -> None:
         self._leakage_bound = leakage_bound
@@ -86,7 +86,7 @@ def losses_over_time(
     *,
     points: int = POINTS,
 ) -> dict[BoundKey, LossOverTime]:
-    """Return what the figures of all accounts came to, counting the days up to each of some days, the last included."""
+    """Return the bounds of all accountants after each of `points` days, evenly spaced and with the last day."""
     released = _released_rows(rows)
     days = sorted({row.day for row in released})
     count = min(points, len(days))
@@ -110,10 +110,10 @@ def noise_factors(
     *,
     goal: int = NANO,
 ) -> dict[BoundKey, float | None]:
-    """Return by figure how many times the noise would have been what it was, had the figure been held to `goal`.
+    """Return by bound the factor by which the noise would change if the bound were equal to `goal` [nano-epsilon].
 
-    All losses are multiplied by the same number, noise is divided by it; that number is found by trying, to .3 %. None
-    where no loss of a day up to 100 brings the figure to the goal. Figures that are infinite or 0 are left out.
+    All losses are multiplied by the same number and the noise is divided by it; the number is found by iteration, to
+    0.3 %. None where no loss up to 100 per day reaches the goal. Bounds that are infinite or 0 are left out.
     """
     released = _released_rows(rows)
     factors: dict[BoundKey, float | None] = {}
@@ -133,7 +133,7 @@ class _NoiseSearch:
     goal: int
 
     def bounds(self, loss_factor: float) -> dict[BoundKey, int | None]:
-        """Return the figures of these rows with every loss so many times as large."""
+        """Return the bounds of these rows with every loss multiplied by a factor."""
         fraction = Fraction(loss_factor)
         rows = (
             [replace(row, loss=math.ceil(row.loss * fraction)) for row in self.rows]
@@ -143,7 +143,7 @@ class _NoiseSearch:
         return {bound_key(bound): bound.value for bound in self.accountant.figures(rows, self.leakage_bound, None)}
 
     def noise_factor(self, key: BoundKey, value: int) -> float | None:
-        """Return how many times the noise of the rows brings a figure of this value to the goal."""
+        """Return the noise factor that brings a bound of this value to the goal, None if none does."""
         largest = _MAX_DAY_LOSS / max(row.loss for row in self.rows)
         below: tuple[float, float] | None = None
         above: tuple[float, float] | None = None
@@ -161,13 +161,13 @@ class _NoiseSearch:
                 else (below, (loss_factor, reached_value))
             )
             if below and above and above[0] < below[0] * (1 + _RELATIVE_TOLERANCE):
-                return 1.0 / below[0]  # a figure that jumps over the goal
+                return 1.0 / below[0]  # the bound jumps at the goal
             loss_factor = min(_next_factor(below, above, self.goal), largest)
         return None
 
 
 def _next_factor(below: tuple[float, float] | None, above: tuple[float, float] | None, goal: float) -> float:
-    """Return the next number to try: on the line through both points, in logarithms, but well inside them."""
+    """Return the next factor to try: interpolated between both points in logarithms, and well inside them."""
     if below is None or above is None:
         return 4 * below[0] if below else above[0] / 4 if above else 1.0
     width = math.log(above[0] / below[0])
@@ -183,7 +183,7 @@ def _released_rows(rows: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
 def schedule_noise_kwh(
     mean_scales: Mapping[str, float], *, clamp_wh: int, share: float, households: int
 ) -> dict[str, float]:
-    """Return by schedule the mean standard deviation of a daily mean's noise, kWh a home, from scales in clamps.
+    """Return by schedule the mean noise standard deviation of a daily mean [kWh per household], from scales in clamps.
 
     >>> schedule_noise_kwh({"even": 2.0}, clamp_wh=50_000, share=0.5, households=100)["even"] == math.sqrt(2) * 2
     True

@@ -1,6 +1,6 @@
-"""What a report shows of a released distribution: the newest day's counts with their noise intervals, and the months.
+"""Report of a released distribution: counts of the newest day with their noise intervals, and monthly means.
 
-Bars stand side by side whatever the width of their range: a count is of its range, not of a kWh.
+Bars have equal widths for ranges of any width: a count belongs to its range, it is not a density per kWh.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agedp_data.pictures.scales import Scale, linear, named, plain
 from pipelines.reports.series import percent
 
 MAX_GROUPS = 6
-"""Groups that a page shows, those of most homes."""
+"""Number of groups on a page, the largest ones."""
 
 _MAX_LETTERS = 46  # of names side by side below a chart on a telephone, gaps counted
 _GAP = 2
@@ -36,19 +36,19 @@ _FORM_NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class GroupHistogram:
-    """One group's counts on one day: of how many homes, by range, and the noise of each count [homes]."""
+    """Counts of one group on one day by range, half-width and standard deviation of the noise [households]."""
 
     day: str
     households: int
     values: tuple[int, ...]
-    half: int
+    half_width: int
     sd: float
 
 
 def group_histograms(
     rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal
 ) -> dict[str, list[GroupHistogram]]:
-    """Return by group what a distribution said, day by day, of rows that have its bins."""
+    """Return the published counts by group and day, of rows with the bins of `series`."""
     by_group: dict[str, list[GroupHistogram]] = {}
     cells = len(series.ranges_kwh)
     for row in sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision)):
@@ -65,7 +65,7 @@ def group_histograms(
 def distribution_parts(
     name: str, rows: Sequence[ReleaseRecord], contracts: Mapping[str, Mapping[str, Any]], *, coverage: Decimal
 ) -> Iterator[str]:
-    """Yield charts and tables of the rows of one distribution that have its newest ranges; `contracts` by hash."""
+    """Yield charts and tables of the rows of one distribution with its newest ranges; `contracts` by hash."""
     series_by_contract = {
         key: series_in(contract["series"][name]) for key, contract in contracts.items() if name in contract["series"]
     }
@@ -113,14 +113,14 @@ def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution,
 
 
 def range_names(series: Distribution) -> list[str]:
-    """Return the ranges of use as people read them: "2–4", or "< 4" of counts from 0 on."""
+    """Return the labels of the ranges: "2–4", or "< 4" for cumulative counts."""
     if series.form == "cumulative":
         return [f"< {exact_text(high)}" for _, high in series.ranges_kwh]
     return [f"{exact_text(low)}–{exact_text(high)}" for low, high in series.ranges_kwh]
 
 
 def ranges_axis(series: Distribution) -> Scale:
-    """Return the axis of the ranges; of many only some are named."""
+    """Return the axis of the ranges; of many ranges only some have labels."""
     names = range_names(series)
     labels_that_fit = max(2, _MAX_LETTERS // (max(map(len, names)) + _GAP))
     step = -(-len(names) // labels_that_fit)
@@ -130,7 +130,7 @@ def ranges_axis(series: Distribution) -> Scale:
 
 
 def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> Line:
-    """Return values side by side, each with its interval and joined to no other."""
+    """Return unconnected points, each with its interval."""
     positions = [0.5 * i for i in range(2 * len(values) - 1)]
     spaced = [values[i // 2] if i % 2 == 0 else math.nan for i in range(len(positions))]
     return Line(
@@ -150,13 +150,13 @@ def _chart(
     largest = max(range(len(values)), key=values.__getitem__)
     description = (
         f"Of {histogram.households:,} homes; the largest count is {plain(values[largest])}, of {names[largest]} kWh; "
-        f"the noise interval of each count reaches {histogram.half:,} homes to either side."
+        f"the noise interval of each count reaches {histogram.half_width:,} homes to either side."
     )
     layers: list[Bars | Line] = [
         Bars("homes by use of the day", [float(i) for i in range(len(values))], values, style=2),
-        whiskers(f"interval that covers the noise ({percent(coverage)})", values, histogram.half, style=0),
+        whiskers(f"interval that covers the noise ({percent(coverage)})", values, histogram.half_width, style=0),
     ]
-    y = linear([0.0, *(value + sign * histogram.half for value in values for sign in (-1, 1))], zero=True)
+    y = linear([0.0, *(value + sign * histogram.half_width for value in values for sign in (-1, 1))], zero=True)
     title = f"Homes by how much they used on {histogram.day}: {name}"
     height = 150 if small else 220
     return chart(
@@ -176,8 +176,8 @@ def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distr
         (
             range_name,
             f"{value:,}",
-            f"{value - histogram.half:,}",
-            f"{value + histogram.half:,}",
+            f"{value - histogram.half_width:,}",
+            f"{value + histogram.half_width:,}",
             *(plain(month_means[i]) for month_means in monthly_means),
         )
         for i, (range_name, value) in enumerate(zip(range_names(series), histogram.values, strict=True))
@@ -206,7 +206,7 @@ def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Dist
         (range_name, *(f"{histogram.values[i]:,}" for histogram in newest.values()))
         for i, range_name in enumerate(range_names(series))
     ]
-    rows.append((f"± covers {percent(coverage)}", *(f"{histogram.half:,}" for histogram in newest.values())))
+    rows.append((f"± covers {percent(coverage)}", *(f"{histogram.half_width:,}" for histogram in newest.values())))
     rows.append(("noise sd", *(plain(histogram.sd) for histogram in newest.values())))
     rows.append(("homes counted", *(f"{histogram.households:,}" for histogram in newest.values())))
     if len(days) > 1:

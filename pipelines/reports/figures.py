@@ -1,6 +1,6 @@
-"""What a report says of losses: every figure of the statement side by side, what it costs in noise, how it grew.
+"""Report of the privacy loss: every bound of the statement, its cost in noise, and its growth by day.
 
-Each figure stands on a page once, with all that the statement says of it.
+Each bound is on a page once, with all that the statement contains about it.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ _DATES = 3
 
 @dataclass(frozen=True, slots=True)
 class LabelledBound:
-    """A figure of the statement under the letter by which tables and charts call it; epsilon is `inf` if infinite.
+    """A bound of the statement with its letter in tables and charts; epsilon is `inf` if infinite.
 
-    `factor` is that by which odds may change, "" if the figure bounds none; `limit` what the promise bounds it by.
+    `factor` is the factor by which odds may change, "" if the bound limits none; `limit` the upper bound over future
+    releases.
     """
 
     letter: str
     key: BoundKey
     text: str
     epsilon: float
-    always: bool
-    holds: str
+    is_unconditional: bool
+    condition: str
     factor: str
     limit: str
 
 
 def labelled_bounds(statement: Mapping[str, Any]) -> list[LabelledBound]:
-    """Return the figures of a statement in its order."""
+    """Return the bounds of a statement in its order."""
     return [
         LabelledBound(
             _letter(index),
@@ -78,26 +79,26 @@ def _letter(index: int) -> str:
 def bounds_table(
     bounds: Sequence[LabelledBound], noise_factors: Mapping[BoundKey, float | None], *, sd_kwh: float | None
 ) -> Iterator[str]:
-    """Yield the figures side by side with bars on one logarithmic scale, and what each would cost in noise at 1.
+    """Yield the table of bounds with bars on one logarithmic scale, and the noise at which each would be 1.
 
-    `times` is by which factor the noise would change, None if hardly any would do; `sd_kwh` the noise of the newest
-    mean, None if no mean was released.
+    `times` has the factor of the noise by bound, None if the caps decide; `sd_kwh` is the noise of the newest mean
+    [kWh per household], None if no mean was released.
     """
     scale = logarithmic([bound.epsilon for bound in bounds])
     has_noise_column = sd_kwh is not None and any(bound.key in noise_factors for bound in bounds)
     if has_noise_column:
         yield paragraph(_NOISE_NOTE.format(plain(sd_kwh or 0.0)), "soft")
-        if any(not bound.always for bound in bounds if bound.key in noise_factors):
+        if any(not bound.is_unconditional for bound in bounds if bound.key in noise_factors):
             yield paragraph(_CAPS_NOTE, "soft")
     rows = [
         (
             f'<b class="letter">{bound.letter}</b> {escape(bound.key.name)}',
-            size_bar(scale.place(bound.epsilon) if bound.epsilon > 0 else 0.0, filled=bound.always),
+            size_bar(scale.place(bound.epsilon) if bound.epsilon > 0 else 0.0, filled=bound.is_unconditional),
             f"<strong>{escape(bound.text)}</strong>",
             escape(bound.factor or "–"),
             escape(bound.limit or "none"),
             *([_noise_text(bound, noise_factors, sd_kwh or 0.0)] if has_noise_column else []),
-            escape(f"{bound.key.about} · {bound.holds}"),
+            escape(f"{bound.key.scope} · {bound.condition}"),
         )
         for bound in bounds
     ]
@@ -126,7 +127,7 @@ def rounded_up_text(bound: LabelledBound) -> str:
 
 
 def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[BoundKey, LossOverTime]) -> Iterator[str]:
-    """Yield one chart of all figures as days were released, and a table of some of these days."""
+    """Yield one chart of all bounds by day of the data, and a table of some of these days."""
     drawn_bounds = [(bound, losses_over_time[bound.key]) for bound in bounds if bound.key in losses_over_time]
     dates = sorted({day for _, curve in drawn_bounds for day in curve.days})
     if len(dates) < 2:
@@ -163,10 +164,10 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
 
 
 def _line_name(bounds: Sequence[LabelledBound]) -> str:
-    """Return the name of a line that several figures share."""
+    """Return the name of a line that several bounds share."""
     first, *further_bounds = bounds
-    if_model = "" if first.always else " (if the model holds)"
-    same_text = f"; the same: {', '.join(one.letter for one in further_bounds)}" if further_bounds else ""
+    if_model = "" if first.is_unconditional else " (if the model holds)"
+    same_text = f"; the same: {', '.join(bound.letter for bound in further_bounds)}" if further_bounds else ""
     return f"{first.key.name}{if_model}{same_text}"
 
 
@@ -180,7 +181,7 @@ def _value_at(curve: LossOverTime, day: str) -> str:
 
 
 def schedules_table(schedules: Mapping[str, float]) -> str:
-    """Return the mean noise, kWh a home, of each schedule that the promise could follow, its own first."""
+    """Return the table of mean noise [kWh per household] by schedule of the promise, the promised one first."""
     promised = next(iter(schedules))
     rows = [
         (name + (" (as promised)" if name == promised else ""), plain(kwh), f"{plain(kwh / schedules[promised])} ×")

@@ -1,7 +1,7 @@
-"""FORGETTING for people: model against measurement, on one page that asks the network for nothing. Confidential.
+"""Goodness of fit of the Markov model -> a self-contained HTML page: model against lagged counts. Confidential.
 
-Figures are medians and shares over households; no household is named, and no reading is shown. What the page says is
-indicative: a count has a floor, its interval knows the regimes seen and no others, and nothing of it is published.
+Values are medians and shares over households; the page contains neither household ids nor readings. It is indicative: a
+count has a null level, its interval covers only the regimes that were observed, and none of it is published.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ COVERAGE = {
     "total variation by the chains' states": (0.92, 0.91, 0.90, 0.89, 0.73),
     "total variation given the calendar": (0.81, 0.72, 0.79, 0.77, 0.61),
 }
-"""Measured share of nominal 95 % intervals that held the truth: 400 made-up homes, a year, regimes of 30 to 180 days,
+"""Measured coverage of nominal 95 % intervals: 400 synthetic households, a year, regimes of 30 to 180 days,
 the worse of two kinds (`python -m tests.benchmarks.coverage`, docs/forgetting.md)."""
 
 _LOW_SHARE, _HIGH_SHARE = 0.1, 0.9
 CurveWithBand = tuple[Floats, tuple[Floats, Floats] | None]
-"""Values of a line by age, and the band around it."""
+"""Values of a curve by age, and its band, None without one."""
 _CHAIN_TEXTS = {
     DAY_TOTALS: (
         "Totals of days",
@@ -55,10 +55,10 @@ _CALENDAR_TEXTS = {
 
 
 def report_name(model_file: str | Path, confidential: Path) -> str:
-    """Return under which name the report on the model of a folder lies in the confidential one, without an ending.
+    """Return the file name of a model's report in the confidential folder, without an ending.
 
-    A model that does not lie beside that folder is marked by its place as seen from there, so that two of one name
-    have two reports and a house that moves keeps them.
+    A model outside the parent of that folder gets a hash of its relative path, so that two models of one name have two
+    reports, and moving all folders together keeps the names.
 
     >>> report_name("/house/homes", Path("/house/confidential")), report_name("/a/homes", Path("/b/confidential"))
     ('homes', 'homes-e27653b6')
@@ -70,7 +70,7 @@ def report_name(model_file: str | Path, confidential: Path) -> str:
 
 
 def memory_report_page(curves: MemoryCurves) -> str:
-    """Return the confidential report."""
+    """Return the page of the confidential report on the Markov model."""
     summary, lines, conclusions = _verdict(curves)
     return document(
         _TITLE,
@@ -88,7 +88,7 @@ def memory_report_page(curves: MemoryCurves) -> str:
 
 
 def markov_verdict(curves: MemoryCurves) -> list[str]:
-    """Return whether the Markov property was rejected, and what this means for the bounds: counts alone."""
+    """Return whether the Markov property was rejected, and what follows for the bounds; contains counts only."""
     summary, lines, conclusions = _verdict(curves)
     return [summary, *lines, *conclusions]
 
@@ -141,10 +141,10 @@ def _chain_section(curves: MemoryCurves, name: str) -> str:
         ("noise of such a count", _float_list(values["floor"])),
         ("homes rejected, share", rejected),
     ]
-    figure = _figure(curves, f"{title}: chain and count", lines, "total variation", 1.0)
+    chart_html = _figure(curves, f"{title}: chain and count", lines, "total variation", 1.0)
     households = curves.checks[name].checked
     return section(
-        f"{title} ({households:,} homes)", paragraph(description), figure, _medians_table(curves, title, rows)
+        f"{title} ({households:,} homes)", paragraph(description), chart_html, _medians_table(curves, title, rows)
     )
 
 
@@ -174,14 +174,14 @@ def _calendar_section(curves: MemoryCurves, name: str) -> str:
         "half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides cut in two "
         "at the home's own median, which can only lower it."
     )
-    figure = _figure(
+    chart_html = _figure(
         curves, f"What is left of a loss of {curves.loss:g} about {secret}", lines, "loss left", curves.loss
     )
-    return section(title, paragraph(description), figure, _medians_table(curves, title, rows))
+    return section(title, paragraph(description), chart_html, _medians_table(curves, title, rows))
 
 
 def _maximum_from_age(values: Floats) -> Floats:
-    """Return the running maximum from the right: an output stays public at every later age (MATHS 2b)."""
+    """Return the maximum over this and all later ages: an output remains public at every later age (MATHS 2b)."""
     return np.fmax.accumulate(values[::-1])[::-1]
 
 

@@ -1,7 +1,7 @@
-"""What releases say about a day of each household, by its own chain: for whom it is most. Confidential.
+"""Temporal leakage of each household under its own chain, and the households with the largest one. Confidential.
 
-The public figure is that of the envelope, the largest over all households at every single step. Here the recursion
-(MATHS 4) goes through each household's own kernels, all of them at once, over the newest days that were released.
+The public bound uses the leakage bound, a maximum over all households at every step. Here the recursion (MATHS 4) uses
+each household's own kernels, as one stack, over the newest released days.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHARES: Final = (0.5, 0.9, 0.99)
 def household_leakage_parts(
     model: EstimatedModel, households_with_chains: tuple[list[str], Floats] | None, rows: Sequence[ReleaseRecord]
 ) -> Iterator[str]:
-    """Yield how much the newest releases say about a day, by household, under chains with one kernel."""
+    """Yield the temporal leakage of the newest releases by household, under time-homogeneous chains."""
     losses = dict(sorted(by_number(day_losses(rows)).items())[-_MAX_DAYS:])
     if households_with_chains is None or not households_with_chains[0] or len(losses) < 2:
         return

@@ -1,4 +1,4 @@
-"""What the confidential report says of single households: whom the clamp binds, who decides the model. Confidential."""
+"""Parts of the confidential report on single households: clamped ones, and those that decide the model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DISTANCE = "total_variation_"
 
 
 def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
-    """Yield for each series which households its clamp binds."""
+    """Yield the table of clamped households of each series."""
     for effect in effects:
         description = (
             f"{effect.series}, clamp {plain(effect.clamp_kwh)} kWh, {effect.days:,} days whose readings are kept"
@@ -37,14 +37,16 @@ def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
             (household.household, f"{household.days_above:,}", plain(household.largest_kwh))
             for household in effect.bound[:_MAX_HOUSEHOLDS]
         ]
-        more = f"; the first {_MAX_HOUSEHOLDS} of {len(effect.bound):,}" if len(effect.bound) > _MAX_HOUSEHOLDS else ""
+        shown_text = (
+            f"; the first {_MAX_HOUSEHOLDS} of {len(effect.bound):,}" if len(effect.bound) > _MAX_HOUSEHOLDS else ""
+        )
         columns = ("household", "days above", "largest day, kWh")
-        yield table(f"Households that the clamp binds: {description}{more}", columns, rows)
+        yield table(f"Households that the clamp binds: {description}{shown_text}", columns, rows)
         yield paragraph(f"The clamp takes {plain(effect.cut_kwh)} kWh a home off a day's mean, on average.", "soft")
 
 
 def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
-    """Yield which households decide an estimated model, and whether its chain is true, as far as that was measured."""
+    """Yield the households that decide an estimated model, and the model's goodness of fit if it was computed."""
     model = work.run.model
     if not isinstance(model, EstimatedModel):
         return
@@ -82,17 +84,17 @@ def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
-    figures = np.array(memory_table["figure"].to_pylist(), dtype=object)
+    memory_figures = np.array(memory_table["figure"].to_pylist(), dtype=object)
     days_apart = memory_table["days_apart"].to_numpy()
-    for figure in dict.fromkeys(figures.tolist()):
-        is_figure = figures == figure
+    for memory_figure in dict.fromkeys(memory_figures.tolist()):
+        is_figure = memory_figures == memory_figure
         values = {column: memory_table[column].to_numpy()[is_figure] for column in ("powers", "direct", "floor")}
-        yield from _memory_chart(figure, days_apart[is_figure], values)
+        yield from _memory_chart(memory_figure, days_apart[is_figure], values)
     yield paragraph(f"All of it, with intervals: forgetting/{name}.html.", "soft")
 
 
 def _memory_chart(
-    figure: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
+    memory_figure: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
 ) -> Iterator[str]:
     ages = sorted(set(days_apart.tolist()))
     names = {"powers": "by powers of the chain", "direct": "counted directly", "floor": "noise of such a count"}
@@ -122,7 +124,7 @@ def _memory_chart(
         if medians_by_age[0] == medians_by_age[0]
     )
     axis = named({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
-    title = f"Model against measurement, median household: {figure}"
+    title = f"Model against measurement, median household: {memory_figure}"
     y = linear([0.0, 1.0])
     yield chart(
         title,

@@ -1,4 +1,4 @@
-"""What a report shows of temporal leakage: what all releases say about each day, from the model's public part alone."""
+"""Report of temporal leakage: loss about each day from all releases, by the model's public part. Public."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agedp_data.pictures.scales import days, linear, short
 def leakage_parts(
     leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield what is said about each day by its own release, by earlier and by later ones, and the same by month."""
+    """Yield backward, forward and total temporal leakage by day as a chart, and by month as a table."""
     if not leakage_bound.looks_ahead:
         return
     day_leakages = list(TemporalLosses(leakage_bound).of(by_number(day_losses(rows))))

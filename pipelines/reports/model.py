@@ -1,4 +1,4 @@
-"""What a report shows of the model: how much of a loss is left as data age, from its public part alone."""
+"""Report of the model: privacy loss by age of the data, from the model's public part. Public."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _METHODS: Mapping[str, str] = {
 
 
 def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
-    """Yield what is left of one day's loss by age and method, and of all days together by the sharpest method."""
+    """Yield the risk by age of one day's loss, by method, and of all released days, by the sharpest method."""
     losses = day_losses(rows)
     if not losses:
         return
@@ -61,7 +61,7 @@ def _ages(leakage_bound: LeakageBound) -> list[int]:
 
 
 def _ages_with_changes(ages: Sequence[int], curves: Sequence[Sequence[float]]) -> list[int]:
-    """Return a few ages at which something changes, the first and the last included."""
+    """Return a few ages at which a curve changes, with the first and the last age."""
     change_indices = [
         0,
         *(i for i in range(1, len(ages)) if any(curve[i] != curve[i - 1] for curve in curves)),

@@ -1,4 +1,4 @@
-"""The private files of an estimated model, for the internal report alone. Confidential.
+"""The confidential files of an estimated model, for the confidential report. Confidential.
 
     <model folder>/households.parquet              which household decides the model, by age
     <model folder>/transitions.parquet             the transition counts of each household
@@ -33,9 +33,9 @@ _DISTANCE = "total_variation_"
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """What the files hold, None of what is missing or damaged, and what to warn about.
+    """Contents of the files, None for a missing or damaged one, and the warnings.
 
-    `households` are the columns of households.parquet, `chains` the households that forget and their transition
+    `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
     matrices (h, k, k), `forgetting` the table `tables.FORGETTING`.
     """
 
@@ -46,7 +46,7 @@ class ModelFiles:
 
 
 def read_model_files(work: Work) -> ModelFiles:
-    """Return the private files of a run's model; a model that is not estimated has none."""
+    """Return the confidential files of a run's model; a declared model has none."""
     model = work.run.model
     if not isinstance(model, EstimatedModel):
         return ModelFiles()
@@ -81,7 +81,7 @@ def _households(path: Path) -> Mapping[str, Any]:
 
 
 def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Floats]:
-    """Return the households that forget and their chains (h, k, k)."""
+    """Return the households whose chain mixes, and their transition matrices (h, k, k)."""
     table = read_columns(path)
     if table["household_id"].to_pylist() != households["household_id"]:
         raise ValueError("the households are not those of households.parquet")

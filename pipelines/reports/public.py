@@ -1,8 +1,8 @@
-"""LEDGER -> report.html: the release for people, on one page that asks the network for nothing. Public.
+"""LEDGER -> report.html: the release on one self-contained HTML page. Public.
 
-Made of the statement, the ledger's rows, the run file and the model's public part alone, so that the same head and the
-same software give the same bytes, and nothing of a reading can show. The page as it stood at an earlier statement is
-made of what the ledger held then: its rows, its promise, its model.
+It depends on the statement, the ledger's rows, the run file and the model's public part only: the same head and
+software give the same bytes, and no reading can influence it. The page of an earlier statement is computed from the
+rows, promise and model of that time.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def public_report(
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> bytes:
-    """Return report.html for a statement and the rows and contracts that it tells of."""
+    """Return report.html for a statement and its rows and contracts."""
     series_of_contracts = series_by_contract(contracts)
     promise = promise_of(contracts[-1].promise, series_of_contracts)
     terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
     run = work.run.model_copy(update=terms).following(
         series_of_contracts
-    )  # as they stood, whatever the run file says now
+    )  # as of these contracts, not as in the present run file
     accountants = [promise, *(accountant for notion in NOTIONS for accountant in notion.compared(run))]
     days = len({row.day for row in rows if row.state == "released"})
     noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
@@ -87,7 +87,7 @@ def public_report(
 
 
 def public_report_page(report: ReportData) -> str:
-    """Return the page."""
+    """Return the page of a report."""
     statement = report.statement
     title = title_of(statement)
     bounds = labelled_bounds(statement)
@@ -154,7 +154,7 @@ def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
 
 
 def _full_wh(report: ReportData) -> int:
-    """Return the largest change that there can be: the largest clamp that there ever was."""
+    """Return the largest possible change of a day's use: the largest clamp of all contracts [Wh]."""
     all_series = (
         terms_of_series for terms in report.contracts.values() for terms_of_series in terms["series"].values()
     )

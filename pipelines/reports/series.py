@@ -1,4 +1,4 @@
-"""What a report shows of the released series: each day's mean with its noise interval, and the same in numbers."""
+"""Report of a released mean: each day's value with its noise interval, as a chart and a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import Scale, days, linear, plain
 
 MAX_CELLS = 40
-"""Groups that a page shows, those of most homes; a page of hundreds is read by nobody, and the tables hold them all."""
+"""Number of groups on a page, the largest ones; the tables contain all of them."""
 
 _MAX_DAILY_ROWS = 31
 _MANY_CELLS = 1
@@ -24,7 +24,7 @@ _WIDE_RATIO = 2.5
 
 @dataclass(frozen=True, slots=True)
 class CellMean:
-    """One cell of a series on one day: how many homes, mean, noise interval and standard deviation, kWh a home."""
+    """One cell of a series on one day: households, mean, noise interval and standard deviation [kWh per household]."""
 
     day: date
     households: int
@@ -36,7 +36,7 @@ class CellMean:
 
 
 def cell_means(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[CellMean]]:
-    """Return by cell what one series said, day by day, of the `MAX_CELLS` cells of most homes."""
+    """Return the published means of one series by cell and day, for the `MAX_CELLS` largest cells."""
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
     newest = _households(released)
     shown_cells = set(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MAX_CELLS])
@@ -59,12 +59,12 @@ def cell_means(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str,
 
 
 def _households(released: Sequence[ReleaseRecord]) -> dict[str, int]:
-    """Return by cell how many homes it had when it was released last."""
+    """Return the number of households of each cell in its newest release."""
     return {cell: households for row in released for cell, households in zip(row.cells, row.households, strict=True)}
 
 
 def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, titled: bool) -> Iterator[str]:
-    """Yield charts and tables of one series: a chart for each of its cells, all on one scale."""
+    """Yield charts and tables of one series: one chart per cell, all with one scale."""
     cells = cell_means(rows, coverage=coverage)
     if not cells:
         yield paragraph(f"{name}: nothing is released yet.")
@@ -120,7 +120,7 @@ def _chart(
 
 
 def percent(share: Decimal) -> str:
-    """Return a share as people write it.
+    """Return a share in percent.
 
     >>> percent(Decimal("0.95")), percent(Decimal("0.999"))
     ('95 %', '99.9 %')
@@ -129,7 +129,7 @@ def percent(share: Decimal) -> str:
 
 
 def _value_axis(means: Sequence[CellMean]) -> Scale:
-    """Return an axis for means and intervals; a few days with far more noise than the others reach beyond it."""
+    """Return an axis for means and intervals; a few days with much more noise may extend beyond it."""
     ends = sorted(end for mean in means for end in (mean.low, mean.high))
     inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
     is_wide = ends[-1] - ends[0] > _WIDE_RATIO * (inner[-1] - inner[0])

@@ -1,4 +1,4 @@
-"""What a report says of changes of every size: how much a day says of a small one, and of a large one."""
+"""Report of bounded changes: privacy loss of a day by size of the change in a household's use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_ROWS = 8
 def size_parts(
     accountants: Sequence[Accountant], rows: Sequence[ReleaseRecord], publication: Publication, *, full_wh: int
 ) -> Iterator[str]:
-    """Yield the loss of a day by size of change up to the full range, if the statement tells of any size."""
+    """Yield the loss of a day by size of change up to the full range, if the statement has a bound for any size."""
     sizes = sorted({accountant.size_kwh for accountant in accountants if isinstance(accountant, BoundedChangeLoss)})
     released = [row for row in rows if row.state == "released"]
     if not sizes or not released:
@@ -47,5 +47,5 @@ def size_parts(
 
 
 def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication) -> float:
-    [figure] = BoundedChangeLoss(size, publication).figures(rows, None, None)
-    return to_float(figure.value or 0)
+    [bound] = BoundedChangeLoss(size, publication).figures(rows, None, None)
+    return to_float(bound.value or 0)

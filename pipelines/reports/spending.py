@@ -1,4 +1,4 @@
-"""What a report says of days: what each cost, and what all came to, against the caps of the promise."""
+"""Report of the losses of each day and of all days so far, against the caps of the promise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agedp_data.pictures.scales import days, linear, short
 
 
 def spending_parts(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what each day cost and what all came to so far, against the caps of the promise."""
+    """Yield charts and a table of the daily and the cumulative loss, with the caps of the promise."""
     losses = day_losses(rows)
     if not losses:
         return

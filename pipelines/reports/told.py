@@ -1,4 +1,4 @@
-"""What the page of a release is made of: its statement and rows, what accounts for them, and its series one by one."""
+"""Data of the public report: statement, rows, contracts and accountants, with access by series."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agedp_data.notions.publication import Publication
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """What a page is made of: the statement, the rows that it is about, and what accounts for them.
+    """Data of a page: the statement, its rows, and the accountants of all notions.
 
     `contracts` are the texts of all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
     scale as a multiple of the clamp, the promised one first.
@@ -34,7 +34,7 @@ class ReportData:
 
 
 def series_names(report: ReportData, statistic: str) -> list[str]:
-    """Return the series that are or were of a statistic, in the order of their first release."""
+    """Return the series that have or had a statistic, in the order of their first release."""
     in_contracts = [
         name
         for terms in report.contracts.values()
@@ -51,7 +51,7 @@ def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bo
 
 
 def series_rows(report: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
-    """Return the rows of a series, while it was of this statistic."""
+    """Return the rows of a series while it had this statistic."""
     return [row for row in report.rows if row.series == name and _has_statistic(report, row, statistic)]
 
 
@@ -62,7 +62,7 @@ def released_means(report: ReportData) -> list[ReleaseRecord]:
 
 
 def household_counts(report: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
-    """Yield the homes of each release of one series: a mean, or else a distribution, every group of it once."""
+    """Yield the number of households of each release of the first mean, or else of the first distribution."""
     for row in released_means(report):
         yield sum(row.households), row
     if not series_names(report, "mean"):

@@ -1,4 +1,4 @@
-"""TRUE COUNTS beside LEDGER -> a distribution as it was and as it was published. Confidential."""
+"""TRUE COUNTS + LEDGER -> true and published counts of a distribution. Confidential."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUPS = 12
 
 
 def count_parts(work: Work, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
-    """Yield for every distribution of the run file its newest day, true and published, and its errors in all."""
+    """Yield for each distribution of the run file true and published counts of its newest day, and all its errors."""
     true_rows = [line for line in TRUE_COUNTS.read(work.true_counts) if line["population"] == work.population]
     true = {(line["series"], line["day"].isoformat(), line["cell"]): line["true_households"] for line in true_rows}
     for name, series in work.run.series.items():

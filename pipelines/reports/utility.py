@@ -1,4 +1,4 @@
-"""TRUE MEANS beside LEDGER -> how useful a release is: its errors measured against its noise. Confidential."""
+"""TRUE MEANS + LEDGER -> utility of a release: its errors compared with its noise. Confidential."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SeriesCell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CellUtility:
-    """A cell of a series on one day: what was true, what was said with which noise, kWh a home."""
+    """A cell of a series on one day: true mean, and published mean with its noise [kWh per household]."""
 
     day: date
     true: float
@@ -26,13 +26,13 @@ class CellUtility:
 
     @property
     def error(self) -> float:
-        """Return what was said less what is true."""
+        """Return the published less the true mean [kWh per household]."""
         return self.published.mean - self.true
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """What errors come to over days: root mean square in kWh and in standard deviations of the noise.
+    """Errors over days: root mean square in kWh and in standard deviations of the noise.
 
     `inside` is the share of days whose true mean lies in the published interval; `change_kwh` the root mean square of
     the change of the true mean from one day to the next, NaN without two such days; `stale_kwh` the same from a day to
@@ -51,14 +51,14 @@ class Utility:
 
     @property
     def in_sd(self) -> float:
-        """Return the errors against the noise: 1 if the noise is all that there is."""
+        """Return the ratio of errors to noise: 1 if the noise is the only error."""
         return self.rms_kwh / self.expected_kwh
 
 
 def pair_with_true_means(
     recorded: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
 ) -> dict[SeriesCell, list[CellUtility]]:
-    """Return by series and cell the days whose true mean is noted, with what was released of them."""
+    """Return by series and cell the days with a recorded true mean, each with its published mean."""
     true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in recorded}
     utilities: dict[SeriesCell, list[CellUtility]] = {}
     for series, cells in released.items():
@@ -74,7 +74,7 @@ def pair_with_true_means(
 
 
 def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
-    """Return what the errors of some days come to."""
+    """Return the utility over these days."""
     error = np.array([day.error for day in days])
     sd = np.array([day.published.sd for day in days])
     inside = [day.published.low <= day.true <= day.published.high for day in days]

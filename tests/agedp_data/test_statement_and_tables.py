@@ -49,7 +49,7 @@ def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-0
         days=days,
         skipped=skipped,
         published_on=("2026-01-01",),
-        figures=FIGURES,
+        bounds=FIGURES,
         limits=LIMITS,
         ending=SeriesEnd("2013-01-05", "promise", 9_000_000_000),
         model=model,
@@ -168,7 +168,7 @@ def test_the_words_say_what_ends_the_promise(because, said):
 
 def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there_are():
     versions = [SoftwareVersion("2026-01-01", ()), SoftwareVersion("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
-    words = markdown(build_statement(facts(versions=versions, others=2)))
+    words = markdown(build_statement(facts(versions=versions, other_populations=2)))
     assert "Version 2, of 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in words
     assert "This ledger holds 2 other populations." in words
     assert "Version 1" not in words

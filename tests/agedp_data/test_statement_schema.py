@@ -29,7 +29,7 @@ FACTS = StatementFacts(
     days=("2013-01-01",),
     skipped=("2013-01-02",),
     published_on=("2026-01-01",),
-    figures=[
+    bounds=[
         LossBound("day", 5 * 10**8, "assumption-free", "any one day"),
         LossBound("total", 182_500_000_000, "assumption-free", "all days"),
         LossBound("risk", None, "conditional", "the current day", "chains hold"),
@@ -42,7 +42,7 @@ FACTS = StatementFacts(
     head="cd" * 32,
     versions=[SoftwareVersion("2026-01-01", ())],
     software={"agedp": "1"},
-    others=1,
+    other_populations=1,
 )
 CLAIM = build_statement(FACTS)
 

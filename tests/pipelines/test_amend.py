@@ -125,7 +125,7 @@ def test_a_wider_window_counts_what_was_released_under_the_narrow_one(homes):
     released(homes, promise=W_EVENT.format(2))
     found = preview_amendment(edited(homes, promise=W_EVENT.format(4)))
     # three days of a half: a window of four days holds 1.5 of 1 already, so nothing for two days, then a quarter a day
-    figures = {figure.name: figure.value for figure in found.after.figures}
+    figures = {figure.name: figure.value for figure in found.after.bounds}
     assert figures["window of 4 days"] == pytest.approx(1_500_000_000, abs=3)
     assert (found.before.loss, found.after.loss, found.after.last_day) == (500_000_000, 0, day(9))
 

@@ -228,7 +228,7 @@ def test_an_estimate_within_two_errors_of_nothing_leaves_the_yardstick_and_the_e
                 for day, x in zip(days, walk, strict=True)
             ]
             found.append(day_to_day_change(rows))
-        measured = [one for one in found if one.measured]
+        measured = [one for one in found if one.is_estimated]
         if change < sd:
             assert len(measured) < 30  # the noise hides it in nearly all of them
         else:

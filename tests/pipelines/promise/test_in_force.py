@@ -77,7 +77,7 @@ def test_a_promise_that_a_slower_model_stopped_does_not_resume_when_the_faster_o
 def test_a_statement_tells_what_a_model_says_that_bound_while_nothing_was_released(homes):
     write(homes, "fast")
     homes.run(as_of=day(4))
-    slower = amended(homes, "slow").after.figures
+    slower = amended(homes, "slow").after.bounds
     amended(homes, "fast")
     with pytest.raises(Refused, match="releases stop"):
         sanitise(homes.run_file, as_of=day(9))
