@@ -194,7 +194,7 @@ FLAGS: Final[Mapping[Key, str]] = {option.key: option.flag for option in OPTIONS
 _BY_NAME: Final[Mapping[str, RunFileOption]] = {option.name: option for option in OPTIONS}
 
 OptionValues = Mapping[Key, str]
-"""What options say: the TOML text of each key."""
+"""Options as the TOML text of each key."""
 
 
 def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:
@@ -222,7 +222,7 @@ def _toml(value: str, form: Form) -> str:
 
 
 def _value(text: str) -> str:
-    """Return a number or date as TOML writes it, anything else as text: the loader says what is wrong with it."""
+    """Return a number or date as TOML writes it, anything else as text, which the loader refuses with a message."""
     if _NUMBER.fullmatch(text):
         return f"{Decimal(text):f}"
     if _DATE.fullmatch(text):

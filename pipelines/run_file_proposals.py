@@ -1,4 +1,4 @@
-"""Proposals for the keys of a run file that nobody has decided yet, and the comments beside all of them.
+"""Proposals for the undecided keys of a run file, and the comments on all keys.
 
 A proposal follows what is given, so that the proposals of one run file go together. A key that is not listed here, of a
 new notion, is proposed by its type: its first choice, or 1. A proposal is never taken without a decision.

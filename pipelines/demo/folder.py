@@ -28,7 +28,7 @@ CHAINS = "chains.json"
 PAGE = "index.html"
 PAGE_TITLE = "agedp demo"
 SERVER = "prefect"
-_NUMBERS = re.compile(r"\[[^][{}]*\]")  # a list of numbers stands on one line
+_NUMBERS = re.compile(r"\[[^][{}]*\]")  # a list of numbers is put on one line
 _ABOUT = (
     "The Markov chains that the synthetic households of this folder follow, one step per half-hour: transition "
     "matrices (row: from, column: to), stationary distributions, eigenvalues, and the energy of each state of each "

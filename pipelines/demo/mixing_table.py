@@ -1,7 +1,7 @@
-"""How fast the estimated chains of a demonstration mix, beside the exact values of the chains that were drawn from.
+"""Mixing of the estimated chains of a demonstration, and of the exact chains that the readings are drawn from.
 
 Reads what a calibration left in the model's folder (confidential for real households; public here, since no household
-exists) and `chains.json`. Every figure of one household's chain is that of the calibration itself.
+exists) and `chains.json`. Every value of one household's chain is that of the calibration itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """index.html of a demonstration: chains, bounds and the three notions in pictures, with links to the six releases.
 
 Public only because no household exists: estimated chains, data quality and true means are confidential otherwise, and
-the page says so.
+the page states this.
 """
 
 from __future__ import annotations

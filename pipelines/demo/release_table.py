@@ -1,4 +1,4 @@
-"""The six release folders of a demonstration in figures, each read from what the folder itself contains.
+"""Noise, losses and bounds of the six release folders of a demonstration, read from the folders themselves.
 
 The noise-to-signal ratio is estimated from the published series alone, as for any release: mean squared day-to-day
 change of the published mean, less twice the noise variance. The true change comes from the confidential true means;
@@ -44,7 +44,7 @@ class NoiseRatio:
 
 @dataclass(frozen=True, slots=True)
 class NotionBound:
-    """The bound that a notion promises: its name, what the releases come to, and the promised bound [epsilon]."""
+    """The bound that a notion promises: its name, its value after the releases, and the promised limit [epsilon]."""
 
     name: str
     epsilon: str
@@ -69,7 +69,7 @@ class ReleaseSummary:
 
 
 def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
-    """Return the figures of one release folder of a dataset's folder."""
+    """Return the summary of one release folder of a dataset's folder."""
     folder = ReleaseFolder(dataset_folder / notion / "release")
     statement = folder.statement
     days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()[AVERAGES].to_pylist()]

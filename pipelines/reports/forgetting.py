@@ -60,7 +60,7 @@ def report_name(model_file: str | Path, confidential: Path) -> str:
     A model outside the parent of that folder gets a hash of its relative path, so that two models of one name have two
     reports, and moving all folders together keeps the names.
 
-    >>> report_name("/house/homes", Path("/house/confidential")), report_name("/a/homes", Path("/b/confidential"))
+    >>> report_name("/data/homes", Path("/data/confidential")), report_name("/a/homes", Path("/b/confidential"))
     ('homes', 'homes-e27653b6')
     """
     relative_path = Path(os.path.relpath(Path(model_file).resolve(), confidential.resolve()))

@@ -56,7 +56,7 @@ def series_rows(report: ReportData, name: str, statistic: str) -> list[ReleaseRe
 
 
 def released_means(report: ReportData) -> list[ReleaseRecord]:
-    """Return the releases of the first mean, none if there is no mean."""
+    """Return the releases of the first mean, none without a mean."""
     names = series_names(report, "mean")
     return [row for row in series_rows(report, names[0], "mean") if row.state == "released"] if names else []
 
