@@ -56,7 +56,7 @@ _ROSTER: Final = "roster.csv"
 _PREVIOUS_ROSTER: Final = "roster-previous.csv"
 _MODEL: Final = "model"
 _NOTION: Final[Key] = ("promise", "notion")
-_NO_PART_OF_A_MODEL: Final = frozenset({"population", "output"})
+_TABLES_WITHOUT_MODEL: Final = frozenset({"population", "output"})
 """Tables of a run file on which no estimated model depends."""
 
 
@@ -158,7 +158,7 @@ def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValue
     if not (folder / _RUN_FILE).exists():
         return
     differing = differing_arguments(folder, patterns, options)
-    if not tables_of(differing) <= _NO_PART_OF_A_MODEL and (folder / _MODEL).exists():
+    if not tables_of(differing) <= _TABLES_WITHOUT_MODEL and (folder / _MODEL).exists():
         shutil.rmtree(folder / _MODEL)
     (folder / _RUN_FILE).unlink()
 

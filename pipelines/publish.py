@@ -82,7 +82,7 @@ def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
         build_statement(_statement_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True
     )
     statement = json.loads(text)  # keys in the order in which the ledger returns them
-    files = release_files(work, ledger, statement, rows, contracts)
+    files = folder_files(work, ledger, statement, rows, contracts)
     ledger.record(
         text,
         population=work.population,
@@ -104,7 +104,7 @@ def _statement_date(work: Work, ledger: Ledger) -> str:
     return max([*dates, *today])
 
 
-def release_files(
+def folder_files(
     work: Work,
     ledger: Ledger,
     statement: Mapping[str, Any],

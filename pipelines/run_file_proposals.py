@@ -74,13 +74,15 @@ class Proposals:
         if (table, key) in self._options:
             return self._options[table, key]
         proposal = getattr(self, f"_{key}", None)
-        return str(proposal()) if proposal is not None else _PROPOSED.get((table, key)) or self._of_field(table, key)
+        return (
+            str(proposal()) if proposal is not None else _PROPOSED.get((table, key)) or self._default_choice(table, key)
+        )
 
     def comment(self, table: str, key: str) -> str:
         """Return the comment on a key."""
         return _COMMENTS.get((table, key), "")
 
-    def _of_field(self, table: str, key: str) -> str:
+    def _default_choice(self, table: str, key: str) -> str:
         """Return a value of a key without a proposal: its first choice, or 1."""
         block = notion_of(self._options) if table == "promise" else model_block(self._options)
         kind: Any = block.model_fields[key].annotation if block is not None and key in block.model_fields else None
@@ -141,10 +143,10 @@ class Proposals:
 
     def _spend(self) -> str:
         return quoted(
-            "per-request" if ("promise", "delta_kwh") in self._options or self._is("neighbourhood") else "even"
+            "per-request" if ("promise", "delta_kwh") in self._options or self._is_notion("neighbourhood") else "even"
         )
 
-    def _is(self, name: str) -> bool:
+    def _is_notion(self, name: str) -> bool:
         notion = notion_of(self._options)
         return notion is not None and notion.name == name
 

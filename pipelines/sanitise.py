@@ -119,7 +119,7 @@ def _due_days_and_view(work: Work) -> tuple[DueDays, ForecastView]:
     view = ForecastView((), work.roster, work.today)
     if not work.has_ledger:
         work.roster_history("").check_none_beyond(())
-        work.require_nothing_witnessed()
+        work.check_nothing_witnessed()
     else:
         ledger = work.checked_ledger()
         _check_ledger_mode(work, ledger)

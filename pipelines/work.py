@@ -202,7 +202,7 @@ class Work:
         address = self.run.output.witness
         return None if address is None else CommitWitness(witness_at(address), population=self.population)
 
-    def require_nothing_witnessed(self) -> None:
+    def check_nothing_witnessed(self) -> None:
         """Check, before a ledger is created, that the witness has not confirmed rows of an earlier one.
 
         Raises:

@@ -167,13 +167,13 @@ def _covers_exact(folder: Path, exact: Sequence[ExactChain]) -> bool:
 
     The exact chains are symmetric: each equals its reversed chain.
     """
-    bound = Model.of_text((folder / PUBLIC).read_text(encoding="utf-8")).envelope
+    leakage_bound = Model.of_text((folder / PUBLIC).read_text(encoding="utf-8")).envelope
     kernels = np.stack([chain.matrix for chain in exact])
-    for age in bound.ages.tolist():
+    for age in leakage_bound.ages.tolist():
         powers = power(kernels, age)
         for direction in ("backward", "forward"):
-            tabulated = bound(age, bound.losses, direction=direction, method="tight")
-            if (tabulated < leakage(powers[:, None], bound.losses).max(axis=0)).any():
+            tabulated = leakage_bound(age, leakage_bound.losses, direction=direction, method="tight")
+            if (tabulated < leakage(powers[:, None], leakage_bound.losses).max(axis=0)).any():
                 return False
     return True
 

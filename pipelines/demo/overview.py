@@ -38,7 +38,7 @@ _SYNTHETIC = (
     "Synthetic households: every reading was drawn from a Markov chain that this demonstration states (chains.json). "
     "No household exists."
 )
-_WHAT = (
+_SUMMARY = (
     "What was done, for each dataset: rows were read in the publisher's format and kept or rejected; readings were "
     "quantized to 12 states per household; one transition matrix per household was estimated with Dask, from days "
     "before the released ones; total variation and its bounds were computed from the matrices; then Prefect flows "
@@ -68,7 +68,7 @@ def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary])
     parts = [
         f"<header><h1>{escape(_TITLE)}</h1>",
         paragraph(_SYNTHETIC, "mark"),
-        paragraph(_WHAT),
+        paragraph(_SUMMARY),
         "</header><main>",
         section("The six releases", *_releases(releases, mixings)),
     ]

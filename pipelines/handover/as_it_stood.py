@@ -17,7 +17,7 @@ from agedp_data.ledger import Ledger, StatementRecord
 from pipelines import locks
 from pipelines.handover.in_place import add_checksums, file_checksums, make_folder, write_release_files
 from pipelines.handover.received import ReleaseFolder
-from pipelines.publish import release_files
+from pipelines.publish import folder_files
 from pipelines.work import Work
 
 
@@ -59,7 +59,7 @@ def _write_folder(work: Work, ledger: Ledger, statement_record: StatementRecord)
     newest = ledger.place(statement["ledger"]["head"]) or 0
     rows = [row for row in ledger.rows(work.population) if row.seq <= newest]
     contracts = [contract for contract in ledger.contracts(work.population) if contract.seq <= newest]
-    files = release_files(work, ledger, statement, rows, contracts)
+    files = folder_files(work, ledger, statement, rows, contracts)
     is_same = file_checksums(files) == dict(statement_record.files)
     if not is_same:
         _check_bounds_agree(files)

@@ -77,7 +77,7 @@ class SimulatedDays:
         return list(islice(upcoming_days(contract(self.run, model=None), self.view.rows), _MAX_DAYS_AHEAD))
 
     @property
-    def endless(self) -> bool:
+    def is_endless(self) -> bool:
         """Tell whether the period continues after these days."""
         last = self.run.schedule.last_day
         return last is None or max(self.households) < last
@@ -116,7 +116,7 @@ class SimulatedDays:
             (min(dates), max(dates)),
             len(simulated.skipped),
             _ended_by(run.promise, simulated),
-            self.endless and not simulated.ended,
+            self.is_endless and not simulated.ended,
         )
 
     def noise_of(self, loss: int, run: RunFile) -> float:

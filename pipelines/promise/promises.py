@@ -68,7 +68,7 @@ class _PromiseSearch:
             min(self.days.households.values()),
             by,
             tuple(self.days.households),
-            self.days.endless,
+            self.days.is_endless,
             self.days.change,
         )
 
@@ -178,7 +178,7 @@ class _PromiseSearch:
 
     def _permitted(self, limit: int | None) -> int | None:
         """Return a limit, or what the caps of the days asked for permit: no figure is above what all days spend."""
-        if limit is None or self.days.endless:
+        if limit is None or self.days.is_endless:
             return limit
         spent = sum(row.loss for row in self.days.view.rows)
         return min(limit, spent + self.run.promise.day_cap * len(self.days.households))

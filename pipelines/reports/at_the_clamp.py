@@ -30,7 +30,7 @@ class ClampedHousehold:
 
 @dataclass(frozen=True, slots=True)
 class ClampEffect:
-    """Effect of a series' clamp: clamped households (`bound`), most days first, and the reduction of the mean.
+    """Effect of a series' clamp: clamped households, most days first, and the reduction of the mean.
 
     `cut_kwh` is the reduction of a daily mean by the clamp, averaged over `days` days [kWh per household].
     """
@@ -38,7 +38,7 @@ class ClampEffect:
     series: str
     clamp_kwh: float
     days: int
-    bound: tuple[ClampedHousehold, ...]
+    clamped_households: tuple[ClampedHousehold, ...]
     cut_kwh: float
 
 

@@ -30,15 +30,17 @@ def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
         description = (
             f"{effect.series}, clamp {plain(effect.clamp_kwh)} kWh, {effect.days:,} days whose readings are kept"
         )
-        if not effect.bound:
+        if not effect.clamped_households:
             yield paragraph(f"No household was above the clamp: {description}.")
             continue
         rows = [
             (household.household, f"{household.days_above:,}", plain(household.largest_kwh))
-            for household in effect.bound[:_MAX_HOUSEHOLDS]
+            for household in effect.clamped_households[:_MAX_HOUSEHOLDS]
         ]
         shown_text = (
-            f"; the first {_MAX_HOUSEHOLDS} of {len(effect.bound):,}" if len(effect.bound) > _MAX_HOUSEHOLDS else ""
+            f"; the first {_MAX_HOUSEHOLDS} of {len(effect.clamped_households):,}"
+            if len(effect.clamped_households) > _MAX_HOUSEHOLDS
+            else ""
         )
         columns = ("household", "days above", "largest day, kWh")
         yield table(f"Households that the clamp binds: {description}{shown_text}", columns, rows)
@@ -55,8 +57,8 @@ def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseR
         *(_deciding_households(files.households) if files.households is not None else ()),
         *household_leakage_parts(model, files.chains, rows),
         *(
-            _memory_parts(files.forgetting, report_name(model.file, work.confidential))
-            if files.forgetting is not None
+            _memory_parts(files.goodness_of_fit, report_name(model.file, work.confidential))
+            if files.goodness_of_fit is not None
             else ()
         ),
     ]

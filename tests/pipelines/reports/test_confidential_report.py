@@ -110,7 +110,7 @@ def test_the_household_that_the_clamp_binds_is_named_with_its_days_and_what_is_c
     work = load_work(made.run_file)
     run_stages(lambda _, stage: stage(work))  # nothing is due: the store is read, the report made anew
     (found,) = clamp_effects(work, [FIRST + timedelta(days=i) for i in range(DAYS)])
-    assert [(one.household, one.days_above, one.largest_kwh) for one in found.bound] == [(LARGE, 3, 72.0)]
+    assert [(one.household, one.days_above, one.largest_kwh) for one in found.clamped_households] == [(LARGE, 3, 72.0)]
     assert found.cut_kwh == pytest.approx(3 * 22 / 4 / DAYS)
 
 
